@@ -1,0 +1,37 @@
+# How everything of Tenon is compiled: standard, warnings, sanitizers, output folders, compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+include(GNUInstallDirs)
+
+# The build tree has the layout of the installed one, so that plugins are found by the same rule: LIB/tenon/plugins.
+set(TENON_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
+set(TENON_LIB_DIR ${PROJECT_BINARY_DIR}/lib)
+set(TENON_PLUGIN_DIR ${TENON_LIB_DIR}/tenon/plugins)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TENON_CCACHE ccache)
+  if(TENON_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
+  endif()
+endif()
+
+# Warnings and sanitizers for one of our own targets.
+function(tenon_configure_target target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>)
+  if(TENON_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer>)
+    target_link_options(${target} PRIVATE -fsanitize=${TENON_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,24 @@
+# tenon_add_plugin, tenon_add_allocator: the same calls inside this tree and in a project that found the Tenon package.
+
+# tenon_add_plugin(NAME sources…): NAME.so, a loadable module that links Tenon::plugin. Undefined symbols are link errors.
+function(tenon_add_plugin name)
+  add_library(tenon_plugin_${name} MODULE ${ARGN})
+  set_target_properties(tenon_plugin_${name} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name}
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_features(tenon_plugin_${name} PRIVATE cxx_std_20)
+  target_link_libraries(tenon_plugin_${name} PRIVATE Tenon::plugin)
+  target_link_options(tenon_plugin_${name} PRIVATE -Wl,-z,defs)
+  if(COMMAND tenon_configure_target)
+    tenon_configure_target(tenon_plugin_${name})
+    set_target_properties(tenon_plugin_${name} PROPERTIES
+      LIBRARY_OUTPUT_DIRECTORY ${TENON_PLUGIN_DIR}
+      INSTALL_RPATH "$ORIGIN/../..")
+    set_property(GLOBAL APPEND PROPERTY TENON_PLUGIN_TARGETS tenon_plugin_${name})
+  endif()
+endfunction()
+
+# tenon_add_allocator(NAME sources…): a plugin that supplies allocators. It sees core, memory and plugin only.
+function(tenon_add_allocator name)
+  tenon_add_plugin(${name} ${ARGN})
+endfunction()

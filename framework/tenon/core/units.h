@@ -1,0 +1,37 @@
+// Byte sizes: constants, parsing ("128MiB"), printing. Binary units everywhere.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+inline constexpr std::size_t KiB = std::size_t{1} << 10;
+inline constexpr std::size_t MiB = std::size_t{1} << 20;
+inline constexpr std::size_t GiB = std::size_t{1} << 30;
+inline constexpr std::size_t TiB = std::size_t{1} << 40;
+
+/// Parses "128MiB", "1.5 GiB", "512", "4KB" (decimal units are refused, with the binary one named). Throws ConfigError
+/// that quotes the text and lists the units.
+TENON_API std::size_t parse_size(std::string_view text);
+
+/// Like parse_size, empty on any mistake.
+TENON_API std::optional<std::size_t> try_parse_size(std::string_view text) noexcept;
+
+/// "15.2 GiB", "512 B": at most four significant digits, for people.
+TENON_API std::string format_bytes(std::size_t bytes);
+
+/// The shortest exact spelling that parse_size reads back: "128MiB", "1536KiB", "1000".
+TENON_API std::string format_size_exact(std::size_t bytes);
+
+constexpr std::size_t align_up(std::size_t value, std::size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+constexpr bool is_power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+}  // namespace tenon

@@ -1,0 +1,95 @@
+// DeviceDriver: what a backend plugin implements for each of its devices. Mechanism only: memory, streams, events, copies.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/export.h>
+#include <tenon/core/options.h>
+#include <tenon/memory/memory_source.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+struct DeviceProperties {
+  std::string name;                  ///< "NVIDIA H200", "Intel(R) Xeon(R)", "simulated 24 GiB"
+  std::size_t capacity_bytes = 0;    ///< 0 = unlimited
+  int compute_units = 1;             ///< cores or multiprocessors
+  bool host_accessible = false;      ///< the host may dereference its addresses
+  bool asynchronous = false;         ///< work runs behind the caller's back, in stream order
+  bool computes = true;              ///< false: addresses only, no bytes behind them
+  std::vector<std::pair<std::string, std::string>> details;  ///< further facts for `tenon devices`: ISA, driver, …
+};
+
+enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+
+/// A point in a stream's order that other streams and the host can wait for.
+struct EventRef {
+  std::uint64_t id = 0;
+};
+
+class TENON_EXPORT DeviceDriver {
+ public:
+  DeviceDriver() = default;
+  DeviceDriver(const DeviceDriver&) = delete;
+  DeviceDriver& operator=(const DeviceDriver&) = delete;
+  virtual ~DeviceDriver();
+
+  virtual DeviceProperties properties() const = 0;
+  virtual MemorySource& memory() = 0;
+  /// Page-locked host memory that this device copies from and to without staging; null where there is no such thing.
+  virtual MemorySource* pinned_host_memory();
+
+  /// Stream 0 always exists. Defaults: one stream, everything synchronous.
+  virtual StreamRef create_stream(int priority);
+  virtual void destroy_stream(StreamRef stream) noexcept;
+  virtual void synchronize(StreamRef stream);
+  virtual void synchronize();
+
+  virtual EventRef create_event(bool timing);
+  virtual void destroy_event(EventRef event) noexcept;
+  virtual void record(EventRef event, StreamRef stream);
+  virtual void wait(StreamRef stream, EventRef event);
+  virtual bool query(EventRef event);
+  virtual void synchronize(EventRef event);
+  /// Milliseconds between two recorded events.
+  virtual double elapsed_ms(EventRef start, EventRef end);
+
+  /// Queues a copy of `bytes` on `stream`; asynchronous only where properties().asynchronous.
+  virtual void copy(void* destination, const void* source, std::size_t bytes, CopyKind kind, StreamRef stream) = 0;
+  /// Queues memset.
+  virtual void fill(void* destination, std::uint8_t value, std::size_t bytes, StreamRef stream) = 0;
+
+  /// Runs a host function in stream order: at once on a synchronous device. Its captures must outlive its run.
+  virtual void enqueue(StreamRef stream, std::function<void()> work);
+};
+
+/// One kind of device that a plugin supplies.
+class TENON_EXPORT Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend();
+
+  /// The device kind: "cpu", "cuda", "simulated".
+  virtual std::string name() const = 0;
+  virtual std::string summary() const = 0;
+  virtual OptionSchema options() const;
+  /// Validated options, before the first device is opened. Called once.
+  virtual void configure(const Options& options);
+  /// How many devices there are; 0 is no error, why_unavailable() then says the reason.
+  virtual int device_count() = 0;
+  virtual std::string why_unavailable() const;
+  /// The device's driver, made on first use and owned by the backend until shutdown().
+  virtual DeviceDriver& device(int index) = 0;
+  /// Destroys all drivers; the code stays loaded.
+  virtual void shutdown() noexcept = 0;
+};
+
+}  // namespace tenon

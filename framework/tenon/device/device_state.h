@@ -1,0 +1,70 @@
+// DeviceState: what the process knows of one device: its driver, and the allocator in service.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/export.h>
+#include <tenon/device/device_driver.h>
+#include <tenon/memory/allocator_stack.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace tenon {
+
+class TENON_EXPORT DeviceState {
+ public:
+  DeviceState(Device device, DeviceDriver& driver) : device_(device), driver_(driver) {}
+
+  Device device() const { return device_; }
+  DeviceDriver& driver() const { return driver_; }
+
+  /// The allocator that new storages take from. Never null once the device is open.
+  AllocatorStack& allocator() const { return *current_.load(std::memory_order_acquire); }
+  TENON_API std::shared_ptr<AllocatorStack> shared_allocator() const;
+  /// Puts another one in service and returns the old one. Blocks of the old one go back to it: storages hold on to it, and
+  /// so does this object until reset(), because allocator() hands out plain references.
+  TENON_API std::shared_ptr<AllocatorStack> swap_allocator(std::shared_ptr<AllocatorStack> next);
+
+ private:
+  Device device_;
+  DeviceDriver& driver_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<AllocatorStack>> in_service_;  ///< back() is current
+  std::atomic<AllocatorStack*> current_{nullptr};
+};
+
+/// The state of a device, opened on first use by the resolver. An index of -1 means the current device of that kind.
+/// Throws Error that names the device, the kinds that are loaded and how to load more.
+TENON_API DeviceState& device_state(Device device);
+
+/// Opened devices, in order.
+TENON_API std::vector<DeviceState*> open_devices();
+
+/// How device_state() opens a device it does not have yet; set once by the layer that knows plugins.
+using DeviceResolver = std::unique_ptr<DeviceState> (*)(Device device);
+TENON_API void set_device_resolver(DeviceResolver resolver);
+
+/// Forgets every open device. Storages must be gone.
+TENON_API void close_devices();
+
+/// The stream that this thread queues work on, per device; 0 unless a StreamGuard says otherwise.
+TENON_API StreamRef current_stream(Device device);
+class TENON_API StreamGuard {
+ public:
+  StreamGuard(Device device, StreamRef stream);
+  ~StreamGuard();
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  Device device_;
+  StreamRef previous_;
+};
+
+/// The current device of a kind, for Device(kCUDA) without an index.
+TENON_API DeviceIndex current_device(DeviceType type);
+TENON_API DeviceIndex set_current_device(DeviceType type, DeviceIndex index);
+
+}  // namespace tenon

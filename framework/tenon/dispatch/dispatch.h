@@ -1,0 +1,35 @@
+// Dispatch: operator name -> dense id, once per call site -> kernel of the device, by a table look-up.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/export.h>
+#include <tenon/kernel/kernel.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// A process-local dense id of an operator's name.
+struct OperatorId {
+  std::uint32_t value = 0;
+};
+
+TENON_API OperatorId intern_operator(std::string_view name);
+TENON_API std::string_view name_of(OperatorId op);
+
+/// The last registration for (type, name) wins.
+TENON_API void register_kernel(DeviceType type, std::string_view operator_name, Kernel kernel);
+
+/// Null where the device kind has none.
+TENON_API Kernel find_kernel(DeviceType type, OperatorId op) noexcept;
+
+/// Throws Error naming the operator, the device kind and the kinds that do have it.
+TENON_API Kernel require_kernel(DeviceType type, OperatorId op);
+
+/// Names registered for a kind, sorted: for conformance runs and `tenon plugins info`.
+TENON_API std::vector<std::string> kernels_of(DeviceType type);
+
+}  // namespace tenon

@@ -1,0 +1,24 @@
+// Defaults of the memory source: no virtual memory.
+#include <tenon/core/error.h>
+#include <tenon/memory/memory_source.h>
+
+namespace tenon {
+
+namespace {
+
+[[noreturn]] void no_virtual_memory(const MemorySource& source) {
+  throw Error(source.traits().device + " has no virtual memory: use an allocator that needs none, such as 'caching'");
+}
+
+}  // namespace
+
+MemorySource::~MemorySource() = default;
+
+void* MemorySource::reserve(std::size_t) { no_virtual_memory(*this); }
+void MemorySource::unreserve(void*, std::size_t) noexcept {}
+Physical MemorySource::create(std::size_t) { no_virtual_memory(*this); }
+void MemorySource::destroy(Physical, std::size_t) noexcept {}
+void MemorySource::map(void*, std::size_t, Physical, std::size_t) { no_virtual_memory(*this); }
+void MemorySource::unmap(void*, std::size_t) noexcept {}
+
+}  // namespace tenon
