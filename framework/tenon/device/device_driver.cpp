@@ -25,6 +25,9 @@ double DeviceDriver::elapsed_ms(EventRef, EventRef) { return 0; }
 
 void DeviceDriver::enqueue(StreamRef, std::function<void()> work) { work(); }
 
+void DeviceDriver::set_threads(int) {}
+int DeviceDriver::threads() const { return 1; }
+
 Backend::~Backend() = default;
 OptionSchema Backend::options() const { return {}; }
 void Backend::configure(const Options&) {}

@@ -67,6 +67,10 @@ class TENON_EXPORT DeviceDriver {
 
   /// Runs a host function in stream order: at once on a synchronous device. Its captures must outlive its run.
   virtual void enqueue(StreamRef stream, std::function<void()> work);
+
+  /// Threads of the host that one kernel may use, the caller included; 0 = all cores. Defaults: one, and no choice.
+  virtual void set_threads(int count);
+  virtual int threads() const;
 };
 
 /// One kind of device that a plugin supplies.
