@@ -1,0 +1,125 @@
+// The device resolver and the set-up that it works from.
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/runtime/log.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace tenon {
+
+namespace {
+
+struct Setup {
+  std::mutex mutex;
+  std::map<std::string, Options, std::less<>> backend_options;
+  std::map<std::string, StackConfig, std::less<>> allocators;
+  std::vector<std::string> configured;  ///< kinds whose backend has got its options, in that order
+};
+Setup& setup() {
+  static auto& instance = *new Setup;
+  return instance;
+}
+
+bool is_configured(const Setup& all, std::string_view kind) {
+  return std::find(all.configured.begin(), all.configured.end(), kind) != all.configured.end();
+}
+
+Backend& configured_backend(const std::string& kind) {
+  Backend& backend = find_backend(kind);
+  Setup& all = setup();
+  std::unique_lock lock(all.mutex);
+  if (is_configured(all, kind)) return backend;
+  const auto given = all.backend_options.find(kind);
+  const Options options = given != all.backend_options.end() ? given->second : Options(backend.options());
+  all.configured.push_back(kind);
+  lock.unlock();
+  backend.configure(options);
+  return backend;
+}
+
+std::unique_ptr<DeviceState> open_device(Device device) {
+  const std::string kind(device.type().name());
+  Backend& backend = configured_backend(kind);
+  const int index = device.has_index() ? device.index() : 0;
+  const int count = backend.device_count();
+  if (index >= count) {
+    const std::string reason = backend.why_unavailable();
+    throw Error(count == 0 ? fmt::format("no {} device: {}; `tenon devices` shows what there is", kind,
+                                         reason.empty() ? "the backend found none" : reason)
+                           : fmt::format("no device {}:{}: there {} {} of this kind", kind, index,
+                                         count == 1 ? "is" : "are", count));
+  }
+  DeviceDriver& driver = backend.device(index);
+  std::optional<StackConfig> config;
+  {
+    const std::lock_guard lock(setup().mutex);
+    if (const auto found = setup().allocators.find(kind); found != setup().allocators.end()) config = found->second;
+  }
+  if (!config) config = allocator_from_spec(kDefaultAllocator);
+  const std::string name = config->policy.name;
+  auto state = std::make_unique<DeviceState>(Device(device.type(), static_cast<DeviceIndex>(index)), driver);
+  state->swap_allocator(AllocatorStack::make(driver.memory(), *config));
+  log_line(plugin::LogLevel::kInfo,
+           fmt::format("opened {}:{} ({}) with allocator {}", kind, index, driver.properties().name, name));
+  return state;
+}
+
+[[maybe_unused]] const bool kResolverIsSet = (set_device_resolver(&open_device), true);
+
+}  // namespace
+
+void set_backend_options(std::string_view kind, Options options) {
+  Setup& all = setup();
+  const std::lock_guard lock(all.mutex);
+  if (is_configured(all, kind)) {
+    throw ConfigError(fmt::format("the options of device kind '{}' come too late: one of its devices is open", kind));
+  }
+  all.backend_options.insert_or_assign(std::string(kind), std::move(options));
+}
+
+void set_allocator(std::string_view kind, StackConfig config) {
+  const std::lock_guard lock(setup().mutex);
+  setup().allocators.insert_or_assign(std::string(kind), std::move(config));
+}
+
+StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+  const std::size_t colon = spec.find(':');
+  StackConfig config;
+  config.policy = find_allocator(spec.substr(0, colon), base);
+  config.options = Options(config.policy.options);
+  std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw ConfigError(fmt::format(
+          "allocator \"{}\": \"{}\" is no NAME=VALUE; write it as caching:max_split_size=128MiB", spec, item));
+    }
+    try {
+      config.options.set_text(item.substr(0, equals), item.substr(equals + 1));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("allocator \"{}\": {}", spec, error.what()));
+    }
+  }
+  return config;
+}
+
+void shutdown() {
+  close_devices();
+  std::vector<std::string> kinds;
+  {
+    const std::lock_guard lock(setup().mutex);
+    kinds.swap(setup().configured);
+  }
+  for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) find_backend(*kind).shutdown();
+}
+
+}  // namespace tenon
