@@ -1,0 +1,205 @@
+// Tables in four formats.
+#include <tenon/core/error.h>
+#include <tenon/core/options.h>
+#include <tenon/core/units.h>
+#include <tenon/report/table.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+
+namespace {
+
+/// Columns on a terminal: code points, since the texts are plain.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return right ? space + text : text + space;
+}
+
+bool is_number(const Cell& cell) {
+  return !std::holds_alternative<std::string>(cell) && !std::holds_alternative<bool>(cell) &&
+         !std::holds_alternative<std::monostate>(cell);
+}
+
+std::string for_machines(const Cell& cell, bool json) {
+  struct Writer {
+    bool json;
+    std::string operator()(std::monostate) const { return json ? "null" : ""; }
+    std::string operator()(bool value) const { return value ? "true" : "false"; }
+    std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+    std::string operator()(Bytes bytes) const { return fmt::format("{}", bytes.value); }
+    std::string operator()(Real real) const { return number(real.value); }
+    std::string operator()(Ratio ratio) const { return number(ratio.value); }
+    std::string operator()(const std::string& text) const { return json ? json_quote(text) : csv_field(text); }
+    std::string number(double value) const {
+      const std::string text = json_number(value);
+      return text == "null" && !json ? "" : text;
+    }
+    static std::string csv_field(const std::string& text) {
+      if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+      std::string quoted = "\"";
+      for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+      return quoted + "\"";
+    }
+  };
+  return std::visit(Writer{json}, cell);
+}
+
+}  // namespace
+
+TableFormat parse_table_format(std::string_view text) {
+  const std::vector<std::string> names = {"table", "json", "csv", "markdown"};
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    throw ConfigError(fmt::format("unknown format \"{}\"; known: {}", text, fmt::join(names, ", ")));
+  }
+  return static_cast<TableFormat>(found - names.begin());
+}
+
+std::string json_quote(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths may not be UTF-8
+}
+
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+std::string show(const Cell& cell) {
+  struct Writer {
+    std::string operator()(std::monostate) const { return "-"; }
+    std::string operator()(bool value) const { return value ? "yes" : "no"; }
+    std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+    std::string operator()(Bytes bytes) const {
+      return (bytes.value < 0 ? "-" : "") + format_bytes(static_cast<std::size_t>(std::abs(bytes.value)));
+    }
+    std::string operator()(Real real) const {
+      return std::isfinite(real.value) ? fmt::format("{:.{}f}", real.value, real.digits) : "-";
+    }
+    std::string operator()(Ratio ratio) const {
+      return std::isfinite(ratio.value) ? fmt::format("{:.1f} %", 100 * ratio.value) : "-";
+    }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Writer{}, cell);
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::add_row(std::vector<Cell> cells) {
+  TENON_ASSERT(cells.size() == columns_.size(), "a row has a cell for each column");
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::size_t> Table::columns_for_people() const {
+  std::vector<std::size_t> shown;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const bool known = rows_.empty() || std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+                         return !std::holds_alternative<std::monostate>(row[c]);
+                       });
+    if (columns_[c].for_people && known) shown.push_back(c);
+  }
+  return shown;
+}
+
+std::string Table::text() const {
+  const std::vector<std::size_t> shown = columns_for_people();
+  std::vector<std::vector<std::string>> lines(rows_.size() + 1);
+  std::vector<std::size_t> widths;
+  std::vector<bool> right;
+  for (const std::size_t c : shown) {
+    std::size_t width = width_of(columns_[c].title);
+    bool numbers = false;
+    lines[0].push_back(columns_[c].title);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      lines[r + 1].push_back(show(rows_[r][c]));
+      width = std::max(width, width_of(lines[r + 1].back()));
+      numbers = numbers || is_number(rows_[r][c]);
+    }
+    widths.push_back(width);
+    right.push_back(numbers);
+  }
+  std::string out;
+  for (std::size_t r = 0; r < lines.size(); ++r) {
+    std::string line;
+    for (std::size_t c = 0; c < lines[r].size(); ++c)
+      line += (c == 0 ? "" : "  ") + padded(lines[r][c], widths[c], right[c]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+    if (r == 0) {
+      for (std::size_t c = 0; c < widths.size(); ++c) out += (c == 0 ? "" : "  ") + std::string(widths[c], '-');
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+std::string Table::markdown() const {
+  const std::vector<std::size_t> shown = columns_for_people();
+  const auto escaped = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  std::string out = "|";
+  for (const std::size_t c : shown) out += " " + escaped(columns_[c].title) + " |";
+  out += "\n|";
+  for (const std::size_t c : shown) {
+    const bool numbers = std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return is_number(row[c]); });
+    out += numbers ? "---:|" : "---|";
+  }
+  out += "\n";
+  for (const auto& row : rows_) {
+    out += "|";
+    for (const std::size_t c : shown) out += " " + escaped(show(row[c])) + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string Table::csv() const {
+  std::string out;
+  for (std::size_t c = 0; c < columns_.size(); ++c) out += (c == 0 ? "" : ",") + columns_[c].key;
+  out += "\n";
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < row.size(); ++c) out += (c == 0 ? "" : ",") + for_machines(row[c], false);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string Table::json_rows(int indent) const {
+  const std::string outer(static_cast<std::size_t>(indent), ' ');
+  std::string out = "[";
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    out += (r == 0 ? "\n" : ",\n") + outer + "{";
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      out += fmt::format("{}{}: {}", c == 0 ? "" : ", ", json_quote(columns_[c].key), for_machines(rows_[r][c], true));
+    }
+    out += "}";
+  }
+  return out + (rows_.empty() ? "]" : "\n]");
+}
+
+std::string render(const Table& table, TableFormat format, const std::string& environment_json) {
+  switch (format) {
+    case TableFormat::kTable:
+      return table.text();
+    case TableFormat::kMarkdown:
+      return table.markdown();
+    case TableFormat::kCsv:
+      return table.csv();
+    case TableFormat::kJson:
+      break;
+  }
+  return fmt::format("{{\"schema_version\": 1,\n\"environment\": {},\n\"rows\": {}}}\n", environment_json,
+                     table.json_rows());
+}
+
+}  // namespace tenon
