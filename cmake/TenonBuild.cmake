@@ -1,4 +1,4 @@
-# How everything of Tenon is compiled: standard, warnings, sanitizers, output folders, compiler cache.
+# How everything of Tenon is compiled: standard, warnings, sanitizers, output folders, compiler cache, optional CUDA.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -25,10 +25,27 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+# TENON_WITH_CUDA: whether plugins/cuda is built. "auto" asks for nvcc, as a sign that the whole toolkit is there.
+set(TENON_WITH_CUDA OFF)
+if(NOT TENON_CUDA MATCHES "^(auto|on|off)$")
+  message(FATAL_ERROR "TENON_CUDA is '${TENON_CUDA}'; it must be auto, on or off")
+elseif(TENON_CUDA STREQUAL "on")
+  find_package(CUDAToolkit REQUIRED)
+  set(TENON_WITH_CUDA ON)
+elseif(TENON_CUDA STREQUAL "auto")
+  find_package(CUDAToolkit QUIET)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(TENON_WITH_CUDA ON)
+  endif()
+endif()
+
 # Warnings and sanitizers for one of our own targets.
 function(tenon_configure_target target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>)
+  if(TENON_FUZZ)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+  endif()
   if(TENON_SANITIZE)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer>)

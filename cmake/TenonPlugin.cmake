@@ -1,6 +1,8 @@
 # tenon_add_plugin, tenon_add_allocator: the same calls inside this tree and in a project that found the Tenon package.
 
-# tenon_add_plugin(NAME sources…): NAME.so, a loadable module that links Tenon::plugin. Undefined symbols are link errors.
+# tenon_add_plugin(NAME sources…): the target tenon_plugin_NAME, which makes NAME.so: a loadable module that links
+# Tenon::plugin. Undefined symbols are link errors. Inside this tree it lands in lib/tenon/plugins and is installed;
+# elsewhere in the caller's binary folder, from where a TOML file or `--allocator PATH` selects it.
 function(tenon_add_plugin name)
   add_library(tenon_plugin_${name} MODULE ${ARGN})
   set_target_properties(tenon_plugin_${name} PROPERTIES
@@ -9,7 +11,8 @@ function(tenon_add_plugin name)
   target_compile_features(tenon_plugin_${name} PRIVATE cxx_std_20)
   target_link_libraries(tenon_plugin_${name} PRIVATE Tenon::plugin)
   target_link_options(tenon_plugin_${name} PRIVATE -Wl,-z,defs)
-  if(COMMAND tenon_configure_target)
+  cmake_path(GET CMAKE_CURRENT_FUNCTION_LIST_DIR PARENT_PATH tenon_root)
+  if(PROJECT_SOURCE_DIR STREQUAL tenon_root)  # one of ours
     tenon_configure_target(tenon_plugin_${name})
     set_target_properties(tenon_plugin_${name} PROPERTIES
       LIBRARY_OUTPUT_DIRECTORY ${TENON_PLUGIN_DIR}

@@ -1,17 +1,63 @@
-# tenon_add_test(NAME sources…): one GoogleTest program, its cases registered one by one with CTest.
+# tenon_add_test, tenon_add_script_test, tenon_add_fuzzer: every kind of test, each labelled with its folder under tests/.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-function(tenon_add_test name)
-  add_executable(${name} ${ARGN})
-  tenon_configure_target(${name})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE Tenon::tenon GTest::gtest GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
+# The folder directly under tests/: the label of a test, and tests_LABEL is the target that builds what the label needs.
+function(tenon_test_label out)
+  file(RELATIVE_PATH label ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" label "${label}")
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label} DEPENDS tenon_all_plugins)
+  endif()
+  set(${out} ${label} PARENT_SCOPE)
+endfunction()
+
+# What every C++ file of the tests is compiled with.
+function(tenon_configure_test target)
+  tenon_configure_target(${target})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TENON_BINARY_DIR="${PROJECT_BINARY_DIR}"
     TENON_PROGRAM="${TENON_BIN_DIR}/tenon"
     TENON_PLUGIN_DIR="${TENON_PLUGIN_DIR}")
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endfunction()
+
+# tenon_add_test(NAME sources…): one GoogleTest program, its cases registered one by one with CTest.
+function(tenon_add_test name)
+  tenon_test_label(label)
+  add_executable(${name} ${ARGN})
+  tenon_configure_test(${name})
+  target_link_libraries(${name} PRIVATE Tenon::tenon GTest::gtest GTest::gmock GTest::gtest_main)
+  add_dependencies(tests_${label} ${name})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${label})
+endfunction()
+
+# tenon_add_script_test(NAME SCRIPT arguments…): a bash script; exit code 77 means skipped, and its last line says why.
+# The environment tells it where things are: TENON_SOURCE_DIR, TENON_BINARY_DIR, TENON_PROGRAM.
+function(tenon_add_script_test name script)
+  tenon_test_label(label)
+  add_test(NAME ${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS ${label}
+    ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}")
+endfunction()
+
+# tenon_add_fuzzer(NAME CORPUS sources…): sources define LLVMFuzzerTestOneInput. With TENON_FUZZ (clang) it is a libFuzzer
+# program, which `./dev test --full` runs; otherwise a test that feeds it every file of the folder CORPUS once.
+function(tenon_add_fuzzer name corpus)
+  tenon_test_label(label)
+  add_executable(${name} ${ARGN})
+  tenon_configure_test(${name})
+  target_link_libraries(${name} PRIVATE Tenon::tenon)
+  add_dependencies(tests_${label} ${name})
+  if(TENON_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${corpus} ${PROJECT_BINARY_DIR}/fuzz/${name}.corpus SYMBOLIC)
+  else()
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/replay_corpus.cpp)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/${corpus})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label})
+  endif()
 endfunction()
