@@ -48,7 +48,7 @@ function(tenon_configure_target target)
   endif()
   if(TENON_SANITIZE)
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer>)
+      $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
     target_link_options(${target} PRIVATE -fsanitize=${TENON_SANITIZE})
   endif()
 endfunction()

@@ -43,7 +43,7 @@ function(tenon_add_script_test name script)
     ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}")
 endfunction()
 
-# tenon_add_fuzzer(NAME CORPUS sources…): sources define LLVMFuzzerTestOneInput. With TENON_FUZZ (clang) it is a libFuzzer
+# tenon_add_fuzzer(NAME_fuzzer CORPUS sources…): sources define LLVMFuzzerTestOneInput. With TENON_FUZZ (clang) it is a libFuzzer
 # program, which `./dev test --full` runs; otherwise a test that feeds it every file of the folder CORPUS once.
 function(tenon_add_fuzzer name corpus)
   tenon_test_label(label)
@@ -51,6 +51,10 @@ function(tenon_add_fuzzer name corpus)
   tenon_configure_test(${name})
   target_link_libraries(${name} PRIVATE Tenon::tenon)
   add_dependencies(tests_${label} ${name})
+  if(NOT TARGET tenon_fuzzers)
+    add_custom_target(tenon_fuzzers)
+  endif()
+  add_dependencies(tenon_fuzzers ${name})
   if(TENON_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
