@@ -10,7 +10,9 @@ function(tenon_add_plugin name)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_features(tenon_plugin_${name} PRIVATE cxx_std_20)
   target_link_libraries(tenon_plugin_${name} PRIVATE Tenon::plugin)
-  target_link_options(tenon_plugin_${name} PRIVATE -Wl,-z,defs)
+  if(NOT (TENON_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))  # its sanitizer runtime is in the program only
+    target_link_options(tenon_plugin_${name} PRIVATE -Wl,-z,defs)
+  endif()
   cmake_path(GET CMAKE_CURRENT_FUNCTION_LIST_DIR PARENT_PATH tenon_root)
   if(PROJECT_SOURCE_DIR STREQUAL tenon_root)  # one of ours
     tenon_configure_target(tenon_plugin_${name})
