@@ -1,0 +1,41 @@
+// One CUDA device: streams, events, copies.
+#pragma once
+
+#include "memory_source.h"
+
+#include <tenon/device/device_driver.h>
+
+namespace tenon::cuda {
+
+class CudaDriver final : public DeviceDriver {
+ public:
+  CudaDriver(int device, std::size_t capacity_bytes);
+
+  DeviceProperties properties() const override;
+  MemorySource& memory() override { return memory_; }
+  MemorySource* pinned_host_memory() override { return &pinned_; }
+
+  StreamRef create_stream(int priority) override;
+  void destroy_stream(StreamRef stream) noexcept override;
+  void synchronize(StreamRef stream) override;
+  void synchronize() override { memory_.synchronize(); }
+
+  EventRef create_event(bool timing) override;
+  void destroy_event(EventRef event) noexcept override;
+  void record(EventRef event, StreamRef stream) override;
+  void wait(StreamRef stream, EventRef event) override;
+  bool query(EventRef event) override;
+  void synchronize(EventRef event) override;
+  double elapsed_ms(EventRef start, EventRef end) override;
+
+  void copy(void* destination, const void* source, std::size_t bytes, CopyKind kind, StreamRef stream) override;
+  void fill(void* destination, std::uint8_t value, std::size_t bytes, StreamRef stream) override;
+  void enqueue(StreamRef stream, std::function<void()> work) override;
+
+ private:
+  const int device_;
+  CudaMemorySource memory_;
+  PinnedMemorySource pinned_;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,69 @@
+// The CUDA backend plugin: devices, memory, streams. It loads on a machine without a driver and says that there is
+// none.
+#include "check.h"
+#include "driver.h"
+
+#include <tenon/plugin/plugin.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tenon::cuda {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::string summary() const override { return "NVIDIA GPUs: cudaMalloc, cuMem virtual memory, streams, events"; }
+
+  OptionSchema options() const override {
+    return {OptionSpec::size("capacity", 0, "bytes of each device that Tenon may use; 0 = all of them")};
+  }
+  void configure(const Options& options) override { capacity_bytes_ = options.size("capacity"); }
+
+  int device_count() override {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess) {
+      why_ = count == 0 ? "the driver sees no CUDA device" : "";
+      return count;
+    }
+    cudaGetLastError();
+    why_ = std::string(cudaGetErrorString(status)) +
+           (status == cudaErrorInsufficientDriver ? ": no NVIDIA driver, or one older than the CUDA runtime that Tenon "
+                                                    "was built with"
+                                                  : "");
+    return 0;
+  }
+  std::string why_unavailable() const override { return why_; }
+
+  DeviceDriver& device(int index) override {
+    std::lock_guard lock(mutex_);
+    const int count = device_count();
+    if (index < 0 || index >= count) {
+      throw Error("there is no device cuda:" + std::to_string(index) + ": " +
+                  (count == 0 ? why_ : std::to_string(count) + " CUDA device(s) are there, counted from 0"));
+    }
+    drivers_.resize(static_cast<std::size_t>(count));
+    auto& driver = drivers_[static_cast<std::size_t>(index)];
+    if (driver == nullptr) driver = std::make_unique<CudaDriver>(index, capacity_bytes_);
+    return *driver;
+  }
+
+  void shutdown() noexcept override { drivers_.clear(); }
+
+ private:
+  std::size_t capacity_bytes_ = 0;
+  std::string why_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CudaDriver>> drivers_;
+};
+
+void register_cuda(plugin::Host& host) { host.add_backend(std::make_unique<CudaBackend>()); }
+
+}  // namespace
+}  // namespace tenon::cuda
+
+TENON_PLUGIN(cuda, "0.1.0", &tenon::cuda::register_cuda)
