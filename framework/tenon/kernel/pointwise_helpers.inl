@@ -1,0 +1,159 @@
+// Functions that rows of pointwise.h use, for float and double (and integers where a row takes integers). Symbolic tensors
+// bring their own overloads by argument-dependent look-up. Included inside pointwise.h's namespace.
+
+template <class T>
+TENON_HOST_DEVICE inline T logistic(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+
+template <class T>
+TENON_HOST_DEVICE inline T softplus1(T x) {
+  return std::log1p(std::exp(x));
+}
+
+template <class T>
+TENON_HOST_DEVICE inline T gelu_inner(T x) {
+  return T(0.797884560802865356) * (x + T(0.044715) * x * x * x);
+}
+
+template <class T>
+TENON_HOST_DEVICE inline T power(T a, T b) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    if (b < T(0)) return a == T(1) ? T(1) : (a == T(-1) ? (b % T(2) != T(0) ? T(-1) : T(1)) : T(0));
+    T result = T(1);
+    while (b > T(0)) {
+      if (b % T(2) != T(0)) result = static_cast<T>(result * a);
+      b = static_cast<T>(b / T(2));
+      a = static_cast<T>(a * a);
+    }
+    return result;
+  } else {
+    return std::pow(a, b);
+  }
+}
+
+/// C's fmod: the sign of a.
+template <class T>
+TENON_HOST_DEVICE inline T remainder_c(T a, T b) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    return static_cast<T>(a % b);
+  } else {
+    return std::fmod(a, b);
+  }
+}
+
+/// Python's modulo: the sign of b.
+template <class T>
+TENON_HOST_DEVICE inline T remainder_floor(T a, T b) {
+  T r = remainder_c(a, b);
+  if (r != T(0) && ((r < T(0)) != (b < T(0)))) r = static_cast<T>(r + b);
+  return r;
+}
+
+template <class T>
+TENON_HOST_DEVICE inline T divide_trunc(T a, T b) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    return static_cast<T>(a / b);
+  } else {
+    return std::trunc(a / b);
+  }
+}
+
+/// Python's floor division, exact where the quotient rounds up to an integer.
+template <class T>
+TENON_HOST_DEVICE inline T divide_floor(T a, T b) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    const T quotient = static_cast<T>(a / b);
+    const T rest = static_cast<T>(a % b);
+    return rest != T(0) && ((rest < T(0)) != (b < T(0))) ? static_cast<T>(quotient - T(1)) : quotient;
+  } else {
+    if (b == T(0)) return a / b;
+    const T rest = std::fmod(a, b);
+    T quotient = (a - rest) / b;
+    if (rest != T(0) && ((b < T(0)) != (rest < T(0)))) quotient -= T(1);
+    if (quotient == T(0)) return std::copysign(T(0), a / b);
+    T floored = std::floor(quotient);
+    if (quotient - floored > T(0.5)) floored += T(1);
+    return floored;
+  }
+}
+
+template <class T>
+TENON_HOST_DEVICE inline T log_add_exp(T a, T b) {
+  if (a == b && a - a != T(0)) return a;  // both the same infinity
+  const T high = a > b ? a : b;
+  const T gap = a > b ? b - a : a - b;
+  return high + std::log1p(std::exp(gap));
+}
+
+template <class T>
+TENON_HOST_DEVICE inline bool is_negative_zero(T x) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    return false;
+  } else {
+    return T(1) / x < T(0);
+  }
+}
+
+/// Giles' polynomial start, then two Newton steps: full precision in double.
+template <class T>
+TENON_HOST_DEVICE inline T erf_inverse(T x) {
+  if (!(x > T(-1) && x < T(1))) {
+    if (x == T(1)) return std::numeric_limits<T>::infinity();
+    if (x == T(-1)) return -std::numeric_limits<T>::infinity();
+    return std::numeric_limits<T>::quiet_NaN();
+  }
+  T w = -std::log((T(1) - x) * (T(1) + x));
+  T y;
+  if (w < T(5)) {
+    w -= T(2.5);
+    y = T(2.81022636e-08);
+    y = T(3.43273939e-07) + y * w;
+    y = T(-3.5233877e-06) + y * w;
+    y = T(-4.39150654e-06) + y * w;
+    y = T(0.00021858087) + y * w;
+    y = T(-0.00125372503) + y * w;
+    y = T(-0.00417768164) + y * w;
+    y = T(0.246640727) + y * w;
+    y = T(1.50140941) + y * w;
+  } else {
+    w = std::sqrt(w) - T(3);
+    y = T(-0.000200214257);
+    y = T(0.000100950558) + y * w;
+    y = T(0.00134934322) + y * w;
+    y = T(-0.00367342844) + y * w;
+    y = T(0.00573950773) + y * w;
+    y = T(-0.0076224613) + y * w;
+    y = T(0.00943887047) + y * w;
+    y = T(1.00167406) + y * w;
+    y = T(2.83297682) + y * w;
+  }
+  y *= x;
+  for (int step = 0; step < 2; ++step) {
+    const T error = std::erf(y) - x;
+    y -= error / (T(1.128379167095512574) * std::exp(-(y * y)));
+  }
+  return y;
+}
+
+/// Recurrence up to 6, then the asymptotic series; reflection below zero.
+template <class T>
+TENON_HOST_DEVICE inline T digamma_of(T x) {
+  T result = T(0);
+  if (x <= T(0)) {
+    if (x == std::floor(x)) return std::numeric_limits<T>::quiet_NaN();
+    const T angle = T(3.14159265358979324) * x;
+    result = -T(3.14159265358979324) / std::tan(angle);
+    x = T(1) - x;
+  }
+  while (x < T(10)) {
+    result -= T(1) / x;
+    x += T(1);
+  }
+  const T inverse = T(1) / x;
+  const T square = inverse * inverse;
+  result += std::log(x) - T(0.5) * inverse -
+            square * (T(1.0 / 12) -
+                      square * (T(1.0 / 120) - square * (T(1.0 / 252) - square * (T(1.0 / 240) - square * T(1.0 / 132)))));
+  return result;
+}
