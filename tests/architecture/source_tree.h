@@ -1,0 +1,49 @@
+// The project's own source files, for the tests that hold the tree against the design.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::test {
+
+inline const std::filesystem::path kRoot = TENON_SOURCE_DIR;
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Every file below `folder` (relative to the root; "" for all of it) with one of the extensions, all if none is given.
+/// What a build or a run leaves behind is not part of the tree.
+inline std::vector<std::filesystem::path> files_below(std::string_view folder,
+                                                      const std::vector<std::string>& extensions = {}) {
+  std::vector<std::filesystem::path> found;
+  if (!std::filesystem::exists(kRoot / folder)) return found;
+  for (auto it = std::filesystem::recursive_directory_iterator(kRoot / folder); it != std::filesystem::end(it); ++it) {
+    const std::string name = it->path().filename().string();
+    if (it->is_directory() && (name == "build" || name == ".git" || name == "tenon-out" || name == ".cache")) {
+      it.disable_recursion_pending();
+      continue;
+    }
+    if (!it->is_regular_file() || it->is_symlink()) continue;
+    bool wanted = extensions.empty();
+    for (const auto& extension : extensions) wanted |= it->path().extension() == extension;
+    if (wanted) found.push_back(it->path());
+  }
+  return found;
+}
+
+inline std::vector<std::filesystem::path> sources_below(std::string_view folder) {
+  return files_below(folder, {".h", ".cpp", ".cu", ".cuh"});
+}
+
+/// For messages: the path as seen from the root.
+inline std::string shown(const std::filesystem::path& path) {
+  return std::filesystem::relative(path, kRoot).generic_string();
+}
+
+}  // namespace tenon::test
