@@ -28,9 +28,12 @@ void DeviceDriver::enqueue(StreamRef, std::function<void()> work) { work(); }
 void DeviceDriver::set_threads(int) {}
 int DeviceDriver::threads() const { return 1; }
 
+bool DeviceDriver::begin_kernel(StreamRef) { return true; }
+
 Backend::~Backend() = default;
 OptionSchema Backend::options() const { return {}; }
 void Backend::configure(const Options&) {}
 std::string Backend::why_unavailable() const { return {}; }
+std::string Backend::kernels_like() const { return {}; }
 
 }  // namespace tenon

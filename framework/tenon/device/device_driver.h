@@ -71,6 +71,10 @@ class TENON_EXPORT DeviceDriver {
   /// Threads of the host that one kernel may use, the caller included; 0 = all cores. Defaults: one, and no choice.
   virtual void set_threads(int count);
   virtual int threads() const;
+
+  /// Called before a kernel runs on the host in the name of this device: waits until `stream` has come to the kernel's turn.
+  /// False: the device has no bytes behind its addresses and the kernel must not run. Default: true, at once.
+  virtual bool begin_kernel(StreamRef stream);
 };
 
 /// One kind of device that a plugin supplies.
@@ -94,6 +98,8 @@ class TENON_EXPORT Backend {
   virtual DeviceDriver& device(int index) = 0;
   /// Destroys all drivers; the code stays loaded.
   virtual void shutdown() noexcept = 0;
+  /// A device kind whose kernels also serve this one, "" for none: for devices whose memory the host can reach.
+  virtual std::string kernels_like() const;
 };
 
 }  // namespace tenon

@@ -1,0 +1,53 @@
+// A simulated device as a memory source: addresses alone or host memory behind them, a latency for each call, calls
+// that fail on demand, and the order of the device's streams.
+#pragma once
+
+#include "streams.h"
+
+#include <tenon/memory/memory_source.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace tenon::simulated {
+
+struct SimulatedMemoryConfig {
+  std::chrono::microseconds latency{0};  ///< of each call that takes or gives memory
+  std::int64_t fail_at = 0;              ///< this acquire or create call (counted from 1) finds the device exhausted
+  std::int64_t fail_every = 0;           ///< and so does every k-th; 0 = none
+};
+
+class SimulatedMemorySource final : public MemorySource {
+ public:
+  SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams, SimulatedMemoryConfig config);
+
+  SourceTraits traits() const override { return memory_->traits(); }
+  SourceUsage usage() const override { return memory_->usage(); }
+
+  void* acquire(std::size_t bytes) override;
+  void release(void* address, std::size_t bytes) noexcept override;
+  void* reserve(std::size_t bytes) override;
+  void unreserve(void* address, std::size_t bytes) noexcept override;
+  Physical create(std::size_t bytes) override;
+  void destroy(Physical physical, std::size_t bytes) noexcept override;
+  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
+
+  Ticket mark(StreamRef stream) override { return streams_.mark(stream); }
+  bool reached(Ticket ticket) override { return streams_.reached(ticket); }
+  void wait(Ticket ticket) override { streams_.wait(ticket); }
+  void synchronize() override { streams_.synchronize(); }
+
+ private:
+  void delay() const noexcept;
+  bool fails() noexcept;
+
+  const std::unique_ptr<MemorySource> memory_;
+  Streams& streams_;
+  const SimulatedMemoryConfig config_;
+  std::atomic<std::int64_t> calls_{0};
+};
+
+}  // namespace tenon::simulated

@@ -1,0 +1,80 @@
+// The simulated backend: devices of any number and capacity on any machine, for tests, experiments and replays.
+#include "driver.h"
+
+#include <tenon/core/units.h>
+#include <tenon/plugin/plugin.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tenon::simulated {
+namespace {
+
+class SimulatedBackend final : public Backend {
+ public:
+  std::string name() const override { return "simulated"; }
+  std::string summary() const override { return "devices of any capacity in host memory, or with addresses alone"; }
+
+  OptionSchema options() const override {
+    return {
+        OptionSpec::integer("count", 1, "number of devices").range(std::int64_t{1}, std::int64_t{kMaxDevicesPerType}),
+        OptionSpec::size("capacity", 24 * GiB, "bytes of each device; 0 = unlimited"),
+        OptionSpec::text("mode", "backed", "backed: kernels run, on host memory; address-only: nothing is computed")
+            .one_of({"backed", "address-only"}),
+        OptionSpec::size("page", 2 * MiB, "granularity of virtual memory").range(4 * KiB, GiB),
+        OptionSpec::integer("latency_us", 0, "microseconds that each call to the device's memory takes")
+            .range(std::int64_t{0}, std::int64_t{1'000'000}),
+        OptionSpec::integer("fail_at", 0, "the n-th call for memory finds the device exhausted; 0 = none")
+            .range(std::int64_t{0}, std::int64_t{1} << 60),
+        OptionSpec::integer("fail_every", 0, "every k-th call for memory finds the device exhausted; 0 = none")
+            .range(std::int64_t{0}, std::int64_t{1} << 60),
+    };
+  }
+
+  void configure(const Options& options) override {
+    config_.capacity_bytes = options.size("capacity");
+    config_.page_bytes = options.size("page");
+    config_.backed = options.text("mode") == "backed";
+    config_.memory = {.latency = std::chrono::microseconds(options.integer("latency_us")),
+                      .fail_at = options.integer("fail_at"),
+                      .fail_every = options.integer("fail_every")};
+    drivers_.resize(static_cast<std::size_t>(options.integer("count")));
+  }
+
+  int device_count() override { return static_cast<int>(drivers_.size()); }
+
+  DeviceDriver& device(int index) override {
+    std::lock_guard lock(mutex_);
+    if (index < 0 || index >= device_count()) {
+      throw Error("there is no device simulated:" + std::to_string(index) + ": " + std::to_string(device_count()) +
+                  " are configured; raise device.simulated.count");
+    }
+    auto& driver = drivers_[static_cast<std::size_t>(index)];
+    if (driver == nullptr) {
+      DriverConfig config = config_;
+      config.device = "simulated:" + std::to_string(index);
+      driver = std::make_unique<SimulatedDriver>(std::move(config));
+    }
+    return *driver;
+  }
+
+  void shutdown() noexcept override {
+    for (auto& driver : drivers_) driver.reset();
+  }
+
+  std::string kernels_like() const override { return "cpu"; }
+
+ private:
+  DriverConfig config_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<SimulatedDriver>> drivers_;
+};
+
+void register_simulated(plugin::Host& host) { host.add_backend(std::make_unique<SimulatedBackend>()); }
+
+}  // namespace
+}  // namespace tenon::simulated
+
+TENON_PLUGIN(simulated, "0.1.0", &tenon::simulated::register_simulated)
