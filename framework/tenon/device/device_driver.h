@@ -1,4 +1,5 @@
-// DeviceDriver: what a backend plugin implements for each of its devices. Mechanism only: memory, streams, events, copies.
+// DeviceDriver: what a backend plugin implements for each of its devices. Mechanism only: memory, streams, events,
+// copies.
 #pragma once
 
 #include <tenon/core/device.h>
@@ -17,12 +18,12 @@
 namespace tenon {
 
 struct DeviceProperties {
-  std::string name;                  ///< "NVIDIA H200", "Intel(R) Xeon(R)", "simulated 24 GiB"
-  std::size_t capacity_bytes = 0;    ///< 0 = unlimited
-  int compute_units = 1;             ///< cores or multiprocessors
-  bool host_accessible = false;      ///< the host may dereference its addresses
-  bool asynchronous = false;         ///< work runs behind the caller's back, in stream order
-  bool computes = true;              ///< false: addresses only, no bytes behind them
+  std::string name;                                          ///< "NVIDIA H200", "Intel(R) Xeon(R)", "simulated 24 GiB"
+  std::size_t capacity_bytes = 0;                            ///< 0 = unlimited
+  int compute_units = 1;                                     ///< cores or multiprocessors
+  bool host_accessible = false;                              ///< the host may dereference its addresses
+  bool asynchronous = false;                                 ///< work runs behind the caller's back, in stream order
+  bool computes = true;                                      ///< false: addresses only, no bytes behind them
   std::vector<std::pair<std::string, std::string>> details;  ///< further facts for `tenon devices`: ISA, driver, …
 };
 
@@ -72,8 +73,8 @@ class TENON_EXPORT DeviceDriver {
   virtual void set_threads(int count);
   virtual int threads() const;
 
-  /// Called before a kernel runs on the host in the name of this device: waits until `stream` has come to the kernel's turn.
-  /// False: the device has no bytes behind its addresses and the kernel must not run. Default: true, at once.
+  /// Called before a kernel runs on the host in the name of this device: waits until `stream` has come to the kernel's
+  /// turn. False: the device has no bytes behind its addresses and the kernel must not run. Default: true, at once.
   virtual bool begin_kernel(StreamRef stream);
 };
 

@@ -10,12 +10,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace tenon {
 
 class TENON_EXPORT DeviceState {
  public:
-  DeviceState(Device device, DeviceDriver& driver) : device_(device), driver_(driver) {}
+  DeviceState(Device device, DeviceDriver& driver)
+      : device_(device), driver_(driver), history_(std::make_shared<History>()) {}
 
   Device device() const { return device_; }
   DeviceDriver& driver() const { return driver_; }
@@ -23,13 +25,19 @@ class TENON_EXPORT DeviceState {
   /// The allocator that new storages take from. Never null once the device is open.
   AllocatorStack& allocator() const { return *current_.load(std::memory_order_acquire); }
   TENON_API std::shared_ptr<AllocatorStack> shared_allocator() const;
-  /// Puts another one in service and returns the old one. Blocks of the old one go back to it: storages hold on to it, and
-  /// so does this object until reset(), because allocator() hands out plain references.
+  /// Puts another one in service and returns the old one. Blocks of the old one go back to it: storages hold on to it,
+  /// and so does this object until reset(), because allocator() hands out plain references.
   TENON_API std::shared_ptr<AllocatorStack> swap_allocator(std::shared_ptr<AllocatorStack> next);
+  /// All that ever were in service, the current one last.
+  TENON_API std::vector<std::shared_ptr<AllocatorStack>> allocators() const;
+
+  /// What happened to this device's memory, under whichever allocator; see record_memory_history().
+  History& history() const { return *history_; }
 
  private:
   Device device_;
   DeviceDriver& driver_;
+  std::shared_ptr<History> history_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<AllocatorStack>> in_service_;  ///< back() is current
   std::atomic<AllocatorStack*> current_{nullptr};

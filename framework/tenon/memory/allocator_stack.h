@@ -1,10 +1,18 @@
-// AllocatorStack: an allocator in service. The policy that a plugin supplied, the layers that the configuration put around
-// it, and the host's own observation: statistics, history, out-of-memory report, in one place for every policy.
+// AllocatorStack: an allocator in service. The policy that a plugin supplied, the layers that the configuration put
+// around it, and the host's own observation: statistics, history, out-of-memory report, in one place for every policy.
+//
+//   AllocatorStack   statistics, history, OOM report
+//     layers         limit, trace, guard … outermost first            (memory/layers/)
+//       policy       what the plugin supplied
+//     source hooks   of layers that act on the device's calls: limit, inject
+//   ObservedSource   counts what is taken and given
+//     MemorySource   the device
 #pragma once
 
 #include <tenon/core/export.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/history.h>
 #include <tenon/memory/stats.h>
 
 #include <cstddef>
@@ -27,6 +35,12 @@ struct StackConfig {
   std::vector<LayerConfig> layers;  ///< outermost first
 };
 
+/// What a layer has to say about itself: "track" {("leaks", "3"), …}.
+struct LayerReport {
+  std::string layer;
+  std::vector<std::pair<std::string, std::string>> entries;
+};
+
 /// Thread-safe. Storages share its ownership, so it lives as long as any block that it gave.
 class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorStack> {
  public:
@@ -36,8 +50,10 @@ class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorSt
   AllocatorStack(const AllocatorStack&) = delete;
   AllocatorStack& operator=(const AllocatorStack&) = delete;
 
-  /// Zero bytes give an empty block. Throws OutOfMemory with every figure filled in, after the OOM observers ran.
+  /// Zero bytes give an empty block. Throws OutOfMemory with every figure filled in, after the OOM observers ran. An
+  /// alignment above kMaxAlignment is served by taking more.
   Block allocate(const Request& request);
+  /// Empty blocks are ignored.
   void deallocate(const Block& block, StreamRef last_use) noexcept;
   void deallocate(const Block& block) noexcept { deallocate(block, block.request.stream); }
   void record_use(const Block& block, StreamRef stream);
@@ -50,9 +66,25 @@ class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorSt
   void reset_accumulated_stats();
   void check_invariants() const;
 
+  /// A ceiling on reserved bytes, 0 for none: beyond it the policy finds the device exhausted, gives back what it
+  /// caches and tries again (PyTorch: set_per_process_memory_fraction). Returns the old one.
+  std::size_t set_reserved_limit(std::size_t limit_bytes);
+  std::size_t reserved_limit() const;
+
+  /// Events go to this history from now on. It may serve several stacks of one device.
+  void attach_history(std::shared_ptr<History> history);
+
+  /// What the layers have counted or found, outermost first.
+  std::vector<LayerReport> layer_reports() const;
+
+  /// Opens, closes and gives up a private pool (memory/pool.h). Throws Error where the policy has none.
+  void begin_pool(std::uint64_t pool, StreamRef stream);
+  void end_pool(std::uint64_t pool);
+  void release_pool(std::uint64_t pool);
+
   const StackConfig& config() const;
-  MemorySource& source() const;   ///< the observed one: what the policy sees
-  Allocator& outermost() const;   ///< the top layer, or the policy
+  MemorySource& source() const;  ///< what the policy sees
+  Allocator& outermost() const;  ///< the top layer, or the policy
 
  private:
   class Impl;

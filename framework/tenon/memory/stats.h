@@ -12,20 +12,20 @@ namespace tenon {
 
 /// All byte figures in bytes. requested <= allocated <= reserved at any moment.
 struct MemoryStats {
-  Stat requested_bytes;   ///< live, as asked for
-  Stat allocated_bytes;   ///< live, after the policy's rounding (Block::bytes)
-  Stat reserved_bytes;    ///< taken from the source (acquired, or mapped)
-  Stat allocations;       ///< live blocks
+  Stat requested_bytes;  ///< live, as asked for
+  Stat allocated_bytes;  ///< live, after the policy's rounding (Block::bytes)
+  Stat reserved_bytes;   ///< taken from the source (acquired, or mapped)
+  Stat allocations;      ///< live blocks
 
-  std::int64_t device_allocations = 0;      ///< successful acquire/create calls
-  std::int64_t device_frees = 0;            ///< release/destroy calls
+  std::int64_t device_allocations = 0;  ///< successful acquire/create calls
+  std::int64_t device_frees = 0;        ///< release/destroy calls
   std::int64_t device_maps = 0;
   std::int64_t device_unmaps = 0;
   std::int64_t device_synchronizations = 0;
-  std::int64_t ooms = 0;                    ///< requests that could not be served
+  std::int64_t ooms = 0;  ///< requests that could not be served
 
   std::array<Stat, kPurposeCount> requested_by_purpose;
-  PolicyStats policy;                       ///< what the policy reports itself
+  PolicyStats policy;  ///< what the policy reports itself
 
   /// Calls to the source that took or gave memory.
   std::int64_t device_calls() const { return device_allocations + device_frees + device_maps + device_unmaps; }

@@ -1,0 +1,106 @@
+// The open devices of the process, opened on first use; which device and which stream a thread means.
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+namespace tenon {
+
+namespace {
+
+struct OpenDevices {
+  // Recursive: opening one device may open another, as pinned memory does with the host's.
+  std::recursive_mutex mutex;
+  std::vector<std::unique_ptr<DeviceState>> in_order;
+  std::array<std::array<std::atomic<DeviceState*>, kMaxDevicesPerType>, kMaxDeviceTypes> by_index{};
+  std::atomic<DeviceResolver> resolver{nullptr};
+};
+
+OpenDevices& open() {
+  static auto* all = new OpenDevices;  // never destroyed: static tensors are freed late
+  return *all;
+}
+
+Device with_index(Device device) {
+  if (!device.has_index()) device.set_index(current_device(device.type()));
+  return device;
+}
+
+DeviceState& open_device(Device device) {
+  OpenDevices& all = open();
+  std::lock_guard lock(all.mutex);
+  std::atomic<DeviceState*>& slot = all.by_index[device.type().id()][static_cast<std::size_t>(device.index())];
+  if (DeviceState* state = slot.load(std::memory_order_acquire)) return *state;
+  const DeviceResolver resolver = all.resolver.load();
+  if (resolver == nullptr) {
+    throw Error(fmt::format("device '{}' cannot be opened: no backend is loaded; load a plugin that supplies kind '{}'",
+                            device.str(), device.type().name()));
+  }
+  std::unique_ptr<DeviceState> state = resolver(device);
+  if (state == nullptr)
+    throw Error(fmt::format("device '{}' cannot be opened: its backend returned nothing", device.str()));
+  all.in_order.push_back(std::move(state));
+  slot.store(all.in_order.back().get(), std::memory_order_release);
+  return *all.in_order.back();
+}
+
+}  // namespace
+
+std::shared_ptr<AllocatorStack> DeviceState::shared_allocator() const {
+  std::lock_guard lock(mutex_);
+  return in_service_.empty() ? nullptr : in_service_.back();
+}
+
+std::shared_ptr<AllocatorStack> DeviceState::swap_allocator(std::shared_ptr<AllocatorStack> next) {
+  if (next == nullptr) throw Error(fmt::format("no allocator to put in service on {}", device_.str()));
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<AllocatorStack> old = in_service_.empty() ? nullptr : in_service_.back();
+  // One that comes back moves to the end: the list holds each of them once.
+  std::erase(in_service_, next);
+  next->attach_history(history_);
+  in_service_.push_back(next);
+  current_.store(next.get(), std::memory_order_release);
+  return old;
+}
+
+std::vector<std::shared_ptr<AllocatorStack>> DeviceState::allocators() const {
+  std::lock_guard lock(mutex_);
+  return in_service_;
+}
+
+DeviceState& device_state(Device device) {
+  const Device exact = with_index(device);
+  if (exact.type().id() >= kMaxDeviceTypes || exact.index() >= kMaxDevicesPerType) {
+    throw Error(fmt::format("no device '{}': indices go from 0 to {}", exact.str(), kMaxDevicesPerType - 1));
+  }
+  const auto& slot = open().by_index[exact.type().id()][static_cast<std::size_t>(exact.index())];
+  if (DeviceState* state = slot.load(std::memory_order_acquire)) [[likely]]
+    return *state;
+  return open_device(exact);
+}
+
+std::vector<DeviceState*> open_devices() {
+  OpenDevices& all = open();
+  std::lock_guard lock(all.mutex);
+  std::vector<DeviceState*> devices;
+  for (const auto& state : all.in_order) devices.push_back(state.get());
+  return devices;
+}
+
+void set_device_resolver(DeviceResolver resolver) { open().resolver.store(resolver); }
+
+void close_devices() {
+  OpenDevices& all = open();
+  std::lock_guard lock(all.mutex);
+  while (!all.in_order.empty()) {
+    const Device device = all.in_order.back()->device();
+    all.by_index[device.type().id()][static_cast<std::size_t>(device.index())].store(nullptr,
+                                                                                     std::memory_order_release);
+    all.in_order.pop_back();
+  }
+}
+
+}  // namespace tenon

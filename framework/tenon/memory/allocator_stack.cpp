@@ -1,0 +1,90 @@
+// The stack's doors: build it, allocate, free, and the observation around both.
+#include <tenon/core/error.h>
+#include <tenon/memory/stack_impl.h>
+
+#include <tenon/core/units.h>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace tenon {
+
+namespace {
+
+/// What stands behind the cookie of a block whose alignment no policy has to honour.
+struct OverAligned {
+  Block inner;
+};
+
+}  // namespace
+
+AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AllocatorStack::~AllocatorStack() = default;
+
+std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const StackConfig& config) {
+  return std::shared_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config)));
+}
+
+Block AllocatorStack::allocate(const Request& request) {
+  if (request.bytes == 0) return {.request = request};
+  if (request.alignment <= kMaxAlignment) [[likely]]
+    return impl_->allocate(request);
+  // Note: the figures show what was really taken, hence the larger request.
+  Request larger = request;
+  larger.alignment = kMaxAlignment;
+  if (!is_power_of_two(request.alignment) || request.bytes > SIZE_MAX - request.alignment) {
+    throw Error(fmt::format("cannot serve {} bytes at an alignment of {}: it must be a power of two", request.bytes,
+                            request.alignment));
+  }
+  larger.bytes += request.alignment - kMaxAlignment;
+  auto record = std::make_unique<OverAligned>();
+  record->inner = impl_->allocate(larger);
+  const auto base = reinterpret_cast<std::uintptr_t>(record->inner.data);
+  const std::uintptr_t aligned = align_up(base, request.alignment);
+  return {.data = reinterpret_cast<void*>(aligned),
+          .bytes = record->inner.bytes - (aligned - base),
+          .cookie = record.release(),
+          .request = request};
+}
+
+void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
+  if (block.data == nullptr) return;
+  if (block.request.alignment <= kMaxAlignment) [[likely]]
+    return impl_->deallocate(block, last_use);
+  const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
+  impl_->deallocate(record->inner, last_use);
+}
+
+void AllocatorStack::record_use(const Block& block, StreamRef stream) {
+  if (block.data == nullptr || stream == block.request.stream) return;
+  const bool wrapped = block.request.alignment > kMaxAlignment;
+  impl_->record_use(wrapped ? static_cast<OverAligned*>(block.cookie)->inner : block, stream);
+}
+
+std::size_t AllocatorStack::trim(std::size_t keep_bytes) { return impl_->trim(keep_bytes); }
+void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->walk(visitor); }
+MemoryStats AllocatorStack::stats() const { return impl_->stats(); }
+void AllocatorStack::reset_peak_stats() { impl_->reset_stats(true, false); }
+void AllocatorStack::reset_accumulated_stats() { impl_->reset_stats(false, true); }
+void AllocatorStack::check_invariants() const { impl_->check_invariants(); }
+
+std::size_t AllocatorStack::set_reserved_limit(std::size_t limit_bytes) {
+  const std::size_t old = impl_->observed().limit();
+  impl_->observed().set_limit(limit_bytes);
+  return old;
+}
+std::size_t AllocatorStack::reserved_limit() const { return impl_->observed().limit(); }
+
+void AllocatorStack::attach_history(std::shared_ptr<History> history) { impl_->attach_history(std::move(history)); }
+std::vector<LayerReport> AllocatorStack::layer_reports() const { return impl_->layer_reports(); }
+
+void AllocatorStack::begin_pool(std::uint64_t pool, StreamRef stream) { impl_->begin_pool(pool, stream); }
+void AllocatorStack::end_pool(std::uint64_t pool) { impl_->end_pool(pool); }
+void AllocatorStack::release_pool(std::uint64_t pool) { impl_->release_pool(pool); }
+
+const StackConfig& AllocatorStack::config() const { return impl_->config(); }
+MemorySource& AllocatorStack::source() const { return impl_->policy_source(); }
+Allocator& AllocatorStack::outermost() const { return impl_->outermost(); }
+
+}  // namespace tenon

@@ -1,0 +1,62 @@
+// Layer: an adaptor that stands around any allocator. Built-in ones are rows of one table; they stack in any order.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/core/options.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/forwarding.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+class ObservedSource;
+
+/// What a layer is told when it is made; valid during the call unless said otherwise.
+struct LayerContext {
+  const Options& options;          ///< of the layer, validated
+  SourceTraits traits;             ///< of the device
+  MemorySource& source;            ///< what the policy sees; outlives the layer
+  const ObservedSource& observed;  ///< the stack's counters; outlives the layer
+  MemorySource* hook = nullptr;    ///< what this layer's wrap_source made; outlives the layer
+};
+
+/// An allocator around another one that can also speak for itself.
+class LayerAllocator : public ForwardingAllocator {
+ public:
+  using ForwardingAllocator::ForwardingAllocator;
+  /// Entries for the run's report, in the order in which to show them. Called like report(): serialised by the host.
+  virtual std::vector<std::pair<std::string, std::string>> summary() const { return {}; }
+};
+
+/// One built-in layer.
+struct LayerInfo {
+  std::string name;     ///< as in TOML `layers = ["limit"]`, options in [allocator.limit]
+  std::string summary;  ///< one line
+  OptionSchema options;
+  std::function<std::unique_ptr<LayerAllocator>(std::unique_ptr<Allocator> inner, const LayerContext& context)> create;
+  /// For layers that act on the policy's calls to the device; empty for the others. Called before the policy exists.
+  std::function<std::unique_ptr<MemorySource>(MemorySource& upstream, const LayerContext& context)> wrap_source;
+};
+
+/// Every built-in layer, in alphabetical order.
+TENON_API const std::vector<LayerInfo>& built_in_layers();
+
+/// The layer of that name. Throws ConfigError that names the nearest known one.
+TENON_API const LayerInfo& find_layer(std::string_view name);
+
+/// How the layer `route` finds the allocator that its options name, as in SPEC ("direct", "caching:max_split_size=…");
+/// set once by the layer of Tenon that knows plugins.
+struct ResolvedAllocator {
+  AllocatorInfo info;
+  Options options;
+};
+using AllocatorResolver = ResolvedAllocator (*)(std::string_view spec);
+TENON_API void set_allocator_resolver(AllocatorResolver resolver);
+ResolvedAllocator resolve_allocator(std::string_view spec);
+
+}  // namespace tenon

@@ -1,0 +1,45 @@
+// The table of built-in layers, and finding one by name.
+#include <tenon/core/error.h>
+#include <tenon/memory/layers/layer.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+namespace tenon {
+
+namespace {
+
+std::atomic<AllocatorResolver> allocator_resolver{nullptr};
+
+}  // namespace
+
+const std::vector<LayerInfo>& built_in_layers() {
+  static const auto* layers = new std::vector<LayerInfo>{};
+  return *layers;
+}
+
+const LayerInfo& find_layer(std::string_view name) {
+  std::vector<std::string> names;
+  for (const LayerInfo& layer : built_in_layers()) {
+    if (layer.name == name) return layer;
+    names.push_back(layer.name);
+  }
+  std::string message = fmt::format("unknown layer '{}'", name);
+  if (const std::string nearest = nearest_name(name, names); !nearest.empty()) {
+    message += fmt::format("; did you mean '{}'?", nearest);
+  }
+  throw ConfigError(message + fmt::format(" Layers are: {}", fmt::join(names, ", ")));
+}
+
+void set_allocator_resolver(AllocatorResolver resolver) { allocator_resolver.store(resolver); }
+
+ResolvedAllocator resolve_allocator(std::string_view spec) {
+  const AllocatorResolver resolver = allocator_resolver.load();
+  if (resolver == nullptr) {
+    throw ConfigError(fmt::format("allocator '{}' cannot be found: no plugins are known in this process", spec));
+  }
+  return resolver(spec);
+}
+
+}  // namespace tenon

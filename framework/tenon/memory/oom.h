@@ -1,0 +1,35 @@
+// Who wants to know that memory ran out, and what to tell the user.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/core/export.h>
+#include <tenon/memory/memory_source.h>
+#include <tenon/memory/stats.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tenon {
+
+/// Runs after a request failed for good and before OutOfMemory is thrown, on the failing thread, with no lock held: it
+/// may read statistics and take snapshots. What it throws is dropped.
+using OomObserver = std::function<void(const OutOfMemoryInfo& info)>;
+
+/// Adds an observer for all devices (PyTorch: _cuda_attach_out_of_memory_observer); the id takes it away again.
+TENON_API std::uint64_t add_oom_observer(OomObserver observer);
+TENON_API void remove_oom_observer(std::uint64_t id);
+/// Runs all of them, in the order of their coming.
+void notify_oom_observers(const OutOfMemoryInfo& info) noexcept;
+
+/// What is known at the moment of failure besides the figures.
+struct OomCircumstances {
+  const MemoryStats& stats;
+  bool has_virtual_memory = false;
+  bool is_expandable = false;    ///< the policy already grows segments page by page
+  bool splits_all_sizes = true;  ///< no max_split_size is set
+};
+
+/// One sentence on what would have helped; never a setting that is on already. Empty when nothing is known.
+std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances);
+
+}  // namespace tenon
