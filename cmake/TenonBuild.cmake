@@ -42,7 +42,9 @@ endif()
 # Warnings and sanitizers for one of our own targets.
 function(tenon_configure_target target)
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>
+    # __FILE__ in messages is relative to the tree: binaries name no path of the machine that built them.
+    -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(TENON_FUZZ)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
   endif()

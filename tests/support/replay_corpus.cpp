@@ -1,4 +1,5 @@
-// Runs a fuzzer's entry point once over every file of a folder: the corpus as a plain regression test, without libFuzzer.
+// Runs a fuzzer's entry point once over every file of a folder: the corpus as a plain regression test, without
+// libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs, moves the prefix, and checks what a package must not have: paths of the build, a library that needs them.
+source "$(dirname "$0")/common.sh"
+prefix=$(fresh prefix)
+rm -rf "$installed"
+logged "installing" "${CMAKE_COMMAND:-cmake}" --install "$TENON_BINARY_DIR" --prefix "$prefix"
+mv "$prefix" "$installed"
+
+for file in bin/tenon include/tenon/plugin/plugin.h include/tenon/tenon.h share/doc/Tenon/LICENSE; do
+  [[ -e $installed/$file ]] || fail "$file was not installed"
+done
+libdir=$(dirname "$(find "$installed" -name 'libtenon.so')")
+[[ -e $libdir/cmake/Tenon/TenonConfig.cmake && -e $libdir/pkgconfig/tenon.pc ]] || fail "no package files beside libtenon"
+soname=$(readelf -d "$libdir/libtenon.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[[ $soname =~ ^libtenon\.so\.[0-9]+(\.[0-9]+)?$ ]] || fail "the SONAME is '$soname', not versioned"
+
+leaks=$(grep -rlF -e "$TENON_SOURCE_DIR/" -e "$TENON_BINARY_DIR/" "$installed" || true)
+[[ -z $leaks ]] || fail "files name the build: $leaks"
+
+listed=$("$installed/bin/tenon" plugins list --format json) || fail "tenon plugins list"
+[[ $listed == *"$libdir/tenon/plugins/caching.so"* ]] || fail "the moved program did not find its own plugins: $listed"
