@@ -23,6 +23,9 @@ TENON_API std::string_view name_of(OperatorId op);
 /// The last registration for (type, name) wins.
 TENON_API void register_kernel(DeviceType type, std::string_view operator_name, Kernel kernel);
 
+/// Kernels of `with` also serve `type`, where `type` has none of its own.
+TENON_API void share_kernels(DeviceType type, DeviceType with);
+
 /// Null where the device kind has none.
 TENON_API Kernel find_kernel(DeviceType type, OperatorId op) noexcept;
 

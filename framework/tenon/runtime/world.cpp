@@ -1,6 +1,7 @@
 // The device resolver and the set-up that it works from.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/dispatch/dispatch.h>
 #include <tenon/runtime/log.h>
 #include <tenon/runtime/plugins.h>
 #include <tenon/runtime/world.h>
@@ -41,6 +42,10 @@ Backend& configured_backend(const std::string& kind) {
   all.configured.push_back(kind);
   lock.unlock();
   backend.configure(options);
+  if (const std::string like = backend.kernels_like(); !like.empty()) {
+    find_backend(like);  // its plugin brings the kernels
+    share_kernels(DeviceType::named(kind), DeviceType::named(like));
+  }
   return backend;
 }
 
