@@ -2,7 +2,6 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/runtime/plugins.h>
-#include <tenon/runtime/world.h>
 
 #include <gtest/gtest.h>
 
@@ -18,8 +17,7 @@ namespace {
 
 class Simulated : public testing::Test {
  protected:
-  void SetUp() override { shutdown(); }
-  void TearDown() override { shutdown(); }
+  void TearDown() override { find_backend("simulated").shutdown(); }
 
   static DeviceDriver& open(const std::map<std::string, std::string>& settings, int index = 0) {
     Backend& backend = find_backend("simulated");
