@@ -4,7 +4,8 @@ set(TENON_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
 
 install(TARGETS tenon tenon_plugin EXPORT TenonTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development
-  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILE_SET parts DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION ${TENON_CMAKE_DIR} COMPONENT development)
 
 # The program finds the library, and the library its plugins, from where they lie: the whole tree can be moved.
@@ -27,6 +28,10 @@ install(FILES
     ${PROJECT_BINARY_DIR}/TenonConfig.cmake ${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake
     ${PROJECT_SOURCE_DIR}/cmake/TenonPlugin.cmake
   DESTINATION ${TENON_CMAKE_DIR} COMPONENT development)
+
+# The build folder is a package too: -DTenon_DIR=BUILD, for an author who has a checkout and has installed nothing.
+export(EXPORT TenonTargets NAMESPACE Tenon:: FILE ${PROJECT_BINARY_DIR}/TenonTargets.cmake)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/TenonPlugin.cmake ${PROJECT_BINARY_DIR}/TenonPlugin.cmake COPYONLY)
 
 file(RELATIVE_PATH TENON_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
