@@ -18,6 +18,7 @@ struct SectionSpec {
   OptionSchema options;
   std::vector<std::string>
       lists;  ///< names of kText options that take a TOML array; Options::text joins the items with ','
+  std::vector<std::string> paths;  ///< names of kText options that are paths: made absolute against the file's folder
 };
 
 /// The items of a list option.

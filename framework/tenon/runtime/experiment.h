@@ -13,6 +13,7 @@
 #include <tenon/core/options.h>
 #include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/stats.h>
+#include <tenon/runtime/config_value.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -32,9 +33,8 @@ struct ExperimentConfig {
   StackConfig allocator;
   std::map<std::string, Options, std::less<>> sections;         ///< "model", "data", "train", "report", …
   std::map<std::string, Options, std::less<>> backend_options;  ///< by device kind, those that were given
-  std::map<std::string, std::string, std::less<>> positions;    ///< "train.epochs" -> "file.toml:12:10", "--" …
+  std::map<std::string, Position, std::less<>> positions;       ///< by key: where the setting that won stands
   std::vector<std::filesystem::path> plugin_search;             ///< absolute
-  std::vector<std::string> plugins_to_load;
 
   /// A section of the schema: config.section("train").integer("epochs").
   TENON_API const Options& section(std::string_view name) const;

@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
 #include <tenon/dispatch/dispatch.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/log.h>
 #include <tenon/runtime/plugins.h>
 #include <tenon/runtime/world.h>
@@ -76,7 +77,14 @@ std::unique_ptr<DeviceState> open_device(Device device) {
   return state;
 }
 
-[[maybe_unused]] const bool kResolverIsSet = (set_device_resolver(&open_device), true);
+/// For the layer that routes requests to other policies, which it names by SPEC.
+ResolvedAllocator resolve_spec(std::string_view spec) {
+  StackConfig config = allocator_from_spec(spec);
+  return {std::move(config.policy), std::move(config.options)};
+}
+
+[[maybe_unused]] const bool kResolversAreSet =
+    (set_device_resolver(&open_device), set_allocator_resolver(&resolve_spec), true);
 
 }  // namespace
 
@@ -94,11 +102,8 @@ void set_allocator(std::string_view kind, StackConfig config) {
   setup().allocators.insert_or_assign(std::string(kind), std::move(config));
 }
 
-StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+void set_options_from_spec(Options& options, std::string_view spec) {
   const std::size_t colon = spec.find(':');
-  StackConfig config;
-  config.policy = find_allocator(spec.substr(0, colon), base);
-  config.options = Options(config.policy.options);
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
   while (!rest.empty()) {
     const std::string_view item = rest.substr(0, rest.find(','));
@@ -109,11 +114,18 @@ StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::pa
           "allocator \"{}\": \"{}\" is no NAME=VALUE; write it as caching:max_split_size=128MiB", spec, item));
     }
     try {
-      config.options.set_text(item.substr(0, equals), item.substr(equals + 1));
+      options.set_text(item.substr(0, equals), item.substr(equals + 1));
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("allocator \"{}\": {}", spec, error.what()));
     }
   }
+}
+
+StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+  StackConfig config;
+  config.policy = find_allocator(spec.substr(0, spec.find(':')), base);
+  config.options = Options(config.policy.options);
+  set_options_from_spec(config.options, spec);
   return config;
 }
 

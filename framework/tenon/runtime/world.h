@@ -24,6 +24,9 @@ TENON_API void set_allocator(std::string_view kind, StackConfig config);
 /// Throws ConfigError or PluginError.
 TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base = {});
 
+/// The options part of a SPEC, on top of what `options` holds. Throws ConfigError that quotes the SPEC.
+TENON_API void set_options_from_spec(Options& options, std::string_view spec);
+
 /// Closes every device and destroys what the backends made, in reverse order of loading; plugins stay loaded, and
 /// devices can be opened again. Storages must be gone.
 TENON_API void shutdown();

@@ -1,0 +1,32 @@
+// What all verbs share.
+#include "verb.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace tenon::cli {
+
+void add_format_option(CLI::App& verb, TableFormat& format) {
+  verb.add_option_function<std::string>(
+          "--format", [&format](const std::string& text) { format = parse_table_format(text); },
+          "table, json, csv or markdown")
+      ->type_name("FORMAT")
+      ->default_str("table");
+}
+
+void add_quiet_option(CLI::App& verb, bool& quiet) { verb.add_flag("--quiet,-q", quiet, "no progress, no remarks"); }
+
+std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  }
+}
+
+void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+
+}  // namespace tenon::cli

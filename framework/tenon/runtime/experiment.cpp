@@ -1,0 +1,34 @@
+// What an experiment's configuration can be asked, and putting it in service.
+#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/plugin_search.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+namespace tenon {
+
+ProgressSink::~ProgressSink() = default;
+
+const Options& ExperimentConfig::section(std::string_view wanted) const {
+  const auto found = sections.find(wanted);
+  TENON_ASSERT(found != sections.end(), "a section that the schema declares");
+  return found->second;
+}
+
+std::filesystem::path ExperimentConfig::resolve(const std::string& path) const {
+  return path.empty() ? std::filesystem::path() : (folder / path).lexically_normal();
+}
+
+ConfigError ExperimentConfig::error(std::string_view key, std::string_view message) const {
+  const auto found = positions.find(key);
+  if (found == positions.end()) return ConfigError(fmt::format("{}: {}", key, message));
+  return config_error(found->second, fmt::format("{}: {}", key, message));
+}
+
+void install(const ExperimentConfig& config) {
+  set_plugin_search(config.plugin_search);
+  for (const auto& [kind, options] : config.backend_options) set_backend_options(kind, options);
+  set_allocator(config.device.type().name(), config.allocator);
+}
+
+}  // namespace tenon
