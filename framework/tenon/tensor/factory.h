@@ -1,0 +1,31 @@
+// How a tensor without history comes into being: allocation, and handles that alias other tensors. Used by operators;
+// users have ops/factory.h.
+#pragma once
+
+#include <tenon/tensor/tensor.h>
+
+namespace tenon {
+
+/// Uninitialised and contiguous, on an open device.
+inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  auto impl = make_intrusive<TensorImpl>(
+      make_intrusive<StorageImpl>(state, static_cast<std::size_t>(count) * size_of(dtype)), dtype);
+  impl->set_contiguous(sizes);
+  return Tensor(std::move(impl));
+}
+inline Tensor allocate_like(const Tensor& tensor, const Dims& sizes, Dtype dtype) {
+  return allocate_tensor(tensor.impl().storage().state(), sizes, dtype);
+}
+/// Uninitialised with given strides (non-negative).
+TENON_API Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype);
+/// Same sizes and, where `like` is dense, the same strides.
+TENON_API Tensor allocate_preserving(const Tensor& like, Dtype dtype);
+/// Another handle on the same memory; shares the version counter, no history.
+TENON_API Tensor alias_of(const Tensor& tensor);
+TENON_API Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset);
+/// The device of options, open, with its index filled in.
+TENON_API DeviceState& state_of(const TensorOptions& options);
+
+}  // namespace tenon

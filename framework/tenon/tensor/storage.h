@@ -1,0 +1,95 @@
+// StorageImpl: one block of memory with the allocator it returns to, shared by all views of it.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/export.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/tensor/intrusive_ptr.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace tenon {
+
+class TENON_EXPORT StorageImpl final : public RefCounted {
+ public:
+  /// Takes `bytes` from the allocator in service on the device, with this thread's purpose, label and stream.
+  StorageImpl(DeviceState& state, std::size_t bytes) : state_(&state), device_(state.device()), bytes_(bytes) {
+    if (bytes > 0) allocate();
+  }
+  /// Memory of somebody else; `deleter` (may be empty) runs when the storage goes.
+  TENON_API StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter, void* context);
+  ~StorageImpl() {
+    if (bytes_ > 0 || foreign_) release_memory();
+  }
+
+  void* data() const { return block_.data; }
+  std::size_t nbytes() const { return bytes_; }
+  Device device() const { return device_; }
+  DeviceState& state() const { return *state_; }
+  const Block& block() const { return block_; }
+  AllocatorStack* allocator() const { return allocator_.get(); }
+  void* context() const { return foreign_ ? foreign_->context : block_.data; }
+  /// Counts in-place writes; shared by every view of this storage that has no counter of its own.
+  std::atomic<std::uint32_t>& version() { return version_; }
+  /// Also used on another stream: the block is not reused before that stream got there.
+  TENON_API void record_stream(StreamRef stream);
+  /// Grows or shrinks, keeping what fits. Throws Error for foreign memory.
+  TENON_API void resize(std::size_t bytes);
+
+ private:
+  struct Foreign {
+    std::function<void(void*)> deleter;
+    void* context = nullptr;
+  };
+  TENON_API void allocate();
+  TENON_API void release_memory() noexcept;
+
+  DeviceState* state_;
+  Device device_;
+  std::atomic<std::uint32_t> version_{0};
+  std::size_t bytes_;
+  Block block_;
+  std::shared_ptr<AllocatorStack> allocator_;
+  std::unique_ptr<Foreign> foreign_;
+};
+
+/// libtorch's handle: x.storage().data(), x.storage().data_ptr().get().
+class TENON_EXPORT DataPtr {
+ public:
+  explicit DataPtr(const StorageImpl* storage) : storage_(storage) {}
+  void* get() const { return storage_->data(); }
+  void* get_context() const { return storage_->context(); }
+  Device device() const { return storage_->device(); }
+  operator bool() const { return get() != nullptr; }  // NOLINT
+
+ private:
+  const StorageImpl* storage_;
+};
+
+class TENON_EXPORT Storage {
+ public:
+  Storage() = default;
+  explicit Storage(IntrusivePtr<StorageImpl> impl) : impl_(std::move(impl)) {}
+  void* data() const { return impl_->data(); }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(impl_->data());
+  }
+  DataPtr data_ptr() const { return DataPtr(impl_.get()); }
+  std::size_t nbytes() const { return impl_->nbytes(); }
+  Device device() const { return impl_->device(); }
+  std::size_t use_count() const { return impl_->use_count() - 1; }
+  bool is_alias_of(const Storage& other) const { return impl_ == other.impl_; }
+  StorageImpl* unsafeGetStorageImpl() const { return impl_.get(); }
+  explicit operator bool() const { return static_cast<bool>(impl_); }
+
+ private:
+  IntrusivePtr<StorageImpl> impl_;
+};
+
+}  // namespace tenon

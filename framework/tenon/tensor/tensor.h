@@ -1,0 +1,430 @@
+// Tensor: the handle that users hold. Names and semantics are libtorch's. Methods that compute are defined beside their
+// operator in ops/, those that concern gradients in autograd/.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/tensor/array_ref.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/tensor/method_list.h>
+#include <tenon/tensor/scalar.h>
+#include <tenon/tensor/tensor_impl.h>
+#include <tenon/tensor/tensor_options.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace tenon {
+
+
+class Tensor;
+namespace indexing {
+class TensorIndex;
+}
+namespace autograd {
+class Node;
+}
+
+using TensorList = ArrayRef<Tensor>;
+
+class TENON_EXPORT Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  Tensor& operator=(const Tensor& other) & = default;
+  Tensor& operator=(Tensor&& other) & noexcept = default;
+  /// x[i] = …: writes into the view.
+  TENON_API Tensor& operator=(const Tensor& other) &&;
+  TENON_API Tensor& operator=(Tensor&& other) &&;
+  TENON_API Tensor& operator=(const Scalar& value) &&;
+
+  // What it is.
+  bool defined() const { return static_cast<bool>(impl_); }
+  void reset() { impl_.reset(); }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  std::size_t use_count() const { return impl_ ? impl_->use_count() : 0; }
+  TensorImpl* unsafeGetTensorImpl() const { return impl_.get(); }
+  const IntrusivePtr<TensorImpl>& getIntrusivePtr() const { return impl_; }
+  TensorImpl& impl() const {
+    if (!impl_) undefined();
+    return *impl_;
+  }
+  std::int64_t dim() const { return impl().rank(); }
+  std::int64_t ndimension() const { return dim(); }
+  IntArrayRef sizes() const { return impl().sizes(); }
+  IntArrayRef strides() const { return impl().strides(); }
+  TENON_API std::int64_t size(std::int64_t dim) const;
+  TENON_API std::int64_t stride(std::int64_t dim) const;
+  std::int64_t numel() const { return impl().numel(); }
+  std::int64_t storage_offset() const { return impl().offset(); }
+  std::size_t itemsize() const { return size_of(impl().dtype()); }
+  std::int64_t element_size() const { return static_cast<std::int64_t>(itemsize()); }
+  std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * itemsize(); }
+  TypeMeta dtype() const { return impl().dtype(); }
+  Dtype scalar_type() const { return impl().dtype(); }
+  Device device() const { return impl().device(); }
+  std::int64_t get_device() const { return device().index(); }
+  Layout layout() const { return kStrided; }
+  TensorOptions options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(kStrided); }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool is_cpu() const { return device().is_cpu(); }
+  bool is_sparse() const { return false; }
+  bool is_complex() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_floating_point() const { return tenon::is_floating_point(scalar_type()); }
+  bool is_signed() const { return tenon::is_signed(scalar_type()); }
+  TENON_API bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  bool is_non_overlapping_and_dense() const { return impl().is_non_overlapping_and_dense(); }
+  TENON_API MemoryFormat suggest_memory_format() const;
+  Storage storage() const { return Storage(impl().storage_ptr()); }
+  bool has_storage() const { return defined(); }
+  bool is_alias_of(const Tensor& other) const { return &impl().storage() == &other.impl().storage(); }
+  void* data_ptr() const { return impl().view().data; }
+  const void* const_data_ptr() const { return data_ptr(); }
+  void* mutable_data_ptr() const { return data_ptr(); }
+  template <class T>
+  T* data_ptr() const {
+    using Element = std::remove_const_t<T>;
+    if (scalar_type() != dtype_of<Element>) wrong_type(dtype_of<Element>);
+    return static_cast<T*>(data_ptr());
+  }
+  TENON_API void print() const;
+  /// A one-element tensor's value. Waits for the device.
+  TENON_API Scalar item() const;
+  template <class T>
+  T item() const {
+    return item().to<T>();
+  }
+  TENON_API std::string toString() const;
+
+  // Versions.
+  std::int64_t _version() const { return current_version(); }
+  TENON_API std::int64_t current_version() const;
+  bool is_inference() const { return impl().is_inference(); }
+
+  // Gradients (autograd/).
+  TENON_API bool requires_grad() const;
+  TENON_API const Tensor& set_requires_grad(bool requires_grad) const;
+  const Tensor& requires_grad_(bool requires_grad = true) const { return set_requires_grad(requires_grad); }
+  TENON_API bool is_leaf() const;
+  TENON_API Tensor& mutable_grad() const;
+  TENON_API const Tensor& grad() const;
+  TENON_API const IntrusivePtr<autograd::Node>& grad_fn() const;
+  TENON_API std::int64_t output_nr() const;
+  TENON_API void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
+                          bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
+  TENON_API Tensor detach() const;
+  TENON_API Tensor& detach_() const;
+  TENON_API void retain_grad() const;
+  TENON_API bool retains_grad() const;
+  TENON_API bool is_view() const;
+  TENON_API Tensor _base() const;
+  /// The same memory with a version counter of its own and no history.
+  TENON_API Tensor tensor_data() const;
+  Tensor variable_data() const { return tensor_data(); }
+  Tensor data() const { return tensor_data(); }
+  TENON_API void set_data(const Tensor& data) const;
+  TENON_API unsigned register_hook_(std::function<Tensor(const Tensor&)> hook) const;
+  /// A hook gets the gradient; it may return a replacement or nothing. Returns the number for remove_hook.
+  template <class Hook>
+  unsigned register_hook(Hook&& hook) const {
+    if constexpr (std::is_void_v<std::invoke_result_t<Hook, Tensor>>) {
+      return register_hook_([hook = std::forward<Hook>(hook)](const Tensor& gradient) mutable {
+        hook(Tensor(gradient));
+        return Tensor();
+      });
+    } else {
+      return register_hook_([hook = std::forward<Hook>(hook)](const Tensor& gradient) mutable -> Tensor {
+        return hook(Tensor(gradient));
+      });
+    }
+  }
+  TENON_API void remove_hook(unsigned position) const;
+
+  // Moves and copies.
+  TENON_API Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
+                      std::optional<MemoryFormat> format = std::nullopt) const;
+  TENON_API Tensor to(Dtype dtype, bool non_blocking = false, bool copy = false,
+                      std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(TypeMeta dtype, bool non_blocking = false, bool copy = false) const {
+    return to(dtype.toScalarType(), non_blocking, copy);
+  }
+  TENON_API Tensor to(Device device, Dtype dtype, bool non_blocking = false, bool copy = false,
+                      std::optional<MemoryFormat> format = std::nullopt) const;
+  TENON_API Tensor to(const Tensor& like, bool non_blocking = false, bool copy = false,
+                      std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor toType(Dtype dtype) const { return to(dtype); }
+  Tensor type_as(const Tensor& other) const { return to(other.options()); }
+  Tensor cpu() const { return to(TensorOptions(Device(kCPU))); }
+  Tensor cuda() const { return to(TensorOptions(Device(kCUDA))); }
+  Tensor to_dense() const { return *this; }
+  TENON_API Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
+  TENON_API Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  TENON_API Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
+  TENON_API Tensor& fill_(const Scalar& value) const;
+  TENON_API Tensor& fill_(const Tensor& value) const;
+  TENON_API Tensor& zero_() const;
+  TENON_API const Tensor& resize_(IntArrayRef sizes, std::optional<MemoryFormat> format = std::nullopt) const;
+  const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
+  TENON_API Tensor& set_(const Tensor& source) const;
+  TENON_API void record_stream(StreamRef stream) const;
+  TENON_API Tensor pin_memory() const;
+  TENON_API Tensor new_empty(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  TENON_API Tensor new_zeros(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  TENON_API Tensor new_ones(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  TENON_API Tensor new_full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {}) const;
+  TENON_API Tensor new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) const;
+
+  // Views (ops/view.cpp).
+  TENON_API Tensor view(IntArrayRef sizes) const;
+  TENON_API Tensor view(Dtype dtype) const;
+  Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
+  TENON_API Tensor alias() const;
+  TENON_API Tensor as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset = std::nullopt) const;
+  TENON_API Tensor reshape(IntArrayRef sizes) const;
+  Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
+  TENON_API Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
+  TENON_API Tensor unflatten(std::int64_t dim, IntArrayRef sizes) const;
+  TENON_API Tensor ravel() const;
+  TENON_API Tensor expand(IntArrayRef sizes, bool implicit = false) const;
+  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
+  TENON_API Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
+  TENON_API Tensor& transpose_(std::int64_t dim0, std::int64_t dim1) const;
+  TENON_API Tensor t() const;
+  TENON_API Tensor& t_() const;
+  Tensor mT() const { return transpose(-2, -1); }
+  TENON_API Tensor permute(IntArrayRef dims) const;
+  TENON_API Tensor movedim(std::int64_t source, std::int64_t destination) const;
+  TENON_API Tensor squeeze() const;
+  TENON_API Tensor squeeze(std::int64_t dim) const;
+  TENON_API Tensor& squeeze_() const;
+  TENON_API Tensor& squeeze_(std::int64_t dim) const;
+  TENON_API Tensor unsqueeze(std::int64_t dim) const;
+  TENON_API Tensor& unsqueeze_(std::int64_t dim) const;
+  TENON_API Tensor select(std::int64_t dim, std::int64_t index) const;
+  TENON_API Tensor slice(std::int64_t dim = 0, std::optional<std::int64_t> start = std::nullopt,
+                         std::optional<std::int64_t> end = std::nullopt, std::int64_t step = 1) const;
+  TENON_API Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
+  TENON_API Tensor diagonal(std::int64_t offset = 0, std::int64_t dim1 = 0, std::int64_t dim2 = 1) const;
+  TENON_API Tensor unfold(std::int64_t dim, std::int64_t size, std::int64_t step) const;
+  TENON_API std::vector<Tensor> unbind(std::int64_t dim = 0) const;
+  TENON_API std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
+  TENON_API std::vector<Tensor> split(IntArrayRef sizes, std::int64_t dim = 0) const;
+  TENON_API std::vector<Tensor> split_with_sizes(IntArrayRef sizes, std::int64_t dim = 0) const;
+  TENON_API std::vector<Tensor> chunk(std::int64_t chunks, std::int64_t dim = 0) const;
+  TENON_API Tensor repeat(IntArrayRef repeats) const;
+  TENON_API Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = std::nullopt) const;
+  TENON_API Tensor flip(IntArrayRef dims) const;
+  TENON_API Tensor roll(IntArrayRef shifts, IntArrayRef dims = {}) const;
+  TENON_API Tensor tril(std::int64_t diagonal = 0) const;
+  TENON_API Tensor triu(std::int64_t diagonal = 0) const;
+  TENON_API Tensor diag(std::int64_t diagonal = 0) const;
+
+  // Indexing (ops/indexing.cpp).
+  TENON_API Tensor operator[](std::int64_t index) const;
+  TENON_API Tensor operator[](const Tensor& index) const;
+  TENON_API Tensor operator[](const Scalar& index) const;
+  Tensor operator[](int index) const { return (*this)[static_cast<std::int64_t>(index)]; }
+  TENON_API Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
+  TENON_API Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  TENON_API Tensor index(const std::vector<std::optional<Tensor>>& indices) const;
+  TENON_API Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values);
+  TENON_API Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value);
+  TENON_API Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values);
+  TENON_API Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value);
+  TENON_API Tensor& index_put_(const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
+                               bool accumulate = false) const;
+  TENON_API Tensor index_put(const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
+                             bool accumulate = false) const;
+  TENON_API Tensor index_select(std::int64_t dim, const Tensor& index) const;
+  TENON_API Tensor index_add(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  TENON_API Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  TENON_API Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  TENON_API Tensor& index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const;
+  TENON_API Tensor gather(std::int64_t dim, const Tensor& index, bool sparse_grad = false) const;
+  TENON_API Tensor scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  TENON_API Tensor scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const;
+  TENON_API Tensor& scatter_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  TENON_API Tensor& scatter_(std::int64_t dim, const Tensor& index, const Scalar& value) const;
+  TENON_API Tensor scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  TENON_API Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  TENON_API Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
+  TENON_API Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
+  TENON_API Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
+  TENON_API Tensor& masked_fill_(const Tensor& mask, const Tensor& value) const;
+  TENON_API Tensor masked_select(const Tensor& mask) const;
+  TENON_API Tensor nonzero() const;
+  TENON_API Tensor take(const Tensor& index) const;
+
+  // Pointwise (ops/pointwise.cpp).
+#define TENON_DECLARE_UNARY(name)  \
+  TENON_API Tensor name() const;   \
+  TENON_API Tensor& name##_() const;
+  TENON_UNARY_METHODS(TENON_DECLARE_UNARY)
+#undef TENON_DECLARE_UNARY
+#define TENON_DECLARE_BINARY(name)                      \
+  TENON_API Tensor name(const Tensor& other) const;     \
+  TENON_API Tensor name(const Scalar& other) const;     \
+  TENON_API Tensor& name##_(const Tensor& other) const; \
+  TENON_API Tensor& name##_(const Scalar& other) const;
+  TENON_BINARY_METHODS(TENON_DECLARE_BINARY)
+  TENON_COMPARISON_METHODS(TENON_DECLARE_BINARY)
+#undef TENON_DECLARE_BINARY
+  TENON_API Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor& add_(const Scalar& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor sub(const Tensor& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor sub(const Scalar& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor& sub_(const Tensor& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor& sub_(const Scalar& other, const Scalar& alpha = 1) const;
+  TENON_API Tensor div(const Tensor& other, std::optional<std::string_view> rounding_mode) const;
+  TENON_API Tensor div(const Scalar& other, std::optional<std::string_view> rounding_mode) const;
+  TENON_API Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  TENON_API Tensor& addcmul_(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  TENON_API Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  TENON_API Tensor& addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  TENON_API Tensor lerp(const Tensor& end, const Tensor& weight) const;
+  TENON_API Tensor lerp(const Tensor& end, const Scalar& weight) const;
+  TENON_API Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
+  TENON_API Tensor where(const Tensor& condition, const Tensor& other) const;
+  TENON_API Tensor clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const;
+  TENON_API Tensor clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const;
+  TENON_API Tensor& clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const;
+  TENON_API Tensor clamp_min(const Scalar& low) const;
+  TENON_API Tensor& clamp_min_(const Scalar& low) const;
+  TENON_API Tensor clamp_max(const Scalar& high) const;
+  TENON_API Tensor& clamp_max_(const Scalar& high) const;
+  Tensor negative() const { return neg(); }
+  Tensor multiply(const Tensor& other) const { return mul(other); }
+  Tensor subtract(const Tensor& other) const { return sub(other); }
+  Tensor divide(const Tensor& other) const { return div(other); }
+  Tensor true_divide(const Tensor& other) const { return div(other); }
+  TENON_API Tensor logical_not() const;
+  TENON_API Tensor bitwise_not() const;
+  TENON_API Tensor isnan() const;
+  TENON_API Tensor isinf() const;
+  TENON_API Tensor isfinite() const;
+  TENON_API bool equal(const Tensor& other) const;
+  TENON_API bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  TENON_API bool is_nonzero() const;
+  TENON_API Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+
+  // Reductions (ops/reduction.cpp).
+  TENON_API Tensor sum(std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor sum(OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor mean(std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor mean(OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor prod(std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor prod(std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor amax(IntArrayRef dim = {}, bool keepdim = false) const;
+  TENON_API Tensor amin(IntArrayRef dim = {}, bool keepdim = false) const;
+  TENON_API Tensor max() const;
+  TENON_API Tensor max(const Tensor& other) const;
+  TENON_API std::tuple<Tensor, Tensor> max(std::int64_t dim, bool keepdim = false) const;
+  TENON_API Tensor min() const;
+  TENON_API Tensor min(const Tensor& other) const;
+  TENON_API std::tuple<Tensor, Tensor> min(std::int64_t dim, bool keepdim = false) const;
+  TENON_API Tensor argmax(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false) const;
+  TENON_API Tensor argmin(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false) const;
+  TENON_API Tensor any() const;
+  TENON_API Tensor any(std::int64_t dim, bool keepdim = false) const;
+  TENON_API Tensor all() const;
+  TENON_API Tensor all(std::int64_t dim, bool keepdim = false) const;
+  TENON_API Tensor norm(const Scalar& p = 2) const;
+  TENON_API Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false) const;
+  TENON_API Tensor var(bool unbiased) const;
+  TENON_API Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
+  TENON_API Tensor var(int dim) const;
+  Tensor var() const { return var(true); }
+  TENON_API Tensor std(bool unbiased) const;
+  TENON_API Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
+  TENON_API Tensor std(int dim) const;
+  Tensor std() const { return std(true); }
+  TENON_API Tensor cumsum(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor cumprod(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API std::tuple<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false) const;
+  TENON_API Tensor argsort(std::int64_t dim = -1, bool descending = false) const;
+  TENON_API std::tuple<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true) const;
+  TENON_API Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
+  TENON_API Tensor softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
+  TENON_API Tensor count_nonzero() const;
+  TENON_API Tensor median() const;
+  TENON_API Tensor sum_to_size(IntArrayRef sizes) const;
+
+  // Products (ops/linear.cpp).
+  TENON_API Tensor matmul(const Tensor& other) const;
+  TENON_API Tensor mm(const Tensor& other) const;
+  TENON_API Tensor bmm(const Tensor& other) const;
+  TENON_API Tensor mv(const Tensor& other) const;
+  TENON_API Tensor dot(const Tensor& other) const;
+  TENON_API Tensor addmm(const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+  TENON_API Tensor& addmm_(const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+  TENON_API Tensor baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+  TENON_API Tensor outer(const Tensor& other) const;
+
+  // Random numbers in place (ops/random.cpp).
+  TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& normal_(double mean = 0, double deviation = 1, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& random_(std::int64_t from, std::optional<std::int64_t> to,
+                            std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& random_(std::int64_t to, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& random_(std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& bernoulli_(double p = 0.5, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& bernoulli_(const Tensor& p, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor bernoulli(std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& exponential_(double rate = 1, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor multinomial(std::int64_t samples, bool replacement = false,
+                               std::optional<Generator> generator = std::nullopt) const;
+
+  TENON_API Tensor operator-() const;
+  TENON_API Tensor operator~() const;
+  TENON_API Tensor& operator+=(const Tensor& other);
+  TENON_API Tensor& operator+=(const Scalar& other);
+  TENON_API Tensor& operator-=(const Tensor& other);
+  TENON_API Tensor& operator-=(const Scalar& other);
+  TENON_API Tensor& operator*=(const Tensor& other);
+  TENON_API Tensor& operator*=(const Scalar& other);
+  TENON_API Tensor& operator/=(const Tensor& other);
+  TENON_API Tensor& operator/=(const Scalar& other);
+  TENON_API Tensor& operator&=(const Tensor& other);
+  TENON_API Tensor& operator|=(const Tensor& other);
+
+ private:
+  [[noreturn]] TENON_API static void undefined();
+  [[noreturn]] TENON_API void wrong_type(Dtype wanted) const;
+
+  IntrusivePtr<TensorImpl> impl_;
+};
+
+#define TENON_OPERATOR(symbol)                                                 \
+  TENON_API Tensor operator symbol(const Tensor& a, const Tensor& b);          \
+  TENON_API Tensor operator symbol(const Tensor& a, const Scalar& b);          \
+  TENON_API Tensor operator symbol(const Scalar& a, const Tensor& b);
+TENON_OPERATOR(+)
+TENON_OPERATOR(-)
+TENON_OPERATOR(*)
+TENON_OPERATOR(/)
+TENON_OPERATOR(%)
+TENON_OPERATOR(==)
+TENON_OPERATOR(!=)
+TENON_OPERATOR(<)
+TENON_OPERATOR(<=)
+TENON_OPERATOR(>)
+TENON_OPERATOR(>=)
+TENON_OPERATOR(&)
+TENON_OPERATOR(|)
+TENON_OPERATOR(^)
+#undef TENON_OPERATOR
+
+TENON_API std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
+
+}  // namespace tenon

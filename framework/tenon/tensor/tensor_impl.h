@@ -1,0 +1,113 @@
+// TensorImpl: a view of a storage (dtype, sizes, strides, offset), its version counter, and autograd's opaque companion.
+#pragma once
+
+#include <tenon/core/dtype.h>
+#include <tenon/core/export.h>
+#include <tenon/kernel/tensor_view.h>
+#include <tenon/tensor/dims.h>
+#include <tenon/tensor/intrusive_ptr.h>
+#include <tenon/tensor/storage.h>
+#include <tenon/tensor/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace tenon {
+
+/// A version counter apart from a storage's: x.data() and set_data() need one.
+struct VersionCounter final : RefCounted {
+  std::atomic<std::uint32_t> value{0};
+};
+
+/// What autograd keeps beside a tensor. The layers below know only that it exists.
+class TENON_EXPORT AutogradMetaBase {
+ public:
+  AutogradMetaBase() = default;
+  AutogradMetaBase(const AutogradMetaBase&) = delete;
+  AutogradMetaBase& operator=(const AutogradMetaBase&) = delete;
+  TENON_API virtual ~AutogradMetaBase();
+};
+
+class TENON_EXPORT TensorImpl final : public RefCounted {
+ public:
+  TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {}
+  TENON_API ~TensorImpl();
+
+  StorageImpl& storage() const { return *storage_; }
+  const IntrusivePtr<StorageImpl>& storage_ptr() const { return storage_; }
+  Dtype dtype() const { return dtype_; }
+  Device device() const { return storage_->device(); }
+  const Dims& sizes() const { return sizes_; }
+  const Dims& strides() const { return strides_; }
+  int rank() const { return sizes_.rank(); }
+  std::int64_t numel() const { return numel_; }
+  std::int64_t offset() const { return offset_; }
+  bool is_contiguous() const { return is_contiguous_; }
+  /// Every element has a place of its own in one dense run, in some order of the dimensions.
+  TENON_API bool is_non_overlapping_and_dense() const;
+  TENON_API bool may_overlap_itself() const;
+  void* data() const { return static_cast<char*>(storage_->data()) + offset_ * static_cast<std::int64_t>(size_of(dtype_)); }
+
+  TensorView view() const {
+    return {storage_->data() ? data() : nullptr, sizes_.data(), strides_.data(), sizes_.rank(), dtype_};
+  }
+
+  void set_contiguous(const Dims& sizes) {
+    sizes_ = sizes;
+    const int rank = sizes.rank();
+    strides_.resize(rank);
+    std::int64_t step = 1;
+    std::int64_t count = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      strides_[i] = step;
+      count *= sizes[i];
+      if (sizes[i] > 1) step *= sizes[i];
+    }
+    numel_ = count;
+    is_contiguous_ = true;
+  }
+  TENON_API void set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset);
+  void set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {
+    storage_ = std::move(storage);
+    dtype_ = dtype;
+  }
+
+  std::uint32_t version() const {
+    return own_version_ ? own_version_->value.load(std::memory_order_relaxed)
+                        : storage_->version().load(std::memory_order_relaxed);
+  }
+  void bump_version() {
+    (own_version_ ? own_version_->value : storage_->version()).fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Views and detach() share the counter of what they alias.
+  void share_version(const TensorImpl& other) { own_version_ = other.own_version_; }
+  void set_own_version(std::uint32_t value) {
+    own_version_ = make_intrusive<VersionCounter>();
+    own_version_->value = value;
+  }
+
+  AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
+  void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
+
+  /// Made from a C++ number: takes part in type promotion as its category only.
+  bool is_wrapped_number() const { return wrapped_number_; }
+  void set_wrapped_number(bool value) { wrapped_number_ = value; }
+  bool is_inference() const { return inference_; }
+  void set_inference(bool value) { inference_ = value; }
+
+ private:
+  IntrusivePtr<StorageImpl> storage_;
+  std::unique_ptr<AutogradMetaBase> autograd_meta_;
+  IntrusivePtr<VersionCounter> own_version_;
+  std::int64_t offset_ = 0;
+  std::int64_t numel_ = 1;
+  Dtype dtype_;
+  bool is_contiguous_ = true;
+  bool wrapped_number_ = false;
+  bool inference_ = false;
+  Dims sizes_;
+  Dims strides_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,123 @@
+// TensorOptions: dtype, device, layout and requires_grad of a tensor to be made; what is not set has a default.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/tensor/types.h>
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+namespace tenon {
+
+class TensorOptions {
+ public:
+  TensorOptions() = default;
+  TensorOptions(Dtype dtype) : dtype_(dtype) {}              // NOLINT: implicit as in c10
+  TensorOptions(TypeMeta dtype) : dtype_(dtype) {}           // NOLINT
+  TensorOptions(Layout layout) : layout_(layout) {}          // NOLINT
+  TensorOptions(MemoryFormat format) : memory_format_(format) {}  // NOLINT
+  template <class... Arguments>
+    requires(sizeof...(Arguments) >= 1 && std::is_constructible_v<Device, Arguments && ...> &&
+             !(sizeof...(Arguments) == 1 && (std::is_same_v<std::decay_t<Arguments>, TensorOptions> && ...)))
+  TensorOptions(Arguments&&... arguments) : device_(Device(std::forward<Arguments>(arguments)...)) {}  // NOLINT
+
+  TensorOptions dtype(std::optional<Dtype> dtype) const {
+    TensorOptions options = *this;
+    options.dtype_ = dtype;
+    return options;
+  }
+  TensorOptions dtype(Dtype dtype) const { return this->dtype(std::optional<Dtype>(dtype)); }
+  TensorOptions dtype(TypeMeta dtype) const { return this->dtype(std::optional<Dtype>(dtype)); }
+  template <class T>
+  TensorOptions dtype() const {
+    return dtype(dtype_of<T>);
+  }
+  TensorOptions device(std::optional<Device> device) const {
+    TensorOptions options = *this;
+    options.device_ = device;
+    return options;
+  }
+  TensorOptions device(Device device) const { return this->device(std::optional<Device>(device)); }
+  template <class... Arguments>
+    requires(sizeof...(Arguments) == 2)
+  TensorOptions device(Arguments&&... arguments) const {
+    return device(std::optional<Device>(std::in_place, std::forward<Arguments>(arguments)...));
+  }
+  TensorOptions device_index(std::int16_t index) const {
+    return device(Device(kCUDA, static_cast<DeviceIndex>(index)));
+  }
+  TensorOptions layout(std::optional<Layout> layout) const {
+    TensorOptions options = *this;
+    options.layout_ = layout;
+    return options;
+  }
+  TensorOptions requires_grad(std::optional<bool> requires_grad) const {
+    TensorOptions options = *this;
+    options.requires_grad_ = requires_grad;
+    return options;
+  }
+  TensorOptions pinned_memory(std::optional<bool> pinned) const {
+    TensorOptions options = *this;
+    options.pinned_ = pinned;
+    return options;
+  }
+  TensorOptions memory_format(std::optional<MemoryFormat> format) const {
+    TensorOptions options = *this;
+    options.memory_format_ = format;
+    return options;
+  }
+
+  TypeMeta dtype() const { return dtype_ ? TypeMeta(*dtype_) : get_default_dtype(); }
+  Device device() const { return device_.value_or(Device(kCPU)); }
+  DeviceIndex device_index() const { return device().index(); }
+  Layout layout() const { return layout_.value_or(kStrided); }
+  bool requires_grad() const { return requires_grad_.value_or(false); }
+  bool pinned_memory() const { return pinned_.value_or(false); }
+  std::optional<Dtype> dtype_opt() const { return dtype_; }
+  std::optional<Device> device_opt() const { return device_; }
+  std::optional<Layout> layout_opt() const { return layout_; }
+  std::optional<bool> requires_grad_opt() const { return requires_grad_; }
+  std::optional<bool> pinned_memory_opt() const { return pinned_; }
+  std::optional<MemoryFormat> memory_format_opt() const { return memory_format_; }
+  bool has_dtype() const { return dtype_.has_value(); }
+  bool has_device() const { return device_.has_value(); }
+  bool has_layout() const { return layout_.has_value(); }
+  bool has_requires_grad() const { return requires_grad_.has_value(); }
+  bool has_memory_format() const { return memory_format_.has_value(); }
+
+  /// What `other` sets wins.
+  TensorOptions merge_in(const TensorOptions& other) const {
+    TensorOptions options = *this;
+    if (other.dtype_) options.dtype_ = other.dtype_;
+    if (other.device_) options.device_ = other.device_;
+    if (other.layout_) options.layout_ = other.layout_;
+    if (other.requires_grad_) options.requires_grad_ = other.requires_grad_;
+    if (other.pinned_) options.pinned_ = other.pinned_;
+    if (other.memory_format_) options.memory_format_ = other.memory_format_;
+    return options;
+  }
+  TensorOptions merge_memory_format(std::optional<MemoryFormat> format) const {
+    return format ? memory_format(format) : *this;
+  }
+
+ private:
+  std::optional<Device> device_;
+  std::optional<Dtype> dtype_;
+  std::optional<Layout> layout_;
+  std::optional<bool> requires_grad_;
+  std::optional<bool> pinned_;
+  std::optional<MemoryFormat> memory_format_;
+};
+
+inline TensorOptions dtype(Dtype dtype) { return TensorOptions().dtype(dtype); }
+inline TensorOptions dtype(TypeMeta dtype) { return TensorOptions().dtype(dtype); }
+inline TensorOptions layout(Layout layout) { return TensorOptions().layout(layout); }
+inline TensorOptions device(Device device) { return TensorOptions().device(device); }
+inline TensorOptions device_index(std::int16_t index) { return TensorOptions().device_index(index); }
+inline TensorOptions requires_grad(bool requires_grad = true) { return TensorOptions().requires_grad(requires_grad); }
+inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions().memory_format(format); }
+
+TENON_API std::ostream& operator<<(std::ostream& stream, const TensorOptions& options);
+
+}  // namespace tenon

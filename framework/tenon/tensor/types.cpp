@@ -1,0 +1,32 @@
+// Names of dtypes, and the default dtype.
+#include <tenon/core/error.h>
+#include <tenon/tensor/types.h>
+
+#include <atomic>
+
+namespace tenon {
+namespace {
+std::atomic<Dtype> default_value{Dtype::kFloat32};
+}
+
+const char* toString(Dtype dtype) {
+  constexpr const char* kNames[kDtypeCount] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double"};
+  return kNames[static_cast<int>(dtype)];
+}
+
+const char* TypeMeta::name() const {
+  constexpr const char* kNames[kDtypeCount] = {"bool", "unsigned char", "signed char", "short",         "int",
+                                               "long", "c10::Half",     "c10::BFloat16", "float", "double"};
+  return kNames[static_cast<int>(dtype_)];
+}
+
+TypeMeta get_default_dtype() { return default_value.load(std::memory_order_relaxed); }
+
+void set_default_dtype(TypeMeta dtype) {
+  if (!is_floating_point(dtype)) {
+    throw Error(std::string("only floating-point types are supported as the default type, got ") + toString(dtype));
+  }
+  default_value.store(dtype, std::memory_order_relaxed);
+}
+
+}  // namespace tenon
