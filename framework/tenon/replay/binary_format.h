@@ -1,0 +1,82 @@
+// Tenon's own trace file: append-only chunks, each with its checksum, so that a recording that was killed is valid up
+// to its last flush. Sizes, streams, names and stacks are written once and then named by number.
+//
+//   "TENONTRC" version   chunk chunk …         chunk = u32 bytes, u32 crc32, payload
+//   payload = records, each a tag byte and varints:
+//     kAllocate  size#  stream#  [stack#]      x# = number of a known one, or the count of known ones and then the new
+//     one kFree / kFreeDeferred / kFreeCompleted   allocations since the block's own kUse  allocations since, stream#
+//     kEmptyCache   kMark text#   kHeader text# text#   kStarts
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/trace.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::replay {
+
+inline constexpr char kBinaryMagic[] = "TENONTRC";
+inline constexpr std::uint8_t kBinaryVersion = 1;
+inline constexpr std::uint32_t kMaxChunkBytes = 1 << 24;
+
+enum class BinaryTag : std::uint8_t {
+  kAllocate = 1,
+  kFree,
+  kFreeDeferred,
+  kFreeCompleted,
+  kUse,
+  kEmptyCache,
+  kMark,
+  kHeader,
+  kStarts,
+  kAllocateWithStack
+};
+
+/// Writes as events come. Not thread-safe.
+class TENON_API BinaryTraceWriter {
+ public:
+  /// Throws Error when the file cannot be written.
+  explicit BinaryTraceWriter(std::string path);
+  /// Flushes what it can.
+  ~BinaryTraceWriter();
+  BinaryTraceWriter(const BinaryTraceWriter&) = delete;
+  BinaryTraceWriter& operator=(const BinaryTraceWriter&) = delete;
+
+  void header(std::string_view key, std::string_view value);
+  /// Returns the allocation's number, for the calls below. `stack`: innermost first, may be empty.
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<Frame>& stack = {});
+  void free(std::uint64_t allocation, bool deferred = false);
+  void free_completed(std::uint64_t allocation);
+  void use(std::uint64_t allocation, std::uint64_t stream);
+  void empty_cache();
+  void mark(std::string_view name);
+  void recording_starts();
+
+  /// Everything so far survives a kill of this process.
+  void flush();
+  /// Flushes and closes; throws Error when that fails.
+  void close();
+
+ private:
+  void tag(BinaryTag tag);
+  void varint(std::uint64_t value);
+  void text(std::string_view value);
+  void stack(const std::vector<Frame>& frames);
+  void end_record();
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::string chunk_;
+  std::uint64_t allocations_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
+  std::unordered_map<std::uint64_t, std::uint64_t> streams_;
+  std::unordered_map<std::string, std::uint64_t> texts_;
+  std::map<std::vector<Frame>, std::uint64_t> stacks_;
+};
+
+}  // namespace tenon::replay

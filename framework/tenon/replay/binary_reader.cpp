@@ -1,0 +1,214 @@
+// Reading Tenon's binary traces. An unfinished last chunk is what a killed recording leaves: it is dropped and said.
+#include <tenon/core/units.h>
+#include <tenon/replay/binary_format.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/trace_builder.h>
+
+#include <zlib.h>
+
+#include <cstring>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::uint32_t kFreed = 0xffffffff;
+constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
+
+class BinaryReader {
+ public:
+  BinaryReader(InputFile& input, const ReadOptions& options)
+      : input_(input), with_stacks_(options.with_stacks), builder_(input.path()) {
+    builder_.trace().format = "binary";
+  }
+
+  Trace read() {
+    char magic[9];
+    if (!input_.read(magic, sizeof magic)) input_.fail_at(0, "the header is truncated");
+    if (static_cast<std::uint8_t>(magic[8]) != kBinaryVersion) {
+      input_.fail_at(8, "format version " + std::to_string(static_cast<int>(static_cast<std::uint8_t>(magic[8]))) +
+                            "; this Tenon reads version 1");
+    }
+    while (chunk()) {
+    }
+    Trace& trace = builder_.trace();
+    if (with_stacks_) {
+      trace.stacks.frames = std::move(frames_);
+      trace.stacks.stacks = std::move(stacks_);
+    }
+    return std::move(builder_).finish();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const { input_.fail_at(chunk_offset_ + next_, reason); }
+
+  bool chunk() {
+    const std::uint64_t start = input_.position();
+    if (input_.peek() < 0) return false;
+    std::uint32_t head[2];
+    if (!input_.read(head, sizeof head)) return cut(start);
+    if (head[0] == 0 || head[0] > kMaxChunkBytes)
+      input_.fail_at(start, "a chunk of " + std::to_string(head[0]) + " bytes");
+    chunk_offset_ = input_.position();
+    payload_.clear();
+    while (payload_.size() < head[0]) {
+      const std::string_view piece = input_.available().substr(0, head[0] - payload_.size());
+      if (piece.empty()) return cut(start);
+      payload_.append(piece);
+      input_.consume(piece.size());
+    }
+    const auto sum = static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(payload_.data()), head[0]));
+    if (sum != head[1]) input_.fail_at(start, "the chunk's checksum is wrong: the file is damaged");
+    for (next_ = 0; next_ < payload_.size();) record();
+    return true;
+  }
+  bool cut(std::uint64_t start) {
+    builder_.trace().notes.push_back("the recording was cut: what follows byte " + std::to_string(start) +
+                                     " was not flushed");
+    return false;
+  }
+
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (next_ >= payload_.size()) fail("a record that ends in the middle");
+      const auto byte = static_cast<std::uint8_t>(payload_[next_++]);
+      if (shift == 63 && byte > 1) fail("a number beyond 64 bits");
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    fail("a number beyond 64 bits");
+  }
+  std::uint64_t interned(std::vector<std::uint64_t>& known, const char* what) {
+    const std::uint64_t index = varint();
+    if (index > known.size()) fail(std::string("names an unknown ") + what);
+    if (index == known.size()) known.push_back(varint());
+    return known[index];
+  }
+  const std::string& text() {
+    const std::uint64_t index = varint();
+    if (index > texts_.size()) fail("names an unknown text");
+    if (index == texts_.size()) {
+      const std::uint64_t bytes = varint();
+      if (bytes > payload_.size() - next_) fail("a text that ends in the middle");
+      texts_.push_back(payload_.substr(next_, bytes));
+      next_ += bytes;
+    }
+    return texts_[index];
+  }
+  std::uint32_t stack() {
+    const std::uint64_t index = varint();
+    if (index > stack_numbers_.size()) fail("names an unknown stack");
+    if (index == stack_numbers_.size()) {
+      const std::uint64_t count = varint();
+      if (count > payload_.size() - next_) fail("a stack that ends in the middle");
+      std::vector<std::uint32_t> ids;
+      for (std::uint64_t i = 0; i < count; ++i) {
+        Frame frame;
+        frame.function = text();
+        frame.file = text();
+        frame.line = static_cast<std::uint32_t>(varint());
+        if (!with_stacks_) continue;
+        const auto [entry, is_new] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
+        if (is_new) frames_.push_back(frame);
+        ids.push_back(entry->second);
+      }
+      if (with_stacks_) stacks_.push_back(std::move(ids));
+      stack_numbers_.push_back(with_stacks_ ? static_cast<std::uint32_t>(stacks_.size() - 1) : 0);
+    }
+    return stack_numbers_[index];
+  }
+
+  std::uint32_t& block() {
+    const std::uint64_t back = varint();
+    if (back == 0 || back > slots_.size()) fail("names an allocation that is not there");
+    return slots_[slots_.size() - back];
+  }
+  std::uint32_t& live_block(const char* verb) {
+    std::uint32_t& slot = block();
+    if (slot == kFreed || (slot & kPending) != 0) fail(std::string(verb) + " a block that was freed before");
+    return slot;
+  }
+
+  void allocate(bool has_stack) {
+    const std::uint64_t bytes = interned(sizes_, "size");
+    const std::uint64_t stream = interned(streams_, "stream");
+    const std::uint32_t stack = has_stack ? this->stack() : 0;
+    if (bytes == 0 || builder_.would_overflow(bytes)) fail("a size out of range: " + std::to_string(bytes));
+    const std::uint32_t slot = builder_.allocate(bytes, stream);
+    if (slot >= kPending - 1) fail("more than 2^31 blocks alive at once");
+    slots_.push_back(slot);
+    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
+  }
+
+  void record() {
+    const auto tag = static_cast<BinaryTag>(payload_[next_++]);
+    switch (tag) {
+      case BinaryTag::kAllocate:
+        return allocate(false);
+      case BinaryTag::kAllocateWithStack:
+        return allocate(true);
+      case BinaryTag::kFree: {
+        std::uint32_t& slot = live_block("frees");
+        builder_.free(slot);
+        slot = kFreed;
+        return;
+      }
+      case BinaryTag::kFreeDeferred: {
+        std::uint32_t& slot = live_block("frees");
+        builder_.free(slot, true);
+        slot |= kPending;
+        return;
+      }
+      case BinaryTag::kFreeCompleted: {
+        std::uint32_t& slot = block();
+        if (slot == kFreed || (slot & kPending) == 0) fail("completes a free that is not pending");
+        builder_.free_completed(slot & ~kPending);
+        slot = kFreed;
+        return;
+      }
+      case BinaryTag::kUse: {
+        const std::uint32_t slot = live_block("uses");
+        builder_.use(slot, interned(streams_, "stream"));
+        return;
+      }
+      case BinaryTag::kEmptyCache:
+        return builder_.empty_cache();
+      case BinaryTag::kMark:
+        return builder_.mark(text());
+      case BinaryTag::kHeader: {
+        const std::string key = text();
+        const std::string value = text();
+        if (builder_.trace().header.size() < 1000) builder_.trace().header[key] = value;
+        return;
+      }
+      case BinaryTag::kStarts:
+        if (builder_.trace().facts.frees != 0 || builder_.trace().facts.seeded_blocks != 0)
+          fail("the recording starts twice, or after a free");
+        return builder_.recording_starts();
+    }
+    --next_;
+    fail("unknown record " + std::to_string(static_cast<int>(tag)));
+  }
+
+  InputFile& input_;
+  bool with_stacks_;
+  TraceBuilder builder_;
+  std::uint64_t chunk_offset_ = 0;
+  std::string payload_;
+  std::size_t next_ = 0;
+  std::vector<std::uint32_t> slots_;
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> streams_;
+  std::vector<std::string> texts_;
+  std::vector<Frame> frames_;
+  std::map<Frame, std::uint32_t> frame_ids_;
+  std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
+  std::vector<std::uint32_t> stack_numbers_;
+};
+
+}  // namespace
+
+Trace read_binary(InputFile& input, const ReadOptions& options) { return BinaryReader(input, options).read(); }
+
+}  // namespace tenon::replay

@@ -1,0 +1,30 @@
+// FNV-1a, 64 bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tenon::replay {
+
+class Fnv1a {
+ public:
+  void bytes(const void* data, std::size_t count) {
+    const auto* next = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < count; ++i) value_ = (value_ ^ next[i]) * 0x100000001b3u;
+  }
+  void number(std::uint64_t number) { bytes(&number, sizeof number); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+/// Sixteen hexadecimal digits.
+inline std::string hex64(std::uint64_t value) {
+  std::string text(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4) text[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,173 @@
+// Gates: parsing and judging.
+#include <tenon/core/error.h>
+#include <tenon/core/options.h>
+#include <tenon/core/units.h>
+#include <tenon/replay/gate.h>
+#include <tenon/replay/row_fields.h>
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace tenon::replay {
+
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool holds(Gate::Op op, double left, double right) {
+  switch (op) {
+    case Gate::Op::kGreater:
+      return left > right;
+    case Gate::Op::kGreaterEqual:
+      return left >= right;
+    case Gate::Op::kLess:
+      return left < right;
+    case Gate::Op::kLessEqual:
+      return left <= right;
+    case Gate::Op::kEqual:
+      return left == right;
+    case Gate::Op::kNotEqual:
+      return left != right;
+  }
+  return false;
+}
+
+std::string figure(std::string_view metric, double value) {
+  return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
+                                    : fmt::format("{:.6g}", value);
+}
+
+std::string name_of(const ReplayRow& row) {
+  std::string name = row.trace + ", " + (row.label.empty() ? row.allocator : row.label);
+  if (row.capacity_bytes) name += " at " + format_bytes(*row.capacity_bytes);
+  return name;
+}
+
+}  // namespace
+
+std::optional<double> metric_of(const ReplayRow& row, std::string_view metric) {
+  std::optional<double> found;
+  for_each_number(row, [&](std::string_view key, const auto& value) {
+    if (key == metric) found = static_cast<double>(value);
+  });
+  const auto percentile = [&](std::string_view prefix, const Latency& latency) {
+    if (!metric.starts_with(prefix)) return;
+    for_each_percentile(latency, [&](std::string_view key, double value) {
+      if (key == metric.substr(prefix.size())) found = value;
+    });
+  };
+  percentile("allocate_ns.", row.allocate_ns);
+  percentile("free_ns.", row.free_ns);
+  return found;
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  const ReplayRow row;
+  for_each_number(row, [&](const char* key, const auto&) { names.emplace_back(key); });
+  for_each_percentile(row.allocate_ns,
+                      [&](const char* key, double) { names.push_back(std::string("allocate_ns.") + key); });
+  for_each_percentile(row.free_ns, [&](const char* key, double) { names.push_back(std::string("free_ns.") + key); });
+  return names;
+}
+
+Gate parse_gate(std::string_view text) {
+  Gate gate;
+  gate.text = std::string(trim(text));
+  const std::string_view whole = gate.text;
+  const std::size_t at = whole.find_first_of("<>=!");
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError(
+        fmt::format("--fail-if \"{}\": {}; for example 'ooms > 0' or 'peak_reserved_bytes > +2%'", whole, why));
+  };
+  if (at == std::string_view::npos) fail("no comparison in it");
+  gate.metric = std::string(trim(whole.substr(0, at)));
+  const bool has_equal = at + 1 < whole.size() && whole[at + 1] == '=';
+  switch (whole[at]) {
+    case '>':
+      gate.op = has_equal ? Gate::Op::kGreaterEqual : Gate::Op::kGreater;
+      break;
+    case '<':
+      gate.op = has_equal ? Gate::Op::kLessEqual : Gate::Op::kLess;
+      break;
+    case '=':
+      gate.op = Gate::Op::kEqual;
+      break;
+    default:
+      if (!has_equal) fail("'!' without '='");
+      gate.op = Gate::Op::kNotEqual;
+  }
+  std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
+  if (!metric_of(ReplayRow{}, gate.metric)) {
+    const std::vector<std::string> names = metric_names();
+    const std::string near = nearest_name(gate.metric, names);
+    fail(fmt::format("unknown metric \"{}\"; {}", gate.metric,
+                     near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : "did you mean " + near + "?"));
+  }
+  if (value.empty()) fail("nothing to compare with");
+  double sign = 1;
+  if (value.front() == '+' || value.front() == '-') {
+    gate.is_relative = true;
+    if (value.front() == '-') sign = -1;
+    value.remove_prefix(1);
+  }
+  if (value.ends_with('%')) {
+    if (!gate.is_relative) fail("a percentage needs a sign: it is a change against the baseline");
+    gate.is_percentage = true;
+    value = trim(value.substr(0, value.size() - 1));
+  }
+  const std::string digits(value);
+  char* end = nullptr;
+  const double number = std::strtod(digits.c_str(), &end);
+  if (!digits.empty() && *end == '\0') {
+    gate.value = sign * number;
+  } else if (const auto size = try_parse_size(value); size && !gate.is_percentage) {
+    gate.value = sign * static_cast<double>(*size);
+  } else {
+    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
+  }
+  return gate;
+}
+
+const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRow& row) {
+  for (const ReplayRow& other : rows) {
+    if (other.trace == row.trace && other.allocator == row.allocator && other.options == row.options &&
+        other.capacity_bytes == row.capacity_bytes)
+      return &other;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
+                                 const std::vector<ReplayRow>& baseline) {
+  std::vector<std::string> sentences;
+  for (const ReplayRow& row : rows) {
+    if (row.allocator == "ideal" || !row.failure.empty()) continue;
+    const double value = metric_of(row, gate.metric).value_or(0);
+    double limit = gate.value;
+    std::string against;
+    if (gate.is_relative) {
+      const ReplayRow* const before = matching_row(baseline, row);
+      if (before == nullptr) {
+        sentences.push_back(
+            fmt::format("{}: {} cannot be judged, the baseline has no such row", name_of(row), gate.text));
+        continue;
+      }
+      const double base = metric_of(*before, gate.metric).value_or(0);
+      limit = gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
+      against = fmt::format(" (baseline {})", figure(gate.metric, base));
+    }
+    if (holds(gate.op, value, limit)) {
+      sentences.push_back(fmt::format("{}: {} is {}{}: tripped '{}'", name_of(row), gate.metric,
+                                      figure(gate.metric, value), against, gate.text));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace tenon::replay

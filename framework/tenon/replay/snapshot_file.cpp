@@ -1,0 +1,332 @@
+// Decoding the snapshot's graph. Unknown keys are skipped at every level, missing ones get what their version meant.
+#include <tenon/replay/pickle.h>
+#include <tenon/replay/snapshot_file.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+namespace tenon::replay {
+
+namespace {
+
+using Kind = PickleValue::Kind;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMaxKeys = 256;  // of one entry, block or segment
+constexpr std::int64_t kMaxDevices = 4096;
+constexpr std::uint64_t kMaxMarks = 100000;
+
+enum Field : int { kAction, kAddress, kDeviceFree, kSize, kStream, kTime, kFrames, kFieldCount };
+constexpr std::array<const char*, kFieldCount> kFieldNames = {"action", "addr",    "device_free", "size",
+                                                              "stream", "time_us", "frames"};
+
+class Decoder {
+ public:
+  Decoder(InputFile& input, bool with_stacks) : input_(input), pickle_(input), with_stacks_(with_stacks) {
+    for (int i = 0; i < kFieldCount; ++i)
+      field_ids_[static_cast<std::size_t>(i)] = pickle_.key_id(kFieldNames[static_cast<std::size_t>(i)]);
+    budget_ = pickle_.word_count() + 1000;
+  }
+
+  SnapshotFile decode() {
+    const PickleValue root = pickle_.root();
+    if (root.kind() == Kind::kList) {  // torch 1.13: the segments, nothing else
+      segments(root, "");
+    } else if (Pickle::is_dict(root)) {
+      if (pickle_.size(root) > kMaxKeys)
+        fail("", "a dict of " + std::to_string(pickle_.size(root)) + " keys is no memory snapshot");
+      const PickleValue list = pickle_.get(root, "segments");
+      const PickleValue traces = pickle_.get(root, "device_traces");
+      if (list.kind() == Kind::kNone && traces.kind() == Kind::kNone) {
+        fail("", "neither 'segments' nor 'device_traces': a pickle, but not a memory snapshot");
+      }
+      if (list.kind() != Kind::kNone) segments(list, "segments");
+      annotations(pickle_.get(root, "external_annotations"));
+      if (traces.kind() != Kind::kNone) device_traces(traces);
+      settings(pickle_.get(root, "allocator_settings"));
+    } else {
+      fail("", "a pickle whose root is neither a dict nor a list is no memory snapshot");
+    }
+    for (auto& [index, device] : devices_) file_.devices.push_back(std::move(device));
+    return std::move(file_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& place, const std::string& reason) const {
+    throw TraceError(input_.path() + ": " + (place.empty() ? std::string() : place + ": ") + reason);
+  }
+  static std::string at(const std::string& place, std::uint64_t index) {
+    return place + "[" + std::to_string(index) + "]";
+  }
+  void spend(std::uint64_t count) {
+    if (count > budget_) fail("", "the file names the same lists over and over: refused");
+    budget_ -= count;
+  }
+
+  std::uint64_t number(PickleValue value, const char* key, const std::string& place, std::uint64_t limit) const {
+    bool ok = false;
+    const std::uint64_t result = pickle_.unsigned_int(value, ok);
+    if (!ok) fail(place, std::string("'") + key + "' is missing, negative, no integer or beyond 64 bits");
+    if (result > limit) fail(place, std::string("'") + key + "' is out of range: " + std::to_string(result));
+    return result;
+  }
+  /// Stream handles are pointers; some writers print them signed.
+  std::uint64_t stream(PickleValue value, const std::string& place) const {
+    if (value.kind() == Kind::kNone) return 0;
+    bool ok = false;
+    const std::uint64_t handle = pickle_.unsigned_int(value, ok);
+    if (ok) return handle;
+    const std::int64_t as_signed = pickle_.signed_int(value, ok);
+    if (!ok) fail(place, "'stream' is no integer of 64 bits");
+    return static_cast<std::uint64_t>(as_signed);
+  }
+  SnapshotDevice& device(std::int64_t index) {
+    SnapshotDevice& result = devices_[index];
+    result.index = index;
+    return result;
+  }
+
+  std::uint32_t stack(PickleValue frames) {
+    if (!with_stacks_ || !Pickle::is_sequence(frames) || pickle_.size(frames) == 0) return 0;
+    const auto [known, is_new] = stack_of_list_.try_emplace(frames.payload(), 0);
+    if (!is_new) return known->second;
+    spend(pickle_.size(frames));
+    std::vector<std::uint32_t> ids;
+    pickle_.for_each(frames, [&](std::uint64_t, PickleValue frame) {
+      if (!Pickle::is_dict(frame) || pickle_.size(frame) > kMaxKeys) return;
+      bool ok = false;
+      const std::uint64_t line = pickle_.unsigned_int(pickle_.get(frame, "line"), ok);
+      Frame made{std::string(pickle_.text(pickle_.get(frame, "name"))),
+                 std::string(pickle_.text(pickle_.get(frame, "filename"))),
+                 ok ? static_cast<std::uint32_t>(std::min<std::uint64_t>(line, 0xffffffff)) : 0};
+      const auto [entry, added] = frame_ids_.try_emplace(made, static_cast<std::uint32_t>(file_.frames.size()));
+      if (added) file_.frames.push_back(std::move(made));
+      ids.push_back(entry->second);
+    });
+    const auto [entry, added] = stack_ids_.try_emplace(ids, static_cast<std::uint32_t>(file_.stacks.size()));
+    if (added) file_.stacks.push_back(std::move(ids));
+    return known->second = entry->second;
+  }
+
+  void segments(PickleValue list, const std::string& name) {
+    if (!Pickle::is_sequence(list)) fail(name, "is no list");
+    spend(pickle_.size(list));
+    pickle_.for_each(list, [&](std::uint64_t index, PickleValue value) {
+      segment(value, at(name.empty() ? "segments" : name, index));
+    });
+  }
+
+  void segment(PickleValue value, const std::string& place) {
+    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place, "is no segment");
+    SnapshotSegment segment;
+    segment.address = number(pickle_.get(value, "address"), "address", place, ~std::uint64_t{0} - 1);
+    segment.bytes = number(pickle_.get(value, "total_size"), "total_size", place, kMaxBytes);
+    segment.stream = stream(pickle_.get(value, "stream"), place);
+    segment.is_large = pickle_.text(pickle_.get(value, "segment_type")) != "small";
+    segment.is_expandable = pickle_.truth(pickle_.get(value, "is_expandable"));
+    const PickleValue index = pickle_.get(value, "device");
+    const std::int64_t device_index =
+        index.kind() == Kind::kNone ? 0 : static_cast<std::int64_t>(number(index, "device", place, kMaxDevices));
+    SnapshotDevice& owner = device(device_index);
+    owner.segments.push_back(segment);
+
+    const PickleValue blocks = pickle_.get(value, "blocks");
+    if (!Pickle::is_sequence(blocks)) fail(place, "'blocks' is no list");
+    spend(pickle_.size(blocks));
+    std::uint64_t next = segment.address;
+    pickle_.for_each(
+        blocks, [&](std::uint64_t i, PickleValue block) { next = this->block(block, segment, next, owner, place, i); });
+  }
+
+  /// Returns the address after the block: old files state none and tile the segment.
+  std::uint64_t block(PickleValue value, const SnapshotSegment& segment, std::uint64_t next, SnapshotDevice& owner,
+                      const std::string& segment_place, std::uint64_t index) {
+    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys)
+      fail(at(segment_place + ".blocks", index), "is no block");
+    const std::string_view state = pickle_.text(pickle_.get(value, "state"));
+    const PickleValue stated = pickle_.get(value, "address");
+    const auto place = [&] { return at(segment_place + ".blocks", index); };
+    bool ok = false;
+    const std::uint64_t bytes = pickle_.unsigned_int(pickle_.get(value, "size"), ok);
+    if (!ok || bytes > kMaxBytes) fail(place(), "'size' is missing, no integer or out of range");
+    const std::uint64_t address =
+        stated.kind() == Kind::kNone ? next : number(stated, "address", place(), ~std::uint64_t{0} - 1);
+    if (state == "active_allocated" || state == "active_pending_free" || state == "active_awaiting_free") {
+      SnapshotBlock live{.address = address, .bytes = bytes, .requested_bytes = bytes, .stream = segment.stream};
+      live.is_pending_free = state != "active_allocated";
+      const PickleValue history = pickle_.get(value, "history");
+      if (const PickleValue requested = pickle_.get(value, "requested_size"); requested.kind() != Kind::kNone) {
+        live.requested_bytes = number(requested, "requested_size", place(), kMaxBytes);
+      }
+      live.stack = stack(pickle_.get(value, "frames"));
+      if (Pickle::is_sequence(history) &&
+          pickle_.size(history) != 0) {  // torch 1.13 and 2.0: users of the block, newest first
+        spend(pickle_.size(history));
+        pickle_.for_each(history, [&](std::uint64_t i, PickleValue user) {
+          if (i != 0 || !Pickle::is_dict(user) || pickle_.size(user) > kMaxKeys) return;
+          const PickleValue real = pickle_.get(user, "real_size");
+          if (real.kind() != Kind::kNone) live.requested_bytes = number(real, "real_size", place(), kMaxBytes);
+          if (live.stack == 0) live.stack = stack(pickle_.get(user, "frames"));
+        });
+      }
+      if (live.requested_bytes == 0 || live.requested_bytes > bytes) live.requested_bytes = bytes;
+      if (bytes != 0) owner.live.push_back(live);
+    } else if (state != "inactive") {
+      fail(place(), "unknown state '" + std::string(state.substr(0, 40)) + "'");
+    }
+    return address + bytes;
+  }
+
+  void annotations(PickleValue list) {
+    if (!Pickle::is_sequence(list) || pickle_.size(list) > kMaxMarks) return;
+    spend(pickle_.size(list));
+    pickle_.for_each(list, [&](std::uint64_t, PickleValue value) {
+      if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) return;
+      if (pickle_.text(pickle_.get(value, "stage")) != "START") return;
+      bool ok = false;
+      const std::int64_t time = pickle_.signed_int(pickle_.get(value, "time_us"), ok);
+      std::string name(pickle_.text(pickle_.get(value, "name")).substr(0, 200));
+      std::ranges::replace(name, '\n', ' ');
+      if (ok) annotations_.emplace_back(time, std::move(name));
+    });
+    std::ranges::stable_sort(annotations_, {}, &std::pair<std::int64_t, std::string>::first);
+  }
+
+  void device_traces(PickleValue lists) {
+    if (!Pickle::is_sequence(lists)) fail("device_traces", "is no list");
+    if (pickle_.size(lists) > static_cast<std::uint64_t>(kMaxDevices))
+      fail("device_traces", "has more than 4096 devices");
+    spend(pickle_.size(lists));
+    pickle_.for_each(lists, [&](std::uint64_t index, PickleValue list) {
+      const std::string place = at("device_traces", index);
+      if (!Pickle::is_sequence(list)) fail(place, "is no list");
+      if (pickle_.size(list) == 0) return;
+      spend(pickle_.size(list));
+      SnapshotDevice& owner = device(static_cast<std::int64_t>(index));
+      owner.entries.reserve(pickle_.size(list));
+      std::size_t next_annotation = 0;
+      pickle_.for_each(list, [&](std::uint64_t i, PickleValue value) {
+        std::int64_t time = 0;
+        const SnapshotEntry made = entry(value, place, i, time);
+        while (next_annotation < annotations_.size() && annotations_[next_annotation].first <= time) {
+          owner.marks.emplace_back(i, annotations_[next_annotation++].second);
+        }
+        owner.entries.push_back(made);
+      });
+      file_.has_history = true;
+    });
+  }
+
+  SnapshotEntry entry(PickleValue value, const std::string& list, std::uint64_t index, std::int64_t& time) {
+    const auto place = [&] { return at(list, index); };
+    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place(), "is no trace entry");
+    std::array<PickleValue, kFieldCount> fields{};
+    std::uint32_t shape = 0;
+    if (const PickleValue* row = pickle_.row(value, shape)) {
+      const auto& positions = layout(shape);
+      for (std::size_t i = 0; i < kFieldCount; ++i) {
+        if (positions[i] >= 0) fields[i] = row[positions[i]];
+      }
+    } else {
+      for (std::size_t i = 0; i < kFieldCount; ++i) fields[i] = pickle_.get(value, field_ids_[i]);
+    }
+    SnapshotEntry made;
+    made.action = action(fields[kAction], place);
+    if (made.action == SnapshotAction::kOther) return made;
+    bool ok = false;
+    made.address = pickle_.unsigned_int(
+        fields[made.action == SnapshotAction::kOom && fields[kAddress].kind() == Kind::kNone ? kDeviceFree : kAddress],
+        ok);
+    if (!ok || made.address > ~std::uint64_t{0} - 16) fail(place(), "'addr' is missing, no integer or out of range");
+    made.bytes = pickle_.unsigned_int(fields[kSize], ok);
+    if (!ok || made.bytes > kMaxBytes) fail(place(), "'size' is missing, no integer or out of range");
+    if (fields[kStream].kind() == Kind::kInt) {
+      made.stream = fields[kStream].payload();
+    } else {
+      made.stream = stream(fields[kStream], list);
+    }
+    if (fields[kTime].kind() != Kind::kNone) time = pickle_.signed_int(fields[kTime], ok);
+    made.stack = stack(fields[kFrames]);
+    return made;
+  }
+  template <class Place>
+  SnapshotAction action(PickleValue value, const Place& place) {
+    if (value.kind() != Kind::kText) fail(place(), "'action' is missing or no text");
+    if (value == last_action_value_) return last_action_;
+    static constexpr std::pair<std::string_view, SnapshotAction> kActions[] = {
+        {"alloc", SnapshotAction::kAlloc},
+        {"free_requested", SnapshotAction::kFreeRequested},
+        {"free_completed", SnapshotAction::kFreeCompleted},
+        {"segment_alloc", SnapshotAction::kSegmentAlloc},
+        {"segment_free", SnapshotAction::kSegmentFree},
+        {"segment_map", SnapshotAction::kSegmentMap},
+        {"segment_unmap", SnapshotAction::kSegmentUnmap},
+        {"oom", SnapshotAction::kOom}};
+    last_action_value_ = value;
+    last_action_ = SnapshotAction::kOther;  // snapshot, annotate, user_defined, what later versions add
+    for (const auto& [name, known] : kActions) {
+      if (pickle_.text(value) == name) last_action_ = known;
+    }
+    return last_action_;
+  }
+  const std::array<std::int16_t, kFieldCount>& layout(std::uint32_t shape) {
+    if (shape >= layouts_.size()) {
+      layouts_.resize(shape + 1);
+      layout_known_.resize(shape + 1, false);
+    }
+    if (!layout_known_[shape]) {
+      layouts_[shape].fill(-1);
+      const auto& keys = pickle_.keys(shape);
+      for (std::size_t k = 0; k < keys.size(); ++k) {
+        for (std::size_t i = 0; i < kFieldCount; ++i) {
+          if (keys[k] == field_ids_[i]) layouts_[shape][i] = static_cast<std::int16_t>(k);
+        }
+      }
+      layout_known_[shape] = true;
+    }
+    return layouts_[shape];
+  }
+
+  void settings(PickleValue dict) {
+    if (!Pickle::is_dict(dict) || pickle_.size(dict) > kMaxKeys) return;
+    RecordedAllocator& settings = file_.settings;
+    settings.has_settings = true;
+    settings.pytorch_conf = std::string(pickle_.text(pickle_.get(dict, "PYTORCH_CUDA_ALLOC_CONF")));
+    if (settings.pytorch_conf.empty())
+      settings.pytorch_conf = std::string(pickle_.text(pickle_.get(dict, "PYTORCH_ALLOC_CONF")));
+    settings.expandable_segments = pickle_.truth(pickle_.get(dict, "expandable_segments"));
+    settings.garbage_collection_threshold = pickle_.real(pickle_.get(dict, "garbage_collection_threshold"));
+    bool ok = false;
+    const std::int64_t split = pickle_.signed_int(pickle_.get(dict, "max_split_size"), ok);
+    if (ok && split > 0) settings.max_split_size = static_cast<std::uint64_t>(split);
+    const PickleValue divisions = pickle_.get(dict, "roundup_power2_divisions");
+    if (!Pickle::is_dict(divisions) || pickle_.size(divisions) > kMaxKeys) return;
+    for (int power = 0; power < 16; ++power) {
+      const std::uint64_t value = pickle_.unsigned_int(pickle_.get(divisions, std::to_string(1 << power)), ok);
+      settings.roundup_power2_divisions.push_back(ok && value <= 0xffff ? static_cast<std::uint32_t>(value) : 0);
+    }
+  }
+
+  InputFile& input_;
+  Pickle pickle_;
+  bool with_stacks_;
+  SnapshotFile file_;
+  std::map<std::int64_t, SnapshotDevice> devices_;
+  std::array<std::uint32_t, kFieldCount> field_ids_{};
+  std::vector<std::array<std::int16_t, kFieldCount>> layouts_;
+  std::vector<bool> layout_known_;
+  std::unordered_map<std::uint64_t, std::uint32_t> stack_of_list_;
+  std::map<Frame, std::uint32_t> frame_ids_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> stack_ids_;
+  std::vector<std::pair<std::int64_t, std::string>> annotations_;
+  PickleValue last_action_value_;
+  SnapshotAction last_action_ = SnapshotAction::kOther;
+  std::uint64_t budget_ = 0;
+};
+
+}  // namespace
+
+SnapshotFile read_snapshot_file(InputFile& input, bool with_stacks) { return Decoder(input, with_stacks).decode(); }
+
+}  // namespace tenon::replay

@@ -1,0 +1,334 @@
+// From a snapshot to a Trace: the history walked backwards from the final blocks gives what lived before it began, then
+// forwards it gives the events.
+//
+//   device_traces:   [lost by the ring]  alloc free_requested free_completed … segment_alloc …
+//   segments:                                                                    what lives at the end
+#include <tenon/core/units.h>
+#include <tenon/replay/id_map.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/snapshot_file.h>
+#include <tenon/replay/trace_builder.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace tenon::replay {
+
+namespace {
+
+struct Seed {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = 0;
+  std::uint32_t stack = 0;
+  bool is_pending = false;  ///< its free was requested before the recording
+};
+
+/// What lives at some moment, by address.
+class LiveBlocks {
+ public:
+  Seed* find(std::uint64_t address) {
+    const auto it = blocks_.find(address);
+    return it == blocks_.end() ? nullptr : &it->second;
+  }
+  void put(const Seed& seed) { blocks_.insert_or_assign(seed.address, seed); }
+  void erase(std::uint64_t address) { blocks_.erase(address); }
+  std::vector<Seed> sorted() const {
+    std::vector<Seed> seeds;
+    seeds.reserve(blocks_.size());
+    for (const auto& [address, seed] : blocks_) seeds.push_back(seed);
+    std::ranges::sort(seeds, {}, &Seed::address);
+    return seeds;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, Seed> blocks_;
+};
+
+class Rebuilder {
+ public:
+  Rebuilder(const InputFile& input, SnapshotDevice& device, bool is_one_of_many, const SnapshotFile& file,
+            bool with_stacks)
+      : device_(device), file_(file), with_stacks_(with_stacks), builder_(input.path()) {
+    Trace& trace = builder_.trace();
+    trace.format = "snapshot";
+    if (is_one_of_many) trace.name += "@" + std::to_string(device.index);
+    for (const SnapshotEntry& entry : device.entries) {
+      has_free_requested_ |= entry.action == SnapshotAction::kFreeRequested;
+      has_free_completed_ |= entry.action == SnapshotAction::kFreeCompleted;
+    }
+  }
+
+  Trace rebuild() {
+    seed(walk_back());
+    walk_segments_back();
+    forward();
+    return finish();
+  }
+
+ private:
+  std::vector<Seed> walk_back() {
+    LiveBlocks live;
+    for (const SnapshotBlock& block : device_.live) {
+      live.put({block.address, std::max<std::uint64_t>(block.requested_bytes, 1), block.stream, block.stack,
+                block.is_pending_free});
+    }
+    for (std::size_t i = device_.entries.size(); i-- > 0;) {
+      const SnapshotEntry& entry = device_.entries[i];
+      const Seed seed{entry.address, std::max<std::uint64_t>(entry.bytes, 1), entry.stream, entry.stack, false};
+      switch (entry.action) {
+        case SnapshotAction::kAlloc:
+          live.erase(entry.address);
+          break;
+        case SnapshotAction::kFreeRequested:
+          live.put(seed);
+          break;
+        case SnapshotAction::kFreeCompleted: {
+          Seed pending = seed;
+          pending.is_pending = has_free_requested_;  // some writers record the completion only
+          live.put(pending);
+          break;
+        }
+        default:
+          break;
+      }
+    }
+    return live.sorted();
+  }
+
+  void seed(const std::vector<Seed>& seeds) {
+    for (const Seed& seed : seeds) {
+      check_size(seed.bytes);
+      const std::uint32_t slot = allocate(seed.address, seed.bytes, seed.stream, seed.stack);
+      if (seed.is_pending) pending_at_start_.push_back({seed.address, slot});
+      recorded_.seed_addresses.push_back(seed.address);
+    }
+    builder_.recording_starts();
+    for (const auto& [address, slot] : pending_at_start_) {
+      builder_.free(slot, true);
+      slots_.erase(address);
+      pending_.insert(address, slot);
+    }
+  }
+
+  // The same walk over the segments: what was reserved before, and the peak on the way.
+  void walk_segments_back() {
+    recorded_ = [&] {
+      RecordedAllocator settings = file_.settings;
+      settings.seed_addresses = std::move(recorded_.seed_addresses);
+      return settings;
+    }();
+    std::map<std::uint64_t, InitialSegment> ranges;  // ordinary segments by address
+    for (const SnapshotSegment& segment : device_.segments) {
+      recorded_.reserved_bytes += segment.bytes;
+      if (!segment.is_expandable)
+        ranges[segment.address] = {segment.address, segment.bytes, segment.stream, false, segment.is_large};
+    }
+    std::uint64_t reserved = recorded_.reserved_bytes;
+    recorded_.peak_reserved_bytes = reserved;
+    for (std::size_t i = device_.entries.size(); i-- > 0;) {
+      const SnapshotEntry& entry = device_.entries[i];
+      switch (entry.action) {
+        case SnapshotAction::kSegmentAlloc:
+          ranges.erase(entry.address);
+          reserved -= std::min(reserved, entry.bytes);
+          break;
+        case SnapshotAction::kSegmentFree:
+          ranges[entry.address] = {entry.address, entry.bytes, entry.stream, false, entry.bytes > 2 * MiB};
+          reserved += entry.bytes;
+          break;
+        case SnapshotAction::kSegmentMap:
+          reserved -= std::min(reserved, entry.bytes);
+          break;
+        case SnapshotAction::kSegmentUnmap:
+          reserved += entry.bytes;
+          break;
+        default:
+          continue;
+      }
+      recorded_.peak_reserved_bytes = std::max(recorded_.peak_reserved_bytes, reserved);
+    }
+    initial_reserved_ = reserved;
+    for (const auto& [address, segment] : ranges) recorded_.initial_segments.push_back(segment);
+  }
+
+  void forward() {
+    std::size_t next_mark = 0;
+    const auto& entries = device_.entries;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      while (next_mark < device_.marks.size() && device_.marks[next_mark].first <= i)
+        builder_.mark(device_.marks[next_mark++].second);
+      const SnapshotEntry& entry = entries[i];
+      switch (entry.action) {
+        case SnapshotAction::kAlloc: {
+          const std::uint64_t bytes = std::max<std::uint64_t>(entry.bytes, 1);
+          check_size(bytes);
+          if (const std::uint32_t* slot = slots_.find(entry.address)) {  // the recording lost the free
+            builder_.free(*slot);
+            slots_.erase(entry.address);
+            ++overwritten_;
+          } else if (const std::uint32_t* pending = pending_.find(entry.address)) {
+            builder_.free_completed(*pending);
+            pending_.erase(entry.address);
+            ++overwritten_;
+          }
+          allocate(entry.address, bytes, entry.stream, entry.stack);
+          break;
+        }
+        case SnapshotAction::kFreeRequested: {
+          const bool completes_now = !has_free_completed_ || (i + 1 < entries.size() &&
+                                                              entries[i + 1].action == SnapshotAction::kFreeCompleted &&
+                                                              entries[i + 1].address == entry.address);
+          free(i, !completes_now);
+          if (completes_now && has_free_completed_) ++i;
+          break;
+        }
+        case SnapshotAction::kFreeCompleted:
+          if (const std::uint32_t* slot = pending_.find(entry.address)) {
+            builder_.free_completed(*slot);
+            pending_.erase(entry.address);
+          } else {
+            free(i, false);
+          }
+          break;
+        case SnapshotAction::kSegmentAlloc:
+          act(SegmentAction::Kind::kAlloc, entry);
+          break;
+        case SnapshotAction::kSegmentMap:
+          act(SegmentAction::Kind::kMap, entry);
+          break;
+        case SnapshotAction::kOom:
+          act(SegmentAction::Kind::kOom, entry);
+          ++ooms_;
+          break;
+        case SnapshotAction::kSegmentFree:
+        case SnapshotAction::kSegmentUnmap:
+          i = give_back(i);
+          break;
+        case SnapshotAction::kOther:
+          break;
+      }
+    }
+    while (next_mark < device_.marks.size()) builder_.mark(device_.marks[next_mark++].second);
+  }
+
+  // A run of segment_free is empty_cache() unless a segment_alloc or an oom follows: then the allocator needed the
+  // memory.
+  std::size_t give_back(std::size_t i) {
+    const auto& entries = device_.entries;
+    std::size_t end = i;
+    while (end < entries.size() && (entries[end].action == SnapshotAction::kSegmentFree ||
+                                    entries[end].action == SnapshotAction::kSegmentUnmap)) {
+      ++end;
+    }
+    const bool under_pressure = end < entries.size() && (entries[end].action == SnapshotAction::kSegmentAlloc ||
+                                                         entries[end].action == SnapshotAction::kSegmentMap ||
+                                                         entries[end].action == SnapshotAction::kOom);
+    if (under_pressure) {
+      ++pressed_;
+    } else {
+      builder_.empty_cache();
+    }
+    for (; i < end; ++i) {
+      act(entries[i].action == SnapshotAction::kSegmentFree ? SegmentAction::Kind::kFree : SegmentAction::Kind::kUnmap,
+          entries[i]);
+    }
+    return end - 1;
+  }
+
+  std::uint32_t allocate(std::uint64_t address, std::uint64_t bytes, std::uint64_t stream, std::uint32_t stack) {
+    const std::uint32_t slot = builder_.allocate(bytes, stream);
+    slots_.insert(address, slot);
+    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
+    return slot;
+  }
+  void free(std::size_t index, bool deferred) {
+    const std::uint64_t address = device_.entries[index].address;
+    const std::uint32_t* const found = slots_.find(address);
+    if (found == nullptr) {  // freed twice: everything else the walk back has seeded
+      throw TraceError(builder_.trace().path + ": device_traces[" + std::to_string(device_.index) + "][" +
+                       std::to_string(index) + "]: frees address " + std::to_string(address) +
+                       ", which was freed before");
+    }
+    const std::uint32_t slot = *found;
+    slots_.erase(address);
+    builder_.free(slot, deferred);
+    if (deferred) pending_.insert(address, slot);
+  }
+  void act(SegmentAction::Kind kind, const SnapshotEntry& entry) {
+    recorded_.actions.push_back({kind, entry.bytes, builder_.counted()});
+  }
+  void check_size(std::uint64_t bytes) const {
+    if (builder_.would_overflow(bytes)) throw TraceError("the live bytes exceed 2^62");
+  }
+
+  Trace finish() {
+    Trace& trace = builder_.trace();
+    const TraceFacts& facts = trace.facts;
+    recorded_.is_whole = initial_reserved_ == 0 && facts.seeded_blocks == 0;
+    const auto note = [&](std::string text) { trace.notes.push_back(std::move(text)); };
+    if (device_.entries.size() <= 1) {
+      note("the snapshot holds the state only, no history: replaying it allocates what lived at that moment");
+    } else if (facts.seeded_blocks != 0) {
+      const double share =
+          100.0 * static_cast<double>(facts.seeded_bytes) / static_cast<double>(facts.total_requested_bytes);
+      char text[200];
+      std::snprintf(
+          text, sizeof text,
+          "%llu blocks of %s (%.1f %% of all bytes allocated) lived before the recording began: put at the start",
+          static_cast<unsigned long long>(facts.seeded_blocks), format_bytes(facts.seeded_bytes).c_str(), share);
+      note(text);
+    }
+    if (initial_reserved_ != 0 && device_.entries.size() > 1) {
+      note(format_bytes(initial_reserved_) + " were reserved already when the recording began");
+    }
+    if (facts.deferred_frees != 0)
+      note(std::to_string(facts.deferred_frees) +
+           " frees waited for another stream; the replay completes them where the recording did");
+    if (ooms_ != 0) note(std::to_string(ooms_) + " requests ran out of memory in the recording");
+    if (pressed_ != 0) note(std::to_string(pressed_) + " times the recorded allocator gave segments back to go on");
+    if (overwritten_ != 0)
+      note(std::to_string(overwritten_) +
+           " blocks were allocated over one whose free is missing: the history has gaps");
+    if (with_stacks_) {
+      trace.stacks.frames = file_.frames;
+      trace.stacks.stacks = file_.stacks;
+    }
+    trace.recorded = std::move(recorded_);
+    return std::move(builder_).finish();
+  }
+
+  SnapshotDevice& device_;
+  const SnapshotFile& file_;
+  bool with_stacks_;
+  TraceBuilder builder_;
+  RecordedAllocator recorded_;
+  IdMap slots_;
+  IdMap pending_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> pending_at_start_;
+  bool has_free_requested_ = false;
+  bool has_free_completed_ = false;
+  std::uint64_t initial_reserved_ = 0;
+  std::uint64_t overwritten_ = 0;
+  std::uint64_t pressed_ = 0;
+  std::uint64_t ooms_ = 0;
+};
+
+}  // namespace
+
+std::vector<Trace> read_snapshot(InputFile& input, const ReadOptions& options) {
+  SnapshotFile file = read_snapshot_file(input, options.with_stacks);
+  std::erase_if(file.devices,
+                [](const SnapshotDevice& device) { return device.entries.empty() && device.segments.empty(); });
+  std::vector<Trace> traces;
+  for (SnapshotDevice& device : file.devices) {
+    traces.push_back(Rebuilder(input, device, file.devices.size() > 1, file, options.with_stacks).rebuild());
+    device = {};
+  }
+  if (traces.empty())
+    throw TraceError(input.path() + ": the snapshot holds no segments and no history: nothing was allocated");
+  return traces;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,213 @@
+// The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
+#include <tenon/replay/id_map.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/trace_builder.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::uint32_t kFreed = 0xffffffff;
+constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+
+/// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
+class TextIds {
+ public:
+  /// Null when the id is new.
+  std::uint32_t* find(std::uint64_t id) {
+    if (id < dense_.size()) return &dense_[id];
+    return sparse_.find(id);
+  }
+  void insert(std::uint64_t id, std::uint32_t slot) {
+    if (id == dense_.size()) {
+      dense_.push_back(slot);
+    } else {
+      sparse_.insert(id, slot);
+    }
+  }
+
+ private:
+  std::vector<std::uint32_t> dense_;
+  IdMap sparse_;
+};
+
+/// Cuts one line into fields; knows the line's file for its complaints.
+class Fields {
+ public:
+  Fields(const InputFile& input, std::string_view text)
+      : input_(input), next_(text.data()), end_(next_ + text.size()) {}
+
+  std::uint64_t number(const char* what) {
+    if (next_ == end_ || *next_ != ' ') input_.fail_line(std::string("expected a space and ") + what);
+    ++next_;
+    const char* const start = next_;
+    std::uint64_t value = 0;
+    while (next_ != end_) {
+      const unsigned digit = static_cast<unsigned>(*next_) - '0';
+      if (digit > 9) break;
+      if (value > (kMaxBytes - digit) / 10) {
+        input_.fail_line(std::string(what) +
+                         " does not fit in 63 bits: " + std::string(start, std::min(end_, start + 40)));
+      }
+      value = value * 10 + digit;
+      ++next_;
+    }
+    if (next_ == start) {
+      input_.fail_line(std::string("expected ") + what + ", not '" + std::string(start, std::min(end_, start + 40)) +
+                       "'");
+    }
+    return value;
+  }
+  void end() {
+    while (next_ != end_ && *next_ == ' ') ++next_;
+    if (next_ != end_)
+      input_.fail_line("text after the last field: '" + std::string(next_, std::min(end_, next_ + 40)) + "'");
+  }
+
+ private:
+  const InputFile& input_;
+  const char* next_;
+  const char* end_;
+};
+
+class TextReader {
+ public:
+  explicit TextReader(InputFile& input) : input_(input), builder_(input.path()) { builder_.trace().format = "text"; }
+
+  Trace read() {
+    std::string_view line;
+    while (input_.line(line)) {
+      if (!line.empty()) record(line);
+    }
+    Trace trace = std::move(builder_).finish();
+    check_header(trace);
+    return trace;
+  }
+
+ private:
+  void record(std::string_view line) {
+    Fields fields(input_, line.substr(1));
+    switch (line.front()) {
+      case 'a':
+        return allocate(fields);
+      case 'f': {
+        const std::uint64_t id = fields.number("the id of a block");
+        fields.end();
+        const bool deferred = deferred_id_ == id && has_deferred_;
+        std::uint32_t& slot = live(id, "frees");
+        builder_.free(slot, deferred);
+        if (deferred) {
+          pending_.insert(id, slot);
+          has_deferred_ = false;
+        }
+        slot = kFreed;
+        return;
+      }
+      case 'u': {
+        const std::uint64_t id = fields.number("the id of a block");
+        const std::uint64_t stream = fields.number("a stream");
+        fields.end();
+        builder_.use(live(id, "uses"), stream);
+        return;
+      }
+      case 'e':
+        fields.end();
+        builder_.empty_cache();
+        return;
+      case 'm':
+        return mark(line);
+      case '#':
+        return header(line);
+      default:
+        input_.fail_line("unknown record '" + std::string(line.substr(0, 40)) +
+                         "'; records begin with a, f, u, e, m or #");
+    }
+  }
+
+  void allocate(Fields& fields) {
+    const std::uint64_t id = fields.number("the id of a block");
+    const std::uint64_t bytes = fields.number("a size in bytes");
+    const std::uint64_t stream = fields.number("a stream");
+    fields.end();
+    if (bytes == 0) input_.fail_line("a size of 0 bytes; empty blocks are left out of a trace");
+    if (ids_.find(id) != nullptr)
+      input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique over the trace");
+    if (builder_.would_overflow(bytes)) input_.fail_line("the live bytes exceed 2^62");
+    ids_.insert(id, builder_.allocate(bytes, stream));
+  }
+
+  std::uint32_t& live(std::uint64_t id, const char* verb) {
+    std::uint32_t* const slot = ids_.find(id);
+    if (slot == nullptr)
+      input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was never allocated");
+    if (*slot == kFreed) input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was freed before");
+    return *slot;
+  }
+
+  // Marks of ours that other readers skip: how a recorded free that had to wait for a stream is written down.
+  void mark(std::string_view line) {
+    if (line.size() > 1 && line[1] != ' ') input_.fail_line("expected a space and a name after 'm'");
+    const std::string_view name = line.size() > 2 ? line.substr(2) : std::string_view();
+    constexpr std::string_view kDeferred = "tenon:deferred";
+    constexpr std::string_view kCompleted = "tenon:completed";
+    if (name.starts_with(kDeferred)) {
+      Fields fields(input_, name.substr(kDeferred.size()));
+      deferred_id_ = fields.number("the id of a block");
+      has_deferred_ = true;
+    } else if (name.starts_with(kCompleted)) {
+      Fields fields(input_, name.substr(kCompleted.size()));
+      const std::uint64_t id = fields.number("the id of a block");
+      const std::uint32_t* const slot = pending_.find(id);
+      if (slot == nullptr)
+        input_.fail_line("completes the free of id " + std::to_string(id) + ", which is not pending");
+      builder_.free_completed(*slot);
+      pending_.erase(id);
+    } else if (name == "recording starts" && builder_.trace().facts.frees == 0 &&
+               builder_.trace().facts.seeded_blocks == 0) {
+      builder_.recording_starts();
+    } else {
+      builder_.mark(name);
+    }
+  }
+
+  void header(std::string_view line) {
+    line.remove_prefix(1);
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos || builder_.trace().header.size() > 1000) return;
+    const auto trim = [](std::string_view text) {
+      while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+      while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+      return std::string(text);
+    };
+    builder_.trace().header.insert_or_assign(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
+  }
+
+  // A header that counts more events than there are: a file cut in the middle of a line is refused, one cut at a line's
+  // end may be meant, so it is only said.
+  void check_header(Trace& trace) const {
+    const auto stated = trace.header.find("events");
+    if (stated == trace.header.end() || stated->second.find_first_not_of("0123456789") != std::string::npos) return;
+    const std::string counted = std::to_string(trace.facts.allocations + trace.facts.frees);
+    if (stated->second == counted) return;
+    const std::string what =
+        "the file ends after " + counted + " allocations and frees, its header states " + stated->second;
+    if (!input_.line_ended()) input_.fail_line(what + ", and its last line has no end: it is truncated");
+    trace.notes.push_back(what);
+  }
+
+  InputFile& input_;
+  TraceBuilder builder_;
+  TextIds ids_;
+  IdMap pending_;
+  std::uint64_t deferred_id_ = 0;
+  bool has_deferred_ = false;
+};
+
+}  // namespace
+
+Trace read_text(InputFile& input) { return TextReader(input).read(); }
+
+}  // namespace tenon::replay

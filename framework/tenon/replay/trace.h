@@ -1,0 +1,144 @@
+// Trace: one device's memory history as a flat array of events, whatever file it came from.
+//
+//   file ──reader──> Trace ──replay──> rows        (readers.h, replay.h)
+//                      └────writer───> file        (writers.h)
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/core/export.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::replay {
+
+enum class EventKind : std::uint8_t {
+  kAllocate,       ///< `a`
+  kFree,           ///< `f`
+  kUse,            ///< `u`: also used on another stream
+  kEmptyCache,     ///< `e`
+  kMark,           ///< `m`: a step or a phase; not counted as an event
+  kFreeCompleted,  ///< a deferred free has completed here in the recording; not counted as an event
+};
+
+/// Whether the contract counts this kind: `a`, `f`, `u` and `e` lines, from 0.
+constexpr bool is_counted(EventKind kind) { return kind <= EventKind::kEmptyCache; }
+
+/// Sixteen bytes. `slot` names the block: a small number that is used again once its block is gone, so that a replay
+/// keeps as many records as blocks live at once.
+struct TraceEvent {
+  std::uint64_t bytes = 0;  ///< kAllocate, kFree: as requested; kMark: index into Trace::marks
+  std::uint32_t slot = 0;
+  std::uint16_t stream = 0;  ///< index into Trace::streams; kAllocate, kUse
+  EventKind kind = EventKind::kMark;
+  bool deferred = false;  ///< kFree: completes at a later kFreeCompleted of the same slot, or not at all
+};
+static_assert(sizeof(TraceEvent) == 16);
+
+inline constexpr std::uint64_t kNoEvent = std::numeric_limits<std::uint64_t>::max();
+
+/// What PyTorch's allocator did to the device while the file was recorded.
+struct SegmentAction {
+  enum class Kind : std::uint8_t { kAlloc, kFree, kMap, kUnmap, kOom };
+  Kind kind = Kind::kAlloc;
+  std::uint64_t bytes = 0;
+  std::uint64_t event = 0;  ///< counted events before it
+  bool operator==(const SegmentAction&) const = default;
+};
+
+/// A segment that was there before the recording began, with the blocks that lived in it (others were cached).
+struct InitialSegment {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = 0;
+  bool is_expandable = false;
+  bool is_large = true;
+};
+
+/// The allocator that made the recording, as far as the file tells.
+struct RecordedAllocator {
+  std::string pytorch_conf;   ///< the settings string; empty when none or not stated
+  bool has_settings = false;  ///< the file carries its allocator's settings
+  bool expandable_segments = false;
+  std::optional<std::uint64_t> max_split_size;  ///< empty: unlimited
+  double garbage_collection_threshold = 0;
+  std::vector<std::uint32_t> roundup_power2_divisions;  ///< 16 entries, or none
+  std::uint64_t reserved_bytes = 0;                     ///< at the end, from the segment list
+  std::uint64_t peak_reserved_bytes = 0;                ///< over the recorded part; 0 when unknown
+  bool is_whole = false;                                ///< the history begins with an empty device
+  std::vector<SegmentAction> actions;
+  std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
+  /// Where the seeded blocks lay, in the order of the seeds: their addresses.
+  std::vector<std::uint64_t> seed_addresses;
+};
+
+/// One call stack frame, interned over the trace.
+struct Frame {
+  std::string function;
+  std::string file;
+  std::uint32_t line = 0;
+  auto operator<=>(const Frame&) const = default;
+};
+
+/// Where allocations were made, when the file says so and the reader was asked to keep it.
+struct Stacks {
+  std::vector<Frame> frames;
+  std::vector<std::vector<std::uint32_t>> stacks;  ///< innermost first; stack 0 is empty
+  std::vector<std::uint32_t> of_allocation;        ///< by allocation, in order of the kAllocate events
+};
+
+struct TraceFacts {
+  std::uint64_t events = 0;  ///< counted ones
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  std::uint64_t uses = 0;
+  std::uint64_t empty_caches = 0;
+  std::uint64_t marks = 0;
+  std::uint64_t deferred_frees = 0;
+  std::uint64_t peak_requested_bytes = 0;
+  std::uint64_t peak_event = 0;  ///< the counted event at which the peak is reached first
+  std::uint64_t end_live_bytes = 0;
+  std::uint64_t total_requested_bytes = 0;
+  std::uint64_t max_request_bytes = 0;
+  /// Blocks whose allocation lies before the recording: put at the start by the reader.
+  std::uint64_t seeded_blocks = 0;
+  std::uint64_t seeded_bytes = 0;
+  /// Of these, bytes known only as a sum, not block by block.
+  std::uint64_t unplaced_bytes = 0;
+};
+
+struct TENON_EXPORT Trace {
+  std::string name;  ///< as in result rows: the file's name, with the device where it holds several
+  std::string path;
+  std::string format;  ///< "text", "snapshot", "chrome", "rmm", "minimalloc", "binary"
+  std::vector<TraceEvent> events;
+  std::vector<std::string> marks;
+  std::vector<std::uint64_t> streams = {0};  ///< handles as recorded
+  std::uint32_t slot_count = 0;
+  TraceFacts facts;
+  std::map<std::string, std::string> header;  ///< `# KEY: VALUE` lines, or what stands for them
+  std::vector<std::string> notes;             ///< what a reader of results has to know about this file
+  std::optional<RecordedAllocator> recorded;
+  Stacks stacks;
+  std::uint64_t sizes_are_rounded =
+      0;  ///< quantum to which the recorder had rounded the sizes already; 0 = not rounded
+
+  /// Streams that allocate or use.
+  std::size_t stream_count() const { return streams.size(); }
+};
+
+/// A file that cannot be read as a trace. The message begins with `file:line:` or `file: byte N:`.
+class TENON_EXPORT TraceError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+  ~TraceError() override;
+};
+
+}  // namespace tenon::replay

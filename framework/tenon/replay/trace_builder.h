@@ -1,0 +1,48 @@
+// TraceBuilder: puts a Trace together event by event, hands out slots and keeps the sums.
+#pragma once
+
+#include <tenon/replay/trace.h>
+
+#include <unordered_map>
+
+namespace tenon::replay {
+
+/// Readers check what the file says; this asserts on what they may not do (freeing a slot twice).
+class TENON_API TraceBuilder {
+ public:
+  explicit TraceBuilder(std::string path);
+
+  /// Returns the slot of the new block. Throws TraceError past 65,535 streams or 2^32 blocks alive at once, without
+  /// position.
+  std::uint32_t allocate(std::uint64_t bytes, std::uint64_t stream);
+  /// A deferred free keeps its slot until free_completed.
+  void free(std::uint32_t slot, bool deferred = false);
+  void free_completed(std::uint32_t slot);
+  void use(std::uint32_t slot, std::uint64_t stream);
+  void empty_cache();
+  void mark(std::string_view name);
+  /// Everything allocated so far was alive before the recording.
+  void recording_starts();
+
+  std::uint64_t live_bytes() const { return live_bytes_; }
+  std::uint64_t counted() const { return trace_.facts.events; }
+  bool would_overflow(std::uint64_t bytes) const;
+  Trace& trace() { return trace_; }
+  Trace finish() &&;
+
+ private:
+  std::uint16_t stream_index(std::uint64_t stream);
+  void count(std::uint64_t live_before);
+
+  Trace trace_;
+  std::vector<std::uint64_t> bytes_of_slot_;
+  std::vector<std::uint32_t> free_slots_;
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t last_stream_ = 0;
+  std::uint16_t last_stream_index_ = 0;
+  std::unordered_map<std::uint64_t, std::uint16_t> stream_indices_;
+  std::unordered_map<std::string, std::uint32_t> mark_indices_;
+  bool first_stream_known_ = false;
+};
+
+}  // namespace tenon::replay

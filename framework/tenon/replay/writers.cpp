@@ -1,0 +1,240 @@
+// Text, binary, Chrome counters and folded stacks.
+#include <tenon/replay/binary_format.h>
+#include <tenon/replay/output_file.h>
+#include <tenon/replay/writers.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::replay {
+
+namespace {
+
+/// Number of the allocation that holds each slot: what text and binary files call a block.
+class Names {
+ public:
+  explicit Names(const Trace& trace) : of_slot_(trace.slot_count) {}
+  std::uint64_t allocate(std::uint32_t slot) { return of_slot_[slot] = next_++; }
+  std::uint64_t operator[](std::uint32_t slot) const { return of_slot_[slot]; }
+
+ private:
+  std::vector<std::uint64_t> of_slot_;
+  std::uint64_t next_ = 0;
+};
+
+std::string header_value(const Trace& trace, const std::string& key) {
+  const auto it = trace.header.find(key);
+  return it == trace.header.end() ? std::string() : it->second;
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  std::ranges::replace(text, '\r', ' ');
+  return text;
+}
+
+}  // namespace
+
+void write_text(const Trace& trace, const std::string& path) {
+  OutputFile out(path);
+  const auto header = [&](const std::string& key, const std::string& value) {
+    if (!value.empty()) out.write("# " + key + ": " + one_line(value) + "\n");
+  };
+  const TraceFacts& facts = trace.facts;
+  header("name", header_value(trace, "name").empty() ? trace.name : header_value(trace, "name"));
+  for (const auto& [key, value] : trace.header) {
+    static constexpr std::string_view kOurs[] = {"name",
+                                                 "events",
+                                                 "allocs",
+                                                 "frees",
+                                                 "peak_live_bytes",
+                                                 "end_live_bytes",
+                                                 "total_alloc_bytes",
+                                                 "max_size",
+                                                 "pre_existing",
+                                                 "stream_ids",
+                                                 "source_format"};
+    if (std::ranges::find(kOurs, key) == std::end(kOurs)) header(one_line(key), value);
+  }
+  header("source_format", trace.format);
+  header("pre_existing", std::to_string(facts.seeded_blocks));
+  header("events", std::to_string(facts.allocations + facts.frees));
+  header("allocs", std::to_string(facts.allocations));
+  header("frees", std::to_string(facts.frees));
+  header("peak_live_bytes", std::to_string(facts.peak_requested_bytes));
+  header("end_live_bytes", std::to_string(facts.end_live_bytes));
+  header("total_alloc_bytes", std::to_string(facts.total_requested_bytes));
+  header("max_size", std::to_string(facts.max_request_bytes));
+  // Handles are pointers as a rule: numbered in order of appearance then.
+  const bool are_small = std::ranges::all_of(trace.streams, [](std::uint64_t stream) { return stream < 65536; });
+  if (!are_small) {
+    std::string ids;
+    for (const std::uint64_t stream : trace.streams) ids += (ids.empty() ? "" : " ") + std::to_string(stream);
+    header("stream_ids", ids);
+  }
+  const auto stream = [&](std::uint16_t index) { return are_small ? trace.streams[index] : std::uint64_t{index}; };
+
+  Names names(trace);
+  for (const TraceEvent& event : trace.events) {
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        out.write("a ");
+        out.number(names.allocate(event.slot));
+        out.put(' ');
+        out.number(event.bytes);
+        out.put(' ');
+        out.number(stream(event.stream));
+        break;
+      case EventKind::kFree:
+        if (event.deferred) {
+          out.write("m tenon:deferred ");
+          out.number(names[event.slot]);
+          out.put('\n');
+        }
+        out.write("f ");
+        out.number(names[event.slot]);
+        break;
+      case EventKind::kUse:
+        out.write("u ");
+        out.number(names[event.slot]);
+        out.put(' ');
+        out.number(stream(event.stream));
+        break;
+      case EventKind::kEmptyCache:
+        out.write("e");
+        break;
+      case EventKind::kMark:
+        out.write("m " + one_line(trace.marks[event.bytes]));
+        break;
+      case EventKind::kFreeCompleted:
+        out.write("m tenon:completed ");
+        out.number(names[event.slot]);
+        break;
+    }
+    out.write("\n");
+  }
+  out.close();
+}
+
+void write_binary(const Trace& trace, const std::string& path) {
+  BinaryTraceWriter out(path);
+  for (const auto& [key, value] : trace.header) out.header(key, value);
+  if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
+  Names names(trace);
+  std::uint64_t allocation = 0;
+  std::vector<Frame> stack;
+  for (const TraceEvent& event : trace.events) {
+    switch (event.kind) {
+      case EventKind::kAllocate: {
+        stack.clear();
+        if (allocation < trace.stacks.of_allocation.size()) {
+          for (const std::uint32_t frame : trace.stacks.stacks[trace.stacks.of_allocation[allocation]])
+            stack.push_back(trace.stacks.frames[frame]);
+        }
+        ++allocation;
+        names.allocate(event.slot);
+        out.allocate(event.bytes, trace.streams[event.stream], stack);
+        break;
+      }
+      case EventKind::kFree:
+        out.free(names[event.slot], event.deferred);
+        break;
+      case EventKind::kUse:
+        out.use(names[event.slot], trace.streams[event.stream]);
+        break;
+      case EventKind::kEmptyCache:
+        out.empty_cache();
+        break;
+      case EventKind::kMark:
+        if (trace.marks[event.bytes] == "recording starts" && allocation == trace.facts.seeded_blocks &&
+            allocation != 0) {
+          out.recording_starts();
+        } else {
+          out.mark(trace.marks[event.bytes]);
+        }
+        break;
+      case EventKind::kFreeCompleted:
+        out.free_completed(names[event.slot]);
+        break;
+    }
+  }
+  out.close();
+}
+
+void write_chrome_counters(const Trace& trace, const std::string& path) {
+  OutputFile out(path);
+  out.write("{\"traceEvents\":[\n");
+  std::uint64_t live = 0;
+  std::uint64_t event = 0;
+  const char* separator = "";
+  for (const TraceEvent& entry : trace.events) {
+    if (entry.kind == EventKind::kMark) {
+      std::string name;
+      for (const char c : trace.marks[entry.bytes]) {
+        if (c == '"' || c == '\\') name.push_back('\\');
+        name.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+      }
+      out.write(std::string(separator) + R"({"ph":"i","s":"p","pid":1,"tid":1,"name":")" + name +
+                "\",\"ts\":" + std::to_string(event) + "}");
+      separator = ",\n";
+      continue;
+    }
+    if (!is_counted(entry.kind)) continue;
+    const std::uint64_t before = live;
+    if (entry.kind == EventKind::kAllocate) live += entry.bytes;
+    if (entry.kind == EventKind::kFree) live -= entry.bytes;
+    if (live != before || event == 0) {
+      out.write(std::string(separator) + R"({"ph":"C","pid":1,"name":"live memory","ts":)");
+      out.number(event);
+      out.write(",\"args\":{\"bytes\":");
+      out.number(live);
+      out.write("}}");
+      separator = ",\n";
+    }
+    ++event;
+  }
+  out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
+  out.close();
+}
+
+void write_folded(const Trace& trace, const std::string& path) {
+  if (trace.stacks.of_allocation.empty()) {
+    throw Error(
+        trace.path +
+        ": the trace has no call stacks; record with torch.cuda.memory._record_memory_history(stacks=\"python\")");
+  }
+  std::vector<std::uint32_t> stack_of_slot(trace.slot_count);
+  std::map<std::uint32_t, std::uint64_t> live;
+  std::uint64_t event = 0;
+  std::uint64_t allocation = 0;
+  for (const TraceEvent& entry : trace.events) {
+    if (!is_counted(entry.kind)) continue;
+    if (entry.kind == EventKind::kAllocate) {
+      const std::uint32_t stack = trace.stacks.of_allocation[allocation++];
+      stack_of_slot[entry.slot] = stack;
+      live[stack] += entry.bytes;
+    } else if (entry.kind == EventKind::kFree) {
+      live[stack_of_slot[entry.slot]] -= entry.bytes;
+    }
+    if (event++ == trace.facts.peak_event) break;
+  }
+  OutputFile out(path);
+  for (const auto& [stack, bytes] : live) {
+    if (bytes == 0) continue;
+    std::string line;
+    const auto& frames = trace.stacks.stacks[stack];
+    for (std::size_t i = frames.size(); i-- > 0;) {
+      const Frame& frame = trace.stacks.frames[frames[i]];
+      std::string name = frame.function + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
+                         std::to_string(frame.line) + ")";
+      std::ranges::replace(name, ';', ',');
+      line += (line.empty() ? "" : ";") + one_line(name);
+    }
+    out.write((line.empty() ? "[no stack]" : line) + " ");
+    out.number(bytes);
+    out.write("\n");
+  }
+  out.close();
+}
+
+}  // namespace tenon::replay

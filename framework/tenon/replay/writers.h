@@ -1,0 +1,26 @@
+// Writers: histories in the formats that others read. A name that ends in .gz is compressed.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/replay/trace.h>
+
+#include <optional>
+#include <string>
+
+namespace tenon::replay {
+
+/// The text form. Reading it back gives the same events.
+TENON_API void write_text(const Trace& trace, const std::string& path);
+
+/// Tenon's binary form.
+TENON_API void write_binary(const Trace& trace, const std::string& path);
+
+/// Live bytes over events as Chrome trace counters, for Perfetto and chrome://tracing: one microsecond is one event.
+TENON_API void write_chrome_counters(const Trace& trace, const std::string& path);
+
+/// "frame;frame;frame BYTES" lines for flame graphs: the bytes that live at the peak, by allocating stack, outermost
+/// first. Throws Error when the trace has no stacks.
+TENON_API void write_folded(const Trace& trace, const std::string& path);
+
+}  // namespace tenon::replay
