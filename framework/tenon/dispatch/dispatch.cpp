@@ -1,97 +1,82 @@
-// The tables behind dispatch: names to ids, ids to kernels for each device kind. Written under a lock, read without
-// one.
+// Dispatch: names are interned under a mutex, look-ups read an array.
 #include <tenon/core/error.h>
 #include <tenon/dispatch/dispatch.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <deque>
-#include <map>
 #include <mutex>
+#include <unordered_map>
 
 namespace tenon {
-
 namespace {
 
-// A fixed table per device kind: growing it would need a lock, or a reclamation scheme, on every launch.
-constexpr std::uint32_t kMaxOperators = 2048;
+constexpr std::uint32_t kMaxOperators = 1024;
 
-struct Tables {
-  std::array<std::array<std::atomic<Kernel>, kMaxOperators>, kMaxDeviceTypes> kernels{};
-  std::array<std::atomic<int>, kMaxDeviceTypes> shares_with{};  // 1 + id of the kind whose kernels also serve, 0 = none
-
-  std::mutex mutex;  // guards what follows
-  std::map<std::string, std::uint32_t, std::less<>> ids;
-  std::deque<std::string> names;  // a deque: name_of() hands out views
+struct Names {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::uint32_t> ids;
+  std::deque<std::string> names;  // grows without moving what name_of() returned
 };
 
-Tables& tables() {
-  static auto* instance = new Tables;  // never destroyed: plugins are never unloaded either
-  return *instance;
+Names& names() {
+  static auto* table = new Names();
+  return *table;
 }
+
+constinit std::atomic<Kernel> kernels[kMaxDeviceTypes][kMaxOperators] = {};
 
 }  // namespace
 
 OperatorId intern_operator(std::string_view name) {
-  Tables& all = tables();
-  const std::lock_guard lock(all.mutex);
-  if (const auto found = all.ids.find(name); found != all.ids.end()) return {found->second};
-  const auto id = static_cast<std::uint32_t>(all.names.size());
-  if (id == kMaxOperators) {
-    throw Error(fmt::format("no room for operator '{}': {} operators are known already", name, kMaxOperators));
+  Names& table = names();
+  std::lock_guard lock(table.mutex);
+  const auto [entry, added] = table.ids.try_emplace(std::string(name), static_cast<std::uint32_t>(table.names.size()));
+  if (added) {
+    if (table.names.size() == kMaxOperators) {
+      table.ids.erase(entry);
+      throw Error("more than " + std::to_string(kMaxOperators) + " operator names: '" + std::string(name) + "' has no room");
+    }
+    table.names.emplace_back(name);
   }
-  all.names.emplace_back(name);
-  all.ids.emplace(name, id);
-  return {id};
+  return {entry->second};
 }
 
 std::string_view name_of(OperatorId op) {
-  Tables& all = tables();
-  const std::lock_guard lock(all.mutex);
-  return op.value < all.names.size() ? std::string_view(all.names[op.value]) : std::string_view("unknown");
+  Names& table = names();
+  std::lock_guard lock(table.mutex);
+  return op.value < table.names.size() ? std::string_view(table.names[op.value]) : "?";
 }
 
 void register_kernel(DeviceType type, std::string_view operator_name, Kernel kernel) {
-  const OperatorId op = intern_operator(operator_name);
-  tables().kernels[type.id()][op.value].store(kernel, std::memory_order_release);
-}
-
-void share_kernels(DeviceType type, DeviceType with) {
-  TENON_ASSERT(type != with, "a device kind shares the kernels of another one");
-  tables().shares_with[type.id()].store(with.id() + 1, std::memory_order_release);
+  kernels[type.id()][intern_operator(operator_name).value].store(kernel, std::memory_order_release);
 }
 
 Kernel find_kernel(DeviceType type, OperatorId op) noexcept {
-  const Tables& all = tables();
-  if (const Kernel kernel = all.kernels[type.id()][op.value].load(std::memory_order_acquire)) return kernel;
-  const int other = all.shares_with[type.id()].load(std::memory_order_acquire);
-  return other == 0 ? nullptr
-                    : all.kernels[static_cast<std::size_t>(other - 1)][op.value].load(std::memory_order_acquire);
+  return kernels[type.id()][op.value].load(std::memory_order_acquire);
 }
 
 Kernel require_kernel(DeviceType type, OperatorId op) {
-  if (const Kernel kernel = find_kernel(type, op)) return kernel;
-  std::string having;
-  for (int kind = 0; kind < kMaxDeviceTypes; ++kind) {
-    const DeviceType other(static_cast<std::uint8_t>(kind));
-    if (find_kernel(other, op) != nullptr) having += fmt::format("{}{}", having.empty() ? "" : ", ", other.name());
+  if (Kernel kernel = find_kernel(type, op)) return kernel;
+  std::string others;
+  for (int id = 0; id < kMaxDeviceTypes; ++id) {
+    if (!kernels[id][op.value].load(std::memory_order_relaxed)) continue;
+    others += (others.empty() ? "" : ", ") + std::string(DeviceType(static_cast<std::uint8_t>(id)).name());
   }
-  throw Error(
-      fmt::format("operator '{}' has no kernel for device kind '{}'; {}", name_of(op), type.name(),
-                  having.empty() ? "no loaded plugin supplies one" : "loaded plugins supply one for " + having));
+  throw Error("operator '" + std::string(name_of(op)) + "' has no kernel for device '" + std::string(type.name()) + "'; " +
+              (others.empty() ? "no loaded plugin has one" : "it has one for: " + others) +
+              " (`tenon plugins list` shows what is loaded)");
 }
 
 std::vector<std::string> kernels_of(DeviceType type) {
-  Tables& all = tables();
-  std::vector<std::string> names;
-  const std::lock_guard lock(all.mutex);
-  for (const auto& [name, id] : all.ids) {
-    if (all.kernels[type.id()][id].load(std::memory_order_acquire) != nullptr) names.push_back(name);
+  std::vector<std::string> result;
+  Names& table = names();
+  std::lock_guard lock(table.mutex);
+  for (std::uint32_t id = 0; id < table.names.size(); ++id) {
+    if (kernels[type.id()][id].load(std::memory_order_relaxed)) result.push_back(table.names[id]);
   }
-  return names;
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 }  // namespace tenon

@@ -1,0 +1,73 @@
+// Grad, inference and anomaly modes of the calling thread.
+#include <tenon/autograd/anomaly_mode.h>
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/modes.h>
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tenon {
+
+bool GradMode::is_enabled() { return autograd::modes.grad_enabled; }
+void GradMode::set_enabled(bool enabled) { autograd::modes.grad_enabled = enabled; }
+
+InferenceMode::InferenceMode(bool enabled)
+    : previous_inference_(autograd::modes.inference), previous_grad_(autograd::modes.grad_enabled) {
+  autograd::modes.inference = enabled;
+  autograd::modes.grad_enabled = !enabled;
+}
+InferenceMode::~InferenceMode() {
+  autograd::modes.inference = previous_inference_;
+  autograd::modes.grad_enabled = previous_grad_;
+}
+bool InferenceMode::is_enabled() { return autograd::modes.inference; }
+
+namespace autograd {
+
+ThreadState thread_state() { return modes; }
+void set_thread_state(const ThreadState& state) { modes = state; }
+
+bool AnomalyMode::is_enabled() { return modes.anomaly; }
+bool AnomalyMode::should_check_nan() { return modes.anomaly_check_nan; }
+void AnomalyMode::set_enabled(bool enabled, bool check_nan) {
+  modes.anomaly = enabled;
+  modes.anomaly_check_nan = check_nan;
+}
+DetectAnomalyGuard::DetectAnomalyGuard(bool check_nan)
+    : previous_enabled_(modes.anomaly), previous_check_nan_(modes.anomaly_check_nan) {
+  AnomalyMode::set_enabled(true, check_nan);
+}
+DetectAnomalyGuard::~DetectAnomalyGuard() { AnomalyMode::set_enabled(previous_enabled_, previous_check_nan_); }
+
+std::string capture_stack() {
+  void* frames[48];
+  const int count = backtrace(frames, 48);
+  std::string text;
+  for (int i = 2; i < count; ++i) {  // without this function and the node's constructor
+    Dl_info info{};
+    if (dladdr(frames[i], &info) == 0) continue;
+    std::string line = "  ";
+    if (info.dli_sname) {
+      int status = 0;
+      char* readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
+      line += status == 0 ? readable : info.dli_sname;
+      std::free(readable);
+    } else {
+      // Without a name: the offset that addr2line takes.
+      char offset[32];
+      std::snprintf(offset, sizeof offset, "+0x%zx",
+                    static_cast<std::size_t>(static_cast<const char*>(frames[i]) - static_cast<const char*>(info.dli_fbase)));
+      line += offset;
+    }
+    line += std::string(" (") + (info.dli_fname ? info.dli_fname : "?") + ")";
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace autograd
+}  // namespace tenon

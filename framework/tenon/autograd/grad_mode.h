@@ -1,0 +1,56 @@
+// Thread-local modes: whether operators record history.
+#pragma once
+
+#include <tenon/core/export.h>
+
+namespace tenon {
+
+struct TENON_API GradMode {
+  static bool is_enabled();
+  static void set_enabled(bool enabled);
+};
+
+/// Sets the mode while it lives.
+class TENON_API AutoGradMode {
+ public:
+  explicit AutoGradMode(bool enabled) : previous_(GradMode::is_enabled()) { GradMode::set_enabled(enabled); }
+  ~AutoGradMode() { GradMode::set_enabled(previous_); }
+  AutoGradMode(const AutoGradMode&) = delete;
+  AutoGradMode& operator=(const AutoGradMode&) = delete;
+
+ private:
+  bool previous_;
+};
+
+class TENON_API NoGradGuard : public AutoGradMode {
+ public:
+  NoGradGuard() : AutoGradMode(false) {}
+};
+
+/// No history, no version counters for tensors made inside, no view tracking.
+class TENON_API InferenceMode {
+ public:
+  explicit InferenceMode(bool enabled = true);
+  ~InferenceMode();
+  InferenceMode(const InferenceMode&) = delete;
+  InferenceMode& operator=(const InferenceMode&) = delete;
+  static bool is_enabled();
+
+ private:
+  bool previous_inference_;
+  bool previous_grad_;
+};
+
+namespace autograd {
+/// Both modes and the rest of what a thread that works for another one must take over.
+struct ThreadState {
+  bool grad_enabled = true;
+  bool inference = false;
+  bool anomaly = false;
+  bool anomaly_check_nan = true;
+};
+TENON_API ThreadState thread_state();
+TENON_API void set_thread_state(const ThreadState& state);
+}  // namespace autograd
+
+}  // namespace tenon

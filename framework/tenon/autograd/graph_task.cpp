@@ -1,0 +1,329 @@
+// One run: dependencies are counted first, then nodes run as they become ready, the last recorded first.
+#include <tenon/autograd/anomaly_mode.h>
+#include <tenon/autograd/graph_task.h>
+#include <tenon/autograd/modes.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/variable.h>
+#include <tenon/tensor/warning.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tenon::autograd {
+
+Node* exchange_running_node(Node* node);
+
+namespace {
+
+constinit thread_local GraphTask* running_task = nullptr;
+
+class RunningNode {
+ public:
+  explicit RunningNode(Node* node) : previous_(exchange_running_node(node)) {}
+  ~RunningNode() { exchange_running_node(previous_); }
+
+ private:
+  Node* previous_;
+};
+
+/// Brings one gradient to the form that `to` expects.
+void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::string& who) {
+  const InputMetadata& expected = to.function->input_metadata(to.input_nr);
+  const TensorImpl& impl = gradient.impl();
+  if (!expected.state) return;
+  if (!(impl.sizes() == expected.sizes)) {
+    if (!is_expandable_to(expected.sizes, impl.sizes())) {
+      throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - got " +
+                  to_string(impl.sizes()) + " but expected shape compatible with " + to_string(expected.sizes));
+    }
+    gradient = gradient.sum_to_size(expected.sizes);
+  }
+  if (!tenon::is_floating_point(gradient.scalar_type())) {
+    throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - expected a floating point type but got " +
+                tenon::toString(gradient.scalar_type()));
+  }
+  if (gradient.scalar_type() != expected.dtype) gradient = gradient.to(expected.dtype);
+  if (!(gradient.device() == expected.state->device())) {
+    if (gradient.dim() == 0) {
+      gradient = gradient.to(TensorOptions(expected.state->device()));
+    } else {
+      throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - expected device " +
+                  expected.state->device().str() + " but got " + gradient.device().str());
+    }
+  }
+}
+
+Tensor accumulate(Tensor&& old, Tensor&& fresh) {
+  // The sum goes into the first one's memory where nobody else holds it.
+  if (!GradMode::is_enabled() && old.use_count() == 1 && old.impl().storage_ptr()->use_count() == 1 &&
+      old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() && old.scalar_type() == fresh.scalar_type()) {
+    old.add_(fresh);
+    return std::move(old);
+  }
+  return old.add(fresh);
+}
+
+void print_forward_trace(const Node& node) {
+  if (!node.trace()) return;
+  std::string text = "Error detected in " + node.name() + ". Traceback of forward call that caused the error:\n" + node.trace()->text;
+  for (const ForwardTrace* trace = node.trace(); trace && trace->parent; trace = trace->parent->trace()) {
+    text += "\nPrevious calculation was induced by " + trace->parent->name() + ".";
+    if (trace->parent->trace()) text += " Traceback of forward call that induced the previous calculation:\n" + trace->parent->trace()->text;
+  }
+  TENON_WARN(text);
+}
+
+}  // namespace
+
+GraphTask* current_task() { return running_task; }
+bool is_running_backward() { return running_task != nullptr; }
+
+bool Node::task_should_compute_output(std::size_t i) const {
+  if (!edges_[i].is_valid()) return false;
+  return !running_task || running_task->wants(edges_[i].function.get());
+}
+
+bool GraphTask::wants(const Node* node) {
+  if (!restricted_) return true;
+  const ExecInfo* info = exec_info_.find(node);
+  return info && info->should_execute();
+}
+
+void GraphTask::restrict_to(const edge_list& roots, const edge_list& outputs, bool accumulate) {
+  restricted_ = true;
+  captured_.resize(accumulate ? 0 : outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].function) continue;
+    ExecInfo& info = exec_info_[outputs[i].function.get()];
+    if (accumulate) {
+      info.needed = true;
+    } else {
+      info.captures.push_back({outputs[i].input_nr, i});
+    }
+  }
+  // Depth first with a stack of our own; a node is needed if any of its successors is wanted.
+  struct Frame {
+    Node* node;
+    std::size_t next = 0;
+  };
+  NodeMap<bool> seen;
+  std::vector<Frame> stack;
+  const auto enter = [&](Node* node) {
+    if (seen[node]) return;
+    seen[node] = true;
+    stack.push_back({node});
+  };
+  for (const Edge& root : roots) {
+    if (root.function) enter(root.function.get());
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      if (frame.next < frame.node->num_outputs()) {
+        Node* next = frame.node->next_edge(frame.next++).function.get();
+        if (next) enter(next);
+        continue;
+      }
+      Node* node = frame.node;
+      stack.pop_back();
+      bool needed = false;
+      for (const Edge& edge : node->edges()) needed = needed || (edge.function && wants(edge.function.get()));
+      if (needed) exec_info_[node].needed = true;
+    }
+  }
+}
+
+void GraphTask::count_dependencies(const edge_list& roots) {
+  NodeMap<bool> seen;
+  std::vector<Node*> stack;
+  for (const Edge& root : roots) {
+    if (!root.function || seen[root.function.get()]) continue;
+    seen[root.function.get()] = true;
+    stack.push_back(root.function.get());
+    pending_[root.function.get()];
+  }
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    for (const Edge& edge : node->edges()) {
+      Node* next = edge.function.get();
+      if (!next) continue;
+      // A first visit is what makes the entry.
+      const std::size_t before = pending_.size();
+      Pending& pending = pending_[next];
+      ++pending.dependencies;
+      if (pending_.size() != before) stack.push_back(next);
+    }
+  }
+}
+
+void GraphTask::push_ready(IntrusivePtr<Node> node, std::int32_t buffer) {
+  const std::uint64_t sequence = node->sequence_nr();
+  ready_.push_back({sequence, arrivals_++, std::move(node), buffer});
+  std::push_heap(ready_.begin(), ready_.end());
+}
+
+void GraphTask::deliver(const Edge& edge, Tensor&& gradient, Pending& pending) {
+  if (pending.buffer < 0) {
+    if (free_buffers_.empty()) {
+      pending.buffer = static_cast<std::int32_t>(buffers_.size());
+      buffers_.emplace_back();
+    } else {
+      pending.buffer = free_buffers_.back();
+      free_buffers_.pop_back();
+    }
+    buffers_[static_cast<std::size_t>(pending.buffer)].resize(edge.function->num_inputs());
+  }
+  if (!gradient.defined()) return;
+  Tensor& slot = buffers_[static_cast<std::size_t>(pending.buffer)][edge.input_nr];
+  slot = slot.defined() ? accumulate(std::move(slot), std::move(gradient)) : std::move(gradient);
+}
+
+GradList GraphTask::call(Node& node, GradList&& gradients) {
+  NodeHooks* hooks = node.hooks();
+  if (hooks) [[unlikely]] {
+    for (const NodePreHook& hook : hooks->pre) {
+      variable_list seen = hook(variable_list(gradients.begin(), gradients.end()));
+      gradients = GradList(seen.begin(), seen.end());
+    }
+  }
+  variable_list inputs;
+  const bool has_post_hooks = hooks && !hooks->post.empty();
+  if (has_post_hooks) inputs.assign(gradients.begin(), gradients.end());
+  GradList results;
+  {
+    RunningNode running(&node);
+    try {
+      results = node.apply(std::move(gradients));
+    } catch (...) {
+      print_forward_trace(node);
+      throw;
+    }
+  }
+  if (!keep_graph_) node.release_variables();
+  if (has_post_hooks) {
+    variable_list outputs(results.begin(), results.end());
+    for (const NodePostHook& hook : hooks->post) outputs = hook(outputs, inputs);
+    results = GradList(outputs.begin(), outputs.end());
+  }
+  return results;
+}
+
+void GraphTask::evaluate(Ready&& ready) {
+  Node& node = *ready.node;
+  GradList gradients = std::move(buffers_[static_cast<std::size_t>(ready.buffer)]);
+  buffers_[static_cast<std::size_t>(ready.buffer)].clear();
+  free_buffers_.push_back(ready.buffer);
+
+  const auto apply_hooks = [&](const HookList& list, Tensor& gradient) {
+    for (std::size_t i = 0; i < list.hooks.size(); ++i) {
+      if (!list.hooks[i] || !gradient.defined()) continue;
+      Tensor replaced = list.hooks[i](gradient);
+      if (replaced.defined()) {
+        if (replaced.sizes() != gradient.sizes()) {
+          throw Error("hook has changed the size of value: got " + to_string(replaced.sizes()) + ", expected " +
+                      to_string(gradient.sizes()));
+        }
+        gradient = std::move(replaced);
+      }
+    }
+  };
+  if (NodeHooks* hooks = node.hooks()) [[unlikely]] {
+    for (std::size_t i = 0; i < hooks->tensor_hooks.size(); ++i) {
+      const auto entry = hooks->tensor_hooks[i];
+      if (entry.first < gradients.size()) apply_hooks(*entry.second, gradients[entry.first]);
+    }
+    for (const auto& [input, meta] : hooks->retain_grad) {
+      if (input >= gradients.size() || !gradients[input].defined()) continue;
+      meta->grad = meta->grad.defined() ? meta->grad.add(gradients[input]) : gradients[input].clone();
+    }
+  } else if (node.sequence_nr() == std::numeric_limits<std::uint64_t>::max()) {
+    if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(&node)) {
+      const AutogradMeta* meta = meta_of(leaf->variable());
+      if (meta && meta->hooks) [[unlikely]] {
+        const IntrusivePtr<HookList> keep = meta->hooks;
+        apply_hooks(*keep, gradients[0]);
+      }
+    }
+  }
+  if (restricted_) {
+    const ExecInfo* info = exec_info_.find(&node);
+    if (!info) return;
+    for (const ExecInfo::Capture& capture : info->captures) captured_[capture.output] = gradients[capture.input];
+    if (!info->needed) return;
+  }
+
+  GradList results = call(node, std::move(gradients));
+  gradients.clear();
+  const std::size_t count = node.num_outputs();
+  if (results.size() < count) {
+    throw Error("Function " + node.name() + " returned an invalid number of gradients - expected " + std::to_string(count) +
+                ", but got " + std::to_string(results.size()));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const Edge& edge = node.next_edge(i);
+    if (!edge.function) continue;
+    Tensor& result = results[i];
+    if (result.defined()) {
+      const TensorImpl& impl = result.impl();
+      const InputMetadata& expected = edge.function->input_metadata(edge.input_nr);
+      if (!(impl.sizes() == expected.sizes) || impl.dtype() != expected.dtype || &impl.storage().state() != expected.state)
+          [[unlikely]] {
+        validate(edge, result, i, "Function " + node.name());
+      }
+      if (modes.anomaly && modes.anomaly_check_nan) [[unlikely]] {
+        NoGradGuard no_grad;
+        if (result.ne(result).any().item<bool>()) {
+          print_forward_trace(node);
+          throw Error("Function '" + node.name() + "' returned nan values in its " + std::to_string(i) + "th output." +
+                      (node.trace() ? " Forward call:\n" + node.trace()->text : ""));
+        }
+      }
+    }
+    Pending* pending = pending_.find(edge.function.get());
+    if (restricted_ && !wants(edge.function.get())) continue;
+    deliver(edge, std::move(result), *pending);
+    if (--pending->dependencies == 0) push_ready(edge.function, pending->buffer);
+  }
+}
+
+void GraphTask::run(const edge_list& roots, variable_list gradients) {
+  count_dependencies(roots);
+  GraphTask* const outer = std::exchange(running_task, this);
+  struct Restore {
+    GraphTask* outer;
+    ~Restore() { running_task = outer; }
+  } restore{outer};
+  AutoGradMode mode(create_graph_);
+
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    if (roots[i].function) deliver(roots[i], std::move(gradients[i]), pending_[roots[i].function.get()]);
+  }
+  gradients.clear();
+  NodeMap<bool> pushed;
+  for (const Edge& root : roots) {
+    if (!root.function || pushed[root.function.get()]) continue;
+    pushed[root.function.get()] = true;
+    const Pending& pending = pending_[root.function.get()];
+    if (pending.dependencies == 0) push_ready(root.function, pending.buffer);
+  }
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end());
+    Ready next = std::move(ready_.back());
+    ready_.pop_back();
+    evaluate(std::move(next));
+  }
+  for (std::size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();
+}
+
+void validate_gradients(const edge_list& edges, variable_list& gradients,
+                        const std::function<std::string(std::string)>& format) {
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (!edges[i].function || !gradients[i].defined()) continue;
+    try {
+      validate(edges[i], gradients[i], i, "Function GraphRoot");
+    } catch (const Error& error) {
+      throw Error(format(error.what()));
+    }
+  }
+}
+
+}  // namespace tenon::autograd

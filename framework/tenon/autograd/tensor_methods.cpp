@@ -1,0 +1,142 @@
+// The methods of Tensor that concern gradients.
+#include <tenon/autograd/engine.h>
+#include <tenon/autograd/modes.h>
+#include <tenon/autograd/variable.h>
+#include <tenon/tensor/factory.h>
+
+namespace tenon {
+
+using namespace autograd;
+
+bool Tensor::requires_grad() const {
+  const AutogradMeta* meta = meta_of(*this);
+  if (!meta) return false;
+  if (meta->requires_grad || meta->grad_fn) return true;
+  // A view whose base got a history after the view was made.
+  return meta->view && meta->view->attr_version != impl_->version() && grad_fn();
+}
+
+const Tensor& Tensor::set_requires_grad(bool value) const {
+  if (!is_leaf() && !value) {
+    throw Error("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  }
+  if (value && !is_floating_point()) {
+    throw Error("Only Tensors of floating point and complex dtype can require gradients");
+  }
+  if (value && is_inference() && !modes.inference) {
+    throw Error("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  }
+  if (!is_leaf()) return *this;
+  if (!value && !meta_of(*this)) return *this;
+  materialize_meta(*this).requires_grad = value;
+  return *this;
+}
+
+bool Tensor::is_leaf() const { return !grad_fn(); }
+
+Tensor& Tensor::mutable_grad() const { return materialize_meta(*this).grad; }
+
+const Tensor& Tensor::grad() const {
+  static const Tensor none;
+  const AutogradMeta* meta = meta_of(*this);
+  return meta ? meta->grad : none;
+}
+
+std::int64_t Tensor::output_nr() const {
+  grad_fn();
+  const AutogradMeta* meta = meta_of(*this);
+  return meta ? meta->output_nr : 0;
+}
+
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      std::optional<TensorList> inputs) const {
+  if (inputs && inputs->empty()) throw Error("'inputs' argument to backward cannot be empty");
+  autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs ? inputs->vec() : variable_list{});
+}
+
+Tensor Tensor::detach() const {
+  Tensor result = alias_of(*this);
+  // A view without history: writing through it marks the base's version and nothing else.
+  return result;
+}
+
+Tensor& Tensor::detach_() const {
+  if (is_view()) {
+    throw Error("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
+  }
+  if (AutogradMeta* meta = meta_of(*this)) {
+    set_gradient_edge(*this, {});
+    meta->requires_grad = false;
+  }
+  return const_cast<Tensor&>(*this);
+}
+
+void Tensor::retain_grad() const {
+  if (!requires_grad()) throw Error("can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
+  AutogradMeta& meta = materialize_meta(*this);
+  if (meta.retains_grad) return;
+  grad_fn()->mutable_hooks().retain_grad.emplace_back(meta.output_nr, &meta);
+  meta.retains_grad = true;
+}
+
+bool Tensor::retains_grad() const {
+  const AutogradMeta* meta = meta_of(*this);
+  return meta && meta->retains_grad;
+}
+
+bool Tensor::is_view() const {
+  const AutogradMeta* meta = meta_of(*this);
+  return meta && meta->view;
+}
+
+Tensor Tensor::_base() const {
+  if (!is_view()) throw Error("Can't get base of non-backward view Tensor");
+  return meta_of(*this)->view->base;
+}
+
+Tensor Tensor::tensor_data() const {
+  Tensor result = alias_of(*this);
+  result.impl().set_own_version(static_cast<std::uint32_t>(is_inference() ? 0 : impl().version()));
+  result.impl().set_wrapped_number(false);
+  return result;
+}
+
+void Tensor::set_data(const Tensor& data) const {
+  TensorImpl& self = impl();
+  const TensorImpl& from = data.impl();
+  if (requires_grad() && !tenon::is_floating_point(from.dtype())) {
+    throw Error("data set to a tensor that requires gradients must be floating point or complex dtype");
+  }
+  if (AutogradMeta* meta = meta_of(*this)) {
+    // The gradient accumulator described the old sizes.
+    std::lock_guard lock(mutex_of(meta));
+    meta->accumulator = nullptr;
+  }
+  self.set_own_version(self.version());
+  self.set_storage(from.storage_ptr(), from.dtype());
+  self.set_strided(from.sizes(), from.strides(), from.offset());
+}
+
+unsigned Tensor::register_hook_(TensorHook hook) const {
+  if (!requires_grad()) throw Error("cannot register a hook on a variable that doesn't require gradient");
+  AutogradMeta& meta = materialize_meta(*this);
+  if (!meta.hooks) {
+    meta.hooks = make_intrusive<HookList>();
+    if (const auto& function = grad_fn()) function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
+  }
+  meta.hooks->hooks.push_back(std::move(hook));
+  return static_cast<unsigned>(meta.hooks->hooks.size() - 1);
+}
+
+void Tensor::remove_hook(unsigned position) const {
+  AutogradMeta* meta = meta_of(*this);
+  if (!meta || !meta->hooks || position >= meta->hooks->hooks.size()) {
+    throw Error("Invalid index, no hook at position " + std::to_string(position));
+  }
+  meta->hooks->hooks[position] = nullptr;
+}
+
+}  // namespace tenon

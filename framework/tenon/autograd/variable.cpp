@@ -1,0 +1,298 @@
+// Histories: edges of tensors, views and what in-place writes do to them.
+#include <tenon/autograd/modes.h>
+#include <tenon/autograd/variable.h>
+#include <tenon/tensor/factory.h>
+
+#include <array>
+
+namespace tenon::autograd {
+namespace {
+
+/// Gradient of an in-place write through a view, seen from the base: the part under the view goes through the view's
+/// function, the rest passes by.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, IntrusivePtr<Node> function)
+      : view_sizes_(view.impl().sizes()),
+        view_strides_(view.impl().strides()),
+        view_offset_(view.storage_offset() - base.storage_offset()),
+        base_sizes_(base.impl().sizes()),
+        base_strides_(base.impl().strides()),
+        function_(std::move(function)) {
+    add_input_metadata(base);
+    add_next_edge(gradient_edge(base));
+    for (std::size_t i = 1; i < function_->num_outputs(); ++i) add_next_edge(function_->next_edge(i));
+  }
+  std::string name() const override { return "CopySlices"; }
+  void release_variables() override {
+    released_ = true;
+    function_.reset();
+  }
+  GradList apply(GradList&& gradients) override {
+    GradList results;
+    results.resize(num_outputs());
+    const Tensor& gradient = gradients[0];
+    if (!gradient.defined()) return results;
+    if (released_) throw_released();
+    Tensor whole = gradient.new_empty_strided(base_sizes_, base_strides_);
+    whole.copy_(gradient);
+    const Tensor slice = whole.as_strided(view_sizes_, view_strides_, view_offset_);
+    GradList argument;
+    argument.push_back(slice.clone());
+    GradList inner = function_->apply(std::move(argument));
+    for (std::size_t i = 0; i < results.size() && i < inner.size(); ++i) {
+      if (!task_should_compute_output(i)) continue;
+      if (i > 0) {
+        results[i] = std::move(inner[i]);
+        continue;
+      }
+      if (inner[i].defined()) {
+        slice.copy_(inner[i]);
+      } else {
+        slice.zero_();
+      }
+      results[i] = whole;
+    }
+    return results;
+  }
+
+ private:
+  [[noreturn]] static void throw_released();
+  Dims view_sizes_, view_strides_;
+  std::int64_t view_offset_;
+  Dims base_sizes_, base_strides_;
+  IntrusivePtr<Node> function_;
+  bool released_ = false;
+};
+
+/// History of a view whose base was modified in place: regenerated from the base.
+class ViewOfBase final : public Node {
+ public:
+  ViewOfBase(const Tensor& base, const Tensor& view)
+      : sizes_(view.impl().sizes()),
+        strides_(view.impl().strides()),
+        offset_(view.storage_offset() - base.storage_offset()),
+        base_sizes_(base.impl().sizes()),
+        base_strides_(base.impl().strides()) {
+    add_next_edge(gradient_edge(base));
+    add_input_metadata(view);
+  }
+  std::string name() const override { return "AsStridedBackward0"; }
+  GradList apply(GradList&& gradients) override {
+    GradList results;
+    results.resize(1);
+    if (!gradients[0].defined()) return results;
+    // The view of a fresh, dense tensor of the base's layout: what it covers gets the gradient, the rest zero.
+    Tensor whole = gradients[0].new_empty_strided(base_sizes_, base_strides_);
+    whole.zero_();
+    whole.as_strided(sizes_, strides_, offset_).copy_(gradients[0]);
+    results[0] = std::move(whole);
+    return results;
+  }
+
+ private:
+  Dims sizes_, strides_;
+  std::int64_t offset_;
+  Dims base_sizes_, base_strides_;
+};
+
+void check_creation(const AutogradMeta& meta) {
+  const ViewInfo& view = *meta.view;
+  if (view.creation == CreationMeta::DEFAULT) return;
+  std::string prefix;
+  if (meta.grad_fn) {
+    prefix = "Output " + std::to_string(meta.output_nr) + " of " + meta.grad_fn->name() +
+             " is a view and is being modified inplace. ";
+  }
+  switch (view.creation) {
+    case CreationMeta::NO_GRAD_MODE:
+      throw Error("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+                  "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+                  "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+                  "outside (if you want the inplace to be tracked).");
+    case CreationMeta::INFERENCE_MODE:
+      throw Error("A view was created in inference mode and is being modified inplace in normal mode. Given that this use case "
+                  "is ambiguous and error-prone, it is forbidden.");
+    case CreationMeta::MULTI_OUTPUT_NODE:
+      throw Error(prefix +
+                  "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+                  "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+    default:
+      throw Error(prefix +
+                  "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+                  "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+                  "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
+                  "custom Function.");
+  }
+}
+
+}  // namespace
+
+void CopySlices::throw_released() {
+  throw Error("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+              "been freed). Specify retain_graph=True if you need to backward through the graph a second time.");
+}
+
+AutogradMeta::~AutogradMeta() {
+  if (retains_grad && grad_fn) {
+    std::lock_guard lock(mutex_of(this));
+    if (NodeHooks* hooks = grad_fn->hooks()) {
+      std::erase_if(hooks->retain_grad, [this](const auto& entry) { return entry.second == this; });
+    }
+  }
+}
+
+std::recursive_mutex& mutex_of(const AutogradMeta* meta) {
+  static std::array<std::recursive_mutex, 64> mutexes;
+  return mutexes[(reinterpret_cast<std::uintptr_t>(meta) >> 6) % mutexes.size()];
+}
+
+AutogradMeta& materialize_meta(const Tensor& tensor) {
+  TensorImpl& impl = tensor.impl();
+  if (!impl.autograd_meta()) impl.set_autograd_meta(std::make_unique<AutogradMeta>());
+  return *meta_of(tensor);
+}
+
+Edge gradient_edge(const Tensor& tensor) {
+  AutogradMeta* meta = tensor.defined() ? meta_of(tensor) : nullptr;
+  if (!meta) return {};
+  if (meta->view) {
+    if (const IntrusivePtr<Node>& function = tensor.grad_fn()) return {function, meta->output_nr};
+  } else if (meta->grad_fn) {
+    return {meta->grad_fn, meta->output_nr};
+  }
+  if (!meta->requires_grad) return {};
+  std::lock_guard lock(mutex_of(meta));
+  if (meta->accumulator && meta->accumulator->try_retain()) return {IntrusivePtr<Node>::adopt(meta->accumulator), 0};
+  IntrusivePtr<Node> fresh(new AccumulateGrad(tensor));
+  meta->accumulator = fresh.get();
+  return {std::move(fresh), 0};
+}
+
+void set_gradient_edge(const Tensor& tensor, Edge edge) {
+  AutogradMeta& meta = materialize_meta(tensor);
+  if (meta.retains_grad) {  // what keeps the gradient follows the tensor to its new history
+    std::lock_guard lock(mutex_of(&meta));
+    if (meta.grad_fn && meta.grad_fn->hooks()) {
+      std::erase_if(meta.grad_fn->hooks()->retain_grad, [&](const auto& entry) { return entry.second == &meta; });
+    }
+    if (edge.function) edge.function->mutable_hooks().retain_grad.emplace_back(edge.input_nr, &meta);
+  }
+  meta.grad_fn = std::move(edge.function);
+  meta.output_nr = edge.input_nr;
+  meta.hooks.reset();
+  if (meta.view) meta.view->attr_version = tensor.impl().version();
+}
+
+void set_history(const Tensor& tensor, const IntrusivePtr<Node>& node) {
+  if (!tensor.defined()) {
+    node->add_undefined_input();
+    return;
+  }
+  const std::uint32_t number = node->add_input_metadata(tensor);
+  TensorImpl& impl = tensor.impl();
+  if (!tenon::is_floating_point(impl.dtype())) return;
+  if (!impl.autograd_meta()) {
+    auto meta = std::make_unique<AutogradMeta>();
+    meta->grad_fn = node;
+    meta->output_nr = number;
+    impl.set_autograd_meta(std::move(meta));
+  } else {
+    set_gradient_edge(tensor, {node, number});
+  }
+}
+
+void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node) {
+  AutogradMeta& meta = materialize_meta(tensor);
+  if (meta.view) {
+    check_creation(meta);
+    const std::uint32_t number = node->add_input_metadata(tensor);
+    TENON_ASSERT(number == 0, "an in-place function has one output");
+    const Tensor& base = meta.view->base;
+    IntrusivePtr<Node> slices(new CopySlices(base, tensor, std::move(node)));
+    set_gradient_edge(base, {std::move(slices), 0});
+    tensor.grad_fn();  // regenerated from the base
+    return;
+  }
+  const std::uint32_t number = node->add_input_metadata(tensor);
+  set_gradient_edge(tensor, {std::move(node), number});
+}
+
+void check_inplace(const Tensor& tensor) {
+  if (tensor.is_inference() && !modes.inference) {
+    throw Error("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+                "tensor before doing inplace update.");
+  }
+  if (!modes.grad_enabled) return;
+  const AutogradMeta* meta = meta_of(tensor);
+  if (!meta) return;
+  if (meta->view) {
+    check_creation(*meta);
+    if (tensor.requires_grad() && meta->view->base.is_leaf()) {
+      throw Error("a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    }
+  }
+  if (tensor.requires_grad() && tensor.is_leaf()) {
+    throw Error("a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+}
+
+void make_view(const Tensor& base, const Tensor& view, CreationMeta creation) {
+  if (base.is_inference()) {
+    view.impl().set_inference(true);
+    return;
+  }
+  if (!tenon::is_floating_point(view.scalar_type())) return;
+  auto info = std::make_unique<ViewInfo>();
+  const AutogradMeta* base_meta = meta_of(base);
+  if (base_meta && base_meta->view) {
+    info->base = base_meta->view->base;
+    if (creation == CreationMeta::DEFAULT) creation = base_meta->view->creation;
+  } else {
+    info->base = base;
+  }
+  info->attr_version = view.impl().version();
+  info->creation = creation;
+  materialize_meta(view).view = std::move(info);
+}
+
+void impl_bump_version(const Tensor& tensor) {
+  if (!tensor.is_inference()) tensor.impl().bump_version();
+}
+
+Variable make_variable(const Tensor& data, bool requires_grad, bool /*allow_tensor_metadata_change*/) {
+  if (!data.defined()) return {};
+  Tensor result = alias_of(data);
+  result.impl().set_own_version(0);
+  if (requires_grad) result.set_requires_grad(true);
+  return result;
+}
+
+}  // namespace tenon::autograd
+
+namespace tenon {
+
+using namespace autograd;
+
+const IntrusivePtr<Node>& Tensor::grad_fn() const {
+  static const IntrusivePtr<Node> none;
+  AutogradMeta* meta = meta_of(*this);
+  if (!meta) return none;
+  if (!meta->view) return meta->grad_fn;
+  std::lock_guard lock(mutex_of(meta));
+  ViewInfo& view = *meta->view;
+  const std::uint32_t version = impl_->version();
+  if (!meta->grad_fn && !tenon::autograd::requires_grad(view.base)) return meta->grad_fn;
+  if (view.attr_version != version && tenon::autograd::requires_grad(view.base)) {
+    // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because writing
+    // through a view of a leaf that requires grad is an error.
+    if (meta_of(view.base)->grad_fn) {
+      meta->grad_fn = IntrusivePtr<Node>(new ViewOfBase(view.base, *this));
+      meta->output_nr = 0;
+    }
+    view.attr_version = version;
+  }
+  return meta->grad_fn;
+}
+
+}  // namespace tenon
