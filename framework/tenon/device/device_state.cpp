@@ -61,6 +61,7 @@ std::shared_ptr<AllocatorStack> DeviceState::swap_allocator(std::shared_ptr<Allo
   // One that comes back moves to the end: the list holds each of them once.
   std::erase(in_service_, next);
   next->attach_history(history_);
+  next->set_reserved_limit(memory_limit());
   in_service_.push_back(next);
   current_.store(next.get(), std::memory_order_release);
   return old;
@@ -69,6 +70,12 @@ std::shared_ptr<AllocatorStack> DeviceState::swap_allocator(std::shared_ptr<Allo
 std::vector<std::shared_ptr<AllocatorStack>> DeviceState::allocators() const {
   std::lock_guard lock(mutex_);
   return in_service_;
+}
+
+void DeviceState::set_memory_limit(std::size_t limit_bytes) {
+  std::lock_guard lock(mutex_);
+  memory_limit_.store(limit_bytes, std::memory_order_relaxed);
+  for (const auto& allocator : in_service_) allocator->set_reserved_limit(limit_bytes);
 }
 
 DeviceState& device_state(Device device) {

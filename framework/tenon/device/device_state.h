@@ -31,6 +31,10 @@ class TENON_EXPORT DeviceState {
   /// All that ever were in service, the current one last.
   TENON_API std::vector<std::shared_ptr<AllocatorStack>> allocators() const;
 
+  /// The ceiling on reserved bytes of every allocator that serves this device, 0 for none.
+  TENON_API void set_memory_limit(std::size_t limit_bytes);
+  std::size_t memory_limit() const { return memory_limit_.load(std::memory_order_relaxed); }
+
   /// What happened to this device's memory, under whichever allocator; see record_memory_history().
   History& history() const { return *history_; }
 
@@ -38,6 +42,7 @@ class TENON_EXPORT DeviceState {
   Device device_;
   DeviceDriver& driver_;
   std::shared_ptr<History> history_;
+  std::atomic<std::size_t> memory_limit_{0};
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<AllocatorStack>> in_service_;  ///< back() is current
   std::atomic<AllocatorStack*> current_{nullptr};

@@ -29,4 +29,6 @@ void Allocator::end_pool(std::uint64_t) {}
 
 void Allocator::release_pool(std::uint64_t) {}
 
+void Allocator::limit_changed(std::size_t) {}
+
 }  // namespace tenon

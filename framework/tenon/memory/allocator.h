@@ -37,6 +37,7 @@ struct Request {
   StreamRef stream;                            ///< the stream whose work uses the block first
   Purpose purpose = Purpose::kOther;
   std::uint16_t label = 0;
+  std::uint64_t pool = 0;                      ///< private pool to take it from (MemPool), 0 = the default one
 };
 
 /// What was handed out. It carries its request along, so that no observer needs a table of live blocks.
@@ -160,12 +161,18 @@ class TENON_EXPORT Allocator {
   /// an author needs no mutex.
   virtual bool is_thread_safe() const;
 
-  /// Opens (nesting) or closes a private pool for requests of `stream`'s kind; see memory/pool.h. Default: refused with
-  /// an Error that names the allocator.
+  /// Private pools (PyTorch: MemPool): a request goes to the pool that request.pool names. The host makes a pool known
+  /// before the first such request with begin_pool, once for each scope that opens it (on `stream`, for scopes bound to
+  /// one), and ends every scope with end_pool. Default: refused with an Error.
   virtual void begin_pool(std::uint64_t pool, StreamRef stream);
   virtual void end_pool(std::uint64_t pool);
-  /// The pool's owner is gone: its cached memory may be given back.
+  /// The pool's owner is gone: its cached memory may be given back by the next trim.
   virtual void release_pool(std::uint64_t pool);
+
+  /// The host's ceiling on reserved bytes has changed (PyTorch: set_per_process_memory_fraction); 0 = none. The host
+  /// enforces it: the source is exhausted beyond it. For policies that collect garbage before they get there. Default:
+  /// nothing.
+  virtual void limit_changed(std::size_t limit_bytes);
 };
 
 }  // namespace tenon

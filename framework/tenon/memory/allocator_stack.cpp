@@ -1,5 +1,6 @@
 // The stack's doors: build it, allocate, free, and the observation around both.
 #include <tenon/core/error.h>
+#include <tenon/memory/pool.h>
 #include <tenon/memory/stack_impl.h>
 
 #include <tenon/core/units.h>
@@ -26,8 +27,17 @@ std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const
   return std::shared_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config)));
 }
 
-Block AllocatorStack::allocate(const Request& request) {
-  if (request.bytes == 0) return {.request = request};
+Block AllocatorStack::allocate(const Request& asked) {
+  if (asked.bytes == 0) return {.request = asked};
+  if (pool_scopes_of_thread() != 0 && asked.pool == 0) [[unlikely]] {
+    Request request = asked;
+    request.pool = scoped_pool(*this);
+    return allocate_aligned(request);
+  }
+  return allocate_aligned(asked);
+}
+
+Block AllocatorStack::allocate_aligned(const Request& request) {
   if (request.alignment <= kMaxAlignment) [[likely]]
     return impl_->allocate(request);
   // Note: the figures show what was really taken, hence the larger request.
@@ -65,19 +75,20 @@ void AllocatorStack::record_use(const Block& block, StreamRef stream) {
 std::size_t AllocatorStack::trim(std::size_t keep_bytes) { return impl_->trim(keep_bytes); }
 void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->walk(visitor); }
 MemoryStats AllocatorStack::stats() const { return impl_->stats(); }
+std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->usage_by_label(); }
 void AllocatorStack::reset_peak_stats() { impl_->reset_stats(true, false); }
 void AllocatorStack::reset_accumulated_stats() { impl_->reset_stats(false, true); }
 void AllocatorStack::check_invariants() const { impl_->check_invariants(); }
 
 std::size_t AllocatorStack::set_reserved_limit(std::size_t limit_bytes) {
-  const std::size_t old = impl_->observed().limit();
-  impl_->observed().set_limit(limit_bytes);
-  return old;
+  return impl_->set_reserved_limit(limit_bytes);
 }
 std::size_t AllocatorStack::reserved_limit() const { return impl_->observed().limit(); }
 
 void AllocatorStack::attach_history(std::shared_ptr<History> history) { impl_->attach_history(std::move(history)); }
 std::vector<LayerReport> AllocatorStack::layer_reports() const { return impl_->layer_reports(); }
+
+void AllocatorStack::mark(std::string_view name) { impl_->mark(name); }
 
 void AllocatorStack::begin_pool(std::uint64_t pool, StreamRef stream) { impl_->begin_pool(pool, stream); }
 void AllocatorStack::end_pool(std::uint64_t pool) { impl_->end_pool(pool); }

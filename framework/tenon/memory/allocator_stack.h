@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,20 +63,27 @@ class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorSt
   void walk(SegmentVisitor& visitor) const;
 
   MemoryStats stats() const;
+  /// Labels that were ever used, in the order of their first use in the process.
+  std::vector<LabelUsage> usage_by_label() const;
+  /// Peaks become what is current.
   void reset_peak_stats();
+  /// Sums and counts of calls become 0.
   void reset_accumulated_stats();
   void check_invariants() const;
 
   /// A ceiling on reserved bytes, 0 for none: beyond it the policy finds the device exhausted, gives back what it
   /// caches and tries again (PyTorch: set_per_process_memory_fraction). Returns the old one.
   std::size_t set_reserved_limit(std::size_t limit_bytes);
-  std::size_t reserved_limit() const;
+  std::size_t reserved_limit() const;  ///< the lowest of that ceiling and those of layers; 0 for none
 
   /// Events go to this history from now on. It may serve several stacks of one device.
   void attach_history(std::shared_ptr<History> history);
 
   /// What the layers have counted or found, outermost first.
   std::vector<LayerReport> layer_reports() const;
+
+  /// Tells the layers where the program is ("step 3"): `trace` writes it as a mark.
+  void mark(std::string_view name);
 
   /// Opens, closes and gives up a private pool (memory/pool.h). Throws Error where the policy has none.
   void begin_pool(std::uint64_t pool, StreamRef stream);
@@ -88,6 +96,7 @@ class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorSt
 
  private:
   class Impl;
+  Block allocate_aligned(const Request& request);
   explicit AllocatorStack(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -51,6 +51,7 @@ class TENON_EXPORT ForwardingAllocator : public Allocator {
   void begin_pool(std::uint64_t pool, StreamRef stream) override { inner_->begin_pool(pool, stream); }
   void end_pool(std::uint64_t pool) override { inner_->end_pool(pool); }
   void release_pool(std::uint64_t pool) override { inner_->release_pool(pool); }
+  void limit_changed(std::size_t limit_bytes) override { inner_->limit_changed(limit_bytes); }
 
  protected:
   std::unique_ptr<Allocator> inner_;

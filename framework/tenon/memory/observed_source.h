@@ -16,12 +16,18 @@ namespace tenon {
 /// however often they are mapped.
 struct SourceCounters {
   Stat reserved_bytes;
+  Stat segments;             ///< acquired
+  std::int64_t growths = 0;  ///< acquires, and runs of adjacent maps within one operation of the stack
+  std::int64_t shrinks = 0;  ///< likewise
   std::int64_t allocations = 0;
   std::int64_t frees = 0;
   std::int64_t maps = 0;
   std::int64_t unmaps = 0;
   std::int64_t synchronizations = 0;
 };
+
+/// Counts what this thread asks of stacks: maps of one operation belong together.
+void begin_operation() noexcept;
 
 /// Told after memory came, before memory goes; called without a lock of ours held.
 class SourceListener {
@@ -51,9 +57,12 @@ class ObservedSource final : public ForwardingSource {
   void reset_peak();
   void reset_accumulated();
 
-  /// A ceiling on reserved bytes: acquire and create beyond it find the device exhausted. 0 lifts it.
-  void set_limit(std::size_t limit_bytes) { limit_bytes_.store(limit_bytes, std::memory_order_relaxed); }
-  std::size_t limit() const { return limit_bytes_.load(std::memory_order_relaxed); }
+  /// Ceilings on reserved bytes: acquire and create beyond the lowest one find the device exhausted. 0 means none. The
+  /// user's may change at any time, those of layers stay.
+  void set_user_limit(std::size_t limit_bytes) { user_limit_.store(limit_bytes, std::memory_order_relaxed); }
+  void add_layer_limit(std::size_t limit_bytes);
+  std::size_t user_limit() const { return user_limit_.load(std::memory_order_relaxed); }
+  std::size_t limit() const;
   void set_listener(SourceListener* listener) { listener_.store(listener, std::memory_order_release); }
 
  private:
@@ -66,9 +75,17 @@ class ObservedSource final : public ForwardingSource {
   SourceCounters counters_;
   std::size_t pending_bytes_ = 0;  ///< being acquired, or created and mapped nowhere: not reserved, but under the limit
   MappedRanges mapped_;
+  struct Run {
+    std::uint64_t operation = 0;
+    bool mapping = false;
+    const char* end = nullptr;  ///< where an adjacent call would go on
+  };
+  bool continues_run_locked(bool mapping, const void* address, std::size_t bytes);
+  Run run_;
 
   std::atomic<std::size_t> reserved_now_{0};
-  std::atomic<std::size_t> limit_bytes_{0};
+  std::atomic<std::size_t> user_limit_{0};
+  std::atomic<std::size_t> layer_limit_{0};
   std::atomic<SourceListener*> listener_{nullptr};
 };
 

@@ -22,7 +22,7 @@ AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config) : co
     const LayerInfo& info = find_layer(layer.name);
     MemorySource* hook = nullptr;
     if (info.wrap_source) {
-      const LayerContext context{layer.options, traits, *policy_source_, observed_, nullptr};
+      const LayerContext context{layer.options, traits, *policy_source_, observed_, this, nullptr};
       if (auto made = info.wrap_source(*policy_source_, context)) {
         hook = made.get();
         policy_source_ = hook;
@@ -35,14 +35,14 @@ AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config) : co
   if (top_ == nullptr)
     throw Error(fmt::format("allocator '{}' was not made: its factory returned nothing", config_.policy.name));
   for (auto it = prepared.rbegin(); it != prepared.rend(); ++it) {
-    const LayerContext context{it->layer->options, traits, *policy_source_, observed_, it->hook};
+    const LayerContext context{it->layer->options, traits, *policy_source_, observed_, this, it->hook};
     auto made = it->info->create(std::move(top_), context);
     layers_.insert(layers_.begin(), {it->layer->name, made.get()});
     top_ = std::move(made);
   }
   serialised_ = !top_->is_thread_safe();
   ledger_.emplace(serialised_);
-  observed_.set_listener(nullptr);
+  if (const std::size_t limit = observed_.limit(); limit != 0) top_->limit_changed(limit);
 }
 
 AllocatorStack::Impl::~Impl() {
@@ -54,6 +54,7 @@ AllocatorStack::Impl::~Impl() {
 }
 
 Block AllocatorStack::Impl::allocate(const Request& request) {
+  begin_operation();
   OutOfMemoryInfo failure;
   try {
     const Turn turn(*this);
@@ -61,6 +62,8 @@ Block AllocatorStack::Impl::allocate(const Request& request) {
     Block block = told == nullptr ? top_->allocate(request) : allocate_recorded(*told, request);
     block.request = request;
     ledger_->add(request.bytes, block.bytes, request.purpose);
+    if (request.label != 0) [[unlikely]]
+      labels_.add(request.label, request.bytes);
     return block;
   } catch (const OutOfMemory& error) {
     failure = error.info();
@@ -71,6 +74,8 @@ Block AllocatorStack::Impl::allocate(const Request& request) {
 void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
   const Turn turn(*this);
   ledger_->remove(block.request.bytes, block.bytes, block.request.purpose);
+  if (block.request.label != 0) [[unlikely]]
+    labels_.remove(block.request.label, block.request.bytes);
   if (History* told = history()) [[unlikely]] {
     deallocate_recorded(*told, block, last_use);
   } else {
@@ -88,6 +93,7 @@ void AllocatorStack::Impl::record_use(const Block& block, StreamRef stream) {
 }
 
 std::size_t AllocatorStack::Impl::trim(std::size_t keep_bytes) {
+  begin_operation();
   const Turn turn(*this);
   return top_->trim(keep_bytes);
 }
@@ -112,6 +118,9 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.device_maps = counters.maps;
   stats.device_unmaps = counters.unmaps;
   stats.device_synchronizations = counters.synchronizations;
+  stats.segments = counters.segments;
+  stats.device_growths = counters.growths;
+  stats.device_shrinks = counters.shrinks;
   stats.ooms = ooms_.load(std::memory_order_relaxed);
   top_->report(stats.policy);
   return stats;
@@ -119,6 +128,7 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
 
 void AllocatorStack::Impl::reset_stats(bool peaks, bool accumulated) {
   const Turn turn(*this);
+  labels_.reset(peaks, accumulated);
   if (peaks) {
     ledger_->reset_peak();
     observed_.reset_peak();
@@ -151,6 +161,19 @@ std::vector<LayerReport> AllocatorStack::Impl::layer_reports() const {
   std::vector<LayerReport> reports;
   for (const auto& [name, layer] : layers_) reports.push_back({name, layer->summary()});
   return reports;
+}
+
+void AllocatorStack::Impl::mark(std::string_view name) {
+  const Turn turn(*this);
+  for (const auto& [layer_name, layer] : layers_) layer->mark(name);
+}
+
+std::size_t AllocatorStack::Impl::set_reserved_limit(std::size_t limit_bytes) {
+  const Turn turn(*this);
+  const std::size_t old = observed_.user_limit();
+  observed_.set_user_limit(limit_bytes);
+  top_->limit_changed(observed_.limit());
+  return old;
 }
 
 void AllocatorStack::Impl::begin_pool(std::uint64_t pool, StreamRef stream) {

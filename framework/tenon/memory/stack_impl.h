@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/label_ledger.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/observed_source.h>
 #include <tenon/memory/oom.h>
@@ -32,6 +33,9 @@ class AllocatorStack::Impl final : public PolicyObserver, private SourceListener
   void check_invariants() const;
   void attach_history(std::shared_ptr<History> history);
   std::vector<LayerReport> layer_reports() const;
+  void mark(std::string_view name);
+  std::vector<LabelUsage> usage_by_label() const { return labels_.read(); }
+  std::size_t set_reserved_limit(std::size_t limit_bytes);
   void begin_pool(std::uint64_t pool, StreamRef stream);
   void end_pool(std::uint64_t pool);
   void release_pool(std::uint64_t pool);
@@ -84,6 +88,7 @@ class AllocatorStack::Impl final : public PolicyObserver, private SourceListener
   bool serialised_ = true;
   mutable std::recursive_mutex mutex_;  ///< taken through Turn
   std::optional<UsageLedger> ledger_;
+  LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};
 
   std::atomic<History*> history_{nullptr};

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace tenon {
 
@@ -24,11 +25,23 @@ struct MemoryStats {
   std::int64_t device_synchronizations = 0;
   std::int64_t ooms = 0;  ///< requests that could not be served
 
+  Stat segments;  ///< acquired and not yet released
+  /// As PyTorch's num_device_alloc and num_device_free: an acquire is one, and so is mapping or unmapping one range of
+  /// adjacent pages, however many calls that takes.
+  std::int64_t device_growths = 0;
+  std::int64_t device_shrinks = 0;
+
   std::array<Stat, kPurposeCount> requested_by_purpose;
   PolicyStats policy;  ///< what the policy reports itself
 
   /// Calls to the source that took or gave memory.
   std::int64_t device_calls() const { return device_allocations + device_frees + device_maps + device_unmaps; }
+};
+
+/// Requested bytes of the blocks that carry one label.
+struct LabelUsage {
+  std::string label;
+  Stat requested_bytes;
 };
 
 }  // namespace tenon

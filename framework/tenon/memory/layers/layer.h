@@ -15,14 +15,16 @@
 namespace tenon {
 
 class ObservedSource;
+class PolicyObserver;
 
 /// What a layer is told when it is made; valid during the call unless said otherwise.
 struct LayerContext {
-  const Options& options;          ///< of the layer, validated
-  SourceTraits traits;             ///< of the device
-  MemorySource& source;            ///< what the policy sees; outlives the layer
-  const ObservedSource& observed;  ///< the stack's counters; outlives the layer
-  MemorySource* hook = nullptr;    ///< what this layer's wrap_source made; outlives the layer
+  const Options& options;              ///< of the layer, validated
+  SourceTraits traits;                 ///< of the device
+  MemorySource& source;                ///< what the policy sees; outlives the layer
+  ObservedSource& observed;            ///< the stack's counters and ceiling; outlives the layer
+  PolicyObserver* observer = nullptr;  ///< for an allocator that the layer makes itself
+  MemorySource* hook = nullptr;        ///< what this layer's wrap_source made; outlives the layer
 };
 
 /// An allocator around another one that can also speak for itself.
@@ -31,6 +33,8 @@ class LayerAllocator : public ForwardingAllocator {
   using ForwardingAllocator::ForwardingAllocator;
   /// Entries for the run's report, in the order in which to show them. Called like report(): serialised by the host.
   virtual std::vector<std::pair<std::string, std::string>> summary() const { return {}; }
+  /// The program says where it is: a step, a phase.
+  virtual void mark(std::string_view) {}
 };
 
 /// One built-in layer.

@@ -1,6 +1,6 @@
 // The table of built-in layers, and finding one by name.
 #include <tenon/core/error.h>
-#include <tenon/memory/layers/layer.h>
+#include <tenon/memory/layers/built_in.h>
 
 #include <fmt/format.h>
 
@@ -15,7 +15,10 @@ std::atomic<AllocatorResolver> allocator_resolver{nullptr};
 }  // namespace
 
 const std::vector<LayerInfo>& built_in_layers() {
-  static const auto* layers = new std::vector<LayerInfo>{};
+  static const auto* layers = new std::vector<LayerInfo>{
+      align_layer(), budget_layer(), guard_layer(), inject_layer(), limit_layer(),
+      retry_layer(), route_layer(),  stats_layer(), trace_layer(),  track_layer(),
+  };
   return *layers;
 }
 

@@ -1,0 +1,83 @@
+// Layer `budget`: a ceiling of its own for each purpose, on bytes as requested.
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/layers/built_in.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+
+namespace tenon {
+
+namespace {
+
+class Budget final : public LayerAllocator {
+ public:
+  Budget(std::unique_ptr<Allocator> inner, const Options& options) : LayerAllocator(std::move(inner)) {
+    for (int i = 0; i < kPurposeCount; ++i) budgets_[i] = options.size(name_of(static_cast<Purpose>(i)));
+  }
+
+  Block allocate(const Request& request) override {
+    const auto purpose = static_cast<std::size_t>(request.purpose);
+    const std::size_t budget = budgets_[purpose];
+    const std::size_t before = live_[purpose].fetch_add(request.bytes, std::memory_order_relaxed);
+    if (budget != 0 && (request.bytes > budget || before > budget - request.bytes)) {
+      live_[purpose].fetch_sub(request.bytes, std::memory_order_relaxed);
+      throw OutOfMemory(
+          {.requested_bytes = request.bytes,
+           .limit_bytes = budget,
+           .hint = fmt::format("the budget for purpose '{}' is {}, of which {} are in use: raise option '{}' "
+                               "of layer 'budget'",
+                               name_of(request.purpose), format_bytes(budget), format_bytes(before),
+                               name_of(request.purpose))});
+    }
+    try {
+      return inner_->allocate(request);
+    } catch (...) {
+      live_[purpose].fetch_sub(request.bytes, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    inner_->deallocate(block, last_use);
+    live_[static_cast<std::size_t>(block.request.purpose)].fetch_sub(block.request.bytes, std::memory_order_relaxed);
+  }
+
+  std::vector<std::pair<std::string, std::string>> summary() const override {
+    std::vector<std::pair<std::string, std::string>> entries;
+    for (int i = 0; i < kPurposeCount; ++i) {
+      if (budgets_[i] == 0) continue;
+      entries.emplace_back(
+          name_of(static_cast<Purpose>(i)),
+          fmt::format("{} of {}", format_bytes(live_[i].load(std::memory_order_relaxed)), format_bytes(budgets_[i])));
+    }
+    return entries;
+  }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  std::array<std::size_t, kPurposeCount> budgets_{};
+  std::array<std::atomic<std::size_t>, kPurposeCount> live_{};
+};
+
+}  // namespace
+
+LayerInfo budget_layer() {
+  OptionSchema options;
+  for (int i = 0; i < kPurposeCount; ++i) {
+    const std::string_view purpose = name_of(static_cast<Purpose>(i));
+    options.push_back(OptionSpec::size(std::string(purpose), 0,
+                                       fmt::format("live bytes allowed for purpose '{}'; 0 = any", purpose)));
+  }
+  return {
+      .name = "budget",
+      .summary = "refuses what would pass the budget of the request's purpose",
+      .options = std::move(options),
+      .create = [](std::unique_ptr<Allocator> inner, const LayerContext& context) -> std::unique_ptr<LayerAllocator> {
+        return std::make_unique<Budget>(std::move(inner), context.options);
+      }};
+}
+
+}  // namespace tenon

@@ -1,0 +1,106 @@
+// Layer `limit`: a ceiling, as if the device were smaller.
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/observed_source.h>
+
+#include <atomic>
+
+namespace tenon {
+
+namespace {
+
+/// Counts reserved bytes: the ceiling is in the source, where the policy meets it like a full device.
+class ReservedLimit final : public LayerAllocator {
+ public:
+  ReservedLimit(std::unique_ptr<Allocator> inner, ObservedSource& observed, std::size_t limit_bytes)
+      : LayerAllocator(std::move(inner)), observed_(observed), limit_bytes_(limit_bytes) {
+    observed_.add_layer_limit(limit_bytes);
+  }
+
+  Block allocate(const Request& request) override {
+    try {
+      return inner_->allocate(request);
+    } catch (const OutOfMemory&) {
+      if (!cache_is_in_the_way(request)) throw;
+    }
+    retries_.fetch_add(1, std::memory_order_relaxed);
+    return inner_->allocate(request);
+  }
+
+  std::vector<std::pair<std::string, std::string>> summary() const override {
+    return {{"limit", format_size_exact(limit_bytes_)},
+            {"retries_after_trim", std::to_string(retries_.load(std::memory_order_relaxed))}};
+  }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  /// Whether giving back cached memory made room. A policy with pools of PyTorch's kind has tried that itself.
+  bool cache_is_in_the_way(const Request& request) {
+    if (observed_.reserved_bytes() + request.bytes <= limit_bytes_) return false;
+    PolicyStats stats;
+    inner_->report(stats);
+    return !stats.has_pools && inner_->trim(0) != 0;
+  }
+
+  ObservedSource& observed_;
+  const std::size_t limit_bytes_;
+  std::atomic<std::int64_t> retries_{0};
+};
+
+/// Counts the blocks that pass: what is cached is free.
+class AllocatedLimit final : public LayerAllocator {
+ public:
+  AllocatedLimit(std::unique_ptr<Allocator> inner, std::size_t limit_bytes)
+      : LayerAllocator(std::move(inner)), limit_bytes_(limit_bytes) {}
+
+  Block allocate(const Request& request) override {
+    if (!fits(live_.load(std::memory_order_relaxed), request.bytes)) refuse(request);
+    Block block = inner_->allocate(request);
+    const std::size_t before = live_.fetch_add(block.bytes, std::memory_order_relaxed);
+    if (fits(before, block.bytes)) return block;
+    deallocate(block, request.stream);  // rounding, or another thread, took what was left
+    refuse(request);
+  }
+
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    inner_->deallocate(block, last_use);
+    live_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  }
+
+  std::vector<std::pair<std::string, std::string>> summary() const override {
+    return {{"limit", format_size_exact(limit_bytes_)}};
+  }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  bool fits(std::size_t live, std::size_t bytes) const { return bytes <= limit_bytes_ && live <= limit_bytes_ - bytes; }
+  [[noreturn]] void refuse(const Request& request) const {
+    throw OutOfMemory({.requested_bytes = request.bytes, .limit_bytes = limit_bytes_});
+  }
+
+  const std::size_t limit_bytes_;
+  std::atomic<std::size_t> live_{0};
+};
+
+}  // namespace
+
+LayerInfo limit_layer() {
+  return {
+      .name = "limit",
+      .summary = "refuses what would pass a ceiling on reserved or allocated bytes",
+      .options = {OptionSpec::size("bytes", 0, "the ceiling; has to be set"),
+                  OptionSpec::text("of", "reserved",
+                                   "reserved: memory taken from the device, cached memory is given back before giving "
+                                   "up; allocated: blocks handed out")
+                      .one_of({"reserved", "allocated"})},
+      .create = [](std::unique_ptr<Allocator> inner, const LayerContext& context) -> std::unique_ptr<LayerAllocator> {
+        const std::size_t bytes = context.options.size("bytes");
+        if (bytes == 0)
+          throw ConfigError("layer 'limit' needs its ceiling: set option 'bytes', as in bytes = \"8GiB\"");
+        if (context.options.text("of") == "allocated") return std::make_unique<AllocatedLimit>(std::move(inner), bytes);
+        return std::make_unique<ReservedLimit>(std::move(inner), context.observed, bytes);
+      }};
+}
+
+}  // namespace tenon

@@ -1,0 +1,67 @@
+// Private pools by thread: who has which scope open.
+#include <tenon/memory/pool.h>
+
+#include <atomic>
+#include <vector>
+
+namespace tenon {
+
+namespace {
+
+std::atomic<std::uint64_t> next_pool{1};
+
+struct Scope {
+  const AllocatorStack* allocator;
+  std::uint64_t pool;
+};
+
+// initial-exec: read on every allocation.
+constinit thread_local __attribute__((tls_model("initial-exec"))) int open_scopes = 0;
+
+std::vector<Scope>& scopes_of_thread() {
+  thread_local std::vector<Scope> scopes;
+  return scopes;
+}
+
+}  // namespace
+
+int pool_scopes_of_thread() noexcept { return open_scopes; }
+
+std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {
+  const auto& scopes = scopes_of_thread();
+  for (auto it = scopes.rbegin(); it != scopes.rend(); ++it) {
+    if (it->allocator == &allocator) return it->pool;
+  }
+  return 0;
+}
+
+MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator)
+    : allocator_(std::move(allocator)), id_(next_pool.fetch_add(1, std::memory_order_relaxed)) {
+  // Refused here, not in the middle of a step.
+  allocator_->begin_pool(id_, {});
+}
+
+MemPool::~MemPool() {
+  try {
+    allocator_->end_pool(id_);
+    allocator_->release_pool(id_);
+  } catch (...) {  // The policy keeps its memory until it goes itself.
+  }
+}
+
+UseMemPool::UseMemPool(MemPool& pool) : pool_(pool) {
+  pool_.allocator().begin_pool(pool_.id(), {});
+  scopes_of_thread().push_back({&pool_.allocator(), pool_.id()});
+  ++open_scopes;
+}
+
+UseMemPool::~UseMemPool() {
+  --open_scopes;
+  scopes_of_thread().pop_back();
+  try {
+    pool_.allocator().end_pool(pool_.id());
+  } catch (...) {
+  }
+}
+
+}  // namespace tenon
