@@ -17,6 +17,7 @@ using Layers = std::set<std::string>;
 // Layers of one rank do not see each other, but for the pairs in kSideways.
 const std::vector<Layers> kRanks = {
     {"cli"},
+    {"train"},
     {"replay", "report"},
     {"nn", "optim", "data", "amp", "parallel", "quantization", "checkpoint", "profiler"},
     {"runtime"},
@@ -32,10 +33,8 @@ const std::vector<Layers> kRanks = {
 
 // What stands on one rank and may still be seen, one way only: who -> whom.
 const std::map<std::string, Layers> kSideways = {
-    {"kernel", {"device"}},  // a kernel's context names the driver
-    {"replay", {"report"}},  // a comparison is printed
-    {"optim", {"nn"}},       // parameters
-    {"data", {"nn"}},
+    {"report", {"replay"}},  // a comparison's rows are printed
+    {"optim", {"nn"}},       // a module's parameters are optimised
 };
 
 const Layers kBelowTheBoundary = {"plugin", "device", "kernel", "memory", "core"};
