@@ -1,0 +1,21 @@
+// Registers the kernels of one level.
+#include "register.h"
+
+namespace tenon::cpu::TENON_CPU_LEVEL {
+
+void add_level(const KernelSink& sink) {
+  set_level_functions({.copy = &copy_view});
+  add_unary(sink);
+  add_binary(sink);
+  add_relations(sink);
+  add_ternary(sink);
+  add_copy(sink);
+  add_reductions(sink);
+  add_arg_reductions(sink);
+  add_softmax(sink);
+  add_pooling(sink);
+  add_random(sink);
+  add_optimizers(sink);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_LEVEL
