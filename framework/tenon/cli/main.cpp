@@ -1,5 +1,5 @@
 // The `tenon` program: finds the verb, runs it, turns errors into one line and an exit code.
-#include "verb.h"
+#include <tenon/cli/verb.h>
 
 #include <tenon/core/options.h>
 #include <tenon/runtime/environment.h>
@@ -27,7 +27,6 @@ void add_verbs(CLI::App& program, cli::Outcome& outcome) {
   cli::add_devices(program, outcome);
   cli::add_config(program, outcome);
   cli::add_doctor(program, outcome);
-  cli::add_new(program, outcome);
 }
 
 int complain(const std::string& message, ExitCode code) {

@@ -1,5 +1,5 @@
 // What all verbs share.
-#include "verb.h"
+#include <tenon/cli/verb.h>
 
 #include <fmt/format.h>
 

@@ -33,23 +33,6 @@ bool is_configured(const Setup& all, std::string_view kind) {
   return std::find(all.configured.begin(), all.configured.end(), kind) != all.configured.end();
 }
 
-Backend& configured_backend(const std::string& kind) {
-  Backend& backend = find_backend(kind);
-  Setup& all = setup();
-  std::unique_lock lock(all.mutex);
-  if (is_configured(all, kind)) return backend;
-  const auto given = all.backend_options.find(kind);
-  const Options options = given != all.backend_options.end() ? given->second : Options(backend.options());
-  all.configured.push_back(kind);
-  lock.unlock();
-  backend.configure(options);
-  if (const std::string like = backend.kernels_like(); !like.empty()) {
-    find_backend(like);  // its plugin brings the kernels
-    share_kernels(DeviceType::named(kind), DeviceType::named(like));
-  }
-  return backend;
-}
-
 std::unique_ptr<DeviceState> open_device(Device device) {
   const std::string kind(device.type().name());
   Backend& backend = configured_backend(kind);
@@ -87,6 +70,23 @@ ResolvedAllocator resolve_spec(std::string_view spec) {
     (set_device_resolver(&open_device), set_allocator_resolver(&resolve_spec), true);
 
 }  // namespace
+
+Backend& configured_backend(const std::string& kind) {
+  Backend& backend = find_backend(kind);
+  Setup& all = setup();
+  std::unique_lock lock(all.mutex);
+  if (is_configured(all, kind)) return backend;
+  const auto given = all.backend_options.find(kind);
+  const Options options = given != all.backend_options.end() ? given->second : Options(backend.options());
+  all.configured.push_back(kind);
+  lock.unlock();
+  backend.configure(options);
+  if (const std::string like = backend.kernels_like(); !like.empty()) {
+    find_backend(like);  // its plugin brings the kernels
+    share_kernels(DeviceType::named(kind), DeviceType::named(like));
+  }
+  return backend;
+}
 
 void set_backend_options(std::string_view kind, Options options) {
   Setup& all = setup();

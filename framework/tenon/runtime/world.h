@@ -5,9 +5,11 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
+#include <tenon/device/device_driver.h>
 #include <tenon/memory/allocator_stack.h>
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace tenon {
@@ -16,6 +18,9 @@ inline constexpr std::string_view kDefaultAllocator = "caching";
 
 /// Options of a device kind's backend. Throws ConfigError once one of its devices is open.
 TENON_API void set_backend_options(std::string_view kind, Options options);
+
+/// The backend of a device kind with its options set, loaded when needed.
+TENON_API Backend& configured_backend(const std::string& kind);
 
 /// The allocator of devices of that kind that are opened from now on; without it, kDefaultAllocator with its defaults.
 TENON_API void set_allocator(std::string_view kind, StackConfig config);

@@ -1,0 +1,108 @@
+// `tenon config`: whether a file is right, what it means, and which line, variable or argument won.
+#include <tenon/cli/sections.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/options.h>
+#include <tenon/runtime/environment.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct ConfigOptions {
+  std::string file;
+  std::vector<std::string> words;
+  TableFormat format = TableFormat::kTable;
+};
+
+Config load(const ConfigOptions& options, std::vector<std::string>* keys = nullptr) {
+  std::vector<std::string> overrides;
+  for (const std::string& word : options.words) {
+    if (keys != nullptr && word.find('=') == std::string::npos) {
+      keys->push_back(word);
+    } else {
+      overrides.push_back(word);
+    }
+  }
+  return Config::load(experiment_request(options.file, std::move(overrides)));
+}
+
+ExitCode check(const ConfigOptions& options) {
+  const Config config = load(options);
+  const ExperimentConfig experiment = config.experiment();
+  const std::size_t cells = config.sweep_cells().size();
+  print(fmt::format(
+      "{}: fine. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
+      experiment.allocator.policy.name,
+      cells == 0 ? "" : fmt::format("; a sweep of {} cells over {}", cells, fmt::join(config.sweep_keys(), ", "))));
+  return ExitCode::kDone;
+}
+
+ExitCode show(const ConfigOptions& options) {
+  print(load(options).resolved_toml());
+  return ExitCode::kDone;
+}
+
+ExitCode explain(const ConfigOptions& options) {
+  std::vector<std::string> keys;
+  const Config config = load(options, &keys);
+  Table table({{"key", "key"}, {"value", "value"}, {"from", "from"}, {"overruled", "instead of"}, {"help", "help"}});
+  const std::vector<ExplainedSetting> settings = config.explain();
+  std::vector<std::string> known;
+  for (const ExplainedSetting& setting : settings) known.push_back(setting.key);
+  for (const std::string& key : keys) {
+    const bool any = std::any_of(known.begin(), known.end(),
+                                 [&](const std::string& name) { return name == key || name.starts_with(key + "."); });
+    if (any) continue;
+    const std::string near = nearest_name(key, known);
+    throw ConfigError(
+        fmt::format("no setting '{}'{}", key,
+                    near.empty() ? "; leave it out to see all" : fmt::format("; did you mean '{}'?", near)));
+  }
+  for (const ExplainedSetting& setting : settings) {
+    const bool wanted = keys.empty() || std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+                          return setting.key == key || setting.key.starts_with(key + ".");
+                        });
+    if (!wanted) continue;
+    std::vector<std::string> overruled;
+    for (const auto& source : setting.overruled)
+      overruled.push_back(fmt::format("{} ({})", source.text, source.position.str()));
+    table.add_row({setting.key, setting.text, setting.winner.str(),
+                   overruled.empty() ? Cell() : Cell(fmt::format("{}", fmt::join(overruled, ", "))), setting.help});
+  }
+  print(render(table, options.format, environment_json()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_config(CLI::App& program, Outcome& outcome) {
+  CLI::App* verb = program.add_subcommand("config", "what an experiment's file means");
+  verb->require_subcommand(1);
+  verb->footer(example("tenon config explain experiment.toml train.lr=0.01"));
+  struct Kind {
+    const char* name;
+    const char* help;
+    const char* words;
+    ExitCode (*run)(const ConfigOptions&);
+  };
+  for (const Kind& kind : {Kind{"check", "says whether a file is right", "KEY=VALUE overrides", &check},
+                           Kind{"show", "prints every setting in force, as TOML", "KEY=VALUE overrides", &show},
+                           Kind{"explain", "which line, variable or argument won for each setting",
+                                "KEY=VALUE overrides, or keys and sections to show", &explain}}) {
+    auto options = std::make_shared<ConfigOptions>();
+    CLI::App* inner = verb->add_subcommand(kind.name, kind.help);
+    inner->add_option("file", options->file, "the experiment's TOML file")->required();
+    inner->add_option("settings", options->words, kind.words);
+    if (kind.run == &explain) add_format_option(*inner, options->format);
+    inner->footer(example(fmt::format("tenon config {} experiment.toml", kind.name)));
+    inner->callback([options, run = kind.run, &outcome] { outcome.exit_code = run(*options); });
+  }
+}
+
+}  // namespace tenon::cli

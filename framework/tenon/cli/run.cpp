@@ -1,0 +1,235 @@
+// `tenon run`: one experiment in this process, or a sweep with a process for each cell.
+#include <tenon/cli/progress.h>
+#include <tenon/cli/run_files.h>
+#include <tenon/cli/sections.h>
+#include <tenon/cli/sweep.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/device/device_state.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/world.h>
+#include <tenon/train/run_experiment.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct RunOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  bool sweep = false;
+  bool no_sweep = false;
+  std::string out;
+  bool dry_run = false;
+  bool quiet = false;
+  std::string label;  ///< of a cell, set by the sweep that started us
+  TableFormat format = TableFormat::kTable;
+};
+
+ConfigRequest request_of(const RunOptions& options) {
+  ConfigRequest request = experiment_request(options.file, options.overrides);
+  request.sweep_overrides = options.sweep;
+  request.ignore_sweep = options.no_sweep;
+  return request;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+DeviceState* opened(Device device) {
+  const std::vector<DeviceState*> open = open_devices();
+  const auto found =
+      std::find_if(open.begin(), open.end(), [&](DeviceState* state) { return state->device() == device; });
+  return found == open.end() ? nullptr : *found;
+}
+
+void write_results(const fs::path& folder, const Config& config, const RunRecord& record) {
+  write_file(folder / "result.json", result_json(config, record));
+}
+
+/// Runs here. What goes wrong is recorded, then thrown on.
+ExitCode run_one(const RunOptions& options, const Config& config) {
+  const ExperimentConfig experiment = config.experiment();
+  const fs::path folder = make_output_folder(options.out, experiment.name);
+  write_file(folder / "config.resolved.toml", config.resolved_toml());
+  const auto start = std::chrono::steady_clock::now();
+  RunRecord record;
+  const auto settle = [&](const char* status, const char* error, ExitCode code) {
+    record.status = status;
+    record.error = error;
+    record.exit_code = static_cast<int>(code);
+    record.seconds = seconds_since(start);
+    if (DeviceState* device = opened(experiment.device)) {
+      const MemoryStats stats = device->allocator().stats();
+      if (code != ExitCode::kDone) record.result.memory = stats;
+      record.leaked_bytes = stats.requested_bytes.current;
+    }
+    write_results(folder, config, record);
+  };
+  try {
+    install(experiment);
+    StderrProgress progress(options.label, options.quiet);
+    record.result = run_experiment(experiment, progress);
+  } catch (const OutOfMemory& error) {
+    settle("out_of_memory", error.what(), error.exit_code());
+    say("results: " + folder.string());
+    throw;
+  } catch (const Error& error) {
+    settle("failed", error.what(), error.exit_code());
+    say("results: " + folder.string());
+    throw;
+  } catch (const std::exception& error) {
+    settle("failed", error.what(), ExitCode::kFailed);
+    say("results: " + folder.string());
+    throw;
+  }
+  settle("done", "", ExitCode::kDone);
+  if (record.leaked_bytes != 0) {
+    say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record.leaked_bytes,
+                    experiment.device.str()));
+  }
+  const Table table = comparison({}, {{}}, {read_summary(folder / "result.json")});
+  print(render(table, options.format, environment_json()));
+  if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
+  shutdown();
+  return ExitCode::kDone;
+}
+
+/// "direct" for people, where the override says allocator.name="direct".
+std::string shown_value(const std::string& override_text) {
+  std::string value = override_text.substr(override_text.find('=') + 1);
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+  return value;
+}
+
+std::string cell_folder_name(std::size_t index, const std::vector<std::string>& overrides) {
+  std::string name = fmt::format("{:03}", index + 1);
+  for (const std::string& word : overrides) name += "-" + shown_value(word);
+  for (char& c : name) {
+    const bool keep = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (!keep) c = '_';
+  }
+  return name.substr(0, 100);
+}
+
+/// One sentence on whether the cells computed the same thing.
+std::string losses_remark(const std::vector<CellSummary>& cells) {
+  std::map<std::string, int> hashes;
+  for (const CellSummary& cell : cells) {
+    if (!cell.losses_hash.empty()) ++hashes[cell.losses_hash];
+  }
+  if (hashes.empty() || cells.size() < 2) return {};
+  if (hashes.size() == 1) return fmt::format("losses: equal to the last bit in {} cells\n", hashes.begin()->second);
+  return fmt::format("losses: {} different courses in {} cells\n", hashes.size(), cells.size());
+}
+
+ExitCode run_sweep(const RunOptions& options, const Config& config) {
+  const std::vector<std::string> keys = config.sweep_keys();
+  const auto cells = config.sweep_cells();
+  const fs::path folder = make_output_folder(options.out, config.experiment().name);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::vector<std::string>> values;
+  std::vector<CellSummary> summaries;
+  std::vector<int> codes;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    values.emplace_back();
+    for (const std::string& word : cells[i]) values.back().push_back(shown_value(word));
+    const std::string label = fmt::format("[{}/{}] ", i + 1, cells.size());
+    if (!options.quiet) {
+      const double elapsed = seconds_since(start);
+      const std::string left =
+          i == 0 || elapsed < 2
+              ? ""
+              : fmt::format("  (about {} left)",
+                            format_duration(elapsed / static_cast<double>(i) * static_cast<double>(cells.size() - i)));
+      say(fmt::format("{}{}{}", label, fmt::join(cells[i], " "), left));
+    }
+    SweepCell cell{{"run", options.file}, folder / "cells" / cell_folder_name(i, cells[i])};
+    for (const std::string& word : options.overrides) {
+      const std::string key = word.substr(0, word.find('='));
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) cell.arguments.push_back(word);
+    }
+    cell.arguments.insert(cell.arguments.end(), cells[i].begin(), cells[i].end());
+    for (const std::string& word :
+         {std::string("--no-sweep"), std::string("--out"), cell.folder.string(), std::string("--label"), label}) {
+      cell.arguments.push_back(word);
+    }
+    if (options.quiet) cell.arguments.push_back("--quiet");
+    CellOutcome outcome = run_cell(cell);
+    if (outcome.exit_code != 0 && !options.quiet)
+      say(fmt::format("{}{}: {}", label, outcome.summary.status, outcome.summary.error));
+    summaries.push_back(std::move(outcome.summary));
+    codes.push_back(outcome.exit_code);
+  }
+  const Table table = comparison(keys, values, summaries);
+  write_file(folder / "result.json", render(table, TableFormat::kJson, environment_json()));
+  print(render(table, options.format, environment_json()));
+  if (options.format == TableFormat::kTable) {
+    for (std::size_t i = 0; i < summaries.size(); ++i) {
+      if (codes[i] != 0)
+        print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), summaries[i].error));
+    }
+    print(fmt::format("{}\nresults: {}\n", losses_remark(summaries), folder.string()));
+  }
+  // Cells that failed for one and the same reason hand on their code; otherwise the sweep just failed.
+  int code = 0;
+  for (const int one : codes) {
+    if (one != 0) code = code == 0 || code == one ? one : static_cast<int>(ExitCode::kFailed);
+  }
+  return static_cast<ExitCode>(code);
+}
+
+ExitCode dry_run(const RunOptions& options, const Config& config) {
+  const auto cells = config.sweep_cells();
+  if (cells.empty()) {
+    print(config.resolved_toml());
+    return ExitCode::kDone;
+  }
+  std::vector<Column> columns = {{"cell", "cell"}};
+  for (const std::string& key : config.sweep_keys()) columns.push_back({key, key});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::vector<Cell> row = {static_cast<std::int64_t>(i + 1)};
+    for (const std::string& word : cells[i]) row.emplace_back(shown_value(word));
+    table.add_row(std::move(row));
+  }
+  print(render(table, options.format, environment_json()));
+  if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", cells.size()));
+  return ExitCode::kDone;
+}
+
+ExitCode run(const RunOptions& options) {
+  const Config config = Config::load(request_of(options));
+  if (options.dry_run) return dry_run(options, config);
+  return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* verb = program.add_subcommand("run", "run an experiment, or a sweep with one process for each cell");
+  verb->add_option("experiment", options->file, "the experiment's TOML file")->required();
+  verb->add_option("settings", options->overrides, "KEY=VALUE: TOML values, stronger than the file");
+  verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
+  verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]");
+  verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
+  verb->add_flag("--dry-run", options->dry_run, "check everything, say what would run, run nothing");
+  add_format_option(*verb, options->format);
+  add_quiet_option(*verb, options->quiet);
+  verb->add_option("--label", options->label)->group("");
+  verb->footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
+  verb->callback([options, &outcome] { outcome.exit_code = run(*options); });
+}
+
+}  // namespace tenon::cli

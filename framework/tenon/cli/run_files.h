@@ -1,0 +1,50 @@
+// What a run leaves in its folder, and the row that it gives in a comparison.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/report/table.h>
+#include <tenon/runtime/config.h>
+#include <tenon/runtime/experiment.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// How a run ended.
+struct RunRecord {
+  std::string status = "done";  ///< "done", "failed", "out_of_memory", "crashed", "killed"
+  std::string error;            ///< empty when done
+  int exit_code = 0;
+  ExperimentResult result;        ///< what there is of it
+  std::int64_t leaked_bytes = 0;  ///< still allocated after everything was torn down
+  double seconds = 0;             ///< wall clock
+};
+
+/// Makes DIR, or tenon-out/NAME-DATE-TIME when that is empty. Throws ConfigError when it cannot.
+std::filesystem::path make_output_folder(const std::filesystem::path& wanted, const std::string& name);
+
+void write_file(const std::filesystem::path& path, const std::string& text);
+
+/// result.json: schema_version 1, bytes as integers, the environment block.
+std::string result_json(const Config& config, const RunRecord& record);
+
+/// The figures of one run that comparisons show, read back from its result.json.
+struct CellSummary {
+  std::string status;
+  std::string error;
+  std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
+  std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
+  std::string losses_hash;
+};
+/// Throws Error when the file is missing or is no result.
+CellSummary read_summary(const std::filesystem::path& result_json);
+
+/// One row for each cell; `keys` are the swept settings, `values` each cell's values for them.
+Table comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
+                 const std::vector<CellSummary>& cells);
+
+}  // namespace tenon::cli
