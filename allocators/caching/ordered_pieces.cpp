@@ -1,0 +1,90 @@
+// Insertion and removal in the B+-tree of one size class. Nodes split in the middle and vanish when they are empty.
+#include "ordered_pieces.h"
+
+namespace tenon::caching {
+
+void OrderedPieces::insert(Piece* piece, NodeStore& nodes) {
+  const Entry entry{key_of(piece), piece};
+  if (empty()) {
+    root_ = reinterpret_cast<std::uintptr_t>(piece);
+    return;
+  }
+  if (is_single()) {
+    Piece* other = single();
+    Node* leaf = nodes.take(true);
+    put(*leaf, 0, {key_of(other), other});
+    put(*leaf, key_of(other) < entry.key ? 1 : 0, entry);
+    set_root(leaf);
+    return;
+  }
+  Step path[kMaxDepth];
+  int depth = 0;
+  Node* node = root();
+  while (!node->is_leaf) {
+    const int slot = child_slot(*node, entry.key);
+    path[depth++] = {node, slot};
+    node = static_cast<Node*>(node->entries[slot].item);
+  }
+  int slot = leaf_slot(*node, entry.key);
+  Entry carried = entry;
+  // A full node gives its upper half to a new right sibling, which its parent then takes in.
+  while (node->count == kFanout) {
+    Node* right = nodes.take(node->is_leaf);
+    constexpr int kHalf = kFanout / 2;
+    for (int i = kHalf; i < kFanout; ++i) right->entries[i - kHalf] = node->entries[i];
+    right->count = kFanout - kHalf;
+    node->count = kHalf;
+    if (slot > kHalf || (slot == kHalf && !(carried.key < right->entries[0].key)))
+      put(*right, slot - kHalf, carried);
+    else
+      put(*node, slot, carried);
+    carried = {right->entries[0].key, right};
+    if (depth == 0) {
+      Node* top = nodes.take(false);
+      put(*top, 0, {node->entries[0].key, node});
+      put(*top, 1, carried);
+      set_root(top);
+      return;
+    }
+    --depth;
+    node = path[depth].node;
+    slot = path[depth].slot + 1;
+  }
+  put(*node, slot, carried);
+}
+
+void OrderedPieces::erase(Piece* piece, NodeStore& nodes) {
+  if (is_single()) {
+    root_ = 0;
+    return;
+  }
+  const PieceKey key = key_of(piece);
+  Step path[kMaxDepth];
+  int depth = 0;
+  Node* node = root();
+  while (!node->is_leaf) {
+    const int slot = child_slot(*node, key);
+    path[depth++] = {node, slot};
+    node = static_cast<Node*>(node->entries[slot].item);
+  }
+  drop(*node, leaf_slot(*node, key));
+  while (node->count == 0 && depth > 0) {
+    nodes.give(node);
+    --depth;
+    node = path[depth].node;
+    drop(*node, path[depth].slot);
+  }
+  // Only the root can have become trivial.
+  for (Node* top = root(); top->count <= 1; top = root()) {
+    if (top->count == 1 && !top->is_leaf) {
+      set_root(static_cast<Node*>(top->entries[0].item));
+      nodes.give(top);
+      continue;
+    }
+    root_ = top->count == 1 ? reinterpret_cast<std::uintptr_t>(top->entries[0].item) : 0;
+    nodes.give(top);
+    return;
+  }
+}
+
+}  // namespace tenon::caching

@@ -1,0 +1,163 @@
+// OrderedPieces: the free pieces of one size class by (bytes, order). Nothing, one piece, or a B+-tree of small nodes.
+//
+// Most classes hold none or one: that one needs no node. A workload that frees a hundred thousand equal blocks gets four
+// levels of twenty-one entries each, every key beside the others of its node.
+#pragma once
+
+#include "piece.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tenon::caching {
+
+struct PieceKey {
+  std::size_t bytes;
+  std::uint64_t order;
+  bool operator<(const PieceKey& other) const { return bytes != other.bytes ? bytes < other.bytes : order < other.order; }
+};
+
+/// Nodes of one index, reused; the owner locks.
+class NodeStore;
+
+class OrderedPieces {
+ public:
+  bool empty() const { return root_ == 0; }
+  Piece* first() const;
+  /// The first piece whose key is not below `key`, null when there is none.
+  Piece* at_least(PieceKey key) const;
+  void insert(Piece* piece, NodeStore& nodes);
+  void erase(Piece* piece, NodeStore& nodes);
+  template <class Visit>
+  void for_each(Visit&& visit) const;
+
+ private:
+  friend class NodeStore;
+  static constexpr int kFanout = 21;
+  static constexpr int kMaxDepth = 24;
+  struct Entry {
+    PieceKey key;  ///< of an inner node's child: a lower bound of what is below it
+    void* item;    ///< Piece* in a leaf, Node* above
+  };
+  struct alignas(64) Node {
+    std::uint32_t count;
+    std::uint32_t is_leaf;
+    Entry entries[kFanout];
+  };
+  struct Step {
+    Node* node;
+    int slot;
+  };
+
+  bool is_single() const { return (root_ & 1) == 0; }
+  Piece* single() const { return reinterpret_cast<Piece*>(root_); }
+  Node* root() const { return reinterpret_cast<Node*>(root_ & ~std::uintptr_t{1}); }
+  void set_root(Node* node) { root_ = reinterpret_cast<std::uintptr_t>(node) | 1; }
+  static PieceKey key_of(const Piece* piece) { return {piece->bytes, piece->order}; }
+  static void put(Node& node, int slot, Entry entry);
+  static void drop(Node& node, int slot);
+  static int child_slot(const Node& node, PieceKey key);
+  static int leaf_slot(const Node& node, PieceKey key);
+  static Piece* leftmost(const Node* node);
+  template <class Visit>
+  static void visit_all(const Node* node, Visit&& visit);
+
+  std::uintptr_t root_ = 0;  // 0, a Piece*, or a Node* with bit 0 set
+};
+
+class NodeStore {
+ public:
+  NodeStore() = default;
+  NodeStore(const NodeStore&) = delete;
+  NodeStore& operator=(const NodeStore&) = delete;
+
+  OrderedPieces::Node* take(bool is_leaf) {
+    if (spare_.empty()) {
+      owned_.push_back(std::make_unique_for_overwrite<OrderedPieces::Node>());
+      spare_.push_back(owned_.back().get());
+      spare_.reserve(owned_.size());  // so that give() cannot fail
+    }
+    OrderedPieces::Node* node = spare_.back();
+    spare_.pop_back();
+    node->count = 0;
+    node->is_leaf = is_leaf;
+    return node;
+  }
+  void give(OrderedPieces::Node* node) { spare_.push_back(node); }
+
+ private:
+  std::vector<std::unique_ptr<OrderedPieces::Node>> owned_;
+  std::vector<OrderedPieces::Node*> spare_;
+};
+
+inline void OrderedPieces::put(Node& node, int slot, Entry entry) {
+  for (int i = static_cast<int>(node.count); i > slot; --i) node.entries[i] = node.entries[i - 1];
+  node.entries[slot] = entry;
+  ++node.count;
+}
+
+inline void OrderedPieces::drop(Node& node, int slot) {
+  --node.count;
+  for (int i = slot; i < static_cast<int>(node.count); ++i) node.entries[i] = node.entries[i + 1];
+}
+
+/// The last child whose lower bound is not above the key; the first one takes everything below it.
+inline int OrderedPieces::child_slot(const Node& node, PieceKey key) {
+  int slot = 1;
+  while (slot < static_cast<int>(node.count) && !(key < node.entries[slot].key)) ++slot;
+  return slot - 1;
+}
+
+inline int OrderedPieces::leaf_slot(const Node& node, PieceKey key) {
+  int slot = 0;
+  while (slot < static_cast<int>(node.count) && node.entries[slot].key < key) ++slot;
+  return slot;
+}
+
+inline Piece* OrderedPieces::leftmost(const Node* node) {
+  while (!node->is_leaf) node = static_cast<const Node*>(node->entries[0].item);
+  return static_cast<Piece*>(node->entries[0].item);
+}
+
+inline Piece* OrderedPieces::first() const {
+  if (empty()) return nullptr;
+  return is_single() ? single() : leftmost(root());
+}
+
+inline Piece* OrderedPieces::at_least(PieceKey key) const {
+  if (empty()) return nullptr;
+  if (is_single()) return key_of(single()) < key ? nullptr : single();
+  const Node* next = nullptr;  // what follows the path taken: no node is ever empty, so its first piece is the answer
+  const Node* node = root();
+  while (!node->is_leaf) {
+    const int slot = child_slot(*node, key);
+    if (slot + 1 < static_cast<int>(node->count)) next = static_cast<const Node*>(node->entries[slot + 1].item);
+    node = static_cast<const Node*>(node->entries[slot].item);
+  }
+  const int slot = leaf_slot(*node, key);
+  if (slot < static_cast<int>(node->count)) return static_cast<Piece*>(node->entries[slot].item);
+  return next ? leftmost(next) : nullptr;
+}
+
+template <class Visit>
+void OrderedPieces::visit_all(const Node* node, Visit&& visit) {
+  for (std::uint32_t i = 0; i < node->count; ++i) {
+    if (node->is_leaf)
+      visit(static_cast<Piece*>(node->entries[i].item));
+    else
+      visit_all(static_cast<const Node*>(node->entries[i].item), visit);
+  }
+}
+
+template <class Visit>
+void OrderedPieces::for_each(Visit&& visit) const {
+  if (empty()) return;
+  if (is_single())
+    visit(single());
+  else
+    visit_all(root(), visit);
+}
+
+}  // namespace tenon::caching

@@ -1,0 +1,73 @@
+// Piece: one contiguous part of a segment, handed out, cached, waiting for a stream, or without memory behind it.
+//
+//   segment   |  A: active  |  B: free        |  C: active |  D: free |        left/right link them in address order;
+//             first          ^ never beside another free one                   a block's cookie is its piece
+#pragma once
+
+#include <tenon/memory/allocator.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tenon::caching {
+
+struct Arena;
+
+/// One cache line: a free touches it, its two neighbours, and nothing else of that size.
+struct alignas(64) Piece {
+  std::uintptr_t address;
+  std::size_t bytes;
+  std::uint64_t order;  ///< ranks pieces of equal size: see Policy::order_of
+  union {
+    std::size_t requested_bytes;  ///< while handed out or awaiting a stream
+    std::uint64_t born;           ///< while free: look-ups in its pool before it went there
+  };
+  Piece* left;
+  Piece* right;
+  Arena* arena;
+  std::uint32_t segment;
+  BlockState state;
+  bool large;
+  bool expandable;
+  bool has_uses;  ///< record_use named it: who uses it is in DeferredFrees
+
+  bool is_whole_segment() const { return !left && !right; }
+  void* data() const { return reinterpret_cast<void*>(address); }
+};
+static_assert(sizeof(Piece) == 64);
+
+/// Pieces come from arrays and go back to a list: neighbours in time are neighbours in memory. The owner locks.
+class PieceStore {
+ public:
+  Piece* take() {
+    if (!spare_) grow();
+    Piece* piece = spare_;
+    spare_ = piece->right;
+    ++live_;
+    return piece;
+  }
+  void give(Piece* piece) {
+    piece->right = spare_;
+    spare_ = piece;
+    --live_;
+  }
+  std::size_t live() const { return live_; }
+
+ private:
+  void grow() {
+    const std::size_t count = slabs_.empty() ? 64 : 1024;
+    slabs_.push_back(std::make_unique_for_overwrite<Piece[]>(count));
+    for (std::size_t i = count; i-- > 0;) {
+      slabs_.back()[i].right = spare_;
+      spare_ = &slabs_.back()[i];
+    }
+  }
+
+  std::vector<std::unique_ptr<Piece[]>> slabs_;
+  Piece* spare_ = nullptr;
+  std::size_t live_ = 0;
+};
+
+}  // namespace tenon::caching

@@ -1,0 +1,88 @@
+// Direct allocator: every request goes to the device, every free back to it. The baseline, and the smallest real policy.
+#include <tenon/plugin/plugin.h>
+
+#include <memory>
+#include <mutex>
+
+namespace {
+
+using namespace tenon;
+
+class Direct final : public Allocator {
+ public:
+  explicit Direct(MemorySource& source) : source_(source) {}
+
+  ~Direct() override {
+    while (live_) {
+      Record* record = live_;
+      live_ = record->next;
+      source_.release(record->address, record->bytes);
+      delete record;
+    }
+  }
+
+  Block allocate(const Request& request) override {
+    auto record = std::make_unique<Record>();
+    record->address = source_.acquire(request.bytes);
+    if (!record->address) throw OutOfMemory({.requested_bytes = request.bytes});
+    record->bytes = request.bytes;
+    record->stream = request.stream;
+    std::lock_guard lock(mutex_);
+    record->next = live_;
+    if (live_) live_->previous = record.get();
+    live_ = record.get();
+    return {.data = live_->address, .bytes = request.bytes, .cookie = record.release(), .request = request};
+  }
+
+  // cudaFree's implicit synchronisation, which a MemorySource leaves to the policy: no stream may still use the memory.
+  void deallocate(const Block& block, StreamRef) noexcept override {
+    auto* record = static_cast<Record*>(block.cookie);
+    try {
+      source_.synchronize();
+    } catch (const Error&) {
+      return;  // nobody knows who still uses it: it stays out until teardown
+    }
+    {
+      std::lock_guard lock(mutex_);
+      (record->previous ? record->previous->next : live_) = record->next;
+      if (record->next) record->next->previous = record->previous;
+    }
+    source_.release(record->address, record->bytes);
+    delete record;
+  }
+
+  void walk(SegmentVisitor& visitor) const override {
+    std::lock_guard lock(mutex_);
+    for (const Record* record = live_; record; record = record->next) {
+      visitor.segment({.address = record->address, .bytes = record->bytes, .stream = record->stream});
+      visitor.block({.address = record->address, .bytes = record->bytes, .requested_bytes = record->bytes,
+                     .state = BlockState::kActive});
+    }
+  }
+
+  void check_invariants() const override {
+    std::lock_guard lock(mutex_);
+    const Record* previous = nullptr;
+    for (const Record* record = live_; record; previous = record, record = record->next)
+      if (record->previous != previous) throw Error("direct: the list of live blocks is broken");
+  }
+
+  bool is_thread_safe() const override { return true; }
+
+ private:
+  struct Record {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+    StreamRef stream;
+    Record* next = nullptr;
+    Record* previous = nullptr;
+  };
+
+  MemorySource& source_;
+  mutable std::mutex mutex_;
+  Record* live_ = nullptr;
+};
+
+}  // namespace
+
+TENON_ALLOCATOR(direct, "1.0", Direct, "every request goes to the device: the baseline")
