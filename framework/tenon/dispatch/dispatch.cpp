@@ -25,6 +25,7 @@ Names& names() {
 }
 
 constinit std::atomic<Kernel> kernels[kMaxDeviceTypes][kMaxOperators] = {};
+constinit std::atomic<int> shares_with[kMaxDeviceTypes] = {};  // 1 + id of the kind whose kernels also serve, 0 = none
 
 }  // namespace
 
@@ -52,8 +53,15 @@ void register_kernel(DeviceType type, std::string_view operator_name, Kernel ker
   kernels[type.id()][intern_operator(operator_name).value].store(kernel, std::memory_order_release);
 }
 
+void share_kernels(DeviceType type, DeviceType with) {
+  TENON_ASSERT(type != with, "a device kind shares the kernels of another one");
+  shares_with[type.id()].store(with.id() + 1, std::memory_order_release);
+}
+
 Kernel find_kernel(DeviceType type, OperatorId op) noexcept {
-  return kernels[type.id()][op.value].load(std::memory_order_acquire);
+  if (Kernel kernel = kernels[type.id()][op.value].load(std::memory_order_acquire)) return kernel;
+  const int other = shares_with[type.id()].load(std::memory_order_acquire);
+  return other == 0 ? nullptr : kernels[other - 1][op.value].load(std::memory_order_acquire);
 }
 
 Kernel require_kernel(DeviceType type, OperatorId op) {
