@@ -27,6 +27,7 @@ void add_verbs(CLI::App& program, cli::Outcome& outcome) {
   cli::add_devices(program, outcome);
   cli::add_config(program, outcome);
   cli::add_doctor(program, outcome);
+  cli::add_replay(program, outcome);
 }
 
 int complain(const std::string& message, ExitCode code) {

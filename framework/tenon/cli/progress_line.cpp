@@ -1,5 +1,5 @@
 // The progress line.
-#include "progress.h"
+#include <tenon/cli/progress_line.h>
 
 #include <fmt/format.h>
 
@@ -14,7 +14,9 @@ constexpr double kQuietSeconds = 2.0;
 }
 
 ProgressLine::ProgressLine(std::string what, bool quiet)
-    : what_(std::move(what)), is_on_(!quiet && ::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {}
+    : what_(std::move(what)),
+      is_on_(!quiet && ::isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()) {}
 
 ProgressLine::~ProgressLine() {
   if (is_shown_) fmt::print(stderr, "\r\x1b[K");

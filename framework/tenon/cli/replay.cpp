@@ -1,0 +1,205 @@
+// `tenon replay`: traces under allocators, side by side.
+#include <tenon/cli/progress_line.h>
+#include <tenon/cli/sections.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_conf.h>
+#include <tenon/replay/cells.h>
+#include <tenon/replay/compare.h>
+#include <tenon/replay/gate.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/row_json.h>
+#include <tenon/report/replay_html.h>
+#include <tenon/report/replay_table.h>
+#include <tenon/runtime/config.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct ReplayOptions {
+  std::vector<std::string> traces;
+  std::vector<std::string> allocators;
+  std::string capacity;
+  std::string config;
+  std::vector<std::string> pytorch_confs;
+  std::string html;
+  std::vector<std::string> gates;
+  std::string baseline;
+  int repeat = 0;
+  unsigned jobs = 0;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
+};
+
+struct Policy {
+  StackConfig config;
+  std::string label;
+};
+
+std::vector<Policy> choose_policies(const ReplayOptions& options) {
+  std::vector<Policy> policies;
+  if (!options.config.empty()) {
+    StackConfig config = Config::load(experiment_request(options.config, {})).experiment().allocator;
+    std::string label = config.policy.name;
+    if (const std::string spec = config.options.spec(); !spec.empty()) label += ":" + spec;
+    policies.push_back({std::move(config), std::move(label)});
+  }
+  for (const std::string& spec : options.allocators) policies.push_back({allocator_from_spec(spec), spec});
+  for (const std::string& text : options.pytorch_confs) {
+    const PytorchConf conf = parse_pytorch_conf(text);
+    StackConfig config;
+    config.policy = find_allocator(conf.allocator);
+    config.options = Options(config.policy.options);
+    for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
+    if (!conf.ignored.empty() && !options.quiet)
+      say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
+    policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
+  }
+  if (!policies.empty()) return policies;
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  for (const std::string& name : allocator_names()) policies.push_back({allocator_from_spec(name), name});
+  if (policies.empty())
+    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  return policies;
+}
+
+std::vector<replay::Trace> read_all(const ReplayOptions& options) {
+  std::vector<replay::Trace> traces;
+  for (const std::string& path : options.traces) {
+    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
+  }
+  if (options.quiet) return traces;
+  for (const replay::Trace& trace : traces) {
+    for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+  }
+  return traces;
+}
+
+/// All cells of one round follow each other before the next round begins, so that a slow minute hits every allocator
+/// alike.
+std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
+                                       const ReplayOptions& options) {
+  std::vector<replay::Cell> cells;
+  const int rounds = std::max(1, options.repeat);
+  for (int round = 0; round < rounds; ++round) {
+    for (const replay::Trace& trace : traces) {
+      for (const Policy& policy : policies) {
+        replay::Cell cell{.trace = &trace, .policy = &policy.config, .label = policy.label};
+        if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
+        cell.options.observe = cell.options.time_each_call = round == 0;
+        cell.options.keep_curve = cell.options.keep_layout = round == 0 && !options.html.empty();
+        if (options.repeat > 0) cell.options.timed_passes = 1;
+        cells.push_back(std::move(cell));
+      }
+    }
+  }
+  ProgressLine line("replaying", options.quiet);
+  std::vector<replay::ReplayRow> rows =
+      replay::run_cells(cells, options.jobs, [&](std::size_t done, std::size_t total) { line.update(done, total); });
+  const std::size_t kept = traces.size() * policies.size();
+  for (std::size_t i = kept; i < rows.size(); ++i) replay::add_passes(rows[i % kept], rows[i]);
+  rows.resize(kept);
+  return rows;
+}
+
+ExitCode replay_verb(const ReplayOptions& options) {
+  std::vector<replay::Gate> gates;
+  bool needs_baseline = false;
+  for (const std::string& text : options.gates) {
+    gates.push_back(replay::parse_gate(text));
+    needs_baseline |= gates.back().is_relative;
+  }
+  if (needs_baseline && options.baseline.empty())
+    throw ConfigError("--fail-if compares with a baseline: name its file with --baseline");
+  const std::vector<replay::ReplayRow> baseline =
+      options.baseline.empty() ? std::vector<replay::ReplayRow>{} : replay::read_rows(options.baseline);
+  const std::optional<std::uint64_t> capacity =
+      options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
+
+  const std::vector<Policy> policies = choose_policies(options);
+  const std::vector<replay::Trace> traces = read_all(options);
+  const std::vector<replay::ReplayRow> cells = run_all(traces, policies, options);
+
+  std::vector<replay::ReplayRow> rows;
+  for (std::size_t t = 0; t < traces.size(); ++t) {
+    rows.insert(rows.end(), cells.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
+                cells.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
+    rows.push_back(replay::ideal_row(traces[t], capacity));
+  }
+  if (options.format == TableFormat::kJson) {
+    print(replay::rows_json(rows, environment_json()));
+  } else {
+    print(render(replay_table(rows), options.format, environment_json()));
+  }
+  if (!options.quiet) {
+    for (const std::string& remark : replay_remarks(rows)) say(remark);
+    for (const std::string& verdict : replay::verdicts(rows, baseline)) say(verdict);
+  }
+  if (!options.html.empty()) {
+    write_replay_html(options.html, traces, rows, environment_json());
+    say(fmt::format("report: {}", options.html));
+  }
+  bool is_tripped = false;
+  for (const replay::Gate& gate : gates) {
+    for (const std::string& sentence : replay::tripped(gate, rows, baseline)) {
+      say(sentence);
+      is_tripped = true;
+    }
+  }
+  const bool has_failed = std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return !row.failure.empty(); });
+  if (options.quiet && has_failed) {
+    for (const std::string& remark : replay_remarks(rows)) say(remark);
+  }
+  if (has_failed) return ExitCode::kFailed;
+  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* verb =
+      program.add_subcommand("replay", "run memory traces under allocators, without their program or device");
+  verb->add_option("traces", options->traces,
+                   "text traces, PyTorch snapshots, profiler JSON, RMM or minimalloc CSV; gz or not")
+      ->required()
+      ->type_name("TRACE");
+  verb->add_option("--allocator,-a", options->allocators,
+                   "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  verb->add_option("--pytorch-conf", options->pytorch_confs, "the allocator that PyTorch would use for this string")
+      ->type_name("STRING")
+      ->allow_extra_args(false);
+  verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
+  verb->add_option("--capacity", options->capacity, "of the device; unlimited without")->type_name("SIZE");
+  verb->add_option("--html", options->html, "write a report")->type_name("FILE");
+  verb->add_option("--fail-if", options->gates, "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%'")
+      ->type_name("EXPR")
+      ->allow_extra_args(false);
+  verb->add_option("--baseline", options->baseline, "JSON of an earlier replay, to compare with")->type_name("FILE");
+  verb->add_option("--repeat", options->repeat, "timed passes for each row, interleaved")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_format_option(*verb, options->format);
+  add_quiet_option(*verb, options->quiet);
+  verb->footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));
+  verb->callback([options, &outcome] { outcome.exit_code = replay_verb(*options); });
+}
+
+}  // namespace tenon::cli

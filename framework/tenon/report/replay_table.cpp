@@ -1,0 +1,149 @@
+// Rows of a replay as a table.
+#include <tenon/core/units.h>
+#include <tenon/replay/fnv.h>
+#include <tenon/replay/row_fields.h>
+#include <tenon/report/replay_table.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tenon {
+
+namespace {
+
+using replay::ReplayRow;
+
+Cell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
+Cell count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+Cell optional_count(const std::optional<std::uint64_t>& value) {
+  return value ? Cell(static_cast<std::int64_t>(*value)) : Cell();
+}
+
+std::string options_text(const ReplayRow& row) {
+  std::string text;
+  for (const auto& [name, value] : row.options) text += (text.empty() ? "" : ",") + name + "=" + value;
+  return text;
+}
+
+struct ColumnSource {
+  Column column;
+  Cell (*cell)(const ReplayRow&);
+};
+
+bool was_observed(const ReplayRow& row) { return row.failure.empty(); }
+bool is_ideal(const ReplayRow& row) { return row.allocator == "ideal"; }
+Cell unless_ideal(const ReplayRow& row, Cell cell) { return is_ideal(row) || !was_observed(row) ? Cell() : cell; }
+
+const std::vector<ColumnSource>& sources() {
+  static const std::vector<ColumnSource> kSources = {
+      {{"trace", "trace"}, [](const ReplayRow& row) -> Cell { return row.trace; }},
+      {{"allocator", "allocator"}, [](const ReplayRow& row) -> Cell { return row.allocator; }},
+      {{"options", "options"},
+       [](const ReplayRow& row) -> Cell { return row.options.empty() ? Cell() : Cell(options_text(row)); }},
+      {{"capacity_bytes", "capacity"},
+       [](const ReplayRow& row) { return row.capacity_bytes ? bytes(*row.capacity_bytes) : Cell(); }},
+      {{"events", "events", false}, [](const ReplayRow& row) { return count(row.events); }},
+      {{"allocations", "allocations", false}, [](const ReplayRow& row) { return count(row.allocations); }},
+      {{"frees", "frees", false}, [](const ReplayRow& row) { return count(row.frees); }},
+      {{"streams", "streams", false}, [](const ReplayRow& row) { return count(row.streams); }},
+      {{"peak_requested_bytes", "peak requested", false},
+       [](const ReplayRow& row) { return bytes(row.peak_requested_bytes); }},
+      {{"peak_allocated_bytes", "peak allocated", false},
+       [](const ReplayRow& row) { return bytes(row.peak_allocated_bytes); }},
+      {{"peak_active_bytes", "peak active", false}, [](const ReplayRow& row) { return bytes(row.peak_active_bytes); }},
+      {{"peak_reserved_bytes", "peak reserved"},
+       [](const ReplayRow& row) { return was_observed(row) ? bytes(row.peak_reserved_bytes) : Cell(); }},
+      {{"excess", "excess"}, [](const ReplayRow& row) { return was_observed(row) ? Cell(Ratio{row.excess}) : Cell(); }},
+      {{"internal_fragmentation", "internal"},
+       [](const ReplayRow& row) { return unless_ideal(row, Ratio{row.internal_fragmentation}); }},
+      {{"external_fragmentation", "external"},
+       [](const ReplayRow& row) { return unless_ideal(row, Ratio{row.external_fragmentation}); }},
+      {{"device_allocations", "device allocs"},
+       [](const ReplayRow& row) { return unless_ideal(row, count(row.device_allocations)); }},
+      {{"device_frees", "frees"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.device_frees)); }},
+      {{"device_maps", "maps", false}, [](const ReplayRow& row) { return unless_ideal(row, count(row.device_maps)); }},
+      {{"device_unmaps", "unmaps", false},
+       [](const ReplayRow& row) { return unless_ideal(row, count(row.device_unmaps)); }},
+      {{"device_synchronizations", "syncs", false},
+       [](const ReplayRow& row) { return unless_ideal(row, count(row.device_synchronizations)); }},
+      {{"retries", "retries"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.retries)); }},
+      {{"ooms", "OOMs"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.ooms)); }},
+      {{"first_oom_event", "first OOM at"}, [](const ReplayRow& row) { return optional_count(row.first_oom_event); }},
+      {{"reserved_series_fnv1a64", "series", false},
+       [](const ReplayRow& row) -> Cell {
+         return row.reserved_series_fnv1a64 == 0 ? Cell() : Cell(replay::hex64(row.reserved_series_fnv1a64));
+       }},
+      {{"placement_hash", "placement", false},
+       [](const ReplayRow& row) -> Cell {
+         return row.placement_hash == 0 ? Cell() : Cell(replay::hex64(row.placement_hash));
+       }},
+      {{"seconds", "seconds", false},
+       [](const ReplayRow& row) {
+         return row.seconds > 0 ? Cell(Real{row.seconds, 4}) : Cell();
+       }},
+      {{"events_per_second", "events/s", false},
+       [](const ReplayRow& row) {
+         return row.seconds > 0 ? Cell(Real{row.events_per_second, 0}) : Cell();
+       }},
+      {{"mevents", "M events/s"},
+       [](const ReplayRow& row) {
+         return row.seconds > 0 ? Cell(Real{row.events_per_second / 1e6, 1}) : Cell();
+       }},
+      {{"harness_seconds", "harness", false},
+       [](const ReplayRow& row) {
+         return row.seconds > 0 ? Cell(Real{row.harness_seconds, 4}) : Cell();
+       }},
+      {{"allocate_ns_p50", "alloc p50"},
+       [](const ReplayRow& row) {
+         return row.allocate_ns.p50 > 0 ? Cell(Real{row.allocate_ns.p50, 0}) : Cell();
+       }},
+      {{"allocate_ns_p99", "p99"},
+       [](const ReplayRow& row) {
+         return row.allocate_ns.p50 > 0 ? Cell(Real{row.allocate_ns.p99, 0}) : Cell();
+       }},
+      {{"free_ns_p50", "free p50"},
+       [](const ReplayRow& row) {
+         return row.free_ns.p50 > 0 ? Cell(Real{row.free_ns.p50, 0}) : Cell();
+       }},
+      {{"free_ns_p99", "p99 ns"},
+       [](const ReplayRow& row) {
+         return row.free_ns.p50 > 0 ? Cell(Real{row.free_ns.p99, 0}) : Cell();
+       }},
+      {{"failure", "failure", false},
+       [](const ReplayRow& row) -> Cell { return row.failure.empty() ? Cell() : Cell(row.failure); }},
+  };
+  return kSources;
+}
+
+}  // namespace
+
+Table replay_table(const std::vector<ReplayRow>& rows) {
+  std::vector<Column> columns;
+  for (const ColumnSource& source : sources()) columns.push_back(source.column);
+  Table table(std::move(columns));
+  for (const ReplayRow& row : rows) {
+    std::vector<Cell> cells;
+    for (const ColumnSource& source : sources()) cells.push_back(source.cell(row));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
+  std::vector<std::string> remarks;
+  for (const ReplayRow& row : rows) {
+    const std::string name = row.label.empty() ? row.allocator : row.label;
+    if (!row.failure.empty()) {
+      const std::string where = row.failed_event ? fmt::format(" at event {}", *row.failed_event) : "";
+      remarks.push_back(fmt::format("{} on {} is disqualified: {}{}", name, row.trace, row.failure, where));
+    } else if (row.first_oom_event) {
+      remarks.push_back(fmt::format("{} on {} ran out of memory {} time{}, first at event {} (a request of {})", name,
+                                    row.trace, row.ooms, row.ooms == 1 ? "" : "s", *row.first_oom_event,
+                                    format_bytes(row.first_oom_bytes)));
+    }
+  }
+  return remarks;
+}
+
+}  // namespace tenon

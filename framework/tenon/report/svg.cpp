@@ -1,0 +1,215 @@
+// Inline SVG.
+#include <tenon/core/units.h>
+#include <tenon/report/svg.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tenon {
+
+namespace {
+
+constexpr double kWidth = 960;
+constexpr double kHeight = 330;
+constexpr double kLeft = 76;
+constexpr double kRight = 14;
+constexpr double kTop = 12;
+constexpr double kBottom = 40;
+// Distinct in colour and in lightness, so that they survive a grey print.
+constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00",
+                                                  "#56b4e9", "#6a3d9a", "#e31a1c", "#33a02c", "#444444"};
+
+/// 1, 2 or 5 times a power of ten (of two for bytes), so that about five ticks fit.
+double tick_step(double range, bool is_bytes) {
+  const double rough = range / 5;
+  if (rough <= 0) return 1;
+  if (is_bytes) return std::exp2(std::ceil(std::log2(rough)));
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::string y_text(double value, bool is_bytes) {
+  return is_bytes ? format_bytes(static_cast<std::size_t>(value)) : fmt::format("{:g}", value);
+}
+
+std::string x_text(double value) {
+  if (value >= 1e6) return fmt::format("{:g} M", value / 1e6);
+  if (value >= 1e4) return fmt::format("{:g} k", value / 1e3);
+  return fmt::format("{:g}", value);
+}
+
+class ChartWriter {
+ public:
+  explicit ChartWriter(const SvgChart& chart) : chart_(chart) {
+    for (const SvgLine& line : chart.lines) {
+      for (const auto& [x, y] : line.points) {
+        x_low_ = std::min(x_low_, x);
+        x_high_ = std::max(x_high_, x);
+        y_high_ = std::max(y_high_, y);
+      }
+    }
+    if (x_low_ > x_high_) x_low_ = 0, x_high_ = 1;
+    if (x_high_ <= x_low_) x_high_ = x_low_ + 1;
+    // A limit far above the curves would flatten them: it is then named in the legend only.
+    if (chart.y_limit > 0 && chart.y_limit <= 1.6 * y_high_) y_high_ = std::max(y_high_, chart.y_limit);
+    if (y_high_ <= 0) y_high_ = 1;
+    y_high_ *= 1.04;
+  }
+
+  std::string write() {
+    const int legend_rows = static_cast<int>((chart_.lines.size() + 3) / 4);
+    out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"><title>{}</title>\n", kWidth,
+                       kHeight + 20 * legend_rows, html_escape(chart_.title), html_escape(chart_.title));
+    axes();
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(chart_.lines[i], kColours[i % kColours.size()]);
+    limit();
+    legend();
+    return out_ + "</svg>\n";
+  }
+
+ private:
+  double x(double value) const { return kLeft + (value - x_low_) / (x_high_ - x_low_) * (kWidth - kLeft - kRight); }
+  double y(double value) const { return kHeight - kBottom - value / y_high_ * (kHeight - kTop - kBottom); }
+
+  void axes() {
+    const double y_step = tick_step(y_high_, chart_.y_is_bytes);
+    for (double value = 0; value <= y_high_; value += y_step) {
+      out_ += fmt::format(
+          "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" "
+          "class=\"end\">{}</text>\n",
+          kLeft, kWidth - kRight, y(value), y(value), kLeft - 6, y(value) + 4, y_text(value, chart_.y_is_bytes));
+    }
+    const double x_step = tick_step(x_high_ - x_low_, false);
+    for (double value = std::ceil(x_low_ / x_step) * x_step; value <= x_high_; value += x_step) {
+      out_ += fmt::format(
+          "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
+          "class=\"mid\">{4}</text>\n",
+          x(value), kTop, kHeight - kBottom, kHeight - kBottom + 16, x_text(value));
+    }
+    out_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"mid\">{}</text>\n", (kLeft + kWidth - kRight) / 2, kHeight - 6,
+                        html_escape(chart_.x_label));
+  }
+
+  void line(const SvgLine& line, const char* colour) {
+    if (line.points.empty()) return;
+    std::string path;
+    double last_y = -1;
+    for (const auto& [px, py] : line.points) {  // steps: a figure holds until it changes
+      if (path.empty()) {
+        path = fmt::format("M{:.1f} {:.1f}", x(px), y(py));
+      } else {
+        path += fmt::format("H{:.1f}", x(px));
+        if (py != last_y) path += fmt::format("V{:.1f}", y(py));
+      }
+      last_y = py;
+    }
+    if (line.is_filled) {
+      out_ += fmt::format("<path d=\"{}V{:.1f}H{:.1f}Z\" fill=\"{}\" fill-opacity=\"0.22\" stroke=\"none\"/>\n", path,
+                          y(0), x(line.points.front().first), colour);
+    }
+    out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,
+                        line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
+  }
+
+  void limit() {
+    if (chart_.y_limit <= 0 || chart_.y_limit > y_high_) return;
+    out_ += fmt::format(
+        "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#b00020\" stroke-dasharray=\"8 4\"/><text "
+        "x=\"{3}\" y=\"{4:.1f}\" class=\"end\" fill=\"#b00020\">{5}</text>\n",
+        kLeft, kWidth - kRight, y(chart_.y_limit), kWidth - kRight - 4, y(chart_.y_limit) - 4,
+        html_escape(chart_.y_limit_name));
+  }
+
+  void legend() {
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
+      const double lx = kLeft + static_cast<double>(i % 4) * 218;
+      const double ly = kHeight + 12 + static_cast<double>(i / 4) * 20;
+      const std::string& name = chart_.lines[i].name;
+      const std::string shown = name.size() > 30 ? name.substr(0, 28) + "…" : name;
+      out_ += fmt::format(
+          "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"3\"{}/><text x=\"{}\" "
+          "y=\"{}\">{}</text>\n",
+          lx, lx + 22, ly - 4, ly - 4, kColours[i % kColours.size()],
+          chart_.lines[i].is_dashed ? " stroke-dasharray=\"5 3\"" : "", lx + 28, ly, html_escape(shown));
+    }
+  }
+
+  const SvgChart& chart_;
+  std::string out_;
+  double x_low_ = 1e300, x_high_ = -1e300, y_high_ = 0;
+};
+
+}  // namespace
+
+std::string html_escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string svg_chart(const SvgChart& chart) { return ChartWriter(chart).write(); }
+
+std::string svg_segments(const std::vector<SvgBar>& bars) {
+  constexpr double kBarHeight = 11;
+  constexpr double kGap = 3;
+  constexpr std::array<const char*, 4> kFills = {"#0072b2", "#e69f00", "#dddddd", "#f7f7f7"};
+  double widest = 1;
+  for (const SvgBar& bar : bars) {
+    double sum = 0;
+    for (const SvgBlock& block : bar.blocks) sum += block.bytes;
+    widest = std::max(widest, sum);
+  }
+  const double scale = (kWidth - 4) / widest;
+  std::string out = fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"segments\">\n", kWidth,
+                                4 + (kBarHeight + kGap) * static_cast<double>(bars.size()));
+  double top = 2;
+  for (const SvgBar& bar : bars) {
+    out += fmt::format("<g><title>{}</title>", html_escape(bar.title));
+    double left = 2;
+    for (const SvgBlock& block : bar.blocks) {
+      const double width = block.bytes * scale;
+      out += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#fff\" "
+          "stroke-width=\"{}\"/>",
+          left, top, width, kBarHeight, kFills[static_cast<std::size_t>(std::clamp(block.shade, 0, 3))],
+          width > 3 ? 0.5 : 0);
+      const double waste = block.wasted_bytes * scale;
+      if (waste > 0.3) {
+        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"#d55e00\"/>",
+                           left + width - waste, top, waste, kBarHeight);
+      }
+      left += width;
+    }
+    out += fmt::format(
+        "<rect x=\"2\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"none\" stroke=\"#777\" "
+        "stroke-width=\"0.6\"/></g>\n",
+        top, left - 2, kBarHeight);
+    top += kBarHeight + kGap;
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace tenon

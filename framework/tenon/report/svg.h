@@ -1,0 +1,49 @@
+// Pictures for offline reports: inline SVG, no script, no font or file from elsewhere.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// Text for HTML and SVG: & < > " are escaped.
+TENON_API std::string html_escape(std::string_view text);
+
+struct SvgLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< x ascending
+  bool is_filled = false;                         ///< area under it
+  bool is_dashed = false;
+};
+
+struct SvgChart {
+  std::string title;
+  std::string x_label;
+  bool y_is_bytes = true;
+  std::vector<SvgLine> lines;
+  double y_limit = 0;  ///< a horizontal line, such as the capacity; 0 = none
+  std::string y_limit_name;
+};
+
+/// A line chart with axes, grid and legend.
+TENON_API std::string svg_chart(const SvgChart& chart);
+
+struct SvgBlock {
+  double bytes = 0;
+  int shade = 0;            ///< 0 in use, 1 waiting, 2 free, 3 unmapped
+  double wasted_bytes = 0;  ///< of a block in use: rounding
+};
+struct SvgBar {
+  std::string title;
+  std::vector<SvgBlock> blocks;
+};
+
+/// Segments as horizontal bars, as long as they are large.
+TENON_API std::string svg_segments(const std::vector<SvgBar>& bars);
+
+}  // namespace tenon
