@@ -52,11 +52,22 @@ void* AddressOnlySource::acquire(std::size_t bytes) {
   if (bytes > limit_) return nullptr;
   const std::size_t rounded = align_up(bytes, config_.acquire_granularity);
   if (!take(rounded)) return nullptr;
+  {
+    std::lock_guard lock(released_mutex_);
+    if (const auto it = released_.find(rounded); it != released_.end() && !it->second.empty()) {
+      void* address = it->second.back();
+      it->second.pop_back();
+      return address;
+    }
+  }
   return reinterpret_cast<void*>(next_address_.fetch_add(rounded, std::memory_order_relaxed));
 }
 
-void AddressOnlySource::release(void*, std::size_t bytes) noexcept {
-  used_.fetch_sub(align_up(bytes, config_.acquire_granularity), std::memory_order_relaxed);
+void AddressOnlySource::release(void* address, std::size_t bytes) noexcept {
+  const std::size_t rounded = align_up(bytes, config_.acquire_granularity);
+  used_.fetch_sub(rounded, std::memory_order_relaxed);
+  std::lock_guard lock(released_mutex_);
+  released_[rounded].push_back(address);
 }
 
 void* AddressOnlySource::reserve(std::size_t bytes) {

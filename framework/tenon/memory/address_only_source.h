@@ -12,11 +12,14 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace tenon {
 
-/// Addresses rise from call to call and are never given twice, so that two runs with equal decisions see equal addresses.
-/// Virtual memory is bookkeeping. Counts nothing but what the capacity needs; thread-safe.
+/// Addresses rise from call to call; what was released is given again to the next acquire of the same size, last one first.
+/// Two runs with equal decisions see equal addresses, and PyTorch 1.13, which breaks ties by address, decides as it did on the
+/// device that its recorded outcomes come from. Virtual memory is bookkeeping. Thread-safe.
 class TENON_EXPORT AddressOnlySource final : public MemorySource {
  public:
   struct Config {
@@ -67,6 +70,9 @@ class TENON_EXPORT AddressOnlySource final : public MemorySource {
   std::atomic<std::uintptr_t> next_address_;
   std::atomic<std::uint64_t> next_physical_{1};
   std::atomic<std::uint64_t> next_ticket_{1};
+  std::mutex released_mutex_;
+  std::unordered_map<std::size_t, std::vector<void*>> released_;  // by size
+
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> completed_;  // stream -> highest ticket reached
   std::uint64_t completed_everywhere_ = 0;            // what synchronize() reached, on any stream

@@ -1,0 +1,71 @@
+// A small driver for recorded memory histories: reads the text form, plays it on a policy, and says what the policy did.
+#pragma once
+
+#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/allocator.h>
+#include <tenon/memory/forwarding.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::testing {
+
+struct TraceEvent {
+  char kind;  ///< 'a', 'f', 'u', 'e'
+  std::uint32_t id = 0;
+  std::size_t bytes = 0;
+  std::uint64_t stream = 0;
+};
+
+struct Trace {
+  std::vector<TraceEvent> events;
+  std::uint32_t ids = 0;
+};
+
+/// Throws std::runtime_error when the file cannot be read. Reads .gz too.
+Trace read_trace(const std::string& path);
+
+/// Where the recorded histories are: TENON_TRACES, or beside the source tree. Empty when neither exists.
+std::string traces_folder();
+
+/// Counts what a policy takes from the device.
+class CountingSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  void* acquire(std::size_t bytes) override;
+  void release(void* address, std::size_t bytes) noexcept override;
+  Physical create(std::size_t bytes) override;
+  void destroy(Physical physical, std::size_t bytes) noexcept override;
+
+  std::size_t reserved_bytes = 0;
+  std::size_t allocations = 0;
+  std::size_t frees = 0;
+};
+
+struct Outcome {
+  std::size_t peak_requested_bytes = 0;  ///< of the history, what could not be served included
+  std::int64_t peak_allocated_bytes = 0;
+  std::int64_t peak_active_bytes = 0;
+  std::size_t peak_reserved_bytes = 0;
+  std::size_t device_allocations = 0;
+  std::size_t device_frees = 0;
+  std::int64_t retries = 0;
+  std::size_t ooms = 0;
+  std::optional<std::size_t> first_oom_event;
+  std::size_t reserved_changes = 0;
+  std::string reserved_series_fnv1a64;
+  double seconds = 0;
+};
+
+using MakeAllocator = std::function<std::unique_ptr<Allocator>(MemorySource&)>;
+
+/// `after_each`, where given, is called with the policy after every event.
+Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator& make,
+             const std::function<void(Allocator&)>& after_each = {});
+
+}  // namespace tenon::testing
