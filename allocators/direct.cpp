@@ -1,4 +1,5 @@
-// Direct allocator: every request goes to the device, every free back to it. The baseline, and the smallest real policy.
+// Direct allocator: every request goes to the device, every free back to it. The baseline, and the smallest real
+// policy.
 #include <tenon/plugin/plugin.h>
 
 #include <memory>
@@ -55,7 +56,9 @@ class Direct final : public Allocator {
     std::lock_guard lock(mutex_);
     for (const Record* record = live_; record; record = record->next) {
       visitor.segment({.address = record->address, .bytes = record->bytes, .stream = record->stream});
-      visitor.block({.address = record->address, .bytes = record->bytes, .requested_bytes = record->bytes,
+      visitor.block({.address = record->address,
+                     .bytes = record->bytes,
+                     .requested_bytes = record->bytes,
                      .state = BlockState::kActive});
     }
   }

@@ -1,5 +1,5 @@
-// Arena: everything cached for one stream in one pool, under one lock. Memory never moves from one arena to another except
-// through the device.
+// Arena: everything cached for one stream in one pool, under one lock. Memory never moves from one arena to another
+// except through the device.
 #pragma once
 
 #include "counters.h"
@@ -20,12 +20,13 @@ struct ByAddress {
 };
 
 struct alignas(64) Arena {
-  Arena(StreamRef of_stream, std::uint64_t of_pool) : stream(of_stream), pool(of_pool), free{FreeIndex(false), FreeIndex(true)} {}
+  Arena(StreamRef of_stream, std::uint64_t of_pool)
+      : stream(of_stream), pool(of_pool), free{FreeIndex(false), FreeIndex(true)} {}
 
   SpinLock mutex;
-  StreamRef stream;    ///< both change only when a pool's arena, empty, is used again for another one
-  std::uint64_t pool;  ///< 0 = the default pool
-  Arena* next = nullptr;     ///< in the table of streams; set once
+  StreamRef stream;       ///< both change only when a pool's arena, empty, is used again for another one
+  std::uint64_t pool;     ///< 0 = the default pool
+  Arena* next = nullptr;  ///< in the table of streams; set once
   // What follows is guarded by mutex.
   Counters counters;
   FreeIndex free[2];                        ///< small, large
@@ -37,11 +38,11 @@ struct alignas(64) Arena {
 struct Segment {
   Arena* arena = nullptr;
   std::uintptr_t address = 0;
-  std::size_t bytes = 0;        ///< of address space
-  std::size_t mapped_bytes = 0; ///< backed by memory: all of it unless expandable
-  std::size_t page_bytes = 0;   ///< of an expandable segment
+  std::size_t bytes = 0;             ///< of address space
+  std::size_t mapped_bytes = 0;      ///< backed by memory: all of it unless expandable
+  std::size_t page_bytes = 0;        ///< of an expandable segment
   std::vector<std::uint64_t> pages;  ///< its physical pieces, 0 where there is none
-  Piece* first = nullptr;       ///< null: this slot is unused
+  Piece* first = nullptr;            ///< null: this slot is unused
   bool large = false;
   bool expandable = false;
 };

@@ -1,8 +1,10 @@
-// Counters: what PyTorch's memory_stats counts per block, kept by each stream for itself, with exact peaks over all of them.
+// Counters: what PyTorch's memory_stats counts per block, kept by each stream for itself, with exact peaks over all of
+// them.
 //
-// A peak over several streams would need a shared counter, hence a cache line that every allocation of every thread writes.
-// Instead each stream gets an allowance: as long as all stay within theirs, the sum cannot pass the known peak. Only the
-// stream that outgrows its allowance takes the lock of Peaks, adds up what all have, and deals the slack out anew.
+// A peak over several streams would need a shared counter, hence a cache line that every allocation of every thread
+// writes. Instead each stream gets an allowance: as long as all stay within theirs, the sum cannot pass the known peak.
+// Only the stream that outgrows its allowance takes the lock of Peaks, adds up what all have, and deals the slack out
+// anew.
 #pragma once
 
 #include "spin_lock.h"

@@ -1,7 +1,7 @@
 // DeferredFrees: blocks that other streams use, and blocks that were freed while those streams had not got there yet.
 //
-// record_use adds to a set per block. A free of such a block marks each of those streams; the block is cached only when all
-// marks are reached. Marks of one stream are kept in order and only its first one is polled.
+// record_use adds to a set per block. A free of such a block marks each of those streams; the block is cached only when
+// all marks are reached. Marks of one stream are kept in order and only its first one is polled.
 #pragma once
 
 #include "piece.h"
@@ -26,8 +26,8 @@ class DeferredFrees {
 
   // The rest under the policy's world lock.
 
-  /// Marks every stream that uses the piece. Returns false when there was none to wait for. A stream that cannot be marked
-  /// keeps the piece until the whole device is synchronised.
+  /// Marks every stream that uses the piece. Returns false when there was none to wait for. A stream that cannot be
+  /// marked keeps the piece until the whole device is synchronised.
   bool defer(Piece* piece, MemorySource& source) noexcept;
   bool any_pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
   /// The pieces that nobody uses any more.

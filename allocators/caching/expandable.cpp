@@ -15,7 +15,9 @@ namespace tenon::caching {
 
 namespace {
 
-bool is_usable(const Piece* piece) { return piece->state == BlockState::kFree || piece->state == BlockState::kUnmapped; }
+bool is_usable(const Piece* piece) {
+  return piece->state == BlockState::kFree || piece->state == BlockState::kUnmapped;
+}
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -82,8 +84,8 @@ Piece* Policy::find_space_locked(Arena& arena, bool large, std::size_t bytes) {
   return piece;
 }
 
-/// Puts memory behind the first `bytes` of an unmapped piece, in whole pages, merges and caches the result. Null when the
-/// device has no more; then, and when the source throws, nothing has changed.
+/// Puts memory behind the first `bytes` of an unmapped piece, in whole pages, merges and caches the result. Null when
+/// the device has no more; then, and when the source throws, nothing has changed.
 Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
   Segment& segment = segments_[piece->segment];
   Arena& arena = *piece->arena;
@@ -120,7 +122,8 @@ Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
   }
 
   arena.unmapped[segment.large].erase(piece);
-  if (piece->bytes > mapped_bytes) arena.unmapped[segment.large].insert(cut(piece, mapped_bytes, order_step(mapped_bytes)));
+  if (piece->bytes > mapped_bytes)
+    arena.unmapped[segment.large].insert(cut(piece, mapped_bytes, order_step(mapped_bytes)));
   piece->state = BlockState::kFree;
   FreeIndex& free = arena.free[segment.large];
   if (Piece* left = piece->left; left && left->state == BlockState::kFree) {
@@ -142,7 +145,8 @@ Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
   return piece;
 }
 
-/// Takes the whole pages of a free piece back; what is left of it before and behind them stays cached. Returns the bytes.
+/// Takes the whole pages of a free piece back; what is left of it before and behind them stays cached. Returns the
+/// bytes.
 std::size_t Policy::unmap_locked(Piece* piece) {
   Segment& segment = segments_[piece->segment];
   Arena& arena = *piece->arena;

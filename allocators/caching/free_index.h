@@ -1,5 +1,5 @@
-// FreeIndex: the cached pieces of one pool on one stream. Finds the smallest that suffices, exactly, and of equal ones the
-// first by order, without looking at the others.
+// FreeIndex: the cached pieces of one pool on one stream. Finds the smallest that suffices, exactly, and of equal ones
+// the first by order, without looking at the others.
 //
 //   words_     one bit per size class that holds something      class 0 … 4096: one per 512 bytes up to 2 MiB,
 //   summary_   one bit per word that is not zero                then 128 per power of two
@@ -50,7 +50,8 @@ class FreeIndex {
   /// All pieces in (bytes, order).
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t index = next_class(0); index < kClasses; index = next_class(index + 1)) classes_[index].for_each(visit);
+    for (std::size_t index = next_class(0); index < kClasses; index = next_class(index + 1))
+      classes_[index].for_each(visit);
   }
 
   std::size_t bytes() const { return bytes_; }
@@ -79,7 +80,8 @@ class FreeIndex {
   std::size_t next_class(std::size_t index) const {
     if (index >= kClasses) return kClasses;
     std::size_t word = index / 64;
-    if (const std::uint64_t rest = words_[word] >> (index % 64)) return index + static_cast<std::size_t>(std::countr_zero(rest));
+    if (const std::uint64_t rest = words_[word] >> (index % 64))
+      return index + static_cast<std::size_t>(std::countr_zero(rest));
     ++word;
     for (std::size_t group = word / 64; group < summary_.size(); ++group, word = group * 64) {
       const std::uint64_t rest = word % 64 == 0 ? summary_[group] : summary_[group] >> (word % 64) << (word % 64);

@@ -30,13 +30,15 @@ Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* o
 
 void Policy::set_expandable(bool expandable) {
   if (expandable && !source_.traits().virtual_memory)
-    throw ConfigError(source_.traits().device + " has no virtual memory, which expandable segments need: use 'caching'");
+    throw ConfigError(source_.traits().device +
+                      " has no virtual memory, which expandable segments need: use 'caching'");
   const Everything lock(*this);
   settings_.expandable = expandable;
 }
 
 void Policy::set_memory_fraction(double fraction) {
-  const std::size_t total = source_.traits().capacity_bytes ? source_.traits().capacity_bytes : source_.usage().total_bytes;
+  const std::size_t total =
+      source_.traits().capacity_bytes ? source_.traits().capacity_bytes : source_.usage().total_bytes;
   const Everything lock(*this);
   if (total == 0 || (fraction >= 1 && !old_)) {
     limit_bytes_ = kUnlimited;
@@ -96,14 +98,16 @@ Piece* Policy::find_fit_locked(Arena& arena, bool large, std::size_t bytes) cons
       const auto extended = [](const Piece* p) {
         return p->bytes + (p->right && p->right->state == BlockState::kUnmapped ? p->right->bytes : 0);
       };
-      for (Piece* next; piece->expandable && (next = free.after(piece)) && extended(next) < extended(piece);) piece = next;
+      for (Piece* next; piece->expandable && (next = free.after(piece)) && extended(next) < extended(piece);)
+        piece = next;
     } else {
       while (piece && piece->expandable) piece = free.after(piece);
       if (!piece) return nullptr;
     }
   }
   if (bytes < settings_.max_split_bytes && piece->bytes >= settings_.max_split_bytes) return nullptr;
-  if (bytes >= settings_.max_split_bytes && piece->bytes >= bytes + settings_.max_non_split_rounding_bytes) return nullptr;
+  if (bytes >= settings_.max_split_bytes && piece->bytes >= bytes + settings_.max_non_split_rounding_bytes)
+    return nullptr;
   return piece;
 }
 
@@ -162,7 +166,8 @@ Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, con
   grown |= arena.counters.increase(pool, kActive, 1);
   grown |= arena.counters.increase(pool, kActiveBytes, block_bytes);
   grown |= arena.counters.increase(pool, kRequestedBytes, static_cast<std::int64_t>(request.bytes));
-  if (grown) [[unlikely]] peaks_.settle();
+  if (grown) [[unlikely]]
+    peaks_.settle();
   if (piece->bytes >= settings_.max_split_bytes) [[unlikely]] {
     std::lock_guard lock(oversize_mutex_);
     oversize_allocations_.increase(1);
@@ -191,8 +196,8 @@ void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
   free_slowly(piece, last_use);
 }
 
-/// Merges with free neighbours and caches the result. The left piece of a merge lives on, so that a segment's first piece
-/// stays the same object.
+/// Merges with free neighbours and caches the result. The left piece of a merge lives on, so that a segment's first
+/// piece stays the same object.
 void Policy::free_piece_locked(Piece* piece) noexcept {
   Arena& arena = *piece->arena;
   FreeIndex& free = arena.free[piece->large];
@@ -235,7 +240,8 @@ void Policy::free_piece_locked(Piece* piece) noexcept {
   arena.counters.decrease(pool, kActive, 1);
   arena.counters.decrease(pool, kActiveBytes, bytes);
   arena.counters.decrease(pool, kRequestedBytes, requested);
-  if (grown) [[unlikely]] peaks_.settle();
+  if (grown) [[unlikely]]
+    peaks_.settle();
 }
 
 void Policy::record_use(const Block& block, StreamRef stream) {

@@ -36,7 +36,8 @@ void Policy::walk(SegmentVisitor& visitor) const {
   std::vector<const Segment*> segments;
   for (const Segment& segment : segments_)
     if (segment.first) segments.push_back(&segment);
-  std::sort(segments.begin(), segments.end(), [](const Segment* a, const Segment* b) { return a->address < b->address; });
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment* a, const Segment* b) { return a->address < b->address; });
   for (const Segment* segment : segments) {
     visitor.segment({.address = reinterpret_cast<const void*>(segment->address),
                      .bytes = segment->mapped_bytes,
@@ -104,8 +105,8 @@ void Policy::reset_stats(bool peaks, bool accumulated) {
 namespace {
 
 [[noreturn]] void broken(const std::string& what, const Piece* piece) {
-  throw Error("caching: " + what + " at address " + std::to_string(piece->address) + ", " + std::to_string(piece->bytes) +
-              " bytes");
+  throw Error("caching: " + what + " at address " + std::to_string(piece->address) + ", " +
+              std::to_string(piece->bytes) + " bytes");
 }
 
 }  // namespace
@@ -131,7 +132,8 @@ void Policy::check_invariants() const {
       if (piece->arena != segment.arena || piece->large != segment.large || piece->expandable != segment.expandable)
         broken("a piece does not belong to its segment", piece);
       if (piece->bytes == 0) broken("an empty piece", piece);
-      if (left && left->state == piece->state && (piece->state == BlockState::kFree || piece->state == BlockState::kUnmapped))
+      if (left && left->state == piece->state &&
+          (piece->state == BlockState::kFree || piece->state == BlockState::kUnmapped))
         broken("two free neighbours are not merged", piece);
       address += piece->bytes;
       ++tally.pieces;
@@ -143,9 +145,14 @@ void Policy::check_invariants() const {
           tally.free_bytes[piece->large] += piece->bytes;
           if (!piece->expandable && !piece->is_whole_segment()) ++tally.split, tally.split_bytes += bytes;
           break;
-        case BlockState::kUnmapped: ++tally.holes[piece->large]; break;
-        case BlockState::kActive: ++tally.allocated, tally.allocated_bytes += bytes; [[fallthrough]];
-        case BlockState::kAwaitingStream: ++tally.active, tally.active_bytes += bytes;
+        case BlockState::kUnmapped:
+          ++tally.holes[piece->large];
+          break;
+        case BlockState::kActive:
+          ++tally.allocated, tally.allocated_bytes += bytes;
+          [[fallthrough]];
+        case BlockState::kAwaitingStream:
+          ++tally.active, tally.active_bytes += bytes;
       }
     }
     if (address != segment.address + segment.bytes) broken("pieces do not reach the segment's end", segment.first);
@@ -159,7 +166,8 @@ void Policy::check_invariants() const {
     if (tally.pieces != arena->pieces.live()) throw Error("caching: pieces got lost");
     const Counters& counters = arena->counters;
     const auto expect = [&](Metric metric, std::int64_t value, const char* name) {
-      if (counters.of[0][metric].current() != value || counters.of[1][metric].current() + counters.of[2][metric].current() != value)
+      if (counters.of[0][metric].current() != value ||
+          counters.of[1][metric].current() + counters.of[2][metric].current() != value)
         throw Error(std::string("caching: ") + name + " is " + std::to_string(counters.of[0][metric].current()) +
                     ", the segments say " + std::to_string(value));
     };

@@ -1,5 +1,5 @@
-// The slow path: no cached piece would do. In PyTorch's order: collect garbage, a new segment, free oversized pieces and try
-// again, flush everything and try again, out of memory. And the ways back to the device.
+// The slow path: no cached piece would do. In PyTorch's order: collect garbage, a new segment, free oversized pieces
+// and try again, flush everything and try again, out of memory. And the ways back to the device.
 #include "everything.h"
 #include "policy.h"
 
@@ -62,7 +62,8 @@ Piece* Policy::device_allocate_locked(Arena& arena, bool large, std::size_t byte
   return piece;
 }
 
-Piece* Policy::new_segment_locked(Arena& arena, bool large, std::uintptr_t address, std::size_t bytes, bool expandable) {
+Piece* Policy::new_segment_locked(Arena& arena, bool large, std::uintptr_t address, std::size_t bytes,
+                                  bool expandable) {
   if (spare_segments_.empty()) {
     spare_segments_.push_back(static_cast<std::uint32_t>(segments_.size()));
     segments_.emplace_back();
@@ -124,10 +125,12 @@ std::vector<Arena*> Policy::default_arenas_locked() const {
   return arenas;
 }
 
-/// Frees whole large segments that were not looked at for longer than the average, until the limit's share is respected.
+/// Frees whole large segments that were not looked at for longer than the average, until the limit's share is
+/// respected.
 void Policy::collect_garbage_locked() {
   if (!collects_garbage()) return;
-  const auto allowed = static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit_bytes_));
+  const auto allowed =
+      static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit_bytes_));
   if (reserved_total_ <= allowed) return;
   const std::size_t target = reserved_total_ - allowed;
   const std::uint64_t now = large_lookups_.load(std::memory_order_relaxed);
@@ -186,7 +189,8 @@ bool Policy::release_available_locked(Arena& arena, bool large, std::size_t byte
     return true;
   }
   std::size_t released = 0;
-  for (auto it = below.rbegin(); it != below.rend() && released < key && (*it)->bytes >= settings_.max_split_bytes; ++it) {
+  for (auto it = below.rbegin(); it != below.rend() && released < key && (*it)->bytes >= settings_.max_split_bytes;
+       ++it) {
     if ((*it)->expandable || !(*it)->is_whole_segment()) continue;
     released += (*it)->bytes;
     release(*it);
@@ -208,7 +212,8 @@ std::size_t Policy::cached_bytes_locked() const {
   return bytes;
 }
 
-/// Gives back what is whole of the arenas' free pieces, in (stream, size, order), and the free pages of expandable segments.
+/// Gives back what is whole of the arenas' free pieces, in (stream, size, order), and the free pages of expandable
+/// segments.
 std::size_t Policy::release_free_locked(std::vector<Arena*>& arenas, bool large, std::size_t keep_bytes) {
   std::size_t released = 0;
   std::vector<Piece*> expandable;
@@ -261,7 +266,8 @@ std::size_t Policy::release_cached_locked(std::uint64_t only_pool, std::size_t k
     for (const auto& [stream, arena] : pool.arenas) arenas.push_back(arena);
     released += release_free_locked(arenas, false, keep_bytes);
     released += release_free_locked(arenas, true, keep_bytes);
-    const bool gone = std::all_of(arenas.begin(), arenas.end(), [](const Arena* arena) { return arena->pieces.live() == 0; });
+    const bool gone =
+        std::all_of(arenas.begin(), arenas.end(), [](const Arena* arena) { return arena->pieces.live() == 0; });
     if (gone) spare_arenas_.insert(spare_arenas_.end(), arenas.begin(), arenas.end());
     it = gone ? pools_.erase(it) : std::next(it);
   }

@@ -1,7 +1,7 @@
 // OrderedPieces: the free pieces of one size class by (bytes, order). Nothing, one piece, or a B+-tree of small nodes.
 //
-// Most classes hold none or one: that one needs no node. A workload that frees a hundred thousand equal blocks gets four
-// levels of twenty-one entries each, every key beside the others of its node.
+// Most classes hold none or one: that one needs no node. A workload that frees a hundred thousand equal blocks gets
+// four levels of twenty-one entries each, every key beside the others of its node.
 #pragma once
 
 #include "piece.h"
@@ -16,7 +16,9 @@ namespace tenon::caching {
 struct PieceKey {
   std::size_t bytes;
   std::uint64_t order;
-  bool operator<(const PieceKey& other) const { return bytes != other.bytes ? bytes < other.bytes : order < other.order; }
+  bool operator<(const PieceKey& other) const {
+    return bytes != other.bytes ? bytes < other.bytes : order < other.order;
+  }
 };
 
 /// Nodes of one index, reused; the owner locks.

@@ -1,16 +1,17 @@
-// Policy: PyTorch's caching allocator, decision by decision, over any MemorySource; `caching` and `expandable` are this with
-// and without expandable segments.
+// Policy: PyTorch's caching allocator, decision by decision, over any MemorySource; `caching` and `expandable` are this
+// with and without expandable segments.
 //
-//   allocate ── round ── arena of (stream, pool) ── smallest free piece that suffices ── split ──► block      hot_path.cpp
-//                                   │ none                                                                    (arena's lock)
-//                                   ▼
+//   allocate ── round ── arena of (stream, pool) ── smallest free piece that suffices ── split ──► block hot_path.cpp
+//                                   │ none                                                                    (arena's
+//                                   lock) ▼
 //      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory      miss.cpp
-//                                                                                                (world, then every arena)
+//                                                                                                (world, then every
+//                                                                                                arena)
 // Note [Locks]
-// An arena's lock guards what is in the arena: a hit and a free take that one only, so threads on different streams share
-// nothing. Whatever looks at several arenas (a miss, a trim, a walk) takes world_mutex_ first and then every arena's lock, and
-// calls the device under them: the order of decisions is then total, as it is under PyTorch's one lock per device.
-// Pending events are guarded by world_mutex_ too.
+// An arena's lock guards what is in the arena: a hit and a free take that one only, so threads on different streams
+// share nothing. Whatever looks at several arenas (a miss, a trim, a walk) takes world_mutex_ first and then every
+// arena's lock, and calls the device under them: the order of decisions is then total, as it is under PyTorch's one
+// lock per device. Pending events are guarded by world_mutex_ too.
 #pragma once
 
 #include "arena.h"

@@ -1,5 +1,5 @@
-// Private pools: memory that only the requests of one scope use. A scope belongs to the thread that opened it and takes every
-// stream of that thread, innermost first, as torch.cuda.use_mem_pool does.
+// Private pools: memory that only the requests of one scope use. A scope belongs to the thread that opened it and takes
+// every stream of that thread, innermost first, as torch.cuda.use_mem_pool does.
 #include "everything.h"
 #include "policy.h"
 
@@ -23,10 +23,13 @@ void Policy::begin_pool(std::uint64_t pool, StreamRef stream) {
 
 void Policy::end_pool(std::uint64_t pool) {
   const Everything lock(*this);
-  const auto same = [&](const Scope& scope) { return scope.pool == pool && scope.thread == std::this_thread::get_id(); };
+  const auto same = [&](const Scope& scope) {
+    return scope.pool == pool && scope.thread == std::this_thread::get_id();
+  };
   auto it = std::find_if(scopes_.rbegin(), scopes_.rend(), same);
   // A scope may be closed by another thread than the one that opened it, when that one is gone.
-  if (it == scopes_.rend()) it = std::find_if(scopes_.rbegin(), scopes_.rend(), [&](const Scope& s) { return s.pool == pool; });
+  if (it == scopes_.rend())
+    it = std::find_if(scopes_.rbegin(), scopes_.rend(), [&](const Scope& s) { return s.pool == pool; });
   if (it == scopes_.rend()) throw Error("pool " + std::to_string(pool) + " is not open");
   scopes_.erase(std::next(it).base());
   open_scopes_.fetch_sub(1, std::memory_order_release);

@@ -12,16 +12,20 @@ namespace tenon::caching {
 
 OptionSchema option_schema(bool expandable) {
   OptionSchema schema;
-  schema.push_back(OptionSpec::size("max_split_size", 0, "blocks of this size and above are not split; 0 = no such limit"));
+  schema.push_back(
+      OptionSpec::size("max_split_size", 0, "blocks of this size and above are not split; 0 = no such limit"));
   schema.push_back(OptionSpec::size("max_non_split_rounding", 0,
                                     "how much larger an unsplit block may be than a request above max_split_size; "
                                     "0 = large_segment_size"));
-  schema.push_back(OptionSpec::text("roundup_power2_divisions", "0",
-                                    "steps between powers of two that sizes are rounded to: N, or [MiB:N,...,>:N]; 0 = off"));
-  schema.push_back(OptionSpec::real("garbage_collection_threshold", 0,
-                                    "share of the limit above which unused segments are freed; needs a fraction below 1")
-                       .range(0.0, 1.0));
-  schema.push_back(OptionSpec::size("large_segment_size", 20 * MiB, "taken from the device for requests of 1 to 10 MiB"));
+  schema.push_back(
+      OptionSpec::text("roundup_power2_divisions", "0",
+                       "steps between powers of two that sizes are rounded to: N, or [MiB:N,...,>:N]; 0 = off"));
+  schema.push_back(
+      OptionSpec::real("garbage_collection_threshold", 0,
+                       "share of the limit above which unused segments are freed; needs a fraction below 1")
+          .range(0.0, 1.0));
+  schema.push_back(
+      OptionSpec::size("large_segment_size", 20 * MiB, "taken from the device for requests of 1 to 10 MiB"));
   schema.push_back(
       OptionSpec::real("per_process_memory_fraction", 1, "share of the device that may be reserved").range(0.0, 1.0));
   if (!expandable) {
@@ -39,7 +43,8 @@ Settings settings_from(const Options& options, bool expandable) {
   const bool old = settings.compat == Compat::k1_13;
 
   settings.large_segment_bytes = options.size("large_segment_size");
-  if (settings.large_segment_bytes % kOwnSegmentRoundingBytes != 0 || settings.large_segment_bytes <= kMinOwnSegmentBytes)
+  if (settings.large_segment_bytes % kOwnSegmentRoundingBytes != 0 ||
+      settings.large_segment_bytes <= kMinOwnSegmentBytes)
     throw ConfigError("large_segment_size must be a multiple of 2MiB above 10MiB, not " +
                       format_size_exact(settings.large_segment_bytes));
   if (old && settings.large_segment_bytes != 20 * MiB)
@@ -55,7 +60,8 @@ Settings settings_from(const Options& options, bool expandable) {
   settings.max_non_split_rounding_bytes = settings.large_segment_bytes;
   if (const std::size_t slack = options.size("max_non_split_rounding"); slack != 0) {
     if (old && slack != 20 * MiB)
-      throw ConfigError("max_non_split_rounding is fixed at 20MiB in PyTorch 1.13: leave it out, or use compat = \"2.x\"");
+      throw ConfigError(
+          "max_non_split_rounding is fixed at 20MiB in PyTorch 1.13: leave it out, or use compat = \"2.x\"");
     if (slack < settings.large_segment_bytes)
       throw ConfigError("max_non_split_rounding must be at least large_segment_size (" +
                         format_size_exact(settings.large_segment_bytes) + "), not " + format_size_exact(slack));
@@ -66,7 +72,8 @@ Settings settings_from(const Options& options, bool expandable) {
     throw ConfigError("roundup_power2_divisions takes one number in PyTorch 1.13: a list needs compat = \"2.x\"");
   if (!expandable) {
     if (const std::size_t bypass = options.size("roundup_bypass_threshold"); bypass != 0) {
-      if (!old) throw ConfigError("roundup_bypass_threshold exists in PyTorch 1.13 only: use compat = \"1.13\" with it");
+      if (!old)
+        throw ConfigError("roundup_bypass_threshold exists in PyTorch 1.13 only: use compat = \"1.13\" with it");
       settings.roundup_bypass_bytes = bypass;
     }
   }
@@ -91,7 +98,8 @@ std::size_t round_to_divisions(std::size_t bytes, std::uint32_t divisions) {
 std::size_t round_size(const Settings& settings, std::size_t requested_bytes) {
   if (requested_bytes < kMinBlockBytes) return kMinBlockBytes;
   const int magnitude = std::bit_width(requested_bytes) - 1;
-  const std::uint32_t divisions = settings.roundup_divisions[static_cast<std::size_t>(std::clamp(magnitude - 20, 0, 15))];
+  const std::uint32_t divisions =
+      settings.roundup_divisions[static_cast<std::size_t>(std::clamp(magnitude - 20, 0, 15))];
   const bool old = settings.compat == Compat::k1_13;
   if (divisions > (old ? 0u : 1u) && requested_bytes > kMinBlockBytes * divisions &&
       requested_bytes <= settings.roundup_bypass_bytes)

@@ -1,5 +1,6 @@
-// SpinLock: for sections of some tens of nanoseconds that two threads rarely want at once. One atomic exchange to lock, one
-// store to unlock; a waiter spins briefly, then yields, then sleeps: a section may contain a device call on the slow path.
+// SpinLock: for sections of some tens of nanoseconds that two threads rarely want at once. One atomic exchange to lock,
+// one store to unlock; a waiter spins briefly, then yields, then sleeps: a section may contain a device call on the
+// slow path.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@ namespace tenon::caching {
 class SpinLock {
  public:
   void lock() {
-    if (!taken_.exchange(true, std::memory_order_acquire)) [[likely]] return;
+    if (!taken_.exchange(true, std::memory_order_acquire)) [[likely]]
+      return;
     wait();
   }
   void unlock() { taken_.store(false, std::memory_order_release); }

@@ -4,12 +4,11 @@
 #include <tenon/plugin/plugin.h>
 
 static void tenon_register_plugin(tenon::plugin::Host& host) {
-  host.add_allocator({.name = "expandable",
-                      .summary = "PyTorch's expandable segments: address space per stream, memory behind it page by page",
-                      .options = tenon::caching::option_schema(true),
-                      .create = [](const tenon::AllocatorContext& context) {
-                        return tenon::caching::make_policy(context, true);
-                      }});
+  host.add_allocator(
+      {.name = "expandable",
+       .summary = "PyTorch's expandable segments: address space per stream, memory behind it page by page",
+       .options = tenon::caching::option_schema(true),
+       .create = [](const tenon::AllocatorContext& context) { return tenon::caching::make_policy(context, true); }});
 }
 
 TENON_PLUGIN(expandable, "1.0", &tenon_register_plugin)

@@ -18,7 +18,8 @@ using nlohmann::json;
 
 std::unique_ptr<Allocator> make_1_13(MemorySource& source, const std::string& conf) {
   Options options(caching::option_schema(false));
-  for (const auto& [name, value] : parse_pytorch_conf(conf, PytorchRelease::k1_13).options) options.set_text(name, value);
+  for (const auto& [name, value] : parse_pytorch_conf(conf, PytorchRelease::k1_13).options)
+    options.set_text(name, value);
   return caching::make_policy({.source = source, .options = options}, false);
 }
 

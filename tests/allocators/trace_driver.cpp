@@ -31,11 +31,19 @@ Trace read_trace(const std::string& path) {
     TraceEvent event{};
     in >> event.kind;
     switch (event.kind) {
-      case 'a': in >> event.id >> event.bytes >> event.stream; break;
-      case 'f': in >> event.id; break;
-      case 'u': in >> event.id >> event.stream; break;
-      case 'e': break;
-      default: continue;
+      case 'a':
+        in >> event.id >> event.bytes >> event.stream;
+        break;
+      case 'f':
+        in >> event.id;
+        break;
+      case 'u':
+        in >> event.id >> event.stream;
+        break;
+      case 'e':
+        break;
+      default:
+        continue;
     }
     trace.events.push_back(event);
     trace.ids = std::max(trace.ids, event.id + 1);
@@ -125,7 +133,8 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
       case 'u':
         if (blocks[event.id].data) policy->record_use(blocks[event.id], {event.stream});
         break;
-      default: policy->trim(0);
+      default:
+        policy->trim(0);
     }
     outcome.peak_requested_bytes = std::max(outcome.peak_requested_bytes, requested);
     if (source.reserved_bytes != last_reserved || index == 0) {

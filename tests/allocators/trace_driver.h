@@ -1,4 +1,5 @@
-// A small driver for recorded memory histories: reads the text form, plays it on a policy, and says what the policy did.
+// A small driver for recorded memory histories: reads the text form, plays it on a policy, and says what the policy
+// did.
 #pragma once
 
 #include <tenon/memory/address_only_source.h>

@@ -89,8 +89,8 @@ void AddressOnlySource::unreserve(void*, std::size_t bytes) noexcept {
 Physical AddressOnlySource::create(std::size_t bytes) {
   if (config_.page_bytes == 0) return MemorySource::create(bytes);
   if (bytes == 0 || bytes % config_.page_bytes != 0)
-    throw Error(config_.device + ": create needs a multiple of the page of " + format_bytes(config_.page_bytes) + ", not " +
-                std::to_string(bytes) + " bytes");
+    throw Error(config_.device + ": create needs a multiple of the page of " + format_bytes(config_.page_bytes) +
+                ", not " + std::to_string(bytes) + " bytes");
   if (!take(bytes)) return {};
   return {next_physical_.fetch_add(1, std::memory_order_relaxed)};
 }

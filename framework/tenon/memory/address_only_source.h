@@ -1,4 +1,5 @@
-// AddressOnlySource: a device of any capacity that has addresses and no bytes. What a replay and the tests of a policy run on.
+// AddressOnlySource: a device of any capacity that has addresses and no bytes. What a replay and the tests of a policy
+// run on.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -17,9 +18,9 @@
 
 namespace tenon {
 
-/// Addresses rise from call to call; what was released is given again to the next acquire of the same size, last one first.
-/// Two runs with equal decisions see equal addresses, and PyTorch 1.13, which breaks ties by address, decides as it did on the
-/// device that its recorded outcomes come from. Virtual memory is bookkeeping. Thread-safe.
+/// Addresses rise from call to call; what was released is given again to the next acquire of the same size, last one
+/// first. Two runs with equal decisions see equal addresses, and PyTorch 1.13, which breaks ties by address, decides as
+/// it did on the device that its recorded outcomes come from. Virtual memory is bookkeeping. Thread-safe.
 class TENON_EXPORT AddressOnlySource final : public MemorySource {
  public:
   struct Config {

@@ -97,7 +97,8 @@ std::array<std::uint32_t, 16> take_division_list(Tokens& tokens) {
     tokens.take_separator();
     const std::uint32_t divisions = to_divisions(tokens.text(), tokens.take(), true);
     if (bound == ">") {
-      std::fill(table.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(last + 1, 16)), table.end(), divisions);
+      std::fill(table.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(last + 1, 16)), table.end(),
+                divisions);
     } else {
       const std::uint64_t megabytes = to_number(tokens.text(), bound, "roundup_power2_divisions");
       if (!is_power_of_two(megabytes)) refuse(tokens.text(), "For roundups, the intervals have to be power of 2");
@@ -116,7 +117,8 @@ std::array<std::uint32_t, 16> take_division_list(Tokens& tokens) {
 
 /// Our spelling of a table; a list entry names the interval that it governs.
 std::string divisions_text(const std::array<std::uint32_t, 16>& table) {
-  if (std::all_of(table.begin(), table.end(), [&](std::uint32_t d) { return d == table[0]; })) return std::to_string(table[0]);
+  if (std::all_of(table.begin(), table.end(), [&](std::uint32_t d) { return d == table[0]; }))
+    return std::to_string(table[0]);
   std::string text = "[";
   for (std::size_t i = 0; i < table.size(); ++i)
     text += (i ? "," : "") + std::to_string(std::size_t{1} << i) + ":" + std::to_string(table[i]);
@@ -128,8 +130,8 @@ bool to_boolean(Tokens& tokens) {
   const std::string word = tokens.take();
   if (word == "True") return true;
   if (word == "False") return false;
-  refuse(tokens.text(), "Expected 'True' or 'False' at index " + std::to_string(index) + " in ConfigTokenizer but got '" +
-                            word + "'");
+  refuse(tokens.text(),
+         "Expected 'True' or 'False' at index " + std::to_string(index) + " in ConfigTokenizer but got '" + word + "'");
 }
 
 std::string in_mib(std::uint64_t megabytes) { return std::to_string(std::min(megabytes, kMostMiB)) + "MiB"; }
@@ -151,7 +153,8 @@ void set(PytorchConf& conf, const std::string& name, std::string value) {
   conf.options.emplace_back(name, std::move(value));
 }
 
-std::string checked_threshold(std::string_view text, const std::string& word, const char* too_small, const char* too_big) {
+std::string checked_threshold(std::string_view text, const std::string& word, const char* too_small,
+                              const char* too_big) {
   const double threshold = to_real(text, word, "garbage_collection_threshold");
   if (!(threshold > 0)) refuse(text, too_small);
   if (!(threshold < 1)) refuse(text, too_big);
@@ -164,7 +167,8 @@ PytorchConf parse_current(std::string_view text) {
   const std::uint64_t large = large_segment_mib(tokens);
   const auto megabytes = [&](const std::string& key) {
     const std::uint64_t size = to_number(text, tokens.take(), key);
-    if (size < large) refuse(text, "CachingAllocator option " + key + " too small, must be >= " + std::to_string(large));
+    if (size < large)
+      refuse(text, "CachingAllocator option " + key + " too small, must be >= " + std::to_string(large));
     return in_mib(size);
   };
   while (!tokens.done()) {
@@ -190,7 +194,8 @@ PytorchConf parse_current(std::string_view text) {
     } else if (key == "per_process_memory_fraction") {
       const std::string word = tokens.take();
       const double fraction = to_real(text, word, key);
-      if (!(fraction >= 0 && fraction <= 1)) refuse(text, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
+      if (!(fraction >= 0 && fraction <= 1))
+        refuse(text, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
       set(conf, key, word.substr(0, word.find_first_not_of("+-.0123456789eE")));
     } else if (key == "expandable_segments") {
       conf.allocator = to_boolean(tokens) ? "expandable" : "caching";

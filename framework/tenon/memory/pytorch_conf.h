@@ -1,5 +1,5 @@
-// PyTorch's configuration string (PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF): its grammar and checks, and what it means in
-// Tenon's terms.
+// PyTorch's configuration string (PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF): its grammar and checks, and what it
+// means in Tenon's terms.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -18,16 +18,17 @@ enum class PytorchRelease { k1_13, kCurrent };
 
 /// "expandable_segments:True,roundup_power2_divisions:8" as an allocator and options of ours.
 struct PytorchConf {
-  std::string allocator = "caching";                            ///< or "expandable"
-  std::vector<std::pair<std::string, std::string>> options;    ///< for Options::set_text, in our spelling
-  std::vector<std::string> ignored;                             ///< keys that PyTorch knows and that have no meaning here
+  std::string allocator = "caching";                         ///< or "expandable"
+  std::vector<std::pair<std::string, std::string>> options;  ///< for Options::set_text, in our spelling
+  std::vector<std::string> ignored;                          ///< keys that PyTorch knows and that have no meaning here
 };
 
 /// Throws ConfigError with PyTorch's own message where it would refuse the string, quoting the string.
 TENON_API PytorchConf parse_pytorch_conf(std::string_view text, PytorchRelease release = PytorchRelease::kCurrent);
 
-/// The value of roundup_power2_divisions as PyTorch's table: [i] governs requests in [2^(20+i), 2^(21+i)) bytes, the first
-/// also everything below and the last everything above. "8", "[256:1,512:2,1024:4,>:8]"; "0" and "" are all zeros.
+/// The value of roundup_power2_divisions as PyTorch's table: [i] governs requests in [2^(20+i), 2^(21+i)) bytes, the
+/// first also everything below and the last everything above. "8", "[256:1,512:2,1024:4,>:8]"; "0" and "" are all
+/// zeros.
 TENON_API std::array<std::uint32_t, 16> parse_roundup_divisions(std::string_view text);
 
 }  // namespace tenon

@@ -1,0 +1,694 @@
+// The worked examples W1 to W31 of PyTorch's allocator: requests, and every figure after each step. (W32 is about
+// pinned host memory and W29's history about the host's observation: both are tested where those live.)
+#include <caching/policy.h>
+#include <tenon/core/error.h>
+#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/forwarding.h>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+using caching::Policy;
+using caching::Settings;
+
+constexpr std::size_t operator""_MiB(unsigned long long n) { return n * MiB; }
+
+/// Counts as PyTorch does: a segment is one allocation, and so is one mapping of adjacent pages in one go.
+class Counted final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  void* acquire(std::size_t bytes) override {
+    void* address = upstream_.acquire(bytes);
+    allocations += address != nullptr;
+    return address;
+  }
+  void release(void* address, std::size_t bytes) noexcept override {
+    ++frees;
+    upstream_.release(address, bytes);
+  }
+  void unmap(void* address, std::size_t bytes) noexcept override {
+    ++frees;
+    upstream_.unmap(address, bytes);
+  }
+  int allocations = 0;
+  int frees = 0;
+};
+
+/// One device with one allocator, driven by names: get("A", bytes), put("A").
+class World {
+ public:
+  explicit World(Settings settings = {}, std::size_t capacity = 0, bool manual = false)
+      : device({.capacity_bytes = capacity, .manual_completion = manual}), source(device), policy(source, settings) {}
+
+  ~World() {
+    for (auto& [name, block] : blocks_) policy.deallocate(block, block.request.stream);
+  }
+
+  std::size_t get(const std::string& name, std::size_t bytes, std::uint64_t stream = 0) {
+    blocks_[name] = policy.allocate({.bytes = bytes, .stream = {stream}});
+    policy.check_invariants();
+    return blocks_[name].bytes;
+  }
+  bool fails(std::size_t bytes, std::uint64_t stream = 0) {
+    try {
+      const Block block = policy.allocate({.bytes = bytes, .stream = {stream}});
+      policy.deallocate(block, block.request.stream);
+      return false;
+    } catch (const OutOfMemory&) {
+      policy.check_invariants();
+      return true;
+    }
+  }
+  void put(const std::string& name) {
+    policy.deallocate(blocks_.at(name), blocks_.at(name).request.stream);
+    blocks_.erase(name);
+    policy.check_invariants();
+  }
+  std::size_t at(const std::string& name) const { return reinterpret_cast<std::size_t>(blocks_.at(name).data); }
+  const Block& block(const std::string& name) const { return blocks_.at(name); }
+  PolicyStats stats() const {
+    PolicyStats stats;
+    policy.report(stats);
+    return stats;
+  }
+  std::int64_t allocated() const { return stats().allocated_bytes[0].current; }
+  std::int64_t reserved() const { return stats().reserved_bytes[0].current; }
+  std::int64_t segments() const { return stats().segment[0].current; }
+  std::int64_t splits() const { return stats().inactive_split[0].current; }
+  std::int64_t split_bytes() const { return stats().inactive_split_bytes[0].current; }
+
+  AddressOnlySource device;
+  Counted source;
+  Policy policy;
+
+ private:
+  std::map<std::string, Block> blocks_;
+};
+
+Settings expandable() { return {.expandable = true}; }
+
+struct Single {
+  const char* name;
+  std::size_t request;
+  std::int64_t allocated, reserved, splits, split_bytes;
+};
+
+TEST(WorkedExamples, W1ToW6SingleRequests) {
+  const Single rows[] = {
+      {"W1", 4000000, 4000256, 20971520, 1, 16971264},
+      {"W2a", 1, 512, 2097152, 1, 2096640},
+      {"W2a", 511, 512, 2097152, 1, 2096640},
+      {"W2a", 512, 512, 2097152, 1, 2096640},
+      {"W2b", 513, 1024, 2097152, 1, 2096128},
+      {"W2b", 1000, 1024, 2097152, 1, 2096128},
+      {"W3", 1048576, 1048576, 2097152, 1, 1048576},
+      {"W4", 1048577, 1049088, 20971520, 1, 19922432},
+      {"W5a", 10485248, 10485248, 20971520, 1, 10486272},
+      {"W5b", 10485249, 10485760, 10485760, 0, 0},
+      {"W5b", 10485760, 10485760, 10485760, 0, 0},
+      {"W5c", 10485761, 10486272, 12582912, 1, 2096640},
+      {"W6a", 11534336, 12582912, 12582912, 0, 0},
+      {"W6b", 11533824, 11533824, 12582912, 1, 1049088},
+      {"W6c", 104857601, 104858112, 106954752, 1, 2096640},
+  };
+  for (const Single& row : rows) {
+    SCOPED_TRACE(row.name);
+    World world;
+    world.get("A", row.request);
+    EXPECT_EQ(world.allocated(), row.allocated);
+    EXPECT_EQ(world.reserved(), row.reserved);
+    EXPECT_EQ(world.segments(), 1);
+    EXPECT_EQ(world.splits(), row.splits);
+    EXPECT_EQ(world.split_bytes(), row.split_bytes);
+    EXPECT_EQ(world.stats().requested_bytes[0].current, static_cast<std::int64_t>(row.request));
+  }
+}
+
+TEST(WorkedExamples, W1ToW6WithExpandableSegments) {
+  const std::pair<std::size_t, std::pair<std::int64_t, std::int64_t>> rows[] = {{1, {512, 2097152}},
+                                                                                {1_MiB, {1048576, 2097152}},
+                                                                                {1_MiB + 1, {1049088, 20971520}},
+                                                                                {4000000, {4000256, 20971520}},
+                                                                                {10_MiB, {10485760, 20971520}},
+                                                                                {20_MiB, {20971520, 20971520}},
+                                                                                {20_MiB + 1, {20972032, 41943040}},
+                                                                                {100_MiB + 1, {104858112, 125829120}}};
+  for (const auto& [request, figures] : rows) {
+    World world(expandable());
+    world.get("A", request);
+    EXPECT_EQ(world.allocated(), figures.first) << request;
+    EXPECT_EQ(world.reserved(), figures.second) << request;
+    EXPECT_EQ(world.segments(), 0);
+    EXPECT_EQ(world.splits(), 0);
+  }
+}
+
+TEST(WorkedExamples, W8RoundingWithDivisions) {
+  const std::uint32_t divisions[] = {1, 2, 4, 8, 16, 64};
+  const std::size_t rows[][7] = {{513, 1024, 1024, 1024, 1024, 1024, 1024},
+                                 {1200, 1536, 1536, 1536, 1536, 1536, 1536},
+                                 {2049, 2560, 3072, 2560, 2560, 2560, 2560},
+                                 {5000, 5120, 6144, 5120, 5120, 5120, 5120},
+                                 {921600, 921600, 1048576, 1048576, 983040, 950272, 925696},
+                                 {1048577, 1049088, 1572864, 1310720, 1179648, 1114112, 1064960},
+                                 {3145729, 3146240, 4194304, 3670016, 3407872, 3276800, 3178496},
+                                 {10485761, 10486272, 12582912, 12582912, 11534336, 11010048, 10616832},
+                                 {88080384, 88080384, 100663296, 100663296, 92274688, 88080384, 88080384},
+                                 {734003200, 734003200, 805306368, 805306368, 738197504, 738197504, 738197504}};
+  for (const auto& row : rows) {
+    for (int column = 0; column < 6; ++column) {
+      Settings settings;
+      settings.roundup_divisions.fill(divisions[column]);
+      EXPECT_EQ(caching::round_size(settings, row[0]), row[column + 1]) << row[0] << " by " << divisions[column];
+    }
+  }
+  Settings old{.compat = caching::Compat::k1_13};
+  old.roundup_divisions.fill(1);
+  EXPECT_EQ(caching::round_size(old, 513), 513u);
+  EXPECT_EQ(caching::round_size(old, 1200), 1200u);
+}
+
+TEST(WorkedExamples, W9SmallBlocksFillTheirSegment) {
+  World world;
+  for (int i = 0; i < 2048; ++i) world.get(std::to_string(i), 1000);
+  EXPECT_EQ(world.allocated(), 2097152);
+  EXPECT_EQ(world.reserved(), 2097152);
+  EXPECT_EQ(world.splits(), 0);
+  world.get("2048", 1000);
+  EXPECT_EQ(world.allocated(), 2098176);
+  EXPECT_EQ(world.reserved(), 4194304);
+  EXPECT_EQ(world.split_bytes(), 2096128);
+  for (int i = 0; i <= 2048; ++i) world.put(std::to_string(i));
+  EXPECT_EQ(world.allocated(), 0);
+  EXPECT_EQ(world.reserved(), 4194304);
+  EXPECT_EQ(world.splits(), 0);
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 0);
+  EXPECT_EQ(world.source.allocations, 2);
+  EXPECT_EQ(world.source.frees, 2);
+  EXPECT_EQ(world.stats().synchronizations, 1);
+}
+
+TEST(WorkedExamples, W10RequestsOfOneMebibyte) {
+  for (const bool in_a_pool : {false, true}) {
+    World world;
+    if (in_a_pool) world.policy.begin_pool(7, {});
+    world.get("A", 1_MiB);
+    EXPECT_EQ(world.split_bytes(), 1048576);
+    world.get("B", 1_MiB);
+    EXPECT_EQ(world.reserved(), 2097152);
+    EXPECT_EQ(world.splits(), 0);
+    world.get("C", 1_MiB);
+    EXPECT_EQ(world.segments(), 2);
+    if (in_a_pool) world.policy.end_pool(7);
+  }
+}
+
+TEST(WorkedExamples, W11ReuseInsideASegment) {
+  World world;
+  const auto expect = [&](std::int64_t allocated, std::int64_t splits, std::int64_t split_bytes) {
+    EXPECT_EQ(world.allocated(), allocated);
+    EXPECT_EQ(world.splits(), splits);
+    EXPECT_EQ(world.split_bytes(), split_bytes);
+  };
+  world.get("A", 4000000);
+  const std::size_t base = world.at("A");
+  expect(4000256, 1, 16971264);
+  world.get("B", 4000000);
+  EXPECT_EQ(world.at("B"), base + 4000256);
+  expect(8000512, 1, 12971008);
+  world.put("A");
+  expect(4000256, 2, 16971264);
+  world.get("C", 5000000);
+  EXPECT_EQ(world.at("C"), base + 8000512);
+  expect(9000448, 2, 11971072);
+  world.put("B");
+  expect(5000192, 2, 15971328);
+  EXPECT_EQ(world.get("D", 8000000), 8000512u);
+  EXPECT_EQ(world.at("D"), base);
+  expect(13000704, 1, 7970816);
+  world.policy.trim(0);
+  expect(13000704, 1, 7970816);
+  EXPECT_EQ(world.stats().synchronizations, 1);
+  world.put("C");
+  world.put("D");
+  expect(0, 0, 0);
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 0);
+  EXPECT_EQ(world.source.frees, 1);
+  EXPECT_EQ(world.stats().synchronizations, 2);
+}
+
+TEST(WorkedExamples, W12BestFit) {
+  World world;
+  for (int i = 0; i < 7; ++i) world.get(std::to_string(i), 3_MiB);
+  EXPECT_EQ(world.reserved(), 41943040);
+  EXPECT_EQ(world.split_bytes(), 19922944);
+  for (const char* name : {"0", "2", "4"}) {
+    const std::size_t first = world.at("1") - 3_MiB;
+    world.put(name);
+    if (name == std::string("4")) {
+      EXPECT_EQ(world.splits(), 5);
+      EXPECT_EQ(world.split_bytes(), 29360128);
+      world.get("X", 3_MiB + 512);
+      EXPECT_EQ(world.at("X"), world.at("6") + 3_MiB);
+      EXPECT_EQ(world.split_bytes(), 26213888);
+      world.get("Y", 2_MiB);
+      EXPECT_EQ(world.at("Y"), first + 18_MiB);
+      EXPECT_EQ(world.splits(), 4);
+      EXPECT_EQ(world.split_bytes(), 24116736);
+    }
+  }
+}
+
+TEST(WorkedExamples, W13OfEqualBlocksTheOldestSegmentsGoesFirst) {
+  World world;
+  world.get("X", 20_MiB);
+  world.get("Y", 24_MiB);
+  world.get("Z", 20_MiB);
+  const std::size_t x = world.at("X"), y = world.at("Y"), z = world.at("Z");
+  for (const char* name : {"Z", "Y", "X"}) world.put(name);
+  world.get("1", 20_MiB);
+  world.get("2", 20_MiB);
+  world.get("3", 21_MiB);
+  EXPECT_EQ(world.at("1"), x);
+  EXPECT_EQ(world.at("2"), z);
+  EXPECT_EQ(world.at("3"), y);
+  EXPECT_EQ(world.allocated(), 63963136);
+  EXPECT_EQ(world.reserved(), 67108864);
+  EXPECT_EQ(world.split_bytes(), 3145728);
+}
+
+/// Hands out falling addresses, so that the oldest segment has the highest.
+class Falling final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  void* acquire(std::size_t bytes) override { return reinterpret_cast<void*>(next_ -= bytes); }
+  void release(void*, std::size_t) noexcept override {}
+
+ private:
+  std::uintptr_t next_ = std::uintptr_t{1} << 46;
+};
+
+TEST(WorkedExamples, W13OldReleasesTakeTheLowestAddress) {
+  for (const auto compat : {caching::Compat::k1_13, caching::Compat::kCurrent}) {
+    AddressOnlySource device;
+    Falling source(device);
+    Policy policy(source, {.compat = compat});
+    const Block x = policy.allocate({.bytes = 20_MiB});
+    const Block z = policy.allocate({.bytes = 20_MiB});
+    policy.deallocate(z, {});
+    policy.deallocate(x, {});
+    const Block next = policy.allocate({.bytes = 20_MiB});
+    EXPECT_EQ(next.data, compat == caching::Compat::k1_13 ? z.data : x.data);
+    policy.deallocate(next, {});
+  }
+}
+
+TEST(WorkedExamples, W14ABlockThatIsNotWorthSplittingIsHandedOutWhole) {
+  World world;
+  world.get("A", 12_MiB);
+  world.put("A");
+  EXPECT_EQ(world.get("A", 11_MiB), 12582912u);
+  world.put("A");
+  EXPECT_EQ(world.get("A", 11533824), 11533824u);
+  EXPECT_EQ(world.split_bytes(), 1049088);
+  EXPECT_EQ(world.segments(), 1);
+}
+
+TEST(WorkedExamples, W15FlushAndRetryThenOutOfMemory) {
+  World world({}, 100_MiB);
+  world.get("A", 40_MiB);
+  world.get("B", 40_MiB);
+  world.put("A");
+  world.put("B");
+  world.get("C", 60_MiB);
+  EXPECT_EQ(world.reserved(), 62914560);
+  EXPECT_EQ(world.source.allocations, 3);
+  EXPECT_EQ(world.source.frees, 2);
+  EXPECT_EQ(world.stats().retries, 1);
+  EXPECT_TRUE(world.fails(60_MiB));
+  EXPECT_EQ(world.stats().retries, 2);
+  EXPECT_EQ(world.stats().synchronizations, 2);
+  EXPECT_EQ(world.allocated(), 62914560);
+  world.get("E", 40_MiB);
+  EXPECT_EQ(world.reserved(), 104857600);
+}
+
+TEST(WorkedExamples, W16AFlushFreesEveryUnsplitSegment) {
+  World world({}, 100_MiB);
+  for (int i = 0; i < 10; ++i) world.get(std::to_string(i), 10_MiB);
+  for (int i = 0; i < 10; i += 2) world.put(std::to_string(i));
+  world.get("X", 20_MiB);
+  EXPECT_EQ(world.reserved(), 73400320);
+  EXPECT_EQ(world.segments(), 6);
+  EXPECT_EQ(world.source.allocations, 11);
+  EXPECT_EQ(world.source.frees, 5);
+  for (int i = 1; i < 10; i += 2) world.put(std::to_string(i));
+  world.get("Y", 50_MiB);
+  EXPECT_EQ(world.reserved(), 73400320);
+  EXPECT_EQ(world.source.frees, 10);
+  EXPECT_EQ(world.stats().retries, 2);
+}
+
+TEST(WorkedExamples, W17ASplitPinsItsSegment) {
+  World world({}, 100_MiB);
+  world.get("A", 60_MiB);
+  world.put("A");
+  world.get("B", 20_MiB);
+  EXPECT_EQ(world.split_bytes(), 41943040);
+  EXPECT_TRUE(world.fails(50_MiB));
+  EXPECT_EQ(world.reserved(), 62914560);
+  EXPECT_EQ(world.allocated(), 20971520);
+  world.put("B");
+  world.get("C", 50_MiB);
+  EXPECT_EQ(world.split_bytes(), 10485760);
+  EXPECT_EQ(world.source.allocations, 1);
+}
+
+TEST(WorkedExamples, W18SmallAgainstLarge) {
+  World tight({}, 19_MiB);
+  EXPECT_TRUE(tight.fails(1536 * KiB));
+  EXPECT_EQ(tight.source.allocations, 0);
+  EXPECT_EQ(tight.stats().retries, 1);
+  World world({}, 10_MiB);
+  world.get("A", 512 * KiB);
+  world.put("A");
+  world.get("B", 10_MiB);
+  EXPECT_EQ(world.reserved(), 10485760);
+  EXPECT_EQ(world.source.frees, 1);
+}
+
+TEST(WorkedExamples, W19StreamsDoNotShare) {
+  World world;
+  world.get("A", 30_MiB, 0);
+  const std::size_t a = world.at("A");
+  world.put("A");
+  world.get("B", 30_MiB, 1);
+  EXPECT_EQ(world.reserved(), 62914560);
+  world.put("B");
+  world.get("C", 30_MiB, 0);
+  EXPECT_EQ(world.at("C"), a);
+  EXPECT_EQ(world.source.allocations, 2);
+}
+
+TEST(WorkedExamples, W20ABlockUsedElsewhereWaitsForThatStream) {
+  World world({}, 0, true);
+  world.get("A", 30_MiB, 0);
+  const std::size_t a = world.at("A");
+  world.policy.record_use(world.block("A"), {1});
+  world.put("A");
+  EXPECT_EQ(world.allocated(), 0);
+  EXPECT_EQ(world.stats().active_bytes[0].current, 31457280);
+  EXPECT_EQ(world.stats().requested_bytes[0].current, 31457280);
+  world.get("B", 30_MiB, 0);
+  EXPECT_EQ(world.reserved(), 62914560);
+  world.device.complete(StreamRef{1});
+  world.get("C", 30_MiB, 0);
+  EXPECT_EQ(world.at("C"), a);
+  EXPECT_EQ(world.allocated(), 62914560);
+  EXPECT_EQ(world.reserved(), 62914560);
+}
+
+TEST(WorkedExamples, W21OversizeAcceptance) {
+  World world({.max_split_bytes = 40_MiB}, 200_MiB);
+  const auto oversize = [&](std::int64_t allocations, std::int64_t segments) {
+    EXPECT_EQ(world.stats().oversize_allocations.current, allocations);
+    EXPECT_EQ(world.stats().oversize_segments.current, segments);
+  };
+  world.get("A", 60_MiB);
+  oversize(1, 1);
+  world.put("A");
+  world.get("B", 30_MiB);
+  EXPECT_EQ(world.reserved(), 94371840);
+  world.get("C", 50_MiB);
+  EXPECT_EQ(world.allocated(), 94371840);
+  world.put("C");
+  EXPECT_EQ(world.get("D", 39_MiB), 40_MiB);
+  EXPECT_EQ(world.reserved(), 136314880);
+  oversize(1, 2);
+  EXPECT_EQ(world.get("E", 41_MiB), 60_MiB);
+  world.put("E");
+  world.get("F", 40_MiB);
+  EXPECT_EQ(world.reserved(), 178257920);
+  oversize(2, 3);
+  EXPECT_EQ(world.get("G", 40_MiB + 512), 60_MiB);
+  EXPECT_EQ(world.allocated(), 178257920);
+  oversize(3, 3);
+}
+
+TEST(WorkedExamples, W22OversizedBlocksAreFreedBeforeTheFlush) {
+  World one({.max_split_bytes = 40_MiB}, 200_MiB);
+  one.get("A", 100_MiB);
+  one.get("B", 60_MiB);
+  one.put("A");
+  one.put("B");
+  one.get("C", 30_MiB);
+  one.get("D", 30_MiB);
+  EXPECT_EQ(one.reserved(), 167772160);
+  EXPECT_EQ(one.source.frees, 1);
+  EXPECT_EQ(one.stats().retries, 0);
+  World several({.max_split_bytes = 40_MiB}, 200_MiB);
+  for (const auto& [name, bytes] : {std::pair{"A", 60_MiB}, {"B", 50_MiB}, {"C", 70_MiB}}) several.get(name, bytes);
+  for (const char* name : {"A", "B", "C"}) several.put(name);
+  several.get("D", 110_MiB);
+  EXPECT_EQ(several.reserved(), 167772160);
+  EXPECT_EQ(several.source.frees, 2);
+  EXPECT_EQ(several.stats().retries, 0);
+}
+
+TEST(WorkedExamples, W23GrowingRequests) {
+  World grows(expandable());
+  World ordinary;
+  const std::int64_t expected[] = {146800640, 167772160, 167772160, 188743680};
+  const std::int64_t expected_ordinary[] = {134217728, 285212672, 452984832, 637534208};
+  for (int round = 0; round < 4; ++round) {
+    for (World* world : {&grows, &ordinary}) {
+      for (int i = 0; i < 4; ++i) world->get(std::to_string(i), static_cast<std::size_t>(8 + round) * 4_MiB);
+      for (int i = 0; i < 4; ++i) world->put(std::to_string(i));
+    }
+    EXPECT_EQ(grows.reserved(), expected[round]) << "round " << round;
+    EXPECT_EQ(ordinary.reserved(), expected_ordinary[round]) << "round " << round;
+  }
+}
+
+TEST(WorkedExamples, W23bLayoutOfAnExpandableSegment) {
+  World world(expandable());
+  world.get("A", 30_MiB);
+  const std::size_t base = world.at("A");
+  EXPECT_EQ(world.reserved(), 41943040);
+  world.get("B", 30_MiB);
+  EXPECT_EQ(world.reserved(), 62914560);
+  world.put("A");
+  world.get("C", 35_MiB);
+  EXPECT_EQ(world.at("C"), base + 60_MiB);
+  EXPECT_EQ(world.reserved(), 104857600);
+  world.put("B");
+  world.get("D", 45_MiB);
+  EXPECT_EQ(world.at("D"), base);
+  EXPECT_EQ(world.reserved(), 104857600);
+  world.put("C");
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 62914560);
+  EXPECT_EQ(world.source.frees, 1);
+  world.put("D");
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 0);
+  EXPECT_EQ(world.device.reserved_address_bytes(), 0u);
+  EXPECT_EQ(world.source.frees, 2);
+}
+
+TEST(WorkedExamples, W23cPartsOfASegmentGoAndComeBack) {
+  World world(expandable());
+  world.get("A", 25_MiB);
+  const std::size_t base = world.at("A");
+  world.get("B", 5_MiB);
+  world.get("C", 50_MiB);
+  world.put("A");
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 62914560);
+  world.get("D", 22_MiB);
+  EXPECT_EQ(world.at("D"), base);
+  EXPECT_EQ(world.reserved(), 83886080);
+  world.get("E", 2_MiB);
+  EXPECT_EQ(world.at("E"), base + 22_MiB);
+  world.put("C");
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 41943040);
+  world.get("F", 30_MiB);
+  EXPECT_EQ(world.at("F"), base + 30_MiB);
+  EXPECT_EQ(world.reserved(), 62914560);
+}
+
+TEST(WorkedExamples, W24AMappingThatFailsHalfWay) {
+  for (const std::size_t capacity : {100_MiB, 90_MiB}) {
+    World world(expandable(), capacity);
+    world.get("A", 20_MiB);
+    world.get("B", 20_MiB);
+    world.put("A");
+    world.policy.trim(0);
+    world.put("B");
+    if (capacity == 100_MiB) {
+      world.get("C", 90_MiB);
+      EXPECT_EQ(world.reserved(), 104857600);
+      EXPECT_EQ(world.stats().retries, 0);
+    } else {
+      EXPECT_TRUE(world.fails(90_MiB));
+      EXPECT_EQ(world.reserved(), 0);
+      EXPECT_EQ(world.stats().retries, 1);
+      EXPECT_EQ(world.stats().synchronizations, 2);
+      EXPECT_GT(world.device.reserved_address_bytes(), 0u);
+    }
+  }
+}
+
+TEST(WorkedExamples, W25ALimitIsRefusedWithoutAskingTheDevice) {
+  World world({}, 1000_MiB);
+  world.policy.set_memory_fraction(0.5);
+  world.get("A", 300_MiB);
+  world.get("B", 200_MiB);
+  EXPECT_TRUE(world.fails(1_MiB));
+  EXPECT_EQ(world.source.allocations, 2);
+  EXPECT_EQ(world.stats().retries, 1);
+  world.put("B");
+  world.get("C", 1_MiB);
+  EXPECT_EQ(world.allocated(), 315621376);
+  EXPECT_EQ(world.reserved(), 316669952);
+  EXPECT_EQ(world.stats().retries, 2);
+}
+
+TEST(WorkedExamples, W26GarbageCollectionFreesWhatIsOlderThanAverage) {
+  for (const bool aged : {false, true}) {
+    World world({.garbage_collection_threshold = 0.6, .memory_fraction = 0.5}, 1000_MiB);
+    world.get("A", 100_MiB);
+    world.get("B", 110_MiB);
+    world.get("C", 120_MiB);
+    for (const char* name : {"A", "B", "C"}) world.put(name);
+    for (int i = 0; aged && i < 2; ++i) {
+      world.get("A", 100_MiB);
+      world.put("A");
+    }
+    world.get("D", 130_MiB);
+    EXPECT_EQ(world.reserved(), aged ? 241172480 : 136314880);
+    EXPECT_EQ(world.source.frees, aged ? 2 : 3);
+    EXPECT_EQ(world.stats().retries, 0);
+  }
+}
+
+TEST(WorkedExamples, W27TheTailThatCanGrowIsUsedLast) {
+  World world(expandable());
+  world.get("A", 50_MiB);
+  const std::size_t base = world.at("A");
+  world.get("B", 10_MiB);
+  world.get("C", 40_MiB);
+  world.put("A");
+  world.put("C");
+  world.get("D", 35_MiB);
+  EXPECT_EQ(world.at("D"), base);
+}
+
+TEST(WorkedExamples, W28PagesMoveBetweenStreamsThroughTheDevice) {
+  World world(expandable(), 100_MiB);
+  world.get("A", 60_MiB, 0);
+  world.put("A");
+  world.get("B", 60_MiB, 1);
+  EXPECT_EQ(world.reserved(), 62914560);
+  EXPECT_EQ(world.stats().retries, 1);
+  World fragmented(expandable(), 100_MiB);
+  fragmented.get("A", 50_MiB);
+  const std::size_t base = fragmented.at("A");
+  fragmented.get("B", 45_MiB);
+  fragmented.put("A");
+  fragmented.get("C", 41_MiB);
+  EXPECT_EQ(fragmented.at("C"), base);
+  EXPECT_TRUE(fragmented.fails(10_MiB));
+  EXPECT_EQ(fragmented.reserved(), 104857600);
+}
+
+TEST(WorkedExamples, W28bBothKindsOfSegmentsInOneAllocator) {
+  World world(expandable());
+  world.get("A", 30_MiB);
+  world.put("A");
+  world.policy.set_expandable(false);
+  world.get("B", 30_MiB);
+  EXPECT_EQ(world.reserved(), 73400320);
+  EXPECT_EQ(world.segments(), 1);
+  const std::size_t b = world.at("B");
+  world.put("B");
+  world.policy.set_expandable(true);
+  world.get("C", 30_MiB);
+  EXPECT_EQ(world.at("C"), b);
+}
+
+TEST(WorkedExamples, W28cAdjacentPagesAreUnmappedAtOnce) {
+  World world(expandable());
+  for (const char* name : {"A", "B", "C"}) world.get(name, 1_MiB);
+  EXPECT_EQ(world.reserved(), 4194304);
+  for (const char* name : {"A", "B", "C"}) world.put(name);
+  world.policy.trim(0);
+  EXPECT_EQ(world.reserved(), 0);
+  EXPECT_EQ(world.source.frees, 1);
+}
+
+TEST(WorkedExamples, W29AndW30Statistics) {
+  World world;
+  world.get("A", 1000);
+  world.get("B", 2_MiB);
+  EXPECT_EQ(world.allocated(), 2098176);
+  EXPECT_EQ(world.reserved(), 23068672);
+  EXPECT_EQ(world.splits(), 2);
+  EXPECT_EQ(world.split_bytes(), 20970496);
+  World twice;
+  twice.get("A", 4000000);
+  twice.put("A");
+  twice.get("A", 4000000);
+  const auto expect = [](const Stat& stat, std::int64_t current, std::int64_t peak, std::int64_t came,
+                         std::int64_t went) {
+    EXPECT_EQ(stat.current, current);
+    EXPECT_EQ(stat.peak, peak);
+    EXPECT_EQ(stat.allocated, came);
+    EXPECT_EQ(stat.freed, went);
+  };
+  const PolicyStats stats = twice.stats();
+  expect(stats.allocation[0], 1, 1, 2, 1);
+  expect(stats.allocated_bytes[0], 4000256, 4000256, 8000512, 4000256);
+  expect(stats.segment[0], 1, 1, 1, 0);
+  expect(stats.reserved_bytes[0], 20971520, 20971520, 20971520, 0);
+  expect(stats.inactive_split[0], 1, 1, 2, 1);
+  expect(stats.inactive_split_bytes[0], 16971264, 16971264, 33942528, 16971264);
+  expect(stats.requested_bytes[0], 4000000, 4000000, 8000000, 4000000);
+}
+
+TEST(WorkedExamples, W31OversizeRulesMakeAnExpandableSegmentGrowEveryCycle) {
+  World world({.expandable = true, .max_split_bytes = 128_MiB}, 16 * GiB);
+  world.get("base", 64_MiB);
+  std::vector<std::int64_t> allocated, reserved;
+  for (int cycle = 0; cycle <= 100; ++cycle) {
+    world.get("A", 91_MiB);
+    world.get("B", 45_MiB + 512 * KiB);
+    world.get("kept" + std::to_string(cycle), 2_MiB);
+    world.put("A");
+    world.put("B");
+    if (cycle % 20 != 0) continue;
+    allocated.push_back(world.allocated() >> 20);
+    reserved.push_back(world.reserved() >> 20);
+  }
+  EXPECT_EQ(allocated, (std::vector<std::int64_t>{66, 106, 146, 186, 226, 266}));
+  EXPECT_EQ(reserved, (std::vector<std::int64_t>{220, 2980, 5760, 8520, 11300, 14060}));
+}
+
+TEST(WorkedExamples, HugeRequestsAreRefusedBeforeAnythingElse) {
+  World world;
+  EXPECT_TRUE(world.fails(std::size_t{1} << 60));
+  EXPECT_EQ(world.stats().retries, 0);
+}
+
+}  // namespace
+}  // namespace tenon
