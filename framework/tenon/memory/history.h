@@ -5,6 +5,7 @@
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/purpose.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -103,7 +104,7 @@ class TENON_EXPORT History {
   std::vector<HistoryEvent> ring_;
   std::size_t next_ = 0;  ///< where the next entry goes once the ring is full
   std::uint64_t recorded_ = 0;
-  std::uint64_t candidates_ = 0;  ///< events that could have had a stack: for stack_every
+  std::array<std::uint64_t, 9> candidates_{};  ///< by action, events that could have had a stack: for stack_every
   std::unordered_map<std::uint64_t, StackId> live_stacks_;
   std::vector<std::vector<void*>> stacks_;
   std::unordered_map<std::uint64_t, std::vector<StackId>> stacks_by_hash_;

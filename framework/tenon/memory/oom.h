@@ -30,6 +30,6 @@ struct OomCircumstances {
 };
 
 /// One sentence on what would have helped; never a setting that is on already. Empty when nothing is known.
-std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances);
+TENON_API std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances);
 
 }  // namespace tenon

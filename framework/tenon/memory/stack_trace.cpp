@@ -34,13 +34,6 @@ std::string demangle(const char* name) {
   return status == 0 && readable != nullptr ? std::string(readable.get()) : std::string(name);
 }
 
-/// Frames of the machinery that records: a reader of a history does not want to see them.
-bool is_machinery(const std::string& name) {
-  return name.starts_with("tenon::History::") || name.starts_with("tenon::capture_stack") ||
-         name.starts_with("tenon::AllocatorStack::Impl::") ||
-         name.starts_with("tenon::(anonymous namespace)::add_frame");
-}
-
 void symbolize_by_dladdr(void* address, std::vector<StackFrame>& frames) {
   Dl_info info{};
   StackFrame frame{.name = "??", .file = "??"};
@@ -67,7 +60,40 @@ int add_symbol(void* data, std::uintptr_t, const char* file, int line, const cha
   return 0;
 }
 
+/// The symbol table knows whole names where line tables know bare ones.
+void add_full_name(void* data, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
+  if (symbol != nullptr) *static_cast<std::string*>(data) = demangle(symbol);
+}
+
+void ignore_error(void*, const char*, int) {}
+
+void symbolize_one(void* address, std::vector<StackFrame>& frames) {
+  const auto pc = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t before = frames.size();
+  std::string full_name;
+  if (symbols() != nullptr) {
+    backtrace_pcinfo(symbols(), pc, &add_symbol, &ignore_error, &frames);
+    backtrace_syminfo(symbols(), pc, &add_full_name, &ignore_error, &full_name);
+  }
+  if (frames.size() == before) symbolize_by_dladdr(address, frames);
+  // Functions inlined here come first; the symbol is that of the last, which they are in.
+  if (!full_name.empty()) frames.back().name = full_name;
+}
+
+#else
+
+void symbolize_one(void* address, std::vector<StackFrame>& frames) { symbolize_by_dladdr(address, frames); }
+
 #endif
+
+/// Frames of the machinery that records: a reader wants to begin with the call to the allocator.
+std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].name.starts_with("tenon::AllocatorStack::")) first = i;
+  }
+  return first;
+}
 
 }  // namespace
 
@@ -80,21 +106,8 @@ std::vector<void*> capture_stack() {
 
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses) {
   std::vector<StackFrame> frames;
-  for (void* address : addresses) {
-#if defined(TENON_HAVE_LIBBACKTRACE)
-    const std::size_t before = frames.size();
-    if (symbols() != nullptr) {
-      backtrace_pcinfo(
-          symbols(), reinterpret_cast<std::uintptr_t>(address), &add_symbol, [](void*, const char*, int) {}, &frames);
-    }
-    if (frames.size() == before) symbolize_by_dladdr(address, frames);
-#else
-    symbolize_by_dladdr(address, frames);
-#endif
-  }
-  std::size_t first = 0;
-  while (first < frames.size() && is_machinery(frames[first].name)) ++first;
-  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(first));
+  for (void* address : addresses) symbolize_one(address, frames);
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(machinery_frames(frames)));
   return frames;
 }
 

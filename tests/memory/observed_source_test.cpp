@@ -1,0 +1,148 @@
+// What the host counts between policy and device.
+#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/mapped_ranges.h>
+#include <tenon/memory/observed_source.h>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace tenon {
+namespace {
+
+// These two are inside libtenon; the tests reach them through the stack's own sources, compiled into this program.
+
+TEST(ObservedSource, CountsPhysicalMemoryOnceHoweverOftenItIsMapped) {
+  AddressOnlySource device;
+  ObservedSource source(device);
+  const std::size_t page = device.traits().page_bytes;
+  auto* space = static_cast<char*>(source.reserve(8 * page));
+  const Physical physical = source.create(2 * page);
+  EXPECT_EQ(source.counters().reserved_bytes.current, 0) << "created is not yet reserved";
+  source.map(space, 2 * page, physical, 0);
+  source.map(space + 4 * page, 2 * page, physical, 0);
+  EXPECT_EQ(source.counters().reserved_bytes.current, static_cast<std::int64_t>(2 * page));
+  source.unmap(space, 2 * page);
+  EXPECT_EQ(source.counters().reserved_bytes.current, static_cast<std::int64_t>(2 * page));
+  source.unmap(space + 4 * page, page);
+  EXPECT_EQ(source.counters().reserved_bytes.current, static_cast<std::int64_t>(page));
+  source.unmap(space + 5 * page, page);
+  EXPECT_EQ(source.counters().reserved_bytes.current, 0);
+  EXPECT_EQ(source.counters().reserved_bytes.peak, static_cast<std::int64_t>(2 * page));
+  EXPECT_EQ(source.counters().maps, 2);
+  EXPECT_EQ(source.counters().unmaps, 3);
+  source.destroy(physical, 2 * page);
+  source.unreserve(space, 8 * page);
+  EXPECT_EQ(source.counters().allocations, 1);
+  EXPECT_EQ(source.counters().frees, 1);
+}
+
+TEST(ObservedSource, TakesAdjacentMapsOfOneOperationForOneGrowth) {
+  AddressOnlySource device;
+  ObservedSource source(device);
+  const std::size_t page = device.traits().page_bytes;
+  auto* space = static_cast<char*>(source.reserve(8 * page));
+  std::vector<Physical> pages;
+  for (int i = 0; i < 5; ++i) pages.push_back(source.create(page));
+  begin_operation();
+  for (std::size_t i = 0; i < 3; ++i) source.map(space + i * page, page, pages[i], 0);
+  EXPECT_EQ(source.counters().growths, 1);
+  begin_operation();
+  source.map(space + 3 * page, page, pages[3], 0);
+  EXPECT_EQ(source.counters().growths, 2) << "adjacent, but another request";
+  source.map(space + 6 * page, page, pages[4], 0);
+  EXPECT_EQ(source.counters().growths, 3) << "the same request, but not adjacent";
+  begin_operation();
+  for (std::size_t i = 0; i < 4; ++i) source.unmap(space + i * page, page);
+  EXPECT_EQ(source.counters().shrinks, 1);
+  source.unmap(space + 6 * page, page);
+  EXPECT_EQ(source.counters().shrinks, 2);
+  for (const Physical physical : pages) source.destroy(physical, page);
+  source.unreserve(space, 8 * page);
+}
+
+TEST(ObservedSource, KeepsTheLowestOfItsLimitsAndCountsNoCallForARefusal) {
+  AddressOnlySource device;
+  ObservedSource source(device);
+  source.add_layer_limit(4 * MiB);
+  source.set_user_limit(8 * MiB);
+  EXPECT_EQ(source.limit(), 4 * MiB);
+  source.set_user_limit(3 * MiB);
+  EXPECT_EQ(source.limit(), 3 * MiB);
+  void* first = source.acquire(3 * MiB);
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(source.acquire(1), nullptr);
+  EXPECT_FALSE(source.create(2 * MiB));
+  EXPECT_EQ(source.counters().allocations, 1);
+  EXPECT_EQ(device.used_bytes(), 3 * MiB);
+  source.release(first, 3 * MiB);
+}
+
+TEST(ObservedSource, CountsMemoryThatIsCreatedAndNotMappedUnderTheLimit) {
+  AddressOnlySource device;
+  ObservedSource source(device);
+  source.set_user_limit(4 * MiB);
+  const Physical first = source.create(2 * MiB);
+  const Physical second = source.create(2 * MiB);
+  EXPECT_TRUE(first);
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(source.create(2 * MiB));
+  source.destroy(first, 2 * MiB);
+  const Physical third = source.create(2 * MiB);
+  EXPECT_TRUE(third);
+  source.destroy(second, 2 * MiB);
+  source.destroy(third, 2 * MiB);
+}
+
+TEST(ObservedSource, CountsNothingForACallThatTheDeviceRefuses) {
+  AddressOnlySource device({.capacity_bytes = 1 * MiB});
+  ObservedSource source(device);
+  EXPECT_EQ(source.acquire(2 * MiB), nullptr);
+  EXPECT_EQ(source.counters().allocations, 0);
+  EXPECT_EQ(source.counters().reserved_bytes.peak, 0);
+}
+
+// Against a model that keeps a use count for every byte of every physical.
+TEST(MappedRanges, AgreesWithACountPerByteUnderRandomMapsAndPartialUnmaps) {
+  constexpr std::uint64_t kSeed = 77;
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  MappedRanges ranges;
+  std::map<std::pair<std::uint64_t, std::size_t>, int> uses;
+  struct Byte {
+    std::uint64_t physical;
+    std::size_t offset;
+  };
+  std::map<std::uintptr_t, Byte> space;  // address -> what is mapped there
+  for (int step = 0; step < 3000; ++step) {
+    const std::uintptr_t address = random() % 200;
+    const std::size_t bytes = 1 + random() % 20;
+    const auto* pointer = reinterpret_cast<const void*>(address + 4096);
+    std::size_t expected = 0, got = 0;
+    if (random() % 2 == 0) {
+      bool is_free = true;
+      for (std::size_t i = 0; i < bytes; ++i) is_free &= !space.contains(address + i);
+      if (!is_free) continue;
+      const std::uint64_t physical = 1 + random() % 3;
+      const std::size_t offset = random() % 10;
+      for (std::size_t i = 0; i < bytes; ++i) {
+        space[address + i] = {physical, offset + i};
+        expected += uses[{physical, offset + i}]++ == 0 ? 1 : 0;
+      }
+      got = ranges.map(pointer, bytes, {physical}, offset);
+    } else {
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const auto found = space.find(address + i);
+        if (found == space.end()) continue;
+        expected += --uses[{found->second.physical, found->second.offset}] == 0 ? 1 : 0;
+        space.erase(found);
+      }
+      got = ranges.unmap(pointer, bytes);
+    }
+    ASSERT_EQ(got, expected) << "step " << step;
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,67 @@
+// What a user is told would have helped, and that it is never something that is on already.
+#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/oom.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory/test_policy.h>
+
+namespace tenon {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string hint_after(AllocatorStack& stack, std::size_t bytes) {
+  try {
+    stack.allocate({.bytes = bytes});
+  } catch (const OutOfMemory& error) {
+    return error.info().hint;
+  }
+  return "it fitted";
+}
+
+TEST(OomHint, ForMemoryCachedInPiecesTooSmallIsExpandableSegments) {
+  AddressOnlySource source({.capacity_bytes = 10 * MiB});
+  const auto stack = testing::make_stack(source);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 9; ++i) blocks.push_back(stack->allocate({.bytes = 1 * MiB}));
+  for (const Block& block : blocks) stack->deallocate(block);
+  EXPECT_THAT(hint_after(*stack, 5 * MiB), HasSubstr("allocator 'expandable' would have fitted"));
+}
+
+TEST(OomHint, ForARequestLargerThanTheDeviceSaysSo) {
+  AddressOnlySource source({.capacity_bytes = 10 * MiB});
+  const auto stack = testing::make_stack(source);
+  EXPECT_EQ(hint_after(*stack, 11 * MiB), "the request alone is larger than the device");
+}
+
+TEST(OomHint, ForAFullDeviceNamesThePurposeThatHoldsMost) {
+  AddressOnlySource source({.capacity_bytes = 10 * MiB});
+  const auto stack = testing::make_stack(source);
+  const Block activations = stack->allocate({.bytes = 6 * MiB, .purpose = Purpose::kActivation});
+  const Block parameters = stack->allocate({.bytes = 3 * MiB, .purpose = Purpose::kParameter});
+  EXPECT_EQ(hint_after(*stack, 2 * MiB),
+            "6.00 MiB of the live bytes are of purpose 'activation': a smaller batch or checkpointing takes less");
+  stack->deallocate(activations);
+  stack->deallocate(parameters);
+}
+
+TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
+  MemoryStats stats;
+  OutOfMemoryInfo info{.requested_bytes = 5 * MiB,
+                       .allocated_bytes = 0,
+                       .reserved_bytes = 9 * MiB,
+                       .device_free_bytes = 1 * MiB,
+                       .capacity_bytes = 10 * MiB,
+                       .largest_free_bytes = 1 * MiB};
+  EXPECT_THAT(oom_hint(info, {.stats = stats, .has_virtual_memory = true}), HasSubstr("expandable"));
+  EXPECT_THAT(oom_hint(info, {.stats = stats, .has_virtual_memory = true, .is_expandable = true}),
+              Not(HasSubstr("expandable")));
+  EXPECT_THAT(oom_hint(info, {.stats = stats}), HasSubstr("max_split_size"));
+  EXPECT_THAT(oom_hint(info, {.stats = stats, .splits_all_sizes = false}), Not(HasSubstr("max_split_size")));
+}
+
+}  // namespace
+}  // namespace tenon
