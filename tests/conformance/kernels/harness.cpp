@@ -1,0 +1,407 @@
+// Loads a backend plugin, makes tensors of any layout, compares.
+#include "harness.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/half.h>
+#include <tenon/plugin/plugin.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+namespace tenon::conformance {
+namespace {
+
+class Collector final : public plugin::Host {
+ public:
+  void add_allocator(AllocatorInfo) override {}
+  void add_backend(std::unique_ptr<Backend> backend) override { backend_ = std::move(backend); }
+  void add_kernel(DeviceType, std::string_view name, Kernel kernel) override { kernels_[std::string(name)] = kernel; }
+  void log(plugin::LogLevel, std::string_view) override {}
+
+  std::unique_ptr<Backend> backend_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+};
+
+class Context final : public KernelContext {
+ public:
+  explicit Context(DeviceDriver& driver) : driver_(driver) {}
+  StreamRef stream() const override { return {}; }
+  DeviceDriver& driver() const override { return driver_; }
+  void* scratch(std::size_t bytes) override {
+    if (bytes == 0) return nullptr;
+    // Guarded on both sides and filled, so that a kernel that counts on zeros or overruns is seen.
+    pieces_.push_back(std::make_unique<std::vector<char>>(bytes + 192, static_cast<char>(0xA5)));
+    sizes_.push_back(bytes);
+    return aligned(*pieces_.back());
+  }
+  void check() const {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const char* after = aligned(*pieces_[i]) + sizes_[i];
+      for (int k = 0; k < 64; ++k)
+        ASSERT_EQ(static_cast<unsigned char>(after[k]), 0xA5u) << "a kernel overran its scratch";
+    }
+  }
+
+ private:
+  static char* aligned(std::vector<char>& piece) {
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.data()) + 64;
+    return reinterpret_cast<char*>((address + 63) / 64 * 64);
+  }
+  DeviceDriver& driver_;
+  std::vector<std::unique_ptr<std::vector<char>>> pieces_;
+  std::vector<std::size_t> sizes_;
+};
+
+class LevelBench final : public Bench {
+ public:
+  LevelBench(std::string level, Backend& backend, std::map<std::string, Kernel, std::less<>> kernels)
+      : level_(std::move(level)), backend_(backend), kernels_(std::move(kernels)) {}
+  const std::string& level() const override { return level_; }
+  bool has(std::string_view kernel) const override { return kernels_.contains(kernel); }
+  DeviceDriver& driver() override { return backend_.device(0); }
+  void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
+           const void* attributes) override {
+    const auto found = kernels_.find(kernel);
+    if (found == kernels_.end()) {
+      ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
+      return;
+    }
+    std::vector<TensorView> out, in;
+    for (const Tensor& t : outputs) out.push_back(t.view());
+    for (const Tensor& t : inputs) in.push_back(t.view());
+    Context context(driver());
+    found->second(context, out, in, attributes);
+    context.check();
+  }
+
+ private:
+  std::string level_;
+  Backend& backend_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+};
+
+struct Loaded {
+  Collector collector;
+  std::vector<std::unique_ptr<LevelBench>> levels;
+
+  Loaded() {
+    const char* chosen = std::getenv("TENON_CONFORMANCE_PLUGIN");
+    const std::string path = chosen ? chosen : TENON_PLUGIN_DIR "/cpu.so";
+    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
+    const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
+    if (!descriptor) throw Error(path + " is no Tenon plugin");
+    descriptor->register_plugin(collector);
+    Backend& backend = *collector.backend_;
+    bool has_levels = false;
+    for (const OptionSpec& option : backend.options()) has_levels |= option.name == "isa";
+    if (!has_levels) {
+      backend.configure(Options(backend.options()));
+      levels.push_back(std::make_unique<LevelBench>(backend.name(), backend, collector.kernels_));
+      return;
+    }
+    for (const char* level : {"sse2", "avx2", "avx512"}) {  // the last is what the process keeps
+      Options options(backend.options());
+      options.set_text("isa", level);
+      options.set_text("threads", "3");
+      try {
+        backend.configure(options);
+      } catch (const ConfigError&) {
+        continue;  // this machine lacks it
+      }
+      collector.kernels_.clear();
+      Options again(backend.options());
+      again.set_text("isa", level);
+      descriptor->register_plugin(scratch_);
+      scratch_.backend_->configure(again);
+      levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
+    }
+  }
+  Collector scratch_;
+};
+
+}  // namespace
+
+std::vector<Bench*> benches() {
+  static Loaded& loaded = *new Loaded;
+  std::vector<Bench*> all;
+  for (const auto& level : loaded.levels) all.push_back(level.get());
+  return all;
+}
+
+void for_each_bench(const std::function<void(Bench&)>& test) {
+  for (Bench* bench : benches()) {
+    SCOPED_TRACE("level " + bench->level());
+    test(*bench);
+  }
+}
+
+std::string_view name_of(Layout layout) {
+  switch (layout) {
+    case Layout::kContiguous:
+      return "contiguous";
+    case Layout::kTransposed:
+      return "transposed";
+    case Layout::kStrided:
+      return "strided";
+    default:
+      return "channels last";
+  }
+}
+
+Tensor::Tensor(Dtype dtype, Sizes sizes, Layout layout) : sizes_(std::move(sizes)), strides_(sizes_.size()) {
+  const int rank = static_cast<int>(sizes_.size());
+  std::vector<int> order(sizes_.size());  // innermost first
+  for (int d = 0; d < rank; ++d) order[static_cast<std::size_t>(d)] = rank - 1 - d;
+  if (layout == Layout::kTransposed) std::reverse(order.begin(), order.end());
+  if (layout == Layout::kChannelsLast && rank > 2) {
+    order.erase(std::find(order.begin(), order.end(), 1));
+    order.insert(order.begin(), 1);
+  }
+  i64 expected = layout == Layout::kStrided ? 2 : 1;
+  for (const int d : order) {
+    const auto at = static_cast<std::size_t>(d);
+    strides_[at] = expected;
+    expected *= std::max<i64>(1, sizes_[at]);
+    if (layout == Layout::kStrided) expected += 3;
+  }
+  const std::size_t bytes = static_cast<std::size_t>(expected) * size_of(dtype);
+  memory_ = std::make_shared<std::vector<char>>(bytes + 128, static_cast<char>(0xA5));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_->data());
+  offset_bytes_ = (64 - address % 64) % 64;
+  view_.rank = rank;
+  view_.dtype = dtype;
+}
+
+Tensor Tensor::expanded(const Sizes& sizes) const {
+  Tensor result = *this;
+  const std::size_t lead = sizes.size() - sizes_.size();
+  result.sizes_ = sizes;
+  result.strides_.assign(sizes.size(), 0);
+  for (std::size_t d = 0; d < sizes_.size(); ++d) {
+    if (sizes_[d] == sizes[d + lead]) result.strides_[d + lead] = strides_[d];
+  }
+  result.view_.rank = static_cast<std::int32_t>(sizes.size());
+  return result;
+}
+
+TensorView Tensor::view() const {
+  TensorView view = view_;
+  if (view.rank < 0) return view;
+  view.data = memory_->data() + offset_bytes_;
+  view.sizes = sizes_.data();
+  view.strides = strides_.data();
+  return view;
+}
+
+i64 Tensor::count() const {
+  i64 count = 1;
+  for (const i64 size : sizes_) count *= size;
+  return count;
+}
+
+i64 Tensor::offset(std::span<const i64> where) const {
+  i64 offset = 0;
+  for (std::size_t d = 0; d < sizes_.size(); ++d) offset += where[d] * strides_[d];
+  return offset;
+}
+
+char* Tensor::element(i64 index) const {
+  i64 offset = 0;
+  for (std::size_t d = sizes_.size(); d-- > 0;) {
+    offset += index % sizes_[d] * strides_[d];
+    index /= sizes_[d];
+  }
+  return memory_->data() + offset_bytes_ + offset * static_cast<i64>(size_of(view_.dtype));
+}
+
+double Tensor::real(i64 index) const {
+  const char* at = element(index);
+  switch (view_.dtype) {
+    case Dtype::kFloat16:
+      return *reinterpret_cast<const Half*>(at);
+    case Dtype::kBFloat16:
+      return *reinterpret_cast<const BFloat16*>(at);
+    case Dtype::kFloat32:
+      return *reinterpret_cast<const float*>(at);
+    case Dtype::kFloat64:
+      return *reinterpret_cast<const double*>(at);
+    default:
+      return static_cast<double>(integer(index));
+  }
+}
+
+i64 Tensor::integer(i64 index) const {
+  const char* at = element(index);
+  switch (view_.dtype) {
+    case Dtype::kBool:
+      return *at != 0;
+    case Dtype::kUInt8:
+      return *reinterpret_cast<const std::uint8_t*>(at);
+    case Dtype::kInt8:
+      return *reinterpret_cast<const std::int8_t*>(at);
+    case Dtype::kInt16:
+      return *reinterpret_cast<const std::int16_t*>(at);
+    case Dtype::kInt32:
+      return *reinterpret_cast<const std::int32_t*>(at);
+    case Dtype::kInt64:
+      return *reinterpret_cast<const i64*>(at);
+    default:
+      return static_cast<i64>(real(index));
+  }
+}
+
+void Tensor::set(i64 index, double value) {
+  char* at = element(index);
+  switch (view_.dtype) {
+    case Dtype::kFloat16:
+      *reinterpret_cast<Half*>(at) = Half(static_cast<float>(value));
+      break;
+    case Dtype::kBFloat16:
+      *reinterpret_cast<BFloat16*>(at) = BFloat16(static_cast<float>(value));
+      break;
+    case Dtype::kFloat32:
+      *reinterpret_cast<float*>(at) = static_cast<float>(value);
+      break;
+    case Dtype::kFloat64:
+      *reinterpret_cast<double*>(at) = value;
+      break;
+    default:
+      set_integer(index, static_cast<i64>(value));
+  }
+}
+
+void Tensor::set_integer(i64 index, i64 value) {
+  char* at = element(index);
+  switch (view_.dtype) {
+    case Dtype::kBool:
+      *at = value != 0;
+      break;
+    case Dtype::kUInt8:
+      *reinterpret_cast<std::uint8_t*>(at) = static_cast<std::uint8_t>(value);
+      break;
+    case Dtype::kInt8:
+      *reinterpret_cast<std::int8_t*>(at) = static_cast<std::int8_t>(value);
+      break;
+    case Dtype::kInt16:
+      *reinterpret_cast<std::int16_t*>(at) = static_cast<std::int16_t>(value);
+      break;
+    case Dtype::kInt32:
+      *reinterpret_cast<std::int32_t*>(at) = static_cast<std::int32_t>(value);
+      break;
+    case Dtype::kInt64:
+      *reinterpret_cast<i64*>(at) = value;
+      break;
+    default:
+      set(index, static_cast<double>(value));
+  }
+}
+
+Tensor& Tensor::fill(const std::function<double(i64)>& value) {
+  for (i64 i = 0; i < count(); ++i) set(i, value(i));
+  return *this;
+}
+
+std::uint64_t Random::bits() {
+  state_ ^= state_ >> 12;
+  state_ ^= state_ << 25;
+  state_ ^= state_ >> 27;
+  return state_ * 0x2545F4914F6CDD1Dull;
+}
+double Random::between(double low, double high) {
+  return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
+}
+i64 Random::integer(i64 low, i64 high) {
+  return low + static_cast<i64>(bits() % static_cast<std::uint64_t>(high - low));
+}
+
+double exact_value(Dtype dtype, Random& random, double low, double high) {
+  const double value = random.between(low, high);
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return Half(static_cast<float>(value));
+    case Dtype::kBFloat16:
+      return BFloat16(static_cast<float>(value));
+    case Dtype::kFloat32:
+      return static_cast<float>(value);
+    case Dtype::kFloat64:
+      return value;
+    case Dtype::kBool:
+      return random.bits() % 2 ? 1 : 0;
+    case Dtype::kUInt8:
+      return std::fabs(std::floor(value));
+    default:
+      return std::floor(value);
+  }
+}
+
+Tensor random_tensor(Dtype dtype, const Sizes& sizes, Layout layout, Random& random, double low, double high) {
+  Tensor tensor(dtype, sizes, layout);
+  return tensor.fill([&](i64) { return exact_value(dtype, random, low, high); });
+}
+
+double epsilon_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return 0x1p-11;
+    case Dtype::kBFloat16:
+      return 0x1p-8;
+    case Dtype::kFloat32:
+      return 0x1p-24;
+    default:
+      return 0x1p-53;
+  }
+}
+
+void expect_near(const Tensor& got, const std::function<double(i64)>& expected, double tolerance, std::string_view what,
+                 double absolute) {
+  for (i64 i = 0; i < got.count(); ++i) {
+    const double value = got.real(i), want = expected(i);
+    if (std::isnan(want) && std::isnan(value)) continue;
+    if (value == want) continue;
+    const double smallest = got.dtype() == Dtype::kFloat16   ? 0x1p-24
+                            : got.dtype() == Dtype::kFloat64 ? 0x1p-1022
+                                                             : 0x1p-126;
+    const double bound = tolerance * std::fabs(want) + absolute + smallest;
+    const double largest = got.dtype() == Dtype::kFloat16 ? 65504 : 3.3e38;
+    if (std::isinf(value) && std::fabs(want) > largest * 0.999) continue;
+    ASSERT_LE(std::fabs(value - want), bound) << what << ": " << name_of(got.dtype()) << " " << to_string(got.sizes())
+                                              << ", element " << i << ": got " << value << ", expected " << want;
+    ASSERT_FALSE(std::isnan(value)) << what << ", element " << i << ", expected " << want;
+  }
+}
+
+void expect_equal(const Tensor& got, const std::function<i64(i64)>& expected, std::string_view what) {
+  for (i64 i = 0; i < got.count(); ++i) {
+    ASSERT_EQ(got.integer(i), expected(i))
+        << what << ": " << name_of(got.dtype()) << " " << to_string(got.sizes()) << ", element " << i;
+  }
+}
+
+const std::vector<Sizes>& shapes() {
+  static const std::vector<Sizes> all = {{},       {0},       {1},           {7},       {67},      {3, 0, 5}, {2, 3},
+                                         {31, 37}, {5, 1, 7}, {3, 4, 5, 13}, {17, 130}, {1, 1031}, {211, 193}};
+  return all;
+}
+
+std::string to_string(const Sizes& sizes) {
+  std::string text = "(";
+  for (std::size_t d = 0; d < sizes.size(); ++d) text += (d ? ", " : "") + std::to_string(sizes[d]);
+  return text + ")";
+}
+
+Sizes coordinates(i64 index, const Sizes& sizes) {
+  Sizes where(sizes.size());
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    where[d] = index % sizes[d];
+    index /= sizes[d];
+  }
+  return where;
+}
+
+}  // namespace tenon::conformance

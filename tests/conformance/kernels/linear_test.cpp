@@ -1,0 +1,226 @@
+// matmul and convolutions against loops in double.
+#include <tenon/kernel/attributes/linear.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness.h"
+
+namespace tenon::conformance {
+namespace {
+
+double product(const Tensor& a, const Tensor& b, i64 batch, i64 i, i64 j) {
+  const std::size_t r = a.sizes().size();
+  const i64 m = a.sizes()[r - 2], k = a.sizes()[r - 1], n = b.sizes()[r - 1];
+  double sum = 0;
+  for (i64 p = 0; p < k; ++p) sum += a.real((batch * m + i) * k + p) * b.real((batch * k + p) * n + j);
+  return sum;
+}
+
+// A rounding of every partial sum, at the size that sums have here.
+double bound(Dtype dtype, i64 terms, double want) {
+  const double compute = dtype == Dtype::kFloat64 ? 0x1p-53 : 0x1p-24;
+  return epsilon_of(dtype) * 2 * std::fabs(want) + compute * 4 * static_cast<double>(terms + 4);
+}
+
+TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
+  struct Case {
+    i64 batch, m, k, n;
+  };
+  for_each_bench([](Bench& bench) {
+    for (const Case c :
+         {Case{0, 1, 1, 1}, Case{0, 7, 13, 5}, Case{0, 128, 37, 10}, Case{0, 33, 0, 4}, Case{0, 1, 65, 130},
+          Case{0, 131, 1, 67}, Case{3, 7, 5, 9}, Case{5, 1, 17, 1}, Case{2, 40, 33, 70}, Case{0, 0, 3, 2}}) {
+      for (const Dtype dtype :
+           {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16, Dtype::kInt32, Dtype::kInt64}) {
+        for (const Layout left : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
+          for (const Layout right : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
+            for (const Layout out : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
+              Random random(41);
+              auto sizes = [&](i64 rows, i64 columns) {
+                return c.batch ? Sizes{c.batch, rows, columns} : Sizes{rows, columns};
+              };
+              const Tensor a = random_tensor(dtype, sizes(c.m, c.k), left, random);
+              const Tensor b = random_tensor(dtype, sizes(c.k, c.n), right, random);
+              Tensor y(dtype, sizes(c.m, c.n), out);
+              bench.run("matmul", {y}, {a, b, Tensor()});
+              for (i64 i = 0; i < y.count(); ++i) {
+                const double want = product(a, b, i / (c.m * c.n), i / c.n % c.m, i % c.n);
+                ASSERT_LE(std::fabs(y.real(i) - want), bound(dtype, c.k, want))
+                    << name_of(dtype) << " " << c.batch << " x " << c.m << " x " << c.k << " x " << c.n << " "
+                    << name_of(left) << " " << name_of(right) << " " << name_of(out) << " at " << i << ": got "
+                    << y.real(i) << ", expected " << want;
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Matmul, ScalesAndAddsABroadcastAddend) {
+  for_each_bench([](Bench& bench) {
+    Random random(43);
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
+      const Tensor a = random_tensor(dtype, {33, 20}, Layout::kContiguous, random);
+      const Tensor b = random_tensor(dtype, {20, 17}, Layout::kTransposed, random);
+      const Tensor bias = random_tensor(dtype, {17}, Layout::kContiguous, random);
+      Tensor y(dtype, {33, 17});
+      MatmulAttributes attributes{.alpha = 0.5, .beta = 3};
+      bench.run("matmul", {y}, {a, b, bias.expanded({33, 17})}, &attributes);
+      for (i64 i = 0; i < y.count(); ++i) {
+        const double want = 0.5 * product(a, b, 0, i / 17, i % 17) + 3 * bias.real(i % 17);
+        ASSERT_LE(std::fabs(y.real(i) - want), bound(dtype, 40, want));
+      }
+      // Into itself, and an addend that beta = 0 must not read.
+      Tensor z(dtype, {33, 17});
+      z.fill([](i64 i) { return static_cast<double>(i % 5); });
+      bench.run("matmul", {z}, {a, b, z}, &attributes);
+      ASSERT_LE(std::fabs(z.real(8) - (0.5 * product(a, b, 0, 0, 8) + 3 * 3)), bound(dtype, 40, 20));
+      attributes.beta = 0;
+      Tensor poison(dtype, {33, 17});
+      poison.fill([](i64) { return std::nan(""); });
+      bench.run("matmul", {z}, {a, b, poison}, &attributes);
+      ASSERT_LE(std::fabs(z.real(8) - 0.5 * product(a, b, 0, 0, 8)), bound(dtype, 40, 20));
+    }
+  });
+}
+
+TEST(Matmul, BroadcastsABatchWithStrideZero) {
+  for_each_bench([](Bench& bench) {
+    Random random(47);
+    const Tensor a = random_tensor(Dtype::kFloat32, {4, 9, 20}, Layout::kContiguous, random);
+    const Tensor b = random_tensor(Dtype::kFloat32, {1, 20, 17}, Layout::kContiguous, random).expanded({4, 20, 17});
+    Tensor y(Dtype::kFloat32, {4, 9, 17});
+    bench.run("matmul", {y}, {a, b, Tensor()});
+    for (i64 i = 0; i < y.count(); ++i) {
+      const double want = product(a, b, i / (9 * 17), i / 17 % 9, i % 17);
+      ASSERT_LE(std::fabs(y.real(i) - want), bound(Dtype::kFloat32, 20, want));
+    }
+  });
+}
+
+struct ConvCase {
+  Sizes x, w;
+  ConvAttributes a;
+};
+
+ConvCase conv_case(Sizes x, Sizes w, i64 stride, i64 padding, i64 dilation, i64 groups) {
+  ConvCase c{std::move(x), std::move(w), {}};
+  c.a.spatial = static_cast<std::int32_t>(c.x.size()) - 2;
+  c.a.groups = groups;
+  for (int d = 0; d < c.a.spatial; ++d) {
+    c.a.stride[d] = stride;
+    c.a.padding[d] = padding;
+    c.a.dilation[d] = dilation;
+  }
+  return c;
+}
+
+std::vector<ConvCase> conv_cases() {
+  return {
+      conv_case({2, 1, 8, 8}, {6, 1, 5, 5}, 1, 2, 1, 1),       conv_case({4, 6, 9, 7}, {16, 6, 3, 3}, 1, 0, 1, 1),
+      conv_case({5, 16, 8, 8}, {32, 16, 3, 3}, 2, 1, 1, 1),    conv_case({2, 8, 11, 11}, {8, 4, 3, 3}, 1, 2, 2, 2),
+      conv_case({3, 12, 6, 6}, {12, 1, 3, 3}, 1, 1, 1, 12),    conv_case({2, 3, 17}, {5, 3, 4}, 3, 1, 1, 1),
+      conv_case({2, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, 1, 1, 1, 1), conv_case({1, 64, 5, 5}, {32, 64, 1, 1}, 1, 0, 1, 1),
+      conv_case({7, 3, 16, 16}, {64, 3, 7, 7}, 2, 3, 1, 1),
+  };
+}
+
+Sizes conv_output(const ConvCase& c) {
+  Sizes y{c.x[0], c.w[0]};
+  for (int d = 0; d < c.a.spatial; ++d) {
+    const auto at = static_cast<std::size_t>(d) + 2;
+    y.push_back((c.x[at] + 2 * c.a.padding[d] - c.a.dilation[d] * (c.w[at] - 1) - 1) / c.a.stride[d] + 1);
+  }
+  return y;
+}
+
+// Calls visit(index of y, of x, of w) for every multiplication of the convolution.
+template <class F>
+void each_term(const ConvCase& c, const Sizes& y_sizes, const F& visit) {
+  Sizes window(c.w.begin() + 2, c.w.end());
+  i64 y_count = 1, taps = 1;
+  for (const i64 s : y_sizes) y_count *= s;
+  for (const i64 s : window) taps *= s;
+  const i64 in_group = c.w[1], out_group = c.w[0] / c.a.groups;
+  for (i64 yi = 0; yi < y_count; ++yi) {
+    const Sizes at = coordinates(yi, y_sizes);
+    const i64 group = at[1] / out_group;
+    for (i64 channel = 0; channel < in_group; ++channel) {
+      for (i64 tap = 0; tap < taps; ++tap) {
+        const Sizes k = coordinates(tap, window);
+        i64 xi = at[0] * c.x[1] + group * in_group + channel;
+        bool inside = true;
+        for (std::size_t d = 0; d < window.size(); ++d) {
+          const i64 p = at[d + 2] * c.a.stride[d] - c.a.padding[d] + k[d] * c.a.dilation[d];
+          inside = inside && p >= 0 && p < c.x[d + 2];
+          xi = xi * c.x[d + 2] + p;
+        }
+        if (inside) visit(yi, xi, (at[1] * in_group + channel) * taps + tap);
+      }
+    }
+  }
+}
+
+TEST(Convolution, ForwardAndBackwardMatchLoops) {
+  for_each_bench([](Bench& bench) {
+    for (const ConvCase& c : conv_cases()) {
+      const Sizes y_sizes = conv_output(c);
+      for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kBFloat16}) {
+        for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
+          Random random(53);
+          const Tensor x = random_tensor(dtype, c.x, layout, random, -1, 1);
+          const Tensor w = random_tensor(dtype, c.w, layout, random, -1, 1);
+          const Tensor bias = random_tensor(dtype, {c.w[0]}, Layout::kContiguous, random, -1, 1);
+          const Tensor dy = random_tensor(dtype, y_sizes, layout, random, -1, 1);
+          Tensor y(dtype, y_sizes, layout), dx(dtype, c.x, layout), dw(dtype, c.w, layout);
+          bench.run("conv", {y}, {x, w, bias}, &c.a);
+          bench.run("conv_backward_input", {dx}, {dy, w}, &c.a);
+          bench.run("conv_backward_weight", {dw}, {dy, x}, &c.a);
+          std::vector<double> want_y(static_cast<std::size_t>(y.count())), want_dx(static_cast<std::size_t>(x.count())),
+              want_dw(static_cast<std::size_t>(w.count()));
+          i64 plane = 1;
+          for (std::size_t d = 2; d < y_sizes.size(); ++d) plane *= y_sizes[d];
+          for (i64 i = 0; i < y.count(); ++i) want_y[static_cast<std::size_t>(i)] = bias.real(i / plane % c.w[0]);
+          each_term(c, y_sizes, [&](i64 yi, i64 xi, i64 wi) {
+            want_y[static_cast<std::size_t>(yi)] += x.real(xi) * w.real(wi);
+            want_dx[static_cast<std::size_t>(xi)] += dy.real(yi) * w.real(wi);
+            want_dw[static_cast<std::size_t>(wi)] += dy.real(yi) * x.real(xi);
+          });
+          auto check = [&](const Tensor& got, const std::vector<double>& want, const char* what) {
+            for (i64 i = 0; i < got.count(); ++i) {
+              const double expected = want[static_cast<std::size_t>(i)];
+              ASSERT_LE(std::fabs(got.real(i) - expected), bound(dtype, 400, expected))
+                  << what << " " << name_of(dtype) << " " << name_of(layout) << " x " << to_string(c.x) << " w "
+                  << to_string(c.w) << " element " << i << ": got " << got.real(i) << ", expected " << expected;
+            }
+          };
+          check(y, want_y, "y");
+          check(dx, want_dx, "dx");
+          check(dw, want_dw, "dw");
+        }
+      }
+    }
+  });
+}
+
+TEST(Convolution, GivesTheSameBitsTwice) {
+  for_each_bench([](Bench& bench) {
+    const ConvCase c = conv_case({8, 16, 14, 14}, {32, 16, 3, 3}, 1, 1, 1, 1);
+    const Sizes y_sizes = conv_output(c);
+    Random random(59);
+    const Tensor x = random_tensor(Dtype::kFloat32, c.x, Layout::kContiguous, random);
+    const Tensor dy = random_tensor(Dtype::kFloat32, y_sizes, Layout::kContiguous, random);
+    Tensor first(Dtype::kFloat32, c.w), second(Dtype::kFloat32, c.w);
+    bench.run("conv_backward_weight", {first}, {dy, x}, &c.a);
+    bench.run("conv_backward_weight", {second}, {dy, x}, &c.a);
+    expect_near(
+        second, [&](i64 i) { return first.real(i); }, 0, "second run");
+  });
+}
+
+}  // namespace
+}  // namespace tenon::conformance
