@@ -18,7 +18,7 @@ using Layers = std::set<std::string>;
 const std::vector<Layers> kRanks = {
     {"cli"},
     {"train"},
-    {"replay", "report"},
+    {"replay", "report", "conformance"},
     {"nn", "optim", "data", "amp", "parallel", "quantization", "checkpoint", "profiler"},
     {"runtime"},
     {"ops"},
