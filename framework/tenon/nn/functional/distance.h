@@ -1,0 +1,17 @@
+// Distances: cosine similarity along a dimension, p-norm of differences.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/distance_options.h>
+#include <tenon/tensor/tensor.h>
+
+namespace tenon::nn::functional {
+
+using CosineSimilarityFuncOptions = CosineSimilarityOptions;
+using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
+
+TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarityFuncOptions& options = {});
+/// Along the last dimension; eps is added to the differences.
+TENON_API Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceFuncOptions& options = {});
+
+}  // namespace tenon::nn::functional

@@ -1,0 +1,41 @@
+// Functional dropout: F::dropout(x, F::DropoutFuncOptions().p(0.3).training(is_training())).
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/arg.h>
+#include <tenon/tensor/tensor.h>
+
+namespace tenon::nn::functional {
+
+struct DropoutFuncOptions {
+  TENON_ARG(double, p) = 0.5;
+  TENON_ARG(bool, training) = true;
+  TENON_ARG(bool, inplace) = false;
+};
+using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
+struct AlphaDropoutFuncOptions {
+  TENON_ARG(double, p) = 0.5;
+  TENON_ARG(bool, training) = false;
+  TENON_ARG(bool, inplace) = false;
+};
+using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
+
+/// Elements become 0 with probability p, the others are scaled by 1 / (1 - p).
+TENON_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
+/// Whole channels of (N, C, …).
+TENON_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
+TENON_API Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options = {});
+/// Klambauer et al., "Self-normalizing neural networks", 2017.
+TENON_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
+TENON_API Tensor feature_alpha_dropout(Tensor input, const FeatureAlphaDropoutFuncOptions& options = {});
+
+namespace detail {
+TENON_API Tensor dropout(Tensor input, double p, bool training, bool inplace);
+TENON_API Tensor dropout2d(Tensor input, double p, bool training, bool inplace);
+TENON_API Tensor dropout3d(Tensor input, double p, bool training, bool inplace);
+TENON_API Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace);
+TENON_API Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace);
+}  // namespace detail
+
+}  // namespace tenon::nn::functional

@@ -1,0 +1,93 @@
+// Functional normalisation.
+#include <tenon/nn/functional/normalization.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/ops.h>
+
+#include <fmt/format.h>
+
+namespace tenon::nn::functional {
+
+namespace detail {
+
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                  const Tensor& bias, bool training, double momentum, double eps) {
+  if (training) {
+    std::int64_t per_channel = input.dim() > 1 ? input.numel() / std::max<std::int64_t>(input.size(1), 1) : 0;
+    if (per_channel <= 1) {
+      throw Error(fmt::format("Expected more than 1 value per channel when training, got {}", per_channel));
+    }
+  }
+  return tenon::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, true);
+}
+
+Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                     const Tensor& bias, bool use_input_stats, double momentum, double eps) {
+  // Every instance's channel is a channel of its own in a batch of one.
+  const std::int64_t batch = input.size(0), channels = input.size(1);
+  std::vector<std::int64_t> folded = input.sizes().vec();
+  folded[0] = 1;
+  folded[1] = batch * channels;
+  const auto repeated = [&](const Tensor& t) { return t.defined() ? t.repeat({batch}) : Tensor(); };
+  const Tensor mean = repeated(running_mean), variance = repeated(running_var);
+  const Tensor y = tenon::batch_norm(input.reshape(folded), repeated(weight), repeated(bias), mean, variance,
+                                     use_input_stats, momentum, eps, true);
+  if (use_input_stats && running_mean.defined()) {
+    NoGradGuard no_grad;
+    running_mean.copy_(mean.view({batch, channels}).mean({0}));
+    running_var.copy_(variance.view({batch, channels}).mean({0}));
+  }
+  return y.view(input.sizes());
+}
+
+Tensor layer_norm(const Tensor& input, const std::vector<std::int64_t>& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  return tenon::layer_norm(input, normalized_shape, weight, bias, eps);
+}
+
+Tensor group_norm(const Tensor& input, std::int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
+  return tenon::group_norm(input, num_groups, weight, bias, eps);
+}
+
+Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta, double k) {
+  if (input.dim() < 3)
+    throw Error(fmt::format("Expected 3D or higher dimensionality input (got {} dimensions)", input.dim()));
+  // Averages of squares over `size` neighbouring channels, with zeros outside.
+  const Tensor squares = input.square().flatten(2).unsqueeze(1);  // (N, 1, C, S)
+  const Tensor mean = tenon::avg_pool2d(
+      tenon::cat({tenon::zeros({input.size(0), 1, size / 2, squares.size(3)}, input.options()), squares,
+                  tenon::zeros({input.size(0), 1, (size - 1) / 2, squares.size(3)}, input.options())},
+                 2),
+      {size, 1}, {1, 1});
+  return input / (mean.view(input.sizes()) * alpha + k).pow(beta);
+}
+
+}  // namespace detail
+
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormFuncOptions& o) {
+  return detail::batch_norm(input, running_mean, running_var, o.weight(), o.bias(), o.training(),
+                            o.momentum().value_or(0.0), o.eps());
+}
+Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& o) {
+  return detail::instance_norm(input, o.running_mean(), o.running_var(), o.weight(), o.bias(), o.use_input_stats(),
+                               o.momentum(), o.eps());
+}
+Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
+  return detail::layer_norm(input, o.normalized_shape(), o.weight(), o.bias(), o.eps());
+}
+Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& o) {
+  return detail::group_norm(input, o.num_groups(), o.weight(), o.bias(), o.eps());
+}
+Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptions& o) {
+  return detail::local_response_norm(input, o.size(), o.alpha(), o.beta(), o.k());
+}
+Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
+  const Tensor norm = input.norm(Scalar(o.p()), {o.dim()}, /*keepdim=*/true).clamp_min(o.eps()).expand_as(input);
+  const Tensor result = input / norm;
+  if (!o.out()) return result;
+  o.out()->copy_(result);
+  return *o.out();
+}
+
+}  // namespace tenon::nn::functional

@@ -1,0 +1,82 @@
+// Functional normalisation: F::layer_norm(x, F::LayerNormFuncOptions({3}).weight(w)), F::batch_norm(x, mean, var, …).
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/arg.h>
+#include <tenon/tensor/tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tenon::nn::functional {
+
+struct BatchNormFuncOptions {
+  TENON_ARG(Tensor, weight) = Tensor();
+  TENON_ARG(Tensor, bias) = Tensor();
+  TENON_ARG(bool, training) = false;
+  TENON_ARG(std::optional<double>, momentum) = 0.1;
+  TENON_ARG(double, eps) = 1e-5;
+};
+struct InstanceNormFuncOptions {
+  TENON_ARG(Tensor, running_mean) = Tensor();
+  TENON_ARG(Tensor, running_var) = Tensor();
+  TENON_ARG(Tensor, weight) = Tensor();
+  TENON_ARG(Tensor, bias) = Tensor();
+  TENON_ARG(bool, use_input_stats) = true;
+  TENON_ARG(double, momentum) = 0.1;
+  TENON_ARG(double, eps) = 1e-5;
+};
+struct LayerNormFuncOptions {
+  LayerNormFuncOptions(std::vector<std::int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  TENON_ARG(std::vector<std::int64_t>, normalized_shape);
+  TENON_ARG(Tensor, weight) = {};
+  TENON_ARG(Tensor, bias) = {};
+  TENON_ARG(double, eps) = 1e-5;
+};
+struct GroupNormFuncOptions {
+  GroupNormFuncOptions(std::int64_t num_groups) : num_groups_(num_groups) {}  // NOLINT
+  TENON_ARG(std::int64_t, num_groups);
+  TENON_ARG(Tensor, weight) = {};
+  TENON_ARG(Tensor, bias) = {};
+  TENON_ARG(double, eps) = 1e-5;
+};
+struct LocalResponseNormFuncOptions {
+  LocalResponseNormFuncOptions(std::int64_t size) : size_(size) {}  // NOLINT
+  TENON_ARG(std::int64_t, size);
+  TENON_ARG(double, alpha) = 1e-4;
+  TENON_ARG(double, beta) = 0.75;
+  TENON_ARG(double, k) = 1.0;
+};
+struct NormalizeFuncOptions {
+  TENON_ARG(double, p) = 2.0;
+  TENON_ARG(std::int64_t, dim) = 1;
+  TENON_ARG(double, eps) = 1e-12;
+  TENON_ARG(std::optional<Tensor>, out) = std::nullopt;
+};
+
+namespace detail {
+/// training: statistics of this batch, and running ones updated where given.
+TENON_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                            const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps);
+TENON_API Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                               const Tensor& weight, const Tensor& bias, bool use_input_stats, double momentum,
+                               double eps);
+TENON_API Tensor layer_norm(const Tensor& input, const std::vector<std::int64_t>& normalized_shape,
+                            const Tensor& weight, const Tensor& bias, double eps);
+TENON_API Tensor group_norm(const Tensor& input, std::int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                            double eps);
+TENON_API Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta, double k);
+}  // namespace detail
+
+TENON_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                            const BatchNormFuncOptions& options = {});
+TENON_API Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& options = {});
+TENON_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options);
+TENON_API Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& options);
+TENON_API Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptions& options);
+TENON_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});
+
+}  // namespace tenon::nn::functional

@@ -1,0 +1,53 @@
+// Functional pooling: F::max_pool2d(x, F::MaxPool2dFuncOptions(3).stride(2)).
+#pragma once
+
+#include <tenon/nn/pooling.h>
+
+#include <tuple>
+
+namespace tenon::nn::functional {
+
+template <std::size_t D>
+struct MaxUnpoolFuncOptions {
+  MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride);
+  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(std::optional<std::vector<std::int64_t>>, output_size) = std::nullopt;
+};
+
+#define TENON_POOL_FUNCTIONS(D)                                                                                     \
+  using MaxPool##D##dFuncOptions = MaxPoolOptions<D>;                                                               \
+  using AvgPool##D##dFuncOptions = AvgPoolOptions<D>;                                                               \
+  using AdaptiveAvgPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                  \
+  using AdaptiveMaxPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                  \
+  using MaxUnpool##D##dFuncOptions = MaxUnpoolFuncOptions<D>;                                                       \
+  TENON_API Tensor max_pool##D##d(const Tensor& input, const MaxPoolOptions<D>& options);                           \
+  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input,                             \
+                                                                   const MaxPoolOptions<D>& options);               \
+  TENON_API Tensor avg_pool##D##d(const Tensor& input, const AvgPoolOptions<D>& options);                           \
+  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);             \
+  TENON_API Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);             \
+  TENON_API std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input,                    \
+                                                                            const AdaptivePoolOptions<D>& options); \
+  TENON_API Tensor max_unpool##D##d(const Tensor& input, const Tensor& indices, const MaxUnpoolFuncOptions<D>& options);
+TENON_POOL_FUNCTIONS(1)
+TENON_POOL_FUNCTIONS(2)
+TENON_POOL_FUNCTIONS(3)
+#undef TENON_POOL_FUNCTIONS
+
+using LPPool1dFuncOptions = LPPoolOptions<1>;
+using LPPool2dFuncOptions = LPPoolOptions<2>;
+TENON_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& options);
+TENON_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
+
+using FractionalMaxPool2dFuncOptions = FractionalMaxPoolOptions<2>;
+using FractionalMaxPool3dFuncOptions = FractionalMaxPoolOptions<3>;
+TENON_API Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& options);
+TENON_API Tensor fractional_max_pool3d(const Tensor& input, const FractionalMaxPool3dFuncOptions& options);
+TENON_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
+                                                                        const FractionalMaxPool2dFuncOptions& options);
+TENON_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
+                                                                        const FractionalMaxPool3dFuncOptions& options);
+
+}  // namespace tenon::nn::functional

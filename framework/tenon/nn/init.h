@@ -1,0 +1,56 @@
+// First values of parameters (libtorch: nn::init). Every function writes in place, without a gradient, and returns its
+// tensor.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/enum.h>
+#include <tenon/tensor/tensor.h>
+
+#include <cstdint>
+#include <tuple>
+#include <variant>
+
+namespace tenon::nn::init {
+
+using NonlinearityType =
+    std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D, enumtype::kConvTranspose1D,
+                 enumtype::kConvTranspose2D, enumtype::kConvTranspose3D, enumtype::kSigmoid, enumtype::kTanh,
+                 enumtype::kReLU, enumtype::kLeakyReLU>;
+using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
+
+struct Fan {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  explicit TENON_API Fan(Tensor& tensor);
+};
+
+/// The recommended gain: 1 for linear maps and sigmoid, 5/3 for tanh, sqrt(2) for ReLU, sqrt(2 / (1 + param^2)) for
+/// leaky ReLU.
+TENON_API double calculate_gain(NonlinearityType nonlinearity, double param = 0.01);
+
+TENON_API Tensor constant_(Tensor tensor, Scalar value);
+TENON_API Tensor zeros_(Tensor tensor);
+TENON_API Tensor ones_(Tensor tensor);
+TENON_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
+TENON_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
+/// The identity matrix; rank 2 only.
+TENON_API Tensor eye_(Tensor matrix);
+/// Keeps the identity of as many channels as possible; ranks 3 to 5.
+TENON_API Tensor dirac_(Tensor tensor);
+/// A (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013); rank 2 or more.
+TENON_API Tensor orthogonal_(Tensor tensor, double gain = 1.0);
+/// Normal values with the given fraction of zeros in each column; rank 2 only.
+TENON_API Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01);
+/// He et al., 2015.
+TENON_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
+                                  NonlinearityType nonlinearity = kLeakyReLU);
+TENON_API Tensor kaiming_normal_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
+                                 NonlinearityType nonlinearity = kLeakyReLU);
+/// Glorot and Bengio, 2010.
+TENON_API Tensor xavier_uniform_(Tensor tensor, double gain = 1.0);
+TENON_API Tensor xavier_normal_(Tensor tensor, double gain = 1.0);
+
+/// Fan in and fan out: columns and rows, times the size of the receptive field. Throws Error below rank 2.
+TENON_API std::tuple<std::int64_t, std::int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor);
+
+}  // namespace tenon::nn::init

@@ -1,0 +1,270 @@
+// Module: registration, traversal and what is done to a whole tree.
+#include <tenon/nn/module.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/nn/archive.h>
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <ostream>
+
+namespace tenon::nn {
+namespace {
+
+std::string join_name(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+void check_name(const std::string& what, const std::string& name) {
+  if (name.empty()) throw Error(what + " name must not be empty");
+  if (name.find('.') != std::string::npos) {
+    throw Error(fmt::format("{} name must not contain a dot (got '{}')", what, name));
+  }
+}
+
+}  // namespace
+
+std::string demangle(const std::type_info& type) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                                   &std::free);
+  return status == 0 ? name.get() : type.name();
+}
+
+Module::Module(std::string name) : Module() { name_ = std::move(name); }
+Module::Module() : parameters_("Parameter"), buffers_("Buffer"), children_("Submodule") {}
+Module::Module(const Module&) = default;
+Module& Module::operator=(const Module&) = default;
+Module::Module(Module&&) noexcept = default;
+Module& Module::operator=(Module&&) noexcept = default;
+Module::~Module() = default;
+
+const std::string& Module::name() const noexcept {
+  if (!name_) name_ = demangle(typeid(*this));
+  return *name_;
+}
+
+std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
+  throw Error(
+      fmt::format("clone() has not been implemented for {0}. Subclass tenon::nn::Cloneable<{0}> instead of "
+                  "tenon::nn::Module to inherit the ability to clone.",
+                  name()));
+}
+
+void Module::clone_(Module&, const std::optional<Device>&) {}
+
+void Module::apply(const ModuleApplyFunction& function) {
+  function(*this);
+  apply_below([&](const std::string&, const std::shared_ptr<Module>& module) { function(*module); }, {});
+}
+void Module::apply(const ConstModuleApplyFunction& function) const {
+  function(*this);
+  apply_below([&](const std::string&, const std::shared_ptr<Module>& module) { function(*module); }, {});
+}
+void Module::apply(const NamedModuleApplyFunction& function, const std::string& name_prefix) {
+  function(name_prefix, *this);
+  apply_below([&](const std::string& name, const std::shared_ptr<Module>& module) { function(name, *module); },
+              name_prefix);
+}
+void Module::apply(const ConstNamedModuleApplyFunction& function, const std::string& name_prefix) const {
+  function(name_prefix, *this);
+  apply_below([&](const std::string& name, const std::shared_ptr<Module>& module) { function(name, *module); },
+              name_prefix);
+}
+void Module::apply(const ModulePointerApplyFunction& function) const {
+  function(shared_from_this_checked());
+  apply_below([&](const std::string&, const std::shared_ptr<Module>& module) { function(module); }, {});
+}
+void Module::apply(const NamedModulePointerApplyFunction& function, const std::string& name_prefix) const {
+  function(name_prefix, shared_from_this_checked());
+  apply_below(function, name_prefix);
+}
+
+std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
+
+OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
+  OrderedDict<std::string, Tensor> result;
+  const auto add = [&](const std::string& path, const Module& module) {
+    for (const auto& parameter : module.parameters_) {
+      if (parameter->defined()) result.insert(join_name(path, parameter.key()), parameter.value());
+    }
+  };
+  if (recurse) {
+    apply(ConstNamedModuleApplyFunction(add));
+  } else {
+    add({}, *this);
+  }
+  return result;
+}
+
+std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
+
+OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
+  OrderedDict<std::string, Tensor> result;
+  const auto add = [&](const std::string& path, const Module& module) {
+    for (const auto& buffer : module.buffers_) {
+      if (buffer->defined()) result.insert(join_name(path, buffer.key()), buffer.value());
+    }
+  };
+  if (recurse) {
+    apply(ConstNamedModuleApplyFunction(add));
+  } else {
+    add({}, *this);
+  }
+  return result;
+}
+
+std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
+  return named_modules({}, include_self).values();
+}
+
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& name_prefix,
+                                                                        bool include_self) const {
+  OrderedDict<std::string, std::shared_ptr<Module>> result;
+  const auto add = [&](const std::string& path, const std::shared_ptr<Module>& module) { result.insert(path, module); };
+  if (include_self) add(name_prefix, shared_from_this_checked());
+  apply_below(add, name_prefix);
+  return result;
+}
+
+std::vector<std::shared_ptr<Module>> Module::children() const { return children_.values(); }
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const { return children_; }
+
+void Module::train(bool on) {
+  for (auto& child : children_) child.value()->train(on);
+  is_training_ = on;
+}
+void Module::eval() { train(false); }
+bool Module::is_training() const noexcept { return is_training_; }
+
+void Module::convert(const std::function<Tensor(const Tensor&)>& conversion) {
+  NoGradGuard no_grad;
+  for (auto& child : children_) child.value()->convert(conversion);
+  for (auto* tensors : {&parameters_, &buffers_}) {
+    for (auto& tensor : *tensors) {
+      if (tensor->defined()) tensor->set_data(conversion(*tensor));
+    }
+  }
+}
+
+void Module::to(Device device, Dtype dtype, bool non_blocking) {
+  convert([&](const Tensor& t) {
+    return t.is_floating_point() ? t.to(device, dtype, non_blocking) : t.to(device, t.scalar_type(), non_blocking);
+  });
+}
+void Module::to(Dtype dtype, bool non_blocking) {
+  convert([&](const Tensor& t) { return t.is_floating_point() ? t.to(dtype, non_blocking) : t; });
+}
+void Module::to(Device device, bool non_blocking) {
+  convert([&](const Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });
+}
+
+void Module::zero_grad(bool set_to_none) {
+  for (auto& child : children_) child.value()->zero_grad(set_to_none);
+  for (auto& parameter : parameters_) {
+    if (!parameter->defined() || !parameter->grad().defined()) continue;
+    if (set_to_none) {
+      parameter->mutable_grad() = Tensor();
+    } else {
+      parameter->mutable_grad() = parameter->grad().detach();
+      parameter->mutable_grad().zero_();
+    }
+  }
+}
+
+void Module::save(OutputArchive& archive) const {
+  for (const auto& parameter : parameters_) archive.write(parameter.key(), parameter.value());
+  for (const auto& buffer : buffers_) archive.write(buffer.key(), buffer.value(), /*is_buffer=*/true);
+  for (const auto& child : children_) {
+    if (!child.value()->is_serializable()) continue;
+    OutputArchive nested;
+    child.value()->save(nested);
+    archive.write(child.key(), nested);
+  }
+}
+
+void Module::load(InputArchive& archive) {
+  for (auto& parameter : parameters_) archive.read(parameter.key(), parameter.value());
+  for (auto& buffer : buffers_) archive.read(buffer.key(), buffer.value(), /*is_buffer=*/true);
+  for (const auto& child : children_) {
+    if (!child.value()->is_serializable()) continue;
+    InputArchive nested;
+    archive.read(child.key(), nested);
+    child.value()->load(nested);
+  }
+}
+
+bool Module::is_serializable() const { return true; }
+
+void Module::pretty_print(std::ostream& stream) const { stream << name(); }
+
+void Module::pretty_print_recursive(std::ostream& stream, const std::string& indentation) const {
+  pretty_print(stream);
+  if (children_.is_empty()) return;
+  stream << "(\n";
+  const std::string inner = indentation + "  ";
+  for (const auto& child : children_) {
+    stream << inner << "(" << child.key() << "): ";
+    child.value()->pretty_print_recursive(stream, inner);
+    stream << '\n';
+  }
+  stream << indentation << ")";
+}
+
+std::ostream& operator<<(std::ostream& stream, const Module& module) {
+  module.pretty_print_recursive(stream, "");
+  return stream;
+}
+
+Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  check_name("Parameter", name);
+  if (!tensor.defined()) {
+    if (requires_grad) throw Error(fmt::format("undefined parameter '{}' cannot require a gradient", name));
+  } else {
+    tensor.set_requires_grad(requires_grad);
+  }
+  return parameters_.insert(std::move(name), std::move(tensor));
+}
+
+Tensor& Module::register_buffer(std::string name, Tensor tensor) {
+  check_name("Buffer", name);
+  return buffers_.insert(std::move(name), std::move(tensor));
+}
+
+void Module::add_child(std::string name, std::shared_ptr<Module> module) {
+  check_name("Submodule", name);
+  children_.insert(std::move(name), std::move(module));
+}
+
+void Module::unregister_module(const std::string& name) {
+  if (!children_.contains(name)) throw Error(fmt::format("No Module with name `{}` is registered", name));
+  children_.erase(name);
+}
+
+void Module::apply_below(const NamedModulePointerApplyFunction& function, const std::string& prefix) const {
+  for (const auto& child : children_) {
+    const std::string path = join_name(prefix, child.key());
+    function(path, child.value());
+    child.value()->apply_below(function, path);
+  }
+}
+
+std::shared_ptr<Module> Module::shared_from_this_checked() const {
+  if (auto self = weak_from_this().lock()) return std::const_pointer_cast<Module>(self);
+  throw Error(
+      "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a "
+      "shared_ptr. "
+      "Make it with std::make_shared, or leave it out by passing include_self = false to modules() or named_modules()");
+}
+
+bool Module::_forward_has_default_args() { return false; }
+unsigned int Module::_forward_num_required_args() {
+  TENON_ASSERT(false, "only a module with FORWARD_HAS_DEFAULT_ARGS is asked for its required arguments");
+}
+std::vector<AnyValue> Module::_forward_populate_default_args(std::vector<AnyValue>&& arguments) {
+  return std::move(arguments);
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,176 @@
+// Module: the base of everything that holds parameters. Parameters, buffers and submodules are registered by name; what
+// is done to a module (train, to, zero_grad, save) is done to the whole tree below it. Names and semantics are
+// libtorch's.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/export.h>
+#include <tenon/nn/any_value.h>
+#include <tenon/nn/module_holder.h>
+#include <tenon/nn/ordered_dict.h>
+#include <tenon/tensor/tensor.h>
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+class InputArchive;
+class OutputArchive;
+}  // namespace tenon
+
+namespace tenon::nn {
+
+template <class ModuleType, class... Arguments>
+struct AnyModuleContent;
+
+class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
+ public:
+  using ModuleApplyFunction = std::function<void(Module&)>;
+  using ConstModuleApplyFunction = std::function<void(const Module&)>;
+  using NamedModuleApplyFunction = std::function<void(const std::string&, Module&)>;
+  using ConstNamedModuleApplyFunction = std::function<void(const std::string&, const Module&)>;
+  using ModulePointerApplyFunction = std::function<void(const std::shared_ptr<Module>&)>;
+  using NamedModulePointerApplyFunction = std::function<void(const std::string&, const std::shared_ptr<Module>&)>;
+
+  TENON_API explicit Module(std::string name);
+  /// The name is then the type's, as seen on the first call of name().
+  TENON_API Module();
+  TENON_API Module(const Module&);
+  TENON_API Module& operator=(const Module&);
+  TENON_API Module(Module&&) noexcept;
+  TENON_API Module& operator=(Module&&) noexcept;
+  TENON_API virtual ~Module();
+
+  TENON_API const std::string& name() const noexcept;
+
+  /// A deep copy, on another device if one is given. Throws Error unless the type derives from Cloneable.
+  TENON_API virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
+
+  /// Calls the function on this module, then on every one below it, parents first.
+  TENON_API void apply(const ModuleApplyFunction& function);
+  TENON_API void apply(const ConstModuleApplyFunction& function) const;
+  TENON_API void apply(const NamedModuleApplyFunction& function, const std::string& name_prefix = {});
+  TENON_API void apply(const ConstNamedModuleApplyFunction& function, const std::string& name_prefix = {}) const;
+  TENON_API void apply(const ModulePointerApplyFunction& function) const;
+  TENON_API void apply(const NamedModulePointerApplyFunction& function, const std::string& name_prefix = {}) const;
+
+  /// Defined parameters and buffers; names are paths joined by dots.
+  TENON_API std::vector<Tensor> parameters(bool recurse = true) const;
+  TENON_API OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
+  TENON_API std::vector<Tensor> buffers(bool recurse = true) const;
+  TENON_API OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
+  TENON_API std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
+  TENON_API OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& name_prefix = {},
+                                                                            bool include_self = true) const;
+  TENON_API std::vector<std::shared_ptr<Module>> children() const;
+  TENON_API OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
+
+  TENON_API virtual void train(bool on = true);
+  TENON_API void eval();
+  TENON_API virtual bool is_training() const noexcept;
+
+  /// Converts in place. Integral tensors keep their dtype.
+  TENON_API virtual void to(Device device, Dtype dtype, bool non_blocking = false);
+  TENON_API virtual void to(Dtype dtype, bool non_blocking = false);
+  TENON_API virtual void to(Device device, bool non_blocking = false);
+  TENON_API void half() { to(Dtype::kFloat16); }
+
+  /// Zeroes the gradients, or gives their memory back.
+  TENON_API virtual void zero_grad(bool set_to_none = false);
+
+  TENON_API virtual void save(OutputArchive& archive) const;
+  TENON_API virtual void load(InputArchive& archive);
+  /// False for modules that wrap something which cannot be written to a file; they are then left out.
+  TENON_API virtual bool is_serializable() const;
+
+  TENON_API virtual void pretty_print(std::ostream& stream) const;
+
+  /// Null where this module is no such type.
+  template <class T>
+  T* as() noexcept {
+    return dynamic_cast<typename detail::ContainedType<T>::type*>(this);
+  }
+  template <class T>
+  const typename detail::ContainedType<T>::type* as() const noexcept {
+    return dynamic_cast<const typename detail::ContainedType<T>::type*>(this);
+  }
+
+  /// The returned reference stays valid until the next registration. Throws Error for an empty or dotted name, or one
+  /// that is taken.
+  TENON_API Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
+  TENON_API Tensor& register_buffer(std::string name, Tensor tensor);
+  template <class M>
+  std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
+    add_child(std::move(name), module);
+    return module;
+  }
+  template <class M>
+  std::shared_ptr<M> register_module(std::string name, ModuleHolder<M> holder) {
+    return register_module(std::move(name), holder.ptr());
+  }
+  template <class M>
+  std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
+    children_[name] = module;
+    return module;
+  }
+  template <class M>
+  std::shared_ptr<M> replace_module(const std::string& name, ModuleHolder<M> holder) {
+    return replace_module(name, holder.ptr());
+  }
+  TENON_API void unregister_module(const std::string& name);
+
+ protected:
+  // What FORWARD_HAS_DEFAULT_ARGS overrides.
+  TENON_API virtual bool _forward_has_default_args();
+  TENON_API virtual unsigned int _forward_num_required_args();
+  TENON_API virtual std::vector<AnyValue> _forward_populate_default_args(std::vector<AnyValue>&& arguments);
+
+  OrderedDict<std::string, Tensor> parameters_;
+  OrderedDict<std::string, Tensor> buffers_;
+  OrderedDict<std::string, std::shared_ptr<Module>> children_;
+
+ private:
+  template <class Derived>
+  friend class Cloneable;
+  template <class ModuleType, class... Arguments>
+  friend struct AnyModuleContent;
+  friend TENON_API std::ostream& operator<<(std::ostream& stream, const Module& module);
+
+  TENON_API void add_child(std::string name, std::shared_ptr<Module> module);
+  virtual void clone_(Module& other, const std::optional<Device>& device);
+  void convert(const std::function<Tensor(const Tensor&)>& conversion);
+  void pretty_print_recursive(std::ostream& stream, const std::string& indentation) const;
+  void apply_below(const NamedModulePointerApplyFunction& function, const std::string& prefix) const;
+  std::shared_ptr<Module> shared_from_this_checked() const;
+
+  mutable std::optional<std::string> name_;
+  bool is_training_ = true;
+};
+
+TENON_API std::ostream& operator<<(std::ostream& stream, const Module& module);
+
+/// The arguments of forward() that have defaults, as {position, AnyValue(default)}: so that Sequential and AnyModule,
+/// which see forward() without its defaults, can leave them out.
+#define FORWARD_HAS_DEFAULT_ARGS(...)                                                                               \
+  template <class ModuleType, class... Arguments>                                                                   \
+  friend struct ::tenon::nn::AnyModuleContent;                                                                      \
+  bool _forward_has_default_args() override { return true; }                                                        \
+  unsigned int _forward_num_required_args() override {                                                              \
+    std::vector<std::pair<unsigned int, ::tenon::nn::AnyValue>> defaults{__VA_ARGS__};                              \
+    return defaults[0].first;                                                                                       \
+  }                                                                                                                 \
+  std::vector<::tenon::nn::AnyValue> _forward_populate_default_args(std::vector<::tenon::nn::AnyValue>&& arguments) \
+      override {                                                                                                    \
+    std::vector<std::pair<unsigned int, ::tenon::nn::AnyValue>> defaults{__VA_ARGS__};                              \
+    std::vector<::tenon::nn::AnyValue> all = std::move(arguments);                                                  \
+    for (const auto& [position, value] : defaults) {                                                                \
+      if (position >= all.size()) all.push_back(value);                                                             \
+    }                                                                                                               \
+    return all;                                                                                                     \
+  }
+
+}  // namespace tenon::nn

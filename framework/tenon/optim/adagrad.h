@@ -1,0 +1,46 @@
+// Adagrad (Duchi et al., 2011): steps divided by the root of the sum of squared gradients.
+#pragma once
+
+#include <tenon/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct TENON_EXPORT AdagradOptions : public OptimizerCloneableOptions<AdagradOptions> {
+  AdagradOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT: as in libtorch
+  TENON_ARG(double, lr) = 1e-2;
+  TENON_ARG(double, lr_decay) = 0;
+  TENON_ARG(double, weight_decay) = 0;
+  TENON_ARG(double, initial_accumulator_value) = 0;
+  TENON_ARG(double, eps) = 1e-10;
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const AdagradOptions& a, const AdagradOptions& b);
+  double get_lr() const override { return lr(); }
+  void set_lr(double value) override { lr(value); }
+};
+
+struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
+  TENON_ARG(Tensor, sum);
+  TENON_ARG(std::int64_t, step) = 0;
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const AdagradParamState& a, const AdagradParamState& b);
+};
+
+/// Its state exists from the beginning, as in libtorch.
+class TENON_EXPORT Adagrad : public Optimizer {
+ public:
+  TENON_API explicit Adagrad(const std::vector<OptimizerParamGroup>& groups, AdagradOptions defaults = {});
+  explicit Adagrad(std::vector<Tensor> parameters, AdagradOptions defaults = {})
+      : Adagrad({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdagradParamState>(); }
+};
+
+}  // namespace tenon::optim

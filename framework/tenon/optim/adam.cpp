@@ -1,0 +1,136 @@
+// Adam and AdamW through the fused kernel adam_step.
+#include <tenon/optim/adam.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/kernel/attributes/optimizer.h>
+#include <tenon/nn/archive.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/check.h>
+#include <tenon/optim/fused.h>
+
+#include <map>
+
+namespace tenon::optim {
+
+#define TENON_ADAM(Options, State)                                                                                     \
+  bool operator==(const Options& a, const Options& b) {                                                                \
+    return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() && \
+           a.amsgrad() == b.amsgrad();                                                                                 \
+  }                                                                                                                    \
+  void Options::serialize(OutputArchive& archive) const {                                                              \
+    archive.write("lr", lr());                                                                                         \
+    archive.write("beta1", std::get<0>(betas()));                                                                      \
+    archive.write("beta2", std::get<1>(betas()));                                                                      \
+    archive.write("eps", eps());                                                                                       \
+    archive.write("weight_decay", weight_decay());                                                                     \
+    archive.write("amsgrad", amsgrad());                                                                               \
+  }                                                                                                                    \
+  void Options::serialize(InputArchive& archive) {                                                                     \
+    lr(archive.read_real("lr"));                                                                                       \
+    betas(std::make_tuple(archive.read_real("beta1"), archive.read_real("beta2")));                                    \
+    eps(archive.read_real("eps"));                                                                                     \
+    weight_decay(archive.read_real("weight_decay"));                                                                   \
+    amsgrad(archive.read_boolean("amsgrad"));                                                                          \
+  }                                                                                                                    \
+  bool operator==(const State& a, const State& b) {                                                                    \
+    return a.step() == b.step() && same_tensor(a.exp_avg(), b.exp_avg()) &&                                            \
+           same_tensor(a.exp_avg_sq(), b.exp_avg_sq()) && same_tensor(a.max_exp_avg_sq(), b.max_exp_avg_sq());         \
+  }                                                                                                                    \
+  void State::serialize(OutputArchive& archive) const {                                                                \
+    archive.write("step", step());                                                                                     \
+    archive.write("exp_avg", exp_avg());                                                                               \
+    archive.write("exp_avg_sq", exp_avg_sq());                                                                         \
+    archive.write("max_exp_avg_sq", max_exp_avg_sq());                                                                 \
+  }                                                                                                                    \
+  void State::serialize(InputArchive& archive) {                                                                       \
+    step(archive.read_integer("step"));                                                                                \
+    archive.read("exp_avg", exp_avg());                                                                                \
+    archive.read("exp_avg_sq", exp_avg_sq());                                                                          \
+    archive.read("max_exp_avg_sq", max_exp_avg_sq());                                                                  \
+  }
+TENON_ADAM(AdamOptions, AdamParamState)
+TENON_ADAM(AdamWOptions, AdamWParamState)
+#undef TENON_ADAM
+
+namespace {
+
+template <class Options>
+void check(const Options& options) {
+  check_at_least("learning rate", options.lr(), 0);
+  check_at_least("epsilon value", options.eps(), 0);
+  check_betas(options.betas());
+  check_at_least("weight_decay value", options.weight_decay(), 0);
+}
+
+/// One group's step. `state_of` finds or makes a parameter's state.
+template <class Options, class StateOf>
+void adam_step(const OptimizerParamGroup& group, bool decoupled, StateOf state_of) {
+  const auto& options = static_cast<const Options&>(group.options());
+  AdamAttributes attributes{.learning_rate = options.lr(),
+                            .beta1 = std::get<0>(options.betas()),
+                            .beta2 = std::get<1>(options.betas()),
+                            .eps = options.eps(),
+                            .weight_decay = options.weight_decay(),
+                            .decoupled = decoupled,
+                            .amsgrad = options.amsgrad()};
+  struct Lists {
+    std::vector<Tensor> parameters, averages, squares, maxima, gradients;
+  };
+  // Parameters that got their first gradient later have counted fewer steps: a call for each count.
+  std::map<std::int64_t, Lists> by_step;
+  for (const Tensor& parameter : group.params()) {
+    if (!parameter.grad().defined()) continue;
+    auto& state = state_of(parameter);
+    if (!state.exp_avg().defined()) {
+      state.exp_avg(new_state(parameter));
+      state.exp_avg_sq(new_state(parameter));
+    }
+    if (options.amsgrad() && !state.max_exp_avg_sq().defined()) state.max_exp_avg_sq(new_state(parameter));
+    state.step(state.step() + 1);
+    Lists& to = by_step[state.step()];
+    to.parameters.push_back(parameter);
+    to.averages.push_back(state.exp_avg());
+    to.squares.push_back(state.exp_avg_sq());
+    to.maxima.push_back(options.amsgrad() ? state.max_exp_avg_sq() : Tensor());
+    to.gradients.push_back(matching_gradient(parameter));
+  }
+  for (const auto& [step, lists] : by_step) {
+    attributes.step = step;
+    call_fused("adam_step", {lists.parameters, lists.averages, lists.squares, lists.maxima}, lists.gradients,
+               &attributes);
+  }
+}
+
+}  // namespace
+
+Adam::Adam(const std::vector<OptimizerParamGroup>& groups, AdamOptions defaults)
+    : Optimizer(groups, std::make_unique<AdamOptions>(defaults)) {
+  check(defaults);
+}
+
+Tensor Adam::step(LossClosure closure) {
+  NoGradGuard no_grad;
+  const Tensor loss = loss_of(closure);
+  for (auto& group : groups_) {
+    adam_step<AdamOptions>(group, /*decoupled=*/false,
+                           [&](const Tensor& p) -> AdamParamState& { return state_of<AdamParamState>(p); });
+  }
+  return loss;
+}
+
+AdamW::AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaults)
+    : Optimizer(groups, std::make_unique<AdamWOptions>(defaults)) {
+  check(defaults);
+}
+
+Tensor AdamW::step(LossClosure closure) {
+  NoGradGuard no_grad;
+  const Tensor loss = loss_of(closure);
+  for (auto& group : groups_) {
+    adam_step<AdamWOptions>(group, /*decoupled=*/true,
+                            [&](const Tensor& p) -> AdamWParamState& { return state_of<AdamWParamState>(p); });
+  }
+  return loss;
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,71 @@
+// Adam (Kingma and Ba, 2014), with AMSGrad, and AdamW with decoupled weight decay (Loshchilov and Hutter, 2017).
+#pragma once
+
+#include <tenon/optim/optimizer.h>
+
+#include <tuple>
+
+namespace tenon::optim {
+
+using Betas = std::tuple<double, double>;
+
+#define TENON_ADAM_OPTIONS(Name, decay)                               \
+  struct TENON_EXPORT Name : public OptimizerCloneableOptions<Name> { \
+    Name(double lr = 1e-3) : lr_(lr) {} /* NOLINT: as in libtorch */  \
+    typedef std::tuple<double, double> betas_t;                       \
+    TENON_ARG(double, lr) = 1e-3;                                     \
+    TENON_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);          \
+    TENON_ARG(double, eps) = 1e-8;                                    \
+    TENON_ARG(double, weight_decay) = decay;                          \
+    TENON_ARG(bool, amsgrad) = false;                                 \
+                                                                      \
+   public:                                                            \
+    TENON_API void serialize(InputArchive& archive) override;         \
+    TENON_API void serialize(OutputArchive& archive) const override;  \
+    TENON_API friend bool operator==(const Name& a, const Name& b);   \
+    double get_lr() const override { return lr(); }                   \
+    void set_lr(double value) override { lr(value); }                 \
+  };
+TENON_ADAM_OPTIONS(AdamOptions, 0)
+TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
+#undef TENON_ADAM_OPTIONS
+
+#define TENON_ADAM_STATE(Name)                                           \
+  struct TENON_EXPORT Name : public OptimizerCloneableParamState<Name> { \
+    TENON_ARG(std::int64_t, step) = 0;                                   \
+    TENON_ARG(Tensor, exp_avg);                                          \
+    TENON_ARG(Tensor, exp_avg_sq);                                       \
+    TENON_ARG(Tensor, max_exp_avg_sq) = {};                              \
+                                                                         \
+   public:                                                               \
+    TENON_API void serialize(InputArchive& archive) override;            \
+    TENON_API void serialize(OutputArchive& archive) const override;     \
+    TENON_API friend bool operator==(const Name& a, const Name& b);      \
+  };
+TENON_ADAM_STATE(AdamParamState)
+TENON_ADAM_STATE(AdamWParamState)
+#undef TENON_ADAM_STATE
+
+class TENON_EXPORT Adam : public Optimizer {
+ public:
+  TENON_API explicit Adam(const std::vector<OptimizerParamGroup>& groups, AdamOptions defaults = {});
+  explicit Adam(std::vector<Tensor> parameters, AdamOptions defaults = {})
+      : Adam({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdamParamState>(); }
+};
+
+class TENON_EXPORT AdamW : public Optimizer {
+ public:
+  TENON_API explicit AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaults = {});
+  explicit AdamW(std::vector<Tensor> parameters, AdamWOptions defaults = {})
+      : AdamW({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdamWParamState>(); }
+};
+
+}  // namespace tenon::optim

@@ -1,0 +1,155 @@
+// Optimizer: groups, gradients to zero, state to and from archives.
+#include <tenon/optim/optimizer.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/nn/archive.h>
+#include <tenon/ops/ops.h>
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <unordered_set>
+
+namespace tenon::optim {
+
+OptimizerParamState::~OptimizerParamState() = default;
+OptimizerOptions::~OptimizerOptions() = default;
+Optimizer::~Optimizer() = default;
+
+OptimizerOptions& OptimizerParamGroup::options() {
+  TENON_ASSERT(options_ != nullptr, "a group in an optimiser has options");
+  return *options_;
+}
+const OptimizerOptions& OptimizerParamGroup::options() const {
+  return const_cast<OptimizerParamGroup*>(this)->options();
+}
+
+std::string state_key(const Tensor& parameter) {
+  std::ostringstream text;
+  text << static_cast<const void*>(parameter.unsafeGetTensorImpl());
+  return text.str();
+}
+
+Tensor new_state(const Tensor& parameter) {
+  PurposeGuard purpose(Purpose::kOptimizerState);
+  return tenon::zeros_like(parameter);
+}
+
+Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults)
+    : defaults_(std::move(defaults)) {
+  for (const OptimizerParamGroup& group : groups) add_param_group(group);
+}
+
+void Optimizer::add_param_group(const OptimizerParamGroup& group) {
+  std::unordered_set<const void*> known;
+  for (const auto& existing : groups_) {
+    for (const Tensor& parameter : existing.params()) known.insert(parameter.unsafeGetTensorImpl());
+  }
+  for (const Tensor& parameter : group.params()) {
+    if (!parameter.is_leaf()) throw Error("can't optimize a non-leaf Tensor");
+    if (!known.insert(parameter.unsafeGetTensorImpl()).second) {
+      throw Error("some parameters appear in more than one parameter group");
+    }
+  }
+  OptimizerParamGroup copy = group;
+  if (!copy.has_options()) copy.set_options(defaults_->clone());
+  groups_.push_back(std::move(copy));
+}
+
+void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
+  auto& first = groups_.at(0).params();
+  first.insert(first.end(), parameters.begin(), parameters.end());
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (auto& group : groups_) {
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      if (set_to_none) {
+        parameter.mutable_grad() = Tensor();
+      } else {
+        parameter.mutable_grad() = parameter.grad().detach();
+        parameter.mutable_grad().zero_();
+      }
+    }
+  }
+}
+
+Tensor Optimizer::loss_of(const LossClosure& closure) {
+  if (!closure) return {};
+  AutoGradMode with_gradients(true);
+  return closure();
+}
+
+const std::vector<Tensor>& Optimizer::parameters() const { return groups_.at(0).params(); }
+std::vector<Tensor>& Optimizer::parameters() { return groups_.at(0).params(); }
+std::size_t Optimizer::size() const {
+  std::size_t count = 0;
+  for (const auto& group : groups_) count += group.params().size();
+  return count;
+}
+
+// The archive holds groups and states by position, so that it fits any process: addresses mean nothing there.
+void Optimizer::save(OutputArchive& archive) const {
+  OutputArchive groups;
+  OutputArchive states;
+  std::size_t position = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    OutputArchive options;
+    groups_[g].options().serialize(options);
+    OutputArchive group;
+    group.write("options", options);
+    group.write("size", static_cast<std::int64_t>(groups_[g].params().size()));
+    groups.write(std::to_string(g), group);
+    for (const Tensor& parameter : groups_[g].params()) {
+      const auto found = state_.find(state_key(parameter));
+      if (found != state_.end() && found->second) {
+        OutputArchive state;
+        found->second->serialize(state);
+        states.write(std::to_string(position), state);
+      }
+      ++position;
+    }
+  }
+  archive.write("param_groups", groups);
+  archive.write("state", states);
+  archive.write("groups", static_cast<std::int64_t>(groups_.size()));
+}
+
+void Optimizer::load(InputArchive& archive) {
+  const std::int64_t count = archive.read_integer("groups");
+  if (count != static_cast<std::int64_t>(groups_.size())) {
+    throw Error(fmt::format("loaded state dict has a different number of parameter groups: {}, this optimizer has {}",
+                            count, groups_.size()));
+  }
+  InputArchive groups, states;
+  archive.read("param_groups", groups);
+  const bool has_state = archive.try_read("state", states);
+  state_.clear();
+  std::size_t position = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    InputArchive group, options;
+    groups.read(std::to_string(g), group);
+    if (group.read_integer("size") != static_cast<std::int64_t>(groups_[g].params().size())) {
+      throw Error(
+          fmt::format("loaded state dict contains a parameter group that doesn't match the size of optimizer's group "
+                      "{}: {} parameters, this optimizer has {}",
+                      g, group.read_integer("size"), groups_[g].params().size()));
+    }
+    group.read("options", options);
+    groups_[g].options().serialize(options);
+    for (const Tensor& parameter : groups_[g].params()) {
+      InputArchive saved;
+      if (has_state && states.try_read(std::to_string(position), saved)) {
+        auto state = make_state();
+        PurposeGuard purpose(Purpose::kOptimizerState);
+        state->serialize(saved);
+        state_[state_key(parameter)] = std::move(state);
+      }
+      ++position;
+    }
+  }
+}
+
+}  // namespace tenon::optim

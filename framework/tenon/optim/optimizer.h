@@ -1,0 +1,149 @@
+// Optimizer: parameter groups with options, a state per parameter, a step. Names and semantics are libtorch's.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/arg.h>
+#include <tenon/nn/module.h>
+#include <tenon/tensor/tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+class InputArchive;
+class OutputArchive;
+}  // namespace tenon
+
+namespace tenon::optim {
+
+/// What an optimiser remembers of one parameter.
+class TENON_EXPORT OptimizerParamState {
+ public:
+  OptimizerParamState() = default;
+  OptimizerParamState(const OptimizerParamState&) = default;
+  OptimizerParamState& operator=(const OptimizerParamState&) = default;
+  TENON_API virtual ~OptimizerParamState();
+  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
+  virtual void serialize(InputArchive& archive) = 0;
+  virtual void serialize(OutputArchive& archive) const = 0;
+};
+
+/// Learning rate, momentum … of a group.
+class TENON_EXPORT OptimizerOptions {
+ public:
+  OptimizerOptions() = default;
+  OptimizerOptions(const OptimizerOptions&) = default;
+  OptimizerOptions& operator=(const OptimizerOptions&) = default;
+  TENON_API virtual ~OptimizerOptions();
+  virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
+  virtual void serialize(InputArchive& archive) = 0;
+  virtual void serialize(OutputArchive& archive) const = 0;
+  virtual double get_lr() const = 0;
+  virtual void set_lr(double lr) = 0;
+};
+
+template <class Derived>
+class OptimizerCloneableParamState : public OptimizerParamState {
+  std::unique_ptr<OptimizerParamState> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+template <class Derived>
+class OptimizerCloneableOptions : public OptimizerOptions {
+  std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+/// Parameters that share options. Without options of its own a group takes the optimiser's.
+class TENON_API OptimizerParamGroup {
+ public:
+  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT: as in libtorch
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  OptimizerParamGroup(const OptimizerParamGroup& other)
+      : params_(other.params_), options_(other.has_options() ? other.options_->clone() : nullptr) {}
+  OptimizerParamGroup& operator=(const OptimizerParamGroup& other) {
+    params_ = other.params_;
+    options_ = other.has_options() ? other.options_->clone() : nullptr;
+    return *this;
+  }
+
+  bool has_options() const { return options_ != nullptr; }
+  OptimizerOptions& options();
+  const OptimizerOptions& options() const;
+  void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  std::vector<Tensor>& params() { return params_; }
+  const std::vector<Tensor>& params() const { return params_; }
+
+ private:
+  std::vector<Tensor> params_;
+  std::unique_ptr<OptimizerOptions> options_;
+};
+
+/// The key of a parameter's state: its address as text.
+TENON_API std::string state_key(const Tensor& parameter);
+
+class TENON_EXPORT Optimizer {
+ public:
+  using LossClosure = std::function<Tensor()>;
+  using StateMap = std::unordered_map<std::string, std::unique_ptr<OptimizerParamState>>;
+
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  TENON_API Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
+      : Optimizer({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API virtual ~Optimizer();
+
+  /// Throws Error when a parameter is in a group already, or is no leaf.
+  TENON_API void add_param_group(const OptimizerParamGroup& group);
+  TENON_API void add_parameters(const std::vector<Tensor>& parameters);
+
+  /// Updates every parameter that has a gradient. With a closure, computes the loss first and returns it.
+  virtual Tensor step(LossClosure closure = nullptr) = 0;
+  /// Zeroes the gradients, or gives their memory back.
+  TENON_API void zero_grad(bool set_to_none = false);
+
+  /// Of the first group.
+  TENON_API const std::vector<Tensor>& parameters() const;
+  TENON_API std::vector<Tensor>& parameters();
+  TENON_API std::size_t size() const;
+  OptimizerOptions& defaults() { return *defaults_; }
+  const OptimizerOptions& defaults() const { return *defaults_; }
+  std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
+  StateMap& state() { return state_; }
+  const StateMap& state() const { return state_; }
+
+  TENON_API virtual void save(OutputArchive& archive) const;
+  TENON_API virtual void load(InputArchive& archive);
+
+ protected:
+  /// Runs the closure with gradients on; undefined without one.
+  TENON_API static Tensor loss_of(const LossClosure& closure);
+  /// A state of the optimiser's own type, for load().
+  virtual std::unique_ptr<OptimizerParamState> make_state() const = 0;
+
+  /// The state of a parameter, made on first use.
+  template <class State>
+  State& state_of(const Tensor& parameter) {
+    auto& slot = state_[state_key(parameter)];
+    if (!slot) slot = std::make_unique<State>();
+    return static_cast<State&>(*slot);
+  }
+
+  std::vector<OptimizerParamGroup> groups_;
+  StateMap state_;
+  std::unique_ptr<OptimizerOptions> defaults_;
+};
+
+/// Zeros like a parameter, with the purpose "optimizer_state".
+TENON_API Tensor new_state(const Tensor& parameter);
+
+}  // namespace tenon::optim

@@ -1,0 +1,92 @@
+// RMSprop, written with tensor operators.
+#include <tenon/optim/rmsprop.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/nn/archive.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/check.h>
+
+namespace tenon::optim {
+
+bool operator==(const RMSpropOptions& a, const RMSpropOptions& b) {
+  return a.lr() == b.lr() && a.alpha() == b.alpha() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() &&
+         a.momentum() == b.momentum() && a.centered() == b.centered();
+}
+void RMSpropOptions::serialize(OutputArchive& archive) const {
+  archive.write("lr", lr());
+  archive.write("alpha", alpha());
+  archive.write("eps", eps());
+  archive.write("weight_decay", weight_decay());
+  archive.write("momentum", momentum());
+  archive.write("centered", centered());
+}
+void RMSpropOptions::serialize(InputArchive& archive) {
+  lr(archive.read_real("lr"));
+  alpha(archive.read_real("alpha"));
+  eps(archive.read_real("eps"));
+  weight_decay(archive.read_real("weight_decay"));
+  momentum(archive.read_real("momentum"));
+  centered(archive.read_boolean("centered"));
+}
+
+bool operator==(const RMSpropParamState& a, const RMSpropParamState& b) {
+  return a.step() == b.step() && same_tensor(a.square_avg(), b.square_avg()) &&
+         same_tensor(a.momentum_buffer(), b.momentum_buffer()) && same_tensor(a.grad_avg(), b.grad_avg());
+}
+void RMSpropParamState::serialize(OutputArchive& archive) const {
+  archive.write("step", step());
+  archive.write("square_avg", square_avg());
+  archive.write("momentum_buffer", momentum_buffer());
+  archive.write("grad_avg", grad_avg());
+}
+void RMSpropParamState::serialize(InputArchive& archive) {
+  step(archive.read_integer("step"));
+  archive.read("square_avg", square_avg());
+  archive.read("momentum_buffer", momentum_buffer());
+  archive.read("grad_avg", grad_avg());
+}
+
+RMSprop::RMSprop(const std::vector<OptimizerParamGroup>& groups, RMSpropOptions defaults)
+    : Optimizer(groups, std::make_unique<RMSpropOptions>(defaults)) {
+  check_at_least("learning rate", defaults.lr(), 0);
+  check_at_least("epsilon value", defaults.eps(), 0);
+  check_at_least("momentum value", defaults.momentum(), 0);
+  check_at_least("weight_decay value", defaults.weight_decay(), 0);
+  check_at_least("alpha value", defaults.alpha(), 0);
+}
+
+Tensor RMSprop::step(LossClosure closure) {
+  NoGradGuard no_grad;
+  const Tensor loss = loss_of(closure);
+  for (auto& group : groups_) {
+    const auto& options = static_cast<const RMSpropOptions&>(group.options());
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      Tensor gradient = parameter.grad();
+      auto& state = state_of<RMSpropParamState>(parameter);
+      if (!state.square_avg().defined()) state.square_avg(new_state(parameter));
+      if (options.momentum() > 0 && !state.momentum_buffer().defined()) state.momentum_buffer(new_state(parameter));
+      if (options.centered() && !state.grad_avg().defined()) state.grad_avg(new_state(parameter));
+      state.step(state.step() + 1);
+
+      if (options.weight_decay() != 0) gradient = gradient.add(parameter, options.weight_decay());
+      state.square_avg().mul_(options.alpha()).addcmul_(gradient, gradient, 1 - options.alpha());
+      Tensor average;
+      if (options.centered()) {
+        state.grad_avg().mul_(options.alpha()).add_(gradient, 1 - options.alpha());
+        average = state.square_avg().addcmul(state.grad_avg(), state.grad_avg(), -1).sqrt_().add_(options.eps());
+      } else {
+        average = state.square_avg().sqrt().add_(options.eps());
+      }
+      if (options.momentum() > 0) {
+        state.momentum_buffer().mul_(options.momentum()).addcdiv_(gradient, average);
+        parameter.add_(state.momentum_buffer(), -options.lr());
+      } else {
+        parameter.addcdiv_(gradient, average, -options.lr());
+      }
+    }
+  }
+  return loss;
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,48 @@
+// RMSprop (Hinton, 2012): steps divided by a running root mean square of the gradient, centred or not.
+#pragma once
+
+#include <tenon/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct TENON_EXPORT RMSpropOptions : public OptimizerCloneableOptions<RMSpropOptions> {
+  RMSpropOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT: as in libtorch
+  TENON_ARG(double, lr) = 1e-2;
+  TENON_ARG(double, alpha) = 0.99;
+  TENON_ARG(double, eps) = 1e-8;
+  TENON_ARG(double, weight_decay) = 0;
+  TENON_ARG(double, momentum) = 0;
+  TENON_ARG(bool, centered) = false;
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const RMSpropOptions& a, const RMSpropOptions& b);
+  double get_lr() const override { return lr(); }
+  void set_lr(double value) override { lr(value); }
+};
+
+struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
+  TENON_ARG(std::int64_t, step) = 0;
+  TENON_ARG(Tensor, square_avg);
+  TENON_ARG(Tensor, momentum_buffer) = {};
+  TENON_ARG(Tensor, grad_avg) = {};
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const RMSpropParamState& a, const RMSpropParamState& b);
+};
+
+class TENON_EXPORT RMSprop : public Optimizer {
+ public:
+  TENON_API explicit RMSprop(const std::vector<OptimizerParamGroup>& groups, RMSpropOptions defaults = {});
+  explicit RMSprop(std::vector<Tensor> parameters, RMSpropOptions defaults = {})
+      : RMSprop({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<RMSpropParamState>(); }
+};
+
+}  // namespace tenon::optim

@@ -1,0 +1,90 @@
+// SGD through the fused kernel sgd_step.
+#include <tenon/optim/sgd.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/kernel/attributes/optimizer.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/nn/archive.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/check.h>
+#include <tenon/optim/fused.h>
+
+#include <array>
+
+namespace tenon::optim {
+
+bool operator==(const SGDOptions& a, const SGDOptions& b) {
+  return a.lr() == b.lr() && a.momentum() == b.momentum() && a.dampening() == b.dampening() &&
+         a.weight_decay() == b.weight_decay() && a.nesterov() == b.nesterov();
+}
+void SGDOptions::serialize(OutputArchive& archive) const {
+  archive.write("lr", lr());
+  archive.write("momentum", momentum());
+  archive.write("dampening", dampening());
+  archive.write("weight_decay", weight_decay());
+  archive.write("nesterov", nesterov());
+}
+void SGDOptions::serialize(InputArchive& archive) {
+  lr(archive.read_real("lr"));
+  momentum(archive.read_real("momentum"));
+  dampening(archive.read_real("dampening"));
+  weight_decay(archive.read_real("weight_decay"));
+  nesterov(archive.read_boolean("nesterov"));
+}
+
+bool operator==(const SGDParamState& a, const SGDParamState& b) {
+  return same_tensor(a.momentum_buffer(), b.momentum_buffer());
+}
+void SGDParamState::serialize(OutputArchive& archive) const { archive.write("momentum_buffer", momentum_buffer()); }
+void SGDParamState::serialize(InputArchive& archive) { archive.read("momentum_buffer", momentum_buffer()); }
+
+SGD::SGD(const std::vector<OptimizerParamGroup>& groups, SGDOptions defaults)
+    : Optimizer(groups, std::make_unique<SGDOptions>(defaults)) {
+  check_at_least("learning rate", defaults.lr(), 0);
+  check_at_least("momentum value", defaults.momentum(), 0);
+  check_at_least("weight_decay value", defaults.weight_decay(), 0);
+  if (defaults.nesterov() && (defaults.momentum() <= 0 || defaults.dampening() != 0)) {
+    throw Error("Nesterov momentum requires a momentum and zero dampening");
+  }
+}
+
+Tensor SGD::step(LossClosure closure) {
+  NoGradGuard no_grad;
+  const Tensor loss = loss_of(closure);
+  for (auto& group : groups_) {
+    const auto& options = static_cast<const SGDOptions&>(group.options());
+    SgdAttributes attributes{.learning_rate = options.lr(),
+                             .momentum = options.momentum(),
+                             .dampening = options.dampening(),
+                             .weight_decay = options.weight_decay(),
+                             .nesterov = options.nesterov()};
+    // A first step fills its buffer instead of blending it: two calls at most, nearly always one.
+    struct Lists {
+      std::vector<Tensor> parameters, buffers, gradients;
+    };
+    std::array<Lists, 2> lists;
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      bool first = false;
+      Tensor buffer;
+      if (options.momentum() != 0) {
+        auto& state = state_of<SGDParamState>(parameter);
+        first = !state.momentum_buffer().defined();
+        if (first) state.momentum_buffer(new_state(parameter));
+        buffer = state.momentum_buffer();
+      }
+      Lists& to = lists[first ? 1 : 0];
+      to.parameters.push_back(parameter);
+      to.buffers.push_back(buffer);
+      to.gradients.push_back(matching_gradient(parameter));
+    }
+    for (int first = 0; first < 2; ++first) {
+      attributes.first_step = first != 0;
+      const Lists& list = lists[static_cast<std::size_t>(first)];
+      call_fused("sgd_step", {list.parameters, list.buffers}, list.gradients, &attributes);
+    }
+  }
+  return loss;
+}
+
+}  // namespace tenon::optim

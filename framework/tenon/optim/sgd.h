@@ -1,0 +1,44 @@
+// SGD: stochastic gradient descent with momentum, dampening, weight decay and Nesterov's variant.
+#pragma once
+
+#include <tenon/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct TENON_EXPORT SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
+  SGDOptions(double lr) : lr_(lr) {}  // NOLINT: as in libtorch
+  TENON_ARG(double, lr);
+  TENON_ARG(double, momentum) = 0;
+  TENON_ARG(double, dampening) = 0;
+  TENON_ARG(double, weight_decay) = 0;
+  TENON_ARG(bool, nesterov) = false;
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const SGDOptions& a, const SGDOptions& b);
+  double get_lr() const override { return lr(); }
+  void set_lr(double value) override { lr(value); }
+};
+
+struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
+  TENON_ARG(Tensor, momentum_buffer);
+
+ public:
+  TENON_API void serialize(InputArchive& archive) override;
+  TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API friend bool operator==(const SGDParamState& a, const SGDParamState& b);
+};
+
+class TENON_EXPORT SGD : public Optimizer {
+ public:
+  TENON_API explicit SGD(const std::vector<OptimizerParamGroup>& groups, SGDOptions defaults);
+  explicit SGD(std::vector<Tensor> parameters, SGDOptions defaults)
+      : SGD({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<SGDParamState>(); }
+};
+
+}  // namespace tenon::optim

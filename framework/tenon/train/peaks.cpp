@@ -1,0 +1,45 @@
+// Peaks over a whole run.
+#include <tenon/train/peaks.h>
+
+#include <algorithm>
+
+namespace tenon::train {
+namespace {
+
+/// Calls visit(a, b) for every Stat of both.
+template <class Visit>
+void for_each_stat(MemoryStats& a, const MemoryStats& b, Visit visit) {
+  visit(a.requested_bytes, b.requested_bytes);
+  visit(a.allocated_bytes, b.allocated_bytes);
+  visit(a.reserved_bytes, b.reserved_bytes);
+  visit(a.allocations, b.allocations);
+  for (int i = 0; i < kPurposeCount; ++i) {
+    visit(a.requested_by_purpose[static_cast<std::size_t>(i)], b.requested_by_purpose[static_cast<std::size_t>(i)]);
+  }
+  const auto pools = [&](PoolStats& x, const PoolStats& y) {
+    for (int i = 0; i < 3; ++i) visit(x[i], y[i]);
+  };
+  PolicyStats& p = a.policy;
+  const PolicyStats& q = b.policy;
+  pools(p.allocation, q.allocation);
+  pools(p.segment, q.segment);
+  pools(p.active, q.active);
+  pools(p.inactive_split, q.inactive_split);
+  pools(p.allocated_bytes, q.allocated_bytes);
+  pools(p.reserved_bytes, q.reserved_bytes);
+  pools(p.active_bytes, q.active_bytes);
+  pools(p.inactive_split_bytes, q.inactive_split_bytes);
+  pools(p.requested_bytes, q.requested_bytes);
+  visit(p.oversize_allocations, q.oversize_allocations);
+  visit(p.oversize_segments, q.oversize_segments);
+}
+
+}  // namespace
+
+void merge_peaks(MemoryStats& into, const MemoryStats& from) {
+  MemoryStats merged = from;
+  for_each_stat(merged, into, [](Stat& now, const Stat& before) { now.peak = std::max(now.peak, before.peak); });
+  into = merged;
+}
+
+}  // namespace tenon::train
