@@ -1,0 +1,230 @@
+// Losses. The negative log-likelihood has kernels: it is linear in its input, so it and its adjoint are each other's
+// gradients. The others are written as their formulas read.
+#include <tenon/kernel/attributes/normalization.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/loss.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/reduction.h>
+#include <tenon/ops/support.h>
+
+#include <fmt/format.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+LossReduction reduction_of(const char* op, std::int64_t reduction) {
+  if (reduction < 0 || reduction > 2) {
+    throw Error(fmt::format("{}: {} is no reduction: expected 0 (none), 1 (mean) or 2 (sum)", op, reduction));
+  }
+  return static_cast<LossReduction>(reduction);
+}
+
+Tensor reduced(const char* op, const Tensor& loss, std::int64_t reduction) {
+  switch (reduction_of(op, reduction)) {
+    case LossReduction::kNone: return loss;
+    case LossReduction::kMean: return loss.mean();
+    case LossReduction::kSum: return loss.sum();
+  }
+  return loss;
+}
+
+// --- negative log-likelihood -------------------------------------------------------------------------------------------
+
+Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes);
+
+Tensor likelihood_adjoint(const Tensor& dloss, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
+                          const Dims& sizes, const NllLossAttributes& attributes) {
+  Recording recording = record<2>("NllLossBackwardBackward0", {&dloss}, [attributes](Backward& b) {
+    b.set(0, likelihood(b.grad(), b.saved(0), b.saved(1), attributes));
+  });
+  if (recording) {
+    recording.save(0, target);
+    recording.save(1, weight);
+  }
+  const Tensor dense_dloss = dense(dloss);
+  Tensor dlogp = allocate_like(dloss, sizes, dloss.scalar_type());
+  run(TENON_OP("nll_loss_backward"), state_of(dloss), {view_of(dlogp)},
+      {view_of(dense_dloss), view_of(target), view_of(weight), view_of(total_weight)}, &attributes);
+  recording.output(dlogp);
+  return dlogp;
+}
+
+Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes) {
+  Recording recording = record<3>("NllLossBackward0", {&logp}, [attributes, sizes = logp.impl().sizes()](Backward& b) {
+    b.set(0, likelihood_adjoint(b.grad(), b.saved(0), b.saved(1), b.saved(2), sizes, attributes));
+  });
+  const Tensor x = dense(logp);
+  const bool keeps_elements = attributes.reduction == LossReduction::kNone;
+  Tensor loss = allocate_like(x, keeps_elements ? target.impl().sizes() : Dims(), x.scalar_type());
+  Tensor total_weight = allocate_like(x, {}, x.scalar_type());
+  run(TENON_OP("nll_loss"), state_of(x), {view_of(loss), view_of(total_weight)}, {view_of(x), view_of(target), view_of(weight)},
+      &attributes);
+  if (recording) {
+    recording.save(0, target);
+    recording.save(1, weight);
+    recording.save(2, total_weight);
+    recording.output(loss);
+  }
+  return loss;
+}
+
+/// Probabilities as target: every class counts.
+Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
+                                      double label_smoothing, std::int64_t class_dim) {
+  const std::int64_t classes = logits.size(class_dim);
+  const Tensor smoothed = label_smoothing > 0 ? target * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes)
+                                              : target;
+  Tensor terms = logits.log_softmax(class_dim) * smoothed;
+  if (weight.defined()) {
+    Dims shape = Dims::filled(static_cast<int>(logits.dim()), 1);
+    shape[static_cast<int>(class_dim)] = classes;
+    terms = terms * weight.view(shape);
+  }
+  const Tensor loss = terms.sum(class_dim).neg();
+  // PyTorch's mean here is over the samples, weights or not.
+  return reduced("cross_entropy_loss", loss, reduction);
+}
+
+}  // namespace
+
+Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction,
+                   std::int64_t ignore_index) {
+  check_floating("nll_loss", input);
+  check_same_device("nll_loss", {&input, &target, &weight});
+  check_same_dtype("nll_loss", {&input, &weight});
+  if (input.dim() < 1) throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
+  if (is_floating_point(target.scalar_type()) || target.scalar_type() == kBool) {
+    throw Error(fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
+  }
+  const std::int64_t classes = input.size(input.dim() == 1 ? 0 : 1);
+  if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) {
+    throw Error(fmt::format("weight tensor should be defined either for all {} classes or no classes but got weight tensor of "
+                            "shape: {}",
+                            classes, to_string(weight.sizes())));
+  }
+  bool fits = input.dim() == 1 ? target.dim() == 0 || (target.dim() == 1 && target.size(0) == 1)
+                               : target.dim() == input.dim() - 1 && target.size(0) == input.size(0);
+  for (std::int64_t d = 1; fits && input.dim() > 2 && d < target.dim(); ++d) fits = target.size(d) == input.size(d + 1);
+  if (!fits) {
+    throw Error(fmt::format("size mismatch (got input: {}, target: {}): nll_loss expects the target to have the input's sizes "
+                            "without the class dimension",
+                            to_string(input.sizes()), to_string(target.sizes())));
+  }
+  const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
+  const Tensor classes_of = target.to(kInt64).contiguous();
+  const Tensor weights = dense(weight);
+  if (input.dim() == 2) return likelihood(input, classes_of, weights, attributes);
+  if (input.dim() == 1) {
+    const Tensor loss = likelihood(input.unsqueeze(0), classes_of.reshape({1}), weights, attributes);
+    return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+  }
+  const Tensor loss = likelihood(input.reshape({input.size(0), classes, -1}), classes_of.reshape({input.size(0), -1}), weights,
+                                 attributes);
+  return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+}
+
+Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
+                          std::int64_t ignore_index, double label_smoothing) {
+  if (label_smoothing < 0 || label_smoothing > 1) {
+    throw Error(fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}", label_smoothing));
+  }
+  if (logits.dim() < 1) throw Error("cross_entropy_loss: expected logits of at least one dimension, (C) or (N, C, …)");
+  const std::int64_t class_dim = logits.dim() == 1 ? 0 : 1;
+  if (logits.sizes() == target.sizes() && is_floating_point(target.scalar_type())) {
+    if (ignore_index >= 0) throw Error("ignore_index is not supported for floating point target");
+    return cross_entropy_of_probabilities(logits, target, weight, reduction, label_smoothing, class_dim);
+  }
+  const Tensor logp = logits.log_softmax(class_dim);
+  const Tensor hard = nll_loss_nd(logp, target, weight, reduction, ignore_index);
+  if (label_smoothing == 0) return hard;
+  // The smoothed part: every class with the same share, samples that are ignored left out.
+  const double share = label_smoothing / static_cast<double>(logits.size(class_dim));
+  Tensor smooth = weight.defined() && logits.dim() > 1
+                      ? [&] {
+                          Dims shape = Dims::filled(static_cast<int>(logits.dim()), 1);
+                          shape[1] = weight.size(0);
+                          return (logp * weight.view(shape)).sum(class_dim).neg();
+                        }()
+                      : (weight.defined() ? logp * weight : logp).sum(class_dim).neg();
+  const Tensor ignored = target.eq(ignore_index);
+  smooth = smooth.masked_fill(ignored, 0);
+  Tensor total;
+  switch (reduction_of("cross_entropy_loss", reduction)) {
+    case LossReduction::kNone: total = smooth; break;
+    case LossReduction::kSum: total = smooth.sum(); break;
+    case LossReduction::kMean:
+      total = weight.defined() ? smooth.sum() / weight.take(target.masked_fill(ignored, 0)).masked_fill(ignored, 0).sum()
+                               : smooth.sum() / ignored.logical_not().sum();
+      break;
+  }
+  return hard * (1 - label_smoothing) + total * share;
+}
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  return reduced("mse_loss", (input - target).square(), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  return reduced("l1_loss", (input - target).abs(), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double beta) {
+  if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
+  if (beta == 0) return l1_loss(input, target, reduction);
+  const Tensor z = (input - target).abs();
+  return reduced("smooth_l1_loss", where(z.lt(beta), z.square() * (0.5 / beta), z - 0.5 * beta), reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
+  if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
+  const Tensor z = (input - target).abs();
+  return reduced("huber_loss", where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta), reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction) {
+  // Logarithms are kept above -100, as in PyTorch, so that 0 and 1 give finite losses.
+  const Tensor log_p = input.log().clamp_min(-100);
+  const Tensor log_q = (1 - input).log().clamp_min(-100);
+  Tensor loss = (target - 1) * log_q - target * log_p;
+  if (weight.defined()) loss = loss * weight;
+  return reduced("binary_cross_entropy", loss, reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, std::int64_t reduction) {
+  // log(1 + exp(-x)) without overflow.
+  const Tensor log_term = input.abs().neg().exp().log1p() + input.neg().clamp_min(0);
+  Tensor loss = (1 - target) * input + (pos_weight.defined() ? ((pos_weight - 1) * target + 1) * log_term : log_term);
+  if (weight.defined()) loss = loss * weight;
+  return reduced("binary_cross_entropy_with_logits", loss, reduction);
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
+  if (!train || p == 0 || input.numel() == 0) return input;
+  if (p == 1) return input.mul(input.new_zeros({}));
+  Tensor mask;
+  {
+    NoGradGuard no_grad;
+    mask = empty_like(input).bernoulli_(1 - p);
+    mask.div_(1 - p);
+  }
+  return input.mul(mask);
+}
+
+Tensor& dropout_(Tensor& input, double p, bool train) {
+  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
+  if (!train || p == 0 || input.numel() == 0) return input;
+  Tensor mask;
+  {
+    NoGradGuard no_grad;
+    mask = p == 1 ? input.new_zeros({}) : empty_like(input).bernoulli_(1 - p);
+    if (p != 1) mask.div_(1 - p);
+  }
+  return input.mul_(mask);
+}
+
+}  // namespace tenon

@@ -1,0 +1,42 @@
+// Pooling over windows of 1, 2 and 3 spatial dimensions. Names, shapes and errors are PyTorch's.
+#pragma once
+
+#include <tenon/tensor/tensor.h>
+
+#include <optional>
+#include <tuple>
+
+namespace tenon {
+
+/// input (N, C, …) or (C, …); an empty stride means the kernel's size; one number stands for all dimensions.
+#define TENON_DECLARE_POOLING(D)                                                                                             \
+  TENON_API Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},                     \
+                                  IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false);               \
+  /** The second is the position of each maximum in the input's spatial plane (int64). */                                   \
+  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,             \
+                                                                   IntArrayRef stride = {}, IntArrayRef padding = 0,        \
+                                                                   IntArrayRef dilation = 1, bool ceil_mode = false);       \
+  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size);                                    \
+  TENON_API std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size);
+TENON_DECLARE_POOLING(1)
+TENON_DECLARE_POOLING(2)
+TENON_DECLARE_POOLING(3)
+#undef TENON_DECLARE_POOLING
+
+TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
+                            bool ceil_mode = false, bool count_include_pad = true);
+TENON_API Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
+                            bool ceil_mode = false, bool count_include_pad = true,
+                            std::optional<std::int64_t> divisor_override = std::nullopt);
+TENON_API Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
+                            bool ceil_mode = false, bool count_include_pad = true,
+                            std::optional<std::int64_t> divisor_override = std::nullopt);
+
+/// Sliding windows as columns: (N, C, H, W) to (N, C * kernel, windows).
+TENON_API Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
+                        IntArrayRef stride);
+/// The adjoint: windows that overlap are summed.
+TENON_API Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation,
+                        IntArrayRef padding, IntArrayRef stride);
+
+}  // namespace tenon
