@@ -25,6 +25,11 @@ void add_all_kernels(const KernelSink& sink, Isa isa) {
   sse2::add_matmul(sink);
   sse2::add_convolution(sink);
   sse2::add_losses(sink);
+  sse2::add_scans(sink);
+  sse2::add_sorting(sink);
+  sse2::add_indexing(sink);
+  sse2::add_sequences(sink);
+  sse2::add_folding(sink);
 }
 
 }  // namespace tenon::cpu

@@ -11,8 +11,11 @@ void add_level(const KernelSink& sink) {
   add_ternary(sink);
   add_copy(sink);
   add_reductions(sink);
+  add_statistics(sink);
   add_arg_reductions(sink);
   add_softmax(sink);
+  add_norms(sink);
+  add_batch_norm(sink);
   add_pooling(sink);
   add_random(sink);
   add_optimizers(sink);
