@@ -20,8 +20,7 @@ struct ByAddress {
 };
 
 struct alignas(64) Arena {
-  Arena(StreamRef of_stream, std::uint64_t of_pool)
-      : stream(of_stream), pool(of_pool), free{FreeIndex(false), FreeIndex(true)} {}
+  Arena(StreamRef of_stream, std::uint64_t of_pool) : stream(of_stream), pool(of_pool) {}
 
   SpinLock mutex;
   StreamRef stream;       ///< both change only when a pool's arena, empty, is used again for another one

@@ -22,14 +22,14 @@ namespace tenon::caching {
 
 class FreeIndex {
  public:
-  explicit FreeIndex(bool large) : classes_(large ? kClasses : kLinearClasses) {}
-
   Piece* at_least(std::size_t bytes) const { return at_least(PieceKey{bytes, 0}); }
   /// The piece that follows in (bytes, order).
   Piece* after(const Piece* piece) const { return at_least(PieceKey{piece->bytes, piece->order + 1}); }
 
   void insert(Piece* piece) {
     const std::size_t index = class_of(piece->bytes);
+    // Free runs of an expandable small pool outgrow its segments.
+    if (index >= classes_.size()) classes_.resize(kClasses);
     classes_[index].insert(piece, nodes_);
     words_[index / 64] |= std::uint64_t{1} << (index % 64);
     summary_[index / 4096] |= std::uint64_t{1} << (index / 64 % 64);
@@ -94,7 +94,6 @@ class FreeIndex {
 
   Piece* at_least(PieceKey key) const {
     const std::size_t index = class_of(key.bytes);
-    if (index >= classes_.size()) return nullptr;
     if (!classes_[index].empty())
       if (Piece* piece = classes_[index].at_least(key)) return piece;
     const std::size_t next = next_class(index + 1);
@@ -103,7 +102,7 @@ class FreeIndex {
 
   std::array<std::uint64_t, kWords> words_{};
   std::array<std::uint64_t, (kWords + 63) / 64> summary_{};
-  std::vector<OrderedPieces> classes_;
+  std::vector<OrderedPieces> classes_ = std::vector<OrderedPieces>(kClasses);
   NodeStore nodes_;
   std::size_t bytes_ = 0;
   std::size_t count_ = 0;

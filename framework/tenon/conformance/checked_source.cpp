@@ -1,0 +1,196 @@
+// A ledger of every range, and refusals on demand.
+#include <tenon/conformance/checked_source.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace tenon::conformance {
+
+namespace {
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+/// Whether [address, address + bytes) lies in the union of the ranges, which may be several adjacent ones.
+bool inside(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_t address, std::size_t bytes) {
+  const std::uintptr_t end = address + bytes;
+  auto it = ranges.upper_bound(address);
+  if (it == ranges.begin()) return false;
+  for (--it; address < end; ++it) {
+    if (it == ranges.end() || it->first > address || it->first + it->second <= address) return false;
+    address = it->first + it->second;
+  }
+  return true;
+}
+
+bool touches(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_t address, std::size_t bytes) {
+  const auto it = ranges.lower_bound(address);
+  if (it != ranges.end() && it->first < address + bytes) return true;
+  return it != ranges.begin() && std::prev(it)->first + std::prev(it)->second > address;
+}
+
+}  // namespace
+
+CheckedSource::CheckedSource(MemorySource& upstream, Fault fault) : ForwardingSource(upstream), fault_(fault) {}
+
+bool CheckedSource::fails_locked() {
+  const std::int64_t call = calls_++;
+  return fault_.index >= 0 && (call == fault_.index || (fault_.from_then_on && call > fault_.index));
+}
+
+void CheckedSource::complain_locked(const std::string& what) {
+  if (misuse_.empty()) misuse_ = what;
+}
+
+void* CheckedSource::acquire(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) return nullptr;
+  if (bytes == 0) complain_locked("acquire(0): the source was asked for nothing");
+  void* address = upstream_.acquire(bytes);
+  if (!address) return nullptr;
+  acquired_[number(address)] = bytes;
+  reserved_bytes_ += bytes;
+  return address;
+}
+
+void CheckedSource::release(void* address, std::size_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto it = acquired_.find(number(address));
+  if (it == acquired_.end())
+    return complain_locked(fmt::format("release({:#x}): never acquired, or released before", number(address)));
+  if (it->second != bytes)
+    complain_locked(
+        fmt::format("release({:#x}, {}): it was acquired with {} bytes", number(address), bytes, it->second));
+  reserved_bytes_ -= it->second;
+  const std::size_t true_bytes = it->second;
+  acquired_.erase(it);
+  upstream_.release(address, true_bytes);
+}
+
+void* CheckedSource::reserve(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) return nullptr;
+  void* address = upstream_.reserve(bytes);
+  if (address) spaces_[number(address)] = bytes;
+  return address;
+}
+
+void CheckedSource::unreserve(void* address, std::size_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto it = spaces_.find(number(address));
+  if (it == spaces_.end() || it->second != bytes)
+    return complain_locked(fmt::format("unreserve({:#x}, {}): no such reservation", number(address), bytes));
+  if (touches(mapped_, number(address), bytes))
+    complain_locked(fmt::format("unreserve({:#x}): something is still mapped there", number(address)));
+  spaces_.erase(it);
+  upstream_.unreserve(address, bytes);
+}
+
+Physical CheckedSource::create(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) return {};
+  const Physical physical = upstream_.create(bytes);
+  if (!physical) return {};
+  physicals_[physical.value] = bytes;
+  reserved_bytes_ += bytes;
+  return physical;
+}
+
+void CheckedSource::destroy(Physical physical, std::size_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto it = physicals_.find(physical.value);
+  if (it == physicals_.end() || it->second != bytes)
+    return complain_locked(fmt::format("destroy({}, {}): no such physical memory", physical.value, bytes));
+  reserved_bytes_ -= bytes;
+  physicals_.erase(it);
+  upstream_.destroy(physical, bytes);
+}
+
+void CheckedSource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) throw Error("injected: the device refused to map");
+  if (!inside(spaces_, number(address), bytes))
+    complain_locked(fmt::format("map({:#x}, {}): outside of every reservation", number(address), bytes));
+  if (touches(mapped_, number(address), bytes))
+    complain_locked(fmt::format("map({:#x}, {}): something is mapped there already", number(address), bytes));
+  const auto it = physicals_.find(physical.value);
+  if (it == physicals_.end() || offset + bytes > it->second)
+    complain_locked(fmt::format("map({:#x}, {}): no such physical memory", number(address), bytes));
+  upstream_.map(address, bytes, physical, offset);
+  mapped_[number(address)] = bytes;
+}
+
+void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  std::uintptr_t next = number(address);
+  const std::uintptr_t end = next + bytes;
+  while (next < end) {
+    const auto it = mapped_.find(next);
+    if (it == mapped_.end() || it->first + it->second > end)
+      return complain_locked(fmt::format("unmap({:#x}, {}): not what was mapped there", number(address), bytes));
+    next += it->second;
+    mapped_.erase(it);
+  }
+  upstream_.unmap(address, bytes);
+}
+
+Ticket CheckedSource::mark(StreamRef stream) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) throw Error("injected: the device refused to mark a stream");
+  return upstream_.mark(stream);
+}
+
+bool CheckedSource::reached(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) throw Error("injected: the device does not say whether a mark was reached");
+  return upstream_.reached(ticket);
+}
+
+void CheckedSource::wait(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) throw Error("injected: the device failed while it was waited for");
+  upstream_.wait(ticket);
+}
+
+void CheckedSource::synchronize() {
+  std::lock_guard lock(mutex_);
+  if (fails_locked()) throw Error("injected: the device failed while it was waited for");
+  upstream_.synchronize();
+}
+
+std::int64_t CheckedSource::fallible_calls() const {
+  std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+void CheckedSource::stop_faults() {
+  std::lock_guard lock(mutex_);
+  fault_ = {};
+}
+
+std::size_t CheckedSource::reserved_bytes() const {
+  std::lock_guard lock(mutex_);
+  return reserved_bytes_;
+}
+
+bool CheckedSource::covers(std::uintptr_t address, std::size_t bytes) const {
+  std::lock_guard lock(mutex_);
+  return inside(acquired_, address, bytes) || inside(mapped_, address, bytes);
+}
+
+std::string CheckedSource::misuse() const {
+  std::lock_guard lock(mutex_);
+  return misuse_;
+}
+
+std::string CheckedSource::leftovers() const {
+  std::lock_guard lock(mutex_);
+  if (acquired_.empty() && physicals_.empty() && mapped_.empty() && spaces_.empty()) return {};
+  return fmt::format("{} bytes were not given back: {} acquired pieces, {} physical ones, {} mappings, {} reservations",
+                     reserved_bytes_, acquired_.size(), physicals_.size(), mapped_.size(), spaces_.size());
+}
+
+}  // namespace tenon::conformance

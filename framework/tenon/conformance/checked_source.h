@@ -1,0 +1,62 @@
+// CheckedSource: a source that believes nobody. It holds every call of a policy against what it has given out, can
+// refuse any one call, and knows whether an address has memory behind it.
+#pragma once
+
+#include <tenon/memory/forwarding.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace tenon::conformance {
+
+/// Which call to the source fails: the `index`-th, counted from 0, and with `from_then_on` every later one too.
+struct Fault {
+  std::int64_t index = -1;  ///< -1: none
+  bool from_then_on = false;
+};
+
+class CheckedSource final : public ForwardingSource {
+ public:
+  explicit CheckedSource(MemorySource& upstream, Fault fault = {});
+
+  void* acquire(std::size_t bytes) override;
+  void release(void* address, std::size_t bytes) noexcept override;
+  void* reserve(std::size_t bytes) override;
+  void unreserve(void* address, std::size_t bytes) noexcept override;
+  Physical create(std::size_t bytes) override;
+  void destroy(Physical physical, std::size_t bytes) noexcept override;
+  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
+  Ticket mark(StreamRef stream) override;
+  bool reached(Ticket ticket) override;
+  void wait(Ticket ticket) override;
+  void synchronize() override;
+
+  /// Calls that could have failed.
+  std::int64_t fallible_calls() const;
+  void stop_faults();
+  std::size_t reserved_bytes() const;
+  /// Whether all of it is memory that the source gave and did not take back.
+  bool covers(std::uintptr_t address, std::size_t bytes) const;
+  /// The first misuse of the source, empty when there was none.
+  std::string misuse() const;
+  /// What was never given back, empty when nothing.
+  std::string leftovers() const;
+
+ private:
+  bool fails_locked();
+  void complain_locked(const std::string& what);
+
+  mutable std::mutex mutex_;
+  Fault fault_;
+  std::int64_t calls_ = 0;
+  std::string misuse_;
+  std::size_t reserved_bytes_ = 0;
+  std::map<std::uintptr_t, std::size_t> acquired_, spaces_, mapped_;
+  std::map<std::uint64_t, std::size_t> physicals_;
+};
+
+}  // namespace tenon::conformance

@@ -1,0 +1,132 @@
+// Checks with several threads: frees by others, churn, threads that die while their blocks live.
+#include <tenon/conformance/checks.h>
+
+#include <tenon/core/error.h>
+#include <tenon/memory/address_only_source.h>
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace tenon::conformance {
+
+namespace {
+
+/// Live blocks of several threads. Overlap is found by keeping them all in one ordered map.
+class Shared {
+ public:
+  void add(const Block& block) {
+    const auto address = reinterpret_cast<std::uintptr_t>(block.data);
+    std::lock_guard lock(mutex_);
+    const auto next = live_.lower_bound(address);
+    const bool overlaps = (next != live_.end() && next->first < address + block.bytes) ||
+                          (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > address);
+    if (overlaps && wrong_.empty()) wrong_ = fmt::format("a block of {} bytes overlaps a live one", block.bytes);
+    live_[address] = block.bytes;
+  }
+  void remove(const Block& block) {
+    std::lock_guard lock(mutex_);
+    live_.erase(reinterpret_cast<std::uintptr_t>(block.data));
+  }
+  void give(Block block) {
+    std::lock_guard lock(mutex_);
+    orphans_.push_back(block);
+  }
+  bool take(Block& block) {
+    std::lock_guard lock(mutex_);
+    if (orphans_.empty()) return false;
+    block = orphans_.back();
+    orphans_.pop_back();
+    return true;
+  }
+  std::string wrong() const { return wrong_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> live_;
+  std::vector<Block> orphans_;
+  std::string wrong_;
+};
+
+std::string churn(const Subject& subject, const RunOptions& options, bool own_streams, int generations) {
+  AddressOnlySource device({.device = "conformance", .capacity_bytes = std::size_t{2} << 30});
+  CheckedSource source(device);
+  auto stack = AllocatorStack::make(source, subject.config());
+  Shared shared;
+  constexpr int kThreads = 4;
+  for (int generation = 0; generation < generations; ++generation) {
+    std::vector<std::thread> threads;
+    for (int id = 0; id < kThreads; ++id) {
+      threads.emplace_back([&, id, generation] {
+        std::mt19937_64 random(options.seed + static_cast<std::uint64_t>(generation * kThreads + id));
+        const StreamRef stream{own_streams ? static_cast<std::uint64_t>(id) : 0};
+        std::vector<Block> mine;
+        const auto drop = [&](const Block& block) {
+          shared.remove(block);
+          stack->deallocate(block);
+        };
+        for (int i = 0; i < 400; ++i) {
+          if (random() % 2 == 0 || mine.empty()) {
+            try {
+              mine.push_back(
+                  stack->allocate({.bytes = 1 + random() % (std::size_t{1} << (1 + random() % 22)), .stream = stream}));
+              shared.add(mine.back());
+              if (own_streams && random() % 16 == 0) stack->record_use(mine.back(), {(stream.id + 1) % kThreads});
+            } catch (const OutOfMemory&) {
+            }
+          } else {
+            std::swap(mine[random() % mine.size()], mine.back());
+            const Block block = mine.back();
+            mine.pop_back();
+            if (random() % 4 == 0)
+              shared.give(block);  // someone else frees it
+            else
+              drop(block);
+          }
+          if (Block orphan; random() % 8 == 0 && shared.take(orphan)) drop(orphan);
+          if (random() % 128 == 0) stack->trim(0);
+        }
+        for (const Block& block : mine) shared.give(block);  // this thread ends before its blocks do
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    try {
+      stack->check_invariants();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  for (Block block; shared.take(block);) {
+    shared.remove(block);
+    stack->deallocate(block);
+  }
+  if (!shared.wrong().empty()) return shared.wrong();
+  const MemoryStats stats = stack->stats();
+  if (stats.requested_bytes.current != 0 || stats.allocations.current != 0)
+    return fmt::format("all is freed, and {} bytes in {} blocks count as live", stats.requested_bytes.current,
+                       stats.allocations.current);
+  stack.reset();
+  return source.misuse().empty() ? source.leftovers() : source.misuse();
+}
+
+std::string takes_frees_from_other_threads(const Subject& subject, const RunOptions& options) {
+  return churn(subject, options, false, 1);
+}
+
+std::string survives_dying_threads(const Subject& subject, const RunOptions& options) {
+  return churn(subject, options, true, 5);
+}
+
+constexpr Check kChecks[] = {
+    {"takes_frees_from_other_threads", "a block may be freed by another thread than took it",
+     takes_frees_from_other_threads},
+    {"survives_dying_threads", "threads come and go while their blocks live on", survives_dying_threads},
+};
+
+}  // namespace
+
+std::span<const Check> checks_of_threads() { return kChecks; }
+
+}  // namespace tenon::conformance

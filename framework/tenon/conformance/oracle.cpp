@@ -1,0 +1,54 @@
+// Live intervals by address; freed ones until every stream that used them has got there.
+#include <tenon/conformance/oracle.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tenon::conformance {
+
+void Oracle::forget_reached() {
+  std::erase_if(pending_, [&](Pending& pending) {
+    std::erase_if(pending.users, [&](const auto& user) { return device_.reached(user.second); });
+    return pending.users.empty();
+  });
+}
+
+std::string Oracle::hand_out(const Block& block) {
+  const auto address = reinterpret_cast<std::uintptr_t>(block.data);
+  const std::uintptr_t end = address + block.bytes;
+  const auto next = live_.lower_bound(address);
+  const auto overlap = [&](std::uintptr_t other, std::size_t bytes) {
+    return fmt::format("the block [{:#x}, {:#x}) overlaps the live block [{:#x}, {:#x})", address, end, other,
+                       other + bytes);
+  };
+  if (next != live_.end() && next->first < end) return overlap(next->first, next->second.bytes);
+  if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address)
+    return overlap(std::prev(next)->first, std::prev(next)->second.bytes);
+  live_[address] = {block.bytes};
+
+  forget_reached();
+  for (const Pending& pending : pending_) {
+    if (pending.address >= end || pending.address + pending.bytes <= address) continue;
+    for (const auto& [user, ticket] : pending.users) {
+      if (user == block.request.stream) continue;  // in order behind it
+      return fmt::format(
+          "the block [{:#x}, {:#x}) for stream {} was freed while stream {} still used it, and that stream "
+          "has not got there yet",
+          address, end, block.request.stream.id, user.id);
+    }
+  }
+  return {};
+}
+
+void Oracle::take_back(const Block& block, const std::vector<StreamRef>& users) {
+  const auto address = reinterpret_cast<std::uintptr_t>(block.data);
+  live_.erase(address);
+  Pending pending{address, block.bytes, {}};
+  for (const StreamRef user : users) pending.users.emplace_back(user, device_.mark(user));
+  pending_.push_back(std::move(pending));
+  if (pending_.size() > 256) forget_reached();
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,42 @@
+// The interval oracle: which bytes are in use right now, by whom, and who may have them next.
+#pragma once
+
+#include <tenon/memory/allocator.h>
+#include <tenon/memory/memory_source.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tenon::conformance {
+
+/// Asks the device itself, past the source that the allocator sees.
+class Oracle {
+ public:
+  explicit Oracle(MemorySource& device) : device_(device) {}
+
+  /// Takes note of a block. Returns what is wrong with it: it overlaps a live one, or bytes that a stream other than
+  /// its own may still be using; empty when nothing is.
+  std::string hand_out(const Block& block);
+  /// `users`: every stream that used it.
+  void take_back(const Block& block, const std::vector<StreamRef>& users);
+
+ private:
+  struct Live {
+    std::size_t bytes;
+  };
+  struct Pending {
+    std::uintptr_t address;
+    std::size_t bytes;
+    std::vector<std::pair<StreamRef, Ticket>> users;
+  };
+  void forget_reached();
+
+  MemorySource& device_;
+  std::map<std::uintptr_t, Live> live_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace tenon::conformance

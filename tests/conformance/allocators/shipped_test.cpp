@@ -1,0 +1,44 @@
+// Every allocator that is shipped passes the conformance kit, with its defaults and with the options that change its
+// ways.
+#include <tenon/conformance/conformance.h>
+#include <tenon/memory/factory.h>
+#include <tenon/runtime/plugins.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tenon {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* allocator;
+  std::vector<std::pair<const char*, const char*>> options;
+};
+
+class Shipped : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Shipped, PassesTheKit) {
+  const AllocatorInfo& info = find_allocator(GetParam().allocator);
+  Options options(info.options);
+  for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
+  const conformance::Report report = conformance::run(info, &options, {.histories = 15});
+  EXPECT_TRUE(report.passed()) << report.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Allocators, Shipped,
+    ::testing::Values(Case{"Direct", "direct", {}}, Case{"Caching", "caching", {}},
+                      Case{"CachingAs1_13", "caching", {{"compat", "1.13"}}},
+                      Case{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
+                      Case{"CachingRoundup", "caching", {{"roundup_power2_divisions", "[1:4,16:8,>:2]"}}},
+                      Case{"CachingGarbage",
+                           "caching",
+                           {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
+                      Case{"Expandable", "expandable", {}},
+                      Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}}),
+    [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace
+}  // namespace tenon
