@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/tensor/factory.h>
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -17,11 +18,11 @@ void GradMode::set_enabled(bool enabled) { autograd::modes.grad_enabled = enable
 
 InferenceMode::InferenceMode(bool enabled)
     : previous_inference_(autograd::modes.inference), previous_grad_(autograd::modes.grad_enabled) {
-  autograd::modes.inference = enabled;
+  making_inference_tensors = autograd::modes.inference = enabled;
   autograd::modes.grad_enabled = !enabled;
 }
 InferenceMode::~InferenceMode() {
-  autograd::modes.inference = previous_inference_;
+  making_inference_tensors = autograd::modes.inference = previous_inference_;
   autograd::modes.grad_enabled = previous_grad_;
 }
 bool InferenceMode::is_enabled() { return autograd::modes.inference; }
@@ -29,7 +30,10 @@ bool InferenceMode::is_enabled() { return autograd::modes.inference; }
 namespace autograd {
 
 ThreadState thread_state() { return modes; }
-void set_thread_state(const ThreadState& state) { modes = state; }
+void set_thread_state(const ThreadState& state) {
+  modes = state;
+  making_inference_tensors = state.inference;
+}
 
 bool AnomalyMode::is_enabled() { return modes.anomaly; }
 bool AnomalyMode::should_check_nan() { return modes.anomaly_check_nan; }

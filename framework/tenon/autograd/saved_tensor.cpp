@@ -32,6 +32,7 @@ struct SavedTensor::Packed {
 SavedTensor::SavedTensor() noexcept = default;
 SavedTensor::~SavedTensor() = default;
 void SavedTensor::reset() {
+  if (!holds()) return;
   data_.reset();
   packed_.reset();
   released_ = true;

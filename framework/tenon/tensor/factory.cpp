@@ -15,6 +15,7 @@ Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strid
   auto impl =
       make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, static_cast<std::size_t>(reach) * size_of(dtype)), dtype);
   impl->set_strided(sizes, strides, 0);
+  impl->set_inference(making_inference_tensors);
   return Tensor(std::move(impl));
 }
 

@@ -6,6 +6,9 @@
 
 namespace tenon {
 
+/// Set by autograd's InferenceMode: tensors made by this thread then have no version counter and no history.
+inline constinit thread_local bool making_inference_tensors __attribute__((visibility("hidden"))) = false;
+
 /// Uninitialised and contiguous, on an open device.
 inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
   std::int64_t count = 1;
@@ -13,6 +16,7 @@ inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype
   auto impl = make_intrusive<TensorImpl>(
       make_intrusive<StorageImpl>(state, static_cast<std::size_t>(count) * size_of(dtype)), dtype);
   impl->set_contiguous(sizes);
+  if (making_inference_tensors) [[unlikely]] impl->set_inference(true);
   return Tensor(std::move(impl));
 }
 inline Tensor allocate_like(const Tensor& tensor, const Dims& sizes, Dtype dtype) {

@@ -1,0 +1,560 @@
+// Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
+#include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/kernel/pointwise.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/support.h>
+#include <tenon/ops/symbolic.h>
+#include <tenon/ops/unary.h>
+
+namespace tenon::ops {
+namespace {
+
+/// The layout of the result of an operation on operands of these sizes: the first dense one of the full size decides.
+Tensor allocate_result(const Tensor& a, const Tensor* b, const Dims& sizes, Dtype dtype) {
+  const TensorImpl& left = a.impl();
+  if (left.is_contiguous() && left.sizes() == sizes) return allocate_like(a, sizes, dtype);
+  if (left.sizes() == sizes) return allocate_preserving(a, dtype);
+  if (b && b->impl().sizes() == sizes) return allocate_preserving(*b, dtype);
+  return allocate_like(a, sizes, dtype);
+}
+
+Tensor converted(const Tensor& tensor, Dtype dtype) {
+  return tensor.scalar_type() == dtype ? tensor : tensor.to(dtype);
+}
+
+/// Into `out`, of the broadcast sizes. Operands have `out`'s computation dtype.
+void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+  const Dims& sizes = out.impl().sizes();
+  Dims a_strides;
+  Dims b_strides;
+  run(op, state_of(out), {view_of(out)}, {view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)}, &attributes);
+}
+
+void compute(OperatorId op, const Tensor& out, const Tensor& a, const BinaryAttributes& attributes) {
+  const bool left = attributes.scalar_side == ScalarSide::kLeft;
+  run(op, state_of(out), {view_of(out)}, {left ? undefined_view() : view_of(a), left ? view_of(a) : undefined_view()},
+      &attributes);
+}
+
+void check_written(const Tensor& self) {
+  if (self.impl().may_overlap_itself()) {
+    throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation.");
+  }
+}
+
+void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
+  if (!(self.impl().sizes() == sizes)) {
+    throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
+  }
+}
+
+void check_castable(Dtype from, Dtype to) {
+  if (!can_cast(from, to)) {
+    throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " + toString(to));
+  }
+}
+
+/// A rank-0 tensor on another device than its partner takes part as a number.
+bool is_foreign_number(const Tensor& tensor, const Tensor& partner) {
+  return tensor.dim() == 0 && !(tensor.device() == partner.device());
+}
+
+
+
+/// How an operator fits the general scheme.
+struct BinaryRule {
+  OperatorId op;
+  const char* text;
+  const char* node_name;
+  bool integers = true;         ///< false: integers become the default dtype
+  /// Which operands the slopes read: none (add), only the partner's (mul), the divisor always (div), or all.
+  enum class Reads { kNone, kPartner, kDivisor, kAll } reads = Reads::kAll;
+  bool saves() const { return reads != Reads::kNone; }
+  /// Gradients of a and b from the result's; either may be undefined (a number).
+  void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) = nullptr;
+};
+
+Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
+  return !rule.integers && !is_floating_point(promoted) ? default_dtype() : promoted;
+}
+
+
+/// Whether operand `side` must be saved, given whose gradients are wanted.
+bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool right_wanted, bool partner_is_number) {
+  switch (rule.reads) {
+    case BinaryRule::Reads::kNone:
+      return false;
+    case BinaryRule::Reads::kPartner:
+      return !partner_is_number && (side == 0 ? right_wanted : left_wanted);
+    case BinaryRule::Reads::kDivisor:
+      return side == 1 || (!partner_is_number && right_wanted);
+    default:
+      return true;
+  }
+}
+
+/// The recorded part of a binary operator. Saves operands only where a slope that is wanted reads them.
+Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+  return record<2>(rule.node_name, {&a, &b},
+                   [&rule, attributes](Backward& backward) {
+                     const Tensor left = rule.saves() ? backward.saved(0) : Tensor();
+                     const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
+                     rule.gradient(backward, left, right, attributes);
+                   });
+}
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {}) {
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  attributes.scalar = b.value();
+  if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
+  const bool left = attributes.scalar_side == ScalarSide::kLeft;
+  const Tensor none;
+  Recording recording = left ? record_binary(rule, none, a, attributes) : record_binary(rule, a, none, attributes);
+  if (recording && must_save(rule, left ? 1 : 0, !left, left, true)) recording.save(left ? 1 : 0, a);
+  const Tensor operand = converted(a, dtype);
+  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
+  compute(rule.op, result, operand, attributes);
+  recording.output(result);
+  return result;
+}
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+  if (!(a.device() == b.device())) {
+    if (is_foreign_number(b, a)) return binary(rule, a, b.to(a.device(), b.scalar_type()), attributes);
+    if (is_foreign_number(a, b)) return binary(rule, a.to(b.device(), a.scalar_type()), b, attributes);
+    check_same_device(rule.text, {&a, &b});
+  }
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+  Recording recording = record_binary(rule, a, b, attributes);
+  if (recording && rule.saves()) {
+    const bool left_wanted = autograd::requires_grad(a);
+    const bool right_wanted = autograd::requires_grad(b);
+    if (must_save(rule, 0, left_wanted, right_wanted, false)) recording.save(0, a);
+    if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
+  }
+  const Tensor left = converted(a, dtype);
+  const Tensor right = converted(b, dtype);
+  Tensor result = allocate_result(left, &right, sizes, dtype);
+  compute(rule.op, result, left, right, attributes);
+  recording.output(result);
+  return result;
+}
+
+Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
+                       BinaryAttributes attributes) {
+  Tensor& handle = const_cast<Tensor&>(self);
+  autograd::check_inplace(self);
+  check_written(self);
+  if (other && !(other->device() == self.device())) {
+    if (!is_foreign_number(*other, self)) check_same_device(rule.text, {&self, other});
+    const Tensor moved = other->to(self.device(), other->scalar_type());
+    return binary_inplace(rule, self, &moved, number, attributes);
+  }
+  const Dtype dtype = compute_dtype(rule, other ? result_type(self, *other) : result_type(self, number));
+  check_castable(dtype, self.scalar_type());
+  if (other) check_inplace_sizes(self, broadcast_sizes(self.impl().sizes(), other->impl().sizes()));
+  if (!other) {
+    attributes.scalar = number.value();
+    attributes.scalar_side = ScalarSide::kRight;
+  }
+  const Tensor none;
+  Recording recording = record_binary(rule, self, other ? *other : none, attributes);
+  if (recording && rule.saves()) {
+    NoGradGuard no_grad;
+    const bool left_wanted = autograd::requires_grad(self);
+    const bool right_wanted = other && autograd::requires_grad(*other);
+    // The values before the write.
+    if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, self.clone());
+    if (other && must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, *other);
+  }
+  if (dtype == self.scalar_type()) {
+    if (other) {
+      // Aliasing without being the same elements needs a copy of the operand first.
+      Tensor right = converted(*other, dtype);
+      const bool same_place = right.data_ptr() == self.data_ptr() && right.sizes() == self.sizes() && right.strides() == self.strides();
+      if (right.is_alias_of(self) && !same_place) {
+        NoGradGuard no_grad;
+        right = right.clone();
+      }
+      compute(rule.op, self, self, right, attributes);
+    } else {
+      compute(rule.op, self, self, attributes);
+    }
+  } else {
+    NoGradGuard no_grad;
+    const Tensor left = self.to(dtype);
+    if (other) {
+      compute(rule.op, left, left, converted(*other, dtype), attributes);
+    } else {
+      compute(rule.op, left, left, attributes);
+    }
+    run(TENON_OP("copy"), state_of(self), {view_of(self)}, {view_of(left)});
+  }
+  finish_inplace(self, recording);
+  return handle;
+}
+
+// --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------------
+// A gradient is reduced to its operand's sizes by the engine where the shapes differ (validate), which also converts dtypes.
+
+Tensor scaled(const Tensor& gradient, const ScalarValue& alpha) {
+  return alpha.real == 1 ? gradient : gradient.mul(Scalar(alpha.real));
+}
+
+void add_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
+  if (b.needs(1)) b.set(1, attributes.scalar_side == ScalarSide::kLeft ? b.grad() : scaled(b.grad(), attributes.alpha));
+  if (b.needs(0)) b.set(0, b.take_grad());
+}
+
+void sub_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
+  if (b.needs(1)) b.set(1, scaled(b.grad(), attributes.alpha).neg());
+  if (b.needs(0)) b.set(0, b.take_grad());
+}
+
+void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
+  const auto times = [&](const Tensor& other) {
+    return other.defined() ? b.grad().mul(other) : b.grad().mul(Scalar(attributes.scalar.real));
+  };
+  if (b.needs(0)) b.set(0, times(right));
+  if (b.needs(1)) b.set(1, times(left));
+}
+
+void div_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
+  if (attributes.scalar_side == ScalarSide::kRight) {
+    b.set(0, b.grad().div(Scalar(attributes.scalar.real)));
+    return;
+  }
+  if (b.needs(0)) b.set(0, b.grad().div(right));
+  if (b.needs(1)) {
+    const Tensor quotient = left.defined() ? left.div(right) : right.reciprocal().mul(Scalar(attributes.scalar.real));
+    b.set(1, b.grad().mul(quotient.div(right)).neg());
+  }
+}
+
+/// Any other row: slopes evaluated on tensors.
+template <class Row>
+void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
+  const Symbolic x = left.defined() ? Symbolic(left) : Symbolic(attributes.scalar.real);
+  const Symbolic y = right.defined() ? Symbolic(right) : Symbolic(attributes.scalar.real);
+  Symbolic result;  // recomputed: saving it too would cost memory for rows whose slopes do not read it
+  if constexpr (std::is_same_v<Row, pointwise::Pow>) {
+    result = power(x, y);
+  } else if constexpr (std::is_same_v<Row, pointwise::Hypot>) {
+    result = sqrt(x * x + y * y);
+  } else if constexpr (std::is_same_v<Row, pointwise::LogAddExp>) {
+    result = x.is_number() ? Symbolic(logaddexp(y.tensor, Scalar(x.number))) : y.is_number() ? Symbolic(logaddexp(x.tensor, Scalar(y.number))) : Symbolic(logaddexp(x.tensor, y.tensor));
+  } else if constexpr (std::is_same_v<Row, pointwise::Copysign>) {
+    result = y.is_number() ? Symbolic(copysign(x.tensor, Scalar(y.number))) : Symbolic(copysign(x.tensor, y.tensor));
+  }
+  const auto product = [&](const Symbolic& slope) {
+    if (slope.is_number() && slope.number == 0) return b.grad().new_zeros(b.grad().sizes());
+    return slope.is_number() && slope.number == 1 ? b.grad() : (Symbolic(b.grad()) * slope).tensor;
+  };
+  if (b.needs(0)) b.set(0, product(Row::template slope_a<Symbolic>(x, y, result)));
+  if (b.needs(1)) b.set(1, product(Row::template slope_b<Symbolic>(x, y, result)));
+}
+
+template <class Row>
+BinaryRule make_rule() {
+  BinaryRule rule{intern_operator(Row::name), Row::name, backward_name(Row::name)};
+  rule.integers = Row::kIntegers;
+  rule.gradient = &row_gradient<Row>;
+  if constexpr (std::is_same_v<Row, pointwise::Add>) {
+    rule.gradient = &add_gradient;
+    rule.reads = BinaryRule::Reads::kNone;
+  } else if constexpr (std::is_same_v<Row, pointwise::Sub>) {
+    rule.gradient = &sub_gradient;
+    rule.reads = BinaryRule::Reads::kNone;
+  } else if constexpr (std::is_same_v<Row, pointwise::Mul>) {
+    rule.gradient = &mul_gradient;
+    rule.reads = BinaryRule::Reads::kPartner;
+  } else if constexpr (std::is_same_v<Row, pointwise::Div>) {
+    rule.gradient = &div_gradient;
+    rule.reads = BinaryRule::Reads::kDivisor;
+  }
+  return rule;
+}
+
+template <class Row>
+const BinaryRule& rule() {
+  static const BinaryRule made = make_rule<Row>();
+  return made;
+}
+
+BinaryAttributes with_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
+  if (is_integral(dtype, true) && alpha.isFloatingPoint()) {
+    throw Error(std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") + op + ")");
+  }
+  BinaryAttributes attributes;
+  attributes.alpha = alpha.value();
+  return attributes;
+}
+
+Scalar product(const Scalar& a, const Scalar& b) {
+  if (a.isFloatingPoint() || b.isFloatingPoint()) return a.toDouble() * b.toDouble();
+  return a.toLong() * b.toLong();
+}
+
+// --- comparisons and bitwise --------------------------------------------------------------------------------------------
+
+Tensor compare(OperatorId op, const char* text, const Tensor& a, const Tensor& b) {
+  if (!(a.device() == b.device())) {
+    if (is_foreign_number(b, a)) return compare(op, text, a, b.to(a.device(), b.scalar_type()));
+    if (is_foreign_number(a, b)) return compare(op, text, a.to(b.device(), a.scalar_type()), b);
+    check_same_device(text, {&a, &b});
+  }
+  NoGradGuard no_grad;
+  const Dtype dtype = result_type(a, b);
+  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+  const Tensor left = converted(a, dtype);
+  const Tensor right = converted(b, dtype);
+  Tensor result = allocate_result(left, &right, sizes, Dtype::kBool);
+  compute(op, result, left, right, BinaryAttributes{});
+  return result;
+}
+
+Tensor compare(OperatorId op, const char*, const Tensor& a, const Scalar& b, ScalarSide side = ScalarSide::kRight) {
+  NoGradGuard no_grad;
+  BinaryAttributes attributes;
+  attributes.scalar = b.value();
+  attributes.scalar_side = side;
+  const Tensor operand = converted(a, result_type(a, b));
+  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), Dtype::kBool);
+  compute(op, result, operand, attributes);
+  return result;
+}
+
+template <class Row>
+Tensor bitwise(const Tensor& a, const Tensor& b) {
+  check_same_device(Row::name, {&a, &b});
+  const Dtype dtype = result_type(a, b);
+  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
+  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+  const Tensor left = converted(a, dtype);
+  const Tensor right = converted(b, dtype);
+  Tensor result = allocate_result(left, &right, sizes, dtype);
+  compute(intern_operator(Row::name), result, left, right, BinaryAttributes{});
+  return result;
+}
+
+template <class Row>
+Tensor bitwise(const Tensor& a, const Scalar& b) {
+  const Dtype dtype = result_type(a, b);
+  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
+  const Tensor operand = converted(a, dtype);
+  BinaryAttributes attributes;
+  attributes.scalar = b.value();
+  attributes.scalar_side = ScalarSide::kRight;
+  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
+  compute(intern_operator(Row::name), result, operand, attributes);
+  return result;
+}
+
+Tensor& copy_result(const Tensor& self, const Tensor& result) {
+  check_castable(result.scalar_type(), self.scalar_type());
+  check_inplace_sizes(self, result.impl().sizes());
+  return self.copy_(result);
+}
+
+}  // namespace
+}  // namespace tenon::ops
+
+namespace tenon {
+
+using namespace ops;
+namespace rows = pointwise;
+
+Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
+  return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, tenon::result_type(*this, other), "add"));
+}
+Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Add>(), *this, product(other, alpha)); }
+Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Add>(), *this, &other, 0, with_alpha(alpha, scalar_type(), "add_"));
+}
+Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Add>(), *this, nullptr, product(other, alpha), {});
+}
+Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
+  return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, tenon::result_type(*this, other), "sub"));
+}
+Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Sub>(), *this, product(other, alpha)); }
+Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Sub>(), *this, &other, 0, with_alpha(alpha, scalar_type(), "sub_"));
+}
+Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Sub>(), *this, nullptr, product(other, alpha), {});
+}
+Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.add(other, alpha); }
+Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.add(other, alpha); }
+Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.sub(other, alpha); }
+Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.sub(other, alpha); }
+
+namespace {
+BinaryAttributes number_on_the_left() {
+  BinaryAttributes attributes;
+  attributes.scalar_side = ScalarSide::kLeft;
+  return attributes;
+}
+}  // namespace
+
+Tensor rsub(const Tensor& self, const Scalar& other) { return binary(rule<rows::Sub>(), self, other, number_on_the_left()); }
+Tensor pow(const Scalar& base, const Tensor& exponent) {
+  return binary(rule<rows::Pow>(), exponent, base, number_on_the_left());
+}
+
+#define TENON_BINARY_FUNCTIONS(name, Row)                                                                              \
+  Tensor Tensor::name(const Tensor& other) const { return binary(rule<rows::Row>(), *this, other); }                   \
+  Tensor Tensor::name(const Scalar& other) const { return binary(rule<rows::Row>(), *this, other); }                   \
+  Tensor& Tensor::name##_(const Tensor& other) const { return binary_inplace(rule<rows::Row>(), *this, &other, 0, {}); }    \
+  Tensor& Tensor::name##_(const Scalar& other) const { return binary_inplace(rule<rows::Row>(), *this, nullptr, other, {}); } \
+  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                                    \
+  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }
+
+TENON_BINARY_FUNCTIONS(mul, Mul)
+TENON_BINARY_FUNCTIONS(div, Div)
+TENON_BINARY_FUNCTIONS(maximum, Maximum)
+TENON_BINARY_FUNCTIONS(minimum, Minimum)
+TENON_BINARY_FUNCTIONS(atan2, Atan2)
+TENON_BINARY_FUNCTIONS(hypot, Hypot)
+TENON_BINARY_FUNCTIONS(fmod, Fmod)
+TENON_BINARY_FUNCTIONS(remainder, Remainder)
+TENON_BINARY_FUNCTIONS(floor_divide, FloorDivide)
+TENON_BINARY_FUNCTIONS(logaddexp, LogAddExp)
+TENON_BINARY_FUNCTIONS(copysign, Copysign)
+
+Tensor Tensor::pow(const Tensor& exponent) const { return binary(rule<rows::Pow>(), *this, exponent); }
+Tensor& Tensor::pow_(const Tensor& exponent) const { return binary_inplace(rule<rows::Pow>(), *this, &exponent, 0, {}); }
+Tensor Tensor::pow(const Scalar& exponent) const {
+  if (is_floating_point()) {
+    const double power = exponent.toDouble();
+    if (power == 2) return square();
+    return ops::unary<rows::PowScalar>(*this, {{exponent.value()}});
+  }
+  if (is_integral(scalar_type()) && exponent.isIntegral() && exponent.toLong() < 0) {
+    throw Error("Integers to negative integer powers are not allowed.");
+  }
+  return binary(rule<rows::Pow>(), *this, exponent);
+}
+Tensor& Tensor::pow_(const Scalar& exponent) const {
+  if (is_floating_point()) return ops::unary_inplace<rows::PowScalar>(*this, {{exponent.value()}});
+  return binary_inplace(rule<rows::Pow>(), *this, nullptr, exponent, {});
+}
+Tensor pow(const Tensor& self, const Tensor& exponent) { return self.pow(exponent); }
+Tensor pow(const Tensor& self, const Scalar& exponent) { return self.pow(exponent); }
+
+Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  if (!rounding_mode) return self.div(other);
+  if (*rounding_mode == "floor") return self.floor_divide(other);
+  if (*rounding_mode == "trunc") return binary(rule<rows::TruncDivide>(), self, other);
+  throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + std::string(*rounding_mode) + "'");
+}
+Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) const { return tenon::div(*this, other, mode); }
+Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) const {
+  return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);
+}
+
+#define TENON_COMPARISON_FUNCTIONS(name)                                                                               \
+  Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); }        \
+  Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); }        \
+  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                                 \
+  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                                 \
+  Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }                   \
+  Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }
+TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
+
+#define TENON_BITWISE_FUNCTIONS(name, Row)                                                                             \
+  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<rows::Row>(self, other); }                     \
+  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<rows::Row>(self, other); }                     \
+  Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }                          \
+  Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }                          \
+  Tensor& Tensor::name##_(const Tensor& other) const { return copy_result(*this, bitwise<rows::Row>(*this, other)); }  \
+  Tensor& Tensor::name##_(const Scalar& other) const { return copy_result(*this, bitwise<rows::Row>(*this, other)); }
+TENON_BITWISE_FUNCTIONS(bitwise_and, BitwiseAnd)
+TENON_BITWISE_FUNCTIONS(bitwise_or, BitwiseOr)
+TENON_BITWISE_FUNCTIONS(bitwise_xor, BitwiseXor)
+
+#define TENON_OPERATOR(symbol, name)                                                            \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.name(b); }                \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.name(b); }
+TENON_OPERATOR(+, add)
+TENON_OPERATOR(-, sub)
+TENON_OPERATOR(*, mul)
+TENON_OPERATOR(/, div)
+TENON_OPERATOR(%, remainder)
+TENON_OPERATOR(==, eq)
+TENON_OPERATOR(!=, ne)
+TENON_OPERATOR(<, lt)
+TENON_OPERATOR(<=, le)
+TENON_OPERATOR(>, gt)
+TENON_OPERATOR(>=, ge)
+TENON_OPERATOR(&, bitwise_and)
+TENON_OPERATOR(|, bitwise_or)
+TENON_OPERATOR(^, bitwise_xor)
+
+Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
+Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
+Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+Tensor operator/(const Scalar& a, const Tensor& b) { return binary(rule<rows::Div>(), b, a, number_on_the_left()); }
+Tensor operator%(const Scalar& a, const Tensor& b) { return binary(rule<rows::Remainder>(), b, a, number_on_the_left()); }
+Tensor operator==(const Scalar& a, const Tensor& b) { return b.eq(a); }
+Tensor operator!=(const Scalar& a, const Tensor& b) { return b.ne(a); }
+Tensor operator<(const Scalar& a, const Tensor& b) { return b.gt(a); }
+Tensor operator<=(const Scalar& a, const Tensor& b) { return b.ge(a); }
+Tensor operator>(const Scalar& a, const Tensor& b) { return b.lt(a); }
+Tensor operator>=(const Scalar& a, const Tensor& b) { return b.le(a); }
+Tensor operator&(const Scalar& a, const Tensor& b) { return b.bitwise_and(a); }
+Tensor operator|(const Scalar& a, const Tensor& b) { return b.bitwise_or(a); }
+Tensor operator^(const Scalar& a, const Tensor& b) { return b.bitwise_xor(a); }
+
+Tensor& Tensor::operator+=(const Tensor& other) { return add_(other); }
+Tensor& Tensor::operator+=(const Scalar& other) { return add_(other); }
+Tensor& Tensor::operator-=(const Tensor& other) { return sub_(other); }
+Tensor& Tensor::operator-=(const Scalar& other) { return sub_(other); }
+Tensor& Tensor::operator*=(const Tensor& other) { return mul_(other); }
+Tensor& Tensor::operator*=(const Scalar& other) { return mul_(other); }
+Tensor& Tensor::operator/=(const Tensor& other) { return div_(other); }
+Tensor& Tensor::operator/=(const Scalar& other) { return div_(other); }
+Tensor& Tensor::operator&=(const Tensor& other) { return bitwise_and_(other); }
+Tensor& Tensor::operator|=(const Tensor& other) { return bitwise_or_(other); }
+
+bool equal(const Tensor& self, const Tensor& other) {
+  check_same_device("equal", {&self, &other});
+  if (self.scalar_type() != other.scalar_type()) {
+    throw Error(std::string("Expected object of scalar type ") + toString(self.scalar_type()) + " but got scalar type " +
+                toString(other.scalar_type()) + " for argument 'other' (in operator equal)");
+  }
+  if (self.sizes() != other.sizes()) return false;
+  NoGradGuard no_grad;
+  return self.eq(other).all().item<bool>();
+}
+bool Tensor::equal(const Tensor& other) const { return tenon::equal(*this, other); }
+
+Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  NoGradGuard no_grad;
+  if (self.scalar_type() != other.scalar_type()) {
+    throw Error(std::string(toString(self.scalar_type())) + " did not match " + toString(other.scalar_type()));
+  }
+  Tensor close = self.eq(other);
+  if (equal_nan && self.is_floating_point()) close = close.logical_or(self.isnan().logical_and(other.isnan()));
+  if (rtol == 0 && atol == 0) return close;
+  const Dtype dtype = self.is_floating_point() ? self.scalar_type() : default_dtype();
+  const Tensor a = self.to(dtype);
+  const Tensor b = other.to(dtype);
+  const Tensor difference = (a - b).abs();
+  return close.logical_or(difference.isfinite().logical_and(difference.le(b.mul(rtol).abs().add(atol))));
+}
+bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  return isclose(self, other, rtol, atol, equal_nan).all().item<bool>();
+}
+Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return tenon::isclose(*this, other, rtol, atol, equal_nan);
+}
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return tenon::allclose(*this, other, rtol, atol, equal_nan);
+}
+
+}  // namespace tenon

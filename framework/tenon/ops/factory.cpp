@@ -1,0 +1,206 @@
+// Factories.
+#include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/kernel/attributes/random.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/support.h>
+
+#include <cmath>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+Tensor with_grad(Tensor tensor, const TensorOptions& options) {
+  if (options.requires_grad()) tensor.set_requires_grad(true);
+  return tensor;
+}
+
+void check_sizes(IntArrayRef sizes) {
+  for (const std::int64_t size : sizes) {
+    if (size < 0) {
+      throw Error("Trying to create tensor with negative dimension " + std::to_string(size) + ": " + to_string(sizes));
+    }
+  }
+}
+
+Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format = std::nullopt) {
+  check_sizes(sizes);
+  if (options.layout() != kStrided) throw Error("only the strided layout exists");
+  if (!format) format = options.memory_format_opt();
+  DeviceState& state = tenon::state_of(options);
+  if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d) {
+    const Dims dims(sizes);
+    if (dims.rank() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) {
+      throw Error("required rank 4 tensor to use channels_last format, got " + std::to_string(dims.rank()));
+    }
+    return allocate_strided(state, dims, channels_last_strides(dims), options.dtype());
+  }
+  return allocate_tensor(state, sizes, options.dtype());
+}
+
+void fill(const Tensor& tensor, const Scalar& value) {
+  const FillAttributes attributes{value.value()};
+  run(TENON_OP("fill"), ops::state_of(tensor), {view_of(tensor)}, {}, &attributes);
+}
+
+TensorOptions like_options(const Tensor& like, const TensorOptions& options) { return like.options().merge_in(options); }
+
+Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  const TensorOptions merged = like_options(like, options);
+  if (!format) format = options.memory_format_opt();
+  if (!format || *format == MemoryFormat::Preserve) {
+    const TensorImpl& impl = like.impl();
+    if (!impl.is_contiguous() && impl.is_non_overlapping_and_dense()) {
+      return allocate_strided(tenon::state_of(merged), impl.sizes(), impl.strides(), merged.dtype());
+    }
+    return make(like.sizes(), merged.memory_format(std::nullopt));
+  }
+  return make(like.sizes(), merged, format);
+}
+
+}  // namespace
+
+Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  return with_grad(make(sizes, options, format), options);
+}
+Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  check_sizes(sizes);
+  return with_grad(allocate_strided(tenon::state_of(options), sizes, strides, options.dtype()), options);
+}
+Tensor zeros(IntArrayRef sizes, const TensorOptions& options) {
+  Tensor result = make(sizes, options);
+  fill(result, 0);
+  return with_grad(std::move(result), options);
+}
+Tensor ones(IntArrayRef sizes, const TensorOptions& options) {
+  Tensor result = make(sizes, options);
+  fill(result, 1);
+  return with_grad(std::move(result), options);
+}
+Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) {
+  const Dtype inferred = value.isFloatingPoint() ? default_dtype() : value.type();
+  Tensor result = make(sizes, options.has_dtype() ? options : options.dtype(inferred));
+  fill(result, value);
+  return with_grad(std::move(result), options);
+}
+Tensor empty_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  return with_grad(make_like(like, options, format), options);
+}
+Tensor zeros_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  Tensor result = make_like(like, options, format);
+  fill(result, 0);
+  return with_grad(std::move(result), options);
+}
+Tensor ones_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  Tensor result = make_like(like, options, format);
+  fill(result, 1);
+  return with_grad(std::move(result), options);
+}
+Tensor full_like(const Tensor& like, const Scalar& value, const TensorOptions& options) {
+  Tensor result = make_like(like, options, std::nullopt);
+  fill(result, value);
+  return with_grad(std::move(result), options);
+}
+Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
+  Tensor result = make({}, options);
+  fill(result, value);
+  return with_grad(std::move(result), options);
+}
+
+Tensor Tensor::new_empty(IntArrayRef sizes, const TensorOptions& options) const {
+  return tenon::empty(sizes, like_options(*this, options));
+}
+Tensor Tensor::new_zeros(IntArrayRef sizes, const TensorOptions& options) const {
+  return tenon::zeros(sizes, like_options(*this, options));
+}
+Tensor Tensor::new_ones(IntArrayRef sizes, const TensorOptions& options) const {
+  return tenon::ones(sizes, like_options(*this, options));
+}
+Tensor Tensor::new_full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) const {
+  return tenon::full(sizes, value, like_options(*this, options));
+}
+Tensor Tensor::new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) const {
+  return tenon::empty_strided(sizes, strides, like_options(*this, options));
+}
+
+Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) { return arange(start, end, 1, options); }
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+  const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  const double distance = end.toDouble() - start.toDouble();
+  if (step.toDouble() == 0) throw Error("step must be nonzero");
+  if (!std::isfinite(distance)) {
+    throw Error("unsupported range: " + std::to_string(start.toDouble()) + " -> " + std::to_string(end.toDouble()));
+  }
+  if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
+  std::int64_t count;
+  if (whole) {
+    const std::int64_t s = step.toLong();
+    count = (end.toLong() - start.toLong() + s - (s > 0 ? 1 : -1)) / s;
+  } else {
+    count = static_cast<std::int64_t>(std::ceil(distance / step.toDouble()));
+  }
+  Tensor result = make({count}, options.has_dtype() ? options : options.dtype(whole ? Dtype::kInt64 : default_dtype()));
+  const SequenceAttributes attributes{start.value(), step.value(), end.value()};
+  run(TENON_OP("arange"), ops::state_of(result), {view_of(result)}, {}, &attributes);
+  return with_grad(std::move(result), options);
+}
+Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+  const auto count = static_cast<std::int64_t>(std::floor((end.toDouble() - start.toDouble()) / step.toDouble())) + 1;
+  Tensor result = make({count}, options);
+  const SequenceAttributes attributes{start.value(), step.value(), end.value()};
+  run(TENON_OP("arange"), ops::state_of(result), {view_of(result)}, {}, &attributes);
+  return with_grad(std::move(result), options);
+}
+Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, const TensorOptions& options) {
+  if (steps < 0) throw Error("number of steps must be non-negative");
+  Tensor result = make({steps}, options);
+  if (steps == 1) {
+    fill(result, start);
+  } else if (steps > 1) {
+    const double step = (end.toDouble() - start.toDouble()) / static_cast<double>(steps - 1);
+    const SequenceAttributes attributes{start.value(), Scalar(step).value(), end.value()};
+    run(TENON_OP("linspace"), ops::state_of(result), {view_of(result)}, {}, &attributes);
+  }
+  return with_grad(std::move(result), options);
+}
+Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, double base, const TensorOptions& options) {
+  Tensor result = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
+  result = result.mul(std::log(base)).exp();
+  return with_grad(std::move(result), options);
+}
+Tensor eye(std::int64_t n, const TensorOptions& options) { return eye(n, n, options); }
+Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
+  if (n < 0 || m < 0) throw Error("n must be greater or equal to 0, got " + std::to_string(n));
+  Tensor result = make({n, m}, options);
+  run(TENON_OP("eye"), ops::state_of(result), {view_of(result)}, {});
+  return with_grad(std::move(result), options);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
+                 const TensorOptions& options) {
+  const Dims dims(sizes);
+  const Dims steps(strides);
+  std::int64_t reach = dims.product() == 0 ? 0 : 1;
+  for (int i = 0; i < dims.rank() && reach > 0; ++i) reach += (dims[i] - 1) * steps[i];
+  const Dtype dtype = options.dtype();
+  auto impl = make_intrusive<TensorImpl>(
+      make_intrusive<StorageImpl>(tenon::state_of(options), data, static_cast<std::size_t>(reach) * size_of(dtype),
+                                  std::move(deleter), data),
+      dtype);
+  impl->set_strided(dims, steps, 0);
+  return with_grad(Tensor(std::move(impl)), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  return from_blob(data, sizes, strides, nullptr, options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options) {
+  return from_blob(data, sizes, contiguous_strides(sizes), std::move(deleter), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return from_blob(data, sizes, contiguous_strides(sizes), nullptr, options);
+}
+
+}  // namespace tenon

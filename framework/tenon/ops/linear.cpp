@@ -1,0 +1,220 @@
+// Matrix products over one kernel: 2-D or batched, any strides, with an addend.
+#include <tenon/kernel/attributes/linear.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/linear.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/support.h>
+#include <tenon/ops/view.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+std::string shapes(const Tensor& a, const Tensor& b) {
+  return std::to_string(a.size(-2)) + "x" + std::to_string(a.size(-1)) + " and " + std::to_string(b.size(-2)) + "x" + std::to_string(b.size(-1));
+}
+
+/// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts.
+Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1) {
+  check_same_device(name, {&a, &b, &addend});
+  check_same_dtype(name, {&a, &b, &addend});
+  const int rank = a.impl().rank();
+  if (a.size(-1) != b.size(-2)) {
+    throw Error((rank == 3 ? "batch1 and batch2 shapes cannot be multiplied (" : "mat1 and mat2 shapes cannot be multiplied (") + shapes(a, b) + ")");
+  }
+  Dims sizes;
+  if (rank == 3) {
+    if (a.size(0) != b.size(0)) {
+      throw Error("Expected size for first two dimensions of batch2 tensor to be: [" + std::to_string(a.size(0)) + ", " +
+                  std::to_string(a.size(2)) + "] but got: [" + std::to_string(b.size(0)) + ", " + std::to_string(b.size(1)) + "].");
+    }
+    sizes.push_back(a.size(0));
+  }
+  sizes.push_back(a.size(-2));
+  sizes.push_back(b.size(-1));
+  if (addend.defined() && !is_expandable_to(addend.impl().sizes(), sizes)) {
+    throw Error("The expanded size of the tensor (" + to_string(sizes) + ") must match the existing size " + to_string(addend.sizes()) + " (in operator " + name + ")");
+  }
+  Recording recording = record<2>(name, {&a, &b, &addend}, [alpha, beta](Backward& backward) {
+    const Tensor& gradient = backward.grad();
+    const Tensor scaled = alpha == 1 ? gradient : gradient.mul(alpha);
+    const auto times = [](const Tensor& x, const Tensor& y) { return x.dim() == 3 ? x.bmm(y) : x.mm(y); };
+    if (backward.needs(0)) backward.set(0, times(scaled, backward.saved(1).transpose(-2, -1)));
+    if (backward.needs(1)) backward.set(1, times(backward.saved(0).transpose(-2, -1), scaled));
+    if (backward.needs(2)) backward.set(2, beta == 1 ? gradient : gradient.mul(beta));
+  });
+  if (recording) {
+    if (autograd::requires_grad(b)) recording.save(0, a);
+    if (autograd::requires_grad(a)) recording.save(1, b);
+  }
+  Tensor result = allocate_like(a, sizes, a.scalar_type());
+  const MatmulAttributes attributes{alpha, beta};
+  Dims strides;
+  run(TENON_OP("matmul"), ops::state_of(a), {view_of(result)},
+      {view_of(a), view_of(b), addend.defined() ? view_as(addend, sizes, strides) : undefined_view()}, &attributes);
+  recording.output(result);
+  return result;
+}
+
+void check_rank(const char* name, const char* argument, const Tensor& tensor, std::int64_t rank) {
+  if (tensor.dim() != rank) {
+    throw Error(std::string(argument) + " must be a " + (rank == 1 ? "vector" : rank == 2 ? "matrix" : "3D tensor") + ", got " +
+                std::to_string(tensor.dim()) + "-D tensor (in operator " + name + ")");
+  }
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& self, const Tensor& other) {
+  check_rank("mm", "self", self, 2);
+  check_rank("mm", "mat2", other, 2);
+  return product("MmBackward0", self, other);
+}
+Tensor bmm(const Tensor& self, const Tensor& other) {
+  check_rank("bmm", "batch1", self, 3);
+  check_rank("bmm", "batch2", other, 3);
+  return product("BmmBackward0", self, other);
+}
+Tensor mv(const Tensor& self, const Tensor& other) {
+  check_rank("mv", "input", self, 2);
+  check_rank("mv", "vec", other, 1);
+  if (self.size(1) != other.size(0)) {
+    throw Error("size mismatch, got input (" + std::to_string(self.size(0)) + "), mat (" + std::to_string(self.size(0)) + "x" +
+                std::to_string(self.size(1)) + "), vec (" + std::to_string(other.size(0)) + ")");
+  }
+  return mm(self, other.unsqueeze(1)).squeeze(1);
+}
+Tensor dot(const Tensor& self, const Tensor& other) {
+  if (self.dim() != 1 || other.dim() != 1) {
+    throw Error("1D tensors expected, but got " + std::to_string(self.dim()) + "D and " + std::to_string(other.dim()) + "D tensors");
+  }
+  if (self.numel() != other.numel()) {
+    throw Error("inconsistent tensor size, expected tensor " + to_string(self.sizes()) + " and src " + to_string(other.sizes()) +
+                " to have the same number of elements, but got " + std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
+  }
+  return mm(self.unsqueeze(0), other.unsqueeze(1)).view({});
+}
+Tensor outer(const Tensor& self, const Tensor& other) {
+  check_rank("outer", "self", self, 1);
+  check_rank("outer", "vec2", other, 1);
+  return self.unsqueeze(1).mul(other.unsqueeze(0));
+}
+Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  check_rank("addmm", "mat1", a, 2);
+  check_rank("addmm", "mat2", b, 2);
+  return product("AddmmBackward0", a, b, self, beta.toDouble(), alpha.toDouble());
+}
+Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  check_rank("baddbmm", "batch1", a, 3);
+  check_rank("baddbmm", "batch2", b, 3);
+  return product("BaddbmmBackward0", a, b, self, beta.toDouble(), alpha.toDouble());
+}
+
+Tensor matmul(const Tensor& self, const Tensor& other) {
+  const std::int64_t left = self.dim();
+  const std::int64_t right = other.dim();
+  if (left == 0 || right == 0) {
+    throw Error("both arguments to matmul need to be at least 1D, but they are " + std::to_string(left) + "D and " + std::to_string(right) + "D");
+  }
+  if (left == 1 && right == 1) return dot(self, other);
+  if (left == 2 && right == 1) return mv(self, other);
+  if (left == 1 && right == 2) return mm(self.unsqueeze(0), other).squeeze(0);
+  if (left == 2 && right == 2) return mm(self, other);
+  if (right <= 2 && left >= 3) {
+    // A batch against one matrix is one tall product.
+    const Tensor matrix = right == 1 ? other.unsqueeze(1) : other;
+    Dims sizes = self.impl().sizes();
+    const Tensor tall = self.reshape({-1, self.size(-1)});
+    if (tall.size(-1) != matrix.size(0)) throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
+    sizes[sizes.rank() - 1] = matrix.size(1);
+    if (right == 1) sizes.erase(sizes.rank() - 1);
+    return mm(tall, matrix).view(sizes);
+  }
+  const Tensor a = left == 1 ? self.unsqueeze(0) : self;
+  const Tensor b = right == 1 ? other.unsqueeze(1) : other;
+  Dims a_batch(a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 2)));
+  Dims b_batch(b.sizes().slice(0, static_cast<std::size_t>(b.dim() - 2)));
+  Dims batch = broadcast_sizes(a_batch, b_batch);
+  const std::int64_t count = batch.product();
+  Dims a_sizes = batch;
+  a_sizes.push_back(a.size(-2));
+  a_sizes.push_back(a.size(-1));
+  Dims b_sizes = batch;
+  b_sizes.push_back(b.size(-2));
+  b_sizes.push_back(b.size(-1));
+  const Tensor x = a.expand(a_sizes).reshape({count, a.size(-2), a.size(-1)});
+  const Tensor y = b.expand(b_sizes).reshape({count, b.size(-2), b.size(-1)});
+  Dims sizes = batch;
+  if (left > 1) sizes.push_back(a.size(-2));
+  if (right > 1) sizes.push_back(b.size(-1));
+  return bmm(x, y).view(sizes);
+}
+
+Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  const bool has_bias = bias && bias->defined();
+  const std::int64_t features = weight.dim() == 2 ? weight.size(1) : -1;
+  if (input.dim() == 0 || weight.dim() == 0) throw Error("both arguments to linear need to be at least 1D");
+  if (features >= 0 && input.size(-1) != features) {
+    const Tensor tall = input.dim() == 2 ? input : input.reshape({-1, input.size(-1)});
+    throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, weight.t()) + ")");
+  }
+  if (input.dim() == 2 && has_bias && weight.dim() == 2) return addmm(*bias, input, weight.t());
+  if (input.dim() > 2 && weight.dim() == 2) {
+    Dims sizes = input.impl().sizes();
+    sizes[sizes.rank() - 1] = weight.size(0);
+    const Tensor tall = input.reshape({-1, input.size(-1)});
+    return (has_bias ? addmm(*bias, tall, weight.t()) : mm(tall, weight.t())).view(sizes);
+  }
+  const Tensor result = matmul(input, weight.t());
+  return has_bias ? result.add(*bias) : result;
+}
+Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  const Tensor result = linear(input, weight, bias);
+  if (out.sizes() != result.sizes()) out.resize_(result.sizes());
+  return out.copy_(result);
+}
+Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const std::optional<Tensor>& bias) {
+  if (a.dim() != b.dim()) throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " + std::to_string(b.dim()));
+  // y_o = sum_ij a_i W_oij b_j
+  const Tensor x = a.reshape({-1, a.size(-1)});
+  const Tensor y = b.reshape({-1, b.size(-1)});
+  const Tensor left = matmul(x, weight.permute({1, 0, 2}).reshape({weight.size(1), -1})).view({x.size(0), weight.size(0), weight.size(2)});
+  Tensor result = left.mul(y.unsqueeze(1)).sum(-1);
+  if (bias && bias->defined()) result = result.add(*bias);
+  Dims sizes = a.impl().sizes();
+  sizes[sizes.rank() - 1] = weight.size(0);
+  return result.view(sizes);
+}
+
+Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t> dim) {
+  const Dims sizes = broadcast_sizes(self.impl().sizes(), other.impl().sizes());
+  int at = -1;
+  if (dim) {
+    at = wrap_dim(*dim, sizes.rank());
+  } else {
+    for (int i = 0; i < sizes.rank() && at < 0; ++i) {
+      if (sizes[i] == 3) at = i;
+    }
+    if (at < 0) throw Error("no dimension of size 3 in input");
+  }
+  if (sizes[at] != 3) throw Error("dimension " + std::to_string(at) + " does not have size 3");
+  const Tensor a = self.expand(sizes);
+  const Tensor b = other.expand(sizes);
+  return a.roll(-1, at).mul(b.roll(-2, at)).sub(a.roll(-2, at).mul(b.roll(-1, at)));
+}
+
+Tensor Tensor::matmul(const Tensor& other) const { return tenon::matmul(*this, other); }
+Tensor Tensor::mm(const Tensor& other) const { return tenon::mm(*this, other); }
+Tensor Tensor::bmm(const Tensor& other) const { return tenon::bmm(*this, other); }
+Tensor Tensor::mv(const Tensor& other) const { return tenon::mv(*this, other); }
+Tensor Tensor::dot(const Tensor& other) const { return tenon::dot(*this, other); }
+Tensor Tensor::outer(const Tensor& other) const { return tenon::outer(*this, other); }
+Tensor Tensor::addmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const { return tenon::addmm(*this, a, b, beta, alpha); }
+Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  return copy_(tenon::addmm(*this, a, b, beta, alpha));
+}
+Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const { return tenon::baddbmm(*this, a, b, beta, alpha); }
+
+}  // namespace tenon

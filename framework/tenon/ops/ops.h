@@ -1,0 +1,15 @@
+// Every public operator.
+#pragma once
+
+#include <tenon/ops/convolution.h>
+#include <tenon/ops/copy.h>
+#include <tenon/ops/embedding.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/indexing.h>
+#include <tenon/ops/linear.h>
+#include <tenon/ops/loss.h>
+#include <tenon/ops/normalization.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/pooling.h>
+#include <tenon/ops/reduction.h>
+#include <tenon/ops/view.h>
