@@ -27,7 +27,9 @@ void add_verbs(CLI::App& program, cli::Outcome& outcome) {
   cli::add_devices(program, outcome);
   cli::add_config(program, outcome);
   cli::add_doctor(program, outcome);
+  cli::add_new(program, outcome);
   cli::add_replay(program, outcome);
+  cli::add_tune(program, outcome);
 }
 
 int complain(const std::string& message, ExitCode code) {
@@ -55,8 +57,8 @@ std::string unknown_verb(CLI::App& program, int argc, char** argv) {
     }
     if (next == nullptr) {
       const std::string near = nearest_name(argv[i], names);
-      return fmt::format("\"{} {}\" is no verb{}; see {} --help", so_far, argv[i],
-                         near.empty() ? fmt::format(", there are {}", fmt::join(names, ", "))
+      return fmt::format("\"{} {}\" is no verb{} (see {} --help)", so_far, argv[i],
+                         near.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
                                       : fmt::format("; did you mean \"{} {}\"?", so_far, near),
                          so_far);
     }
@@ -102,7 +104,8 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    cli::print(deepest(program).help(path_of(deepest(program))));
+    const CLI::App& verb = deepest(program);
+    cli::print(verb.help(verb.get_parent() == nullptr ? "" : path_of(*verb.get_parent())));
   } catch (const CLI::CallForVersion& version) {
     cli::print(std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {

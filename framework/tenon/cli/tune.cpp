@@ -1,0 +1,268 @@
+// `tenon tune`: the settings to paste, with the evidence.
+#include <tenon/cli/progress_line.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/units.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/tune.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TuneVerbOptions {
+  std::vector<std::string> traces;
+  std::string capacity;
+  std::string budget = "60s";
+  unsigned jobs = 0;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
+};
+
+/// "60", "60s", "2m".
+double parse_seconds(const std::string& text) {
+  std::size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  if (used == 0 || value <= 0 || (unit != "" && unit != "s" && unit != "m" && unit != "min")) {
+    throw ConfigError(fmt::format("--budget \"{}\" is no time; for example 30s or 2m", text));
+  }
+  return unit == "m" || unit == "min" ? value * 60 : value;
+}
+
+std::string label_of(const replay::Candidate& candidate) {
+  std::string label = candidate.label.empty() ? "(PyTorch's defaults)" : candidate.label;
+  if (!candidate.is_pytorch) label = "tenon " + label;
+  return label;
+}
+
+std::string remark_of(const replay::Candidate& candidate) {
+  std::string remark;
+  const auto add = [&](const char* word) { remark += (remark.empty() ? "" : ", ") + std::string(word); };
+  if (candidate.is_recommended) add("recommended");
+  if (candidate.is_baseline) add("as recorded");
+  if (candidate.is_pareto) add("Pareto");
+  if (!candidate.failure.empty()) add("failed");
+  return remark;
+}
+
+Table table_of(const replay::TuneResult& result) {
+  Table table({{"setting", "setting"},
+               {"safe_from_bytes", "safe from"},
+               {"peak_reserved_bytes", "peak reserved"},
+               {"excess", "excess"},
+               {"device_calls", "device calls"},
+               {"ooms_at_capacity", "OOMs at capacity"},
+               {"peak_at_capacity_bytes", "peak there"},
+               {"remark", "remark"}});
+  for (const replay::Candidate& candidate : result.finalists) {
+    std::vector<Cell> cells(8);
+    cells[0] = label_of(candidate);
+    if (candidate.safe_from_bytes) cells[1] = Bytes{static_cast<std::int64_t>(*candidate.safe_from_bytes)};
+    cells[2] = Bytes{static_cast<std::int64_t>(candidate.peak_reserved_bytes)};
+    cells[3] = Ratio{candidate.relative_peak - 1};
+    cells[4] = static_cast<std::int64_t>(candidate.device_calls);
+    if (candidate.ooms_at_capacity) {
+      cells[5] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
+      cells[6] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
+    }
+    if (const std::string remark = remark_of(candidate); !remark.empty()) cells[7] = remark;
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+/// "fails below 14.6 GiB, runs to 15.0, fails to 17.2, runs from there": the stretches of one policy's curve.
+std::string curve_text(const replay::Candidate& candidate) {
+  std::string text;
+  const auto& points = candidate.sensitivity;
+  for (std::size_t i = 0; i < points.size();) {
+    std::size_t end = i;
+    while (end < points.size() && (points[end].ooms == 0) == (points[i].ooms == 0)) ++end;
+    const std::string from = format_bytes(points[i].capacity_bytes);
+    const char* verb = points[i].ooms == 0 ? "runs" : "fails";
+    text += fmt::format("{}{} from {}", text.empty() ? "" : ", ", verb, from);
+    i = end;
+  }
+  return text;
+}
+
+Json json_of(const replay::Fidelity& fidelity) {
+  Json json;
+  json["known"] = fidelity.is_known;
+  json["exact"] = fidelity.is_exact;
+  json["settings"] = fidelity.settings;
+  json["recorded_peak_bytes"] = fidelity.recorded_peak_bytes;
+  json["replayed_peak_bytes"] = fidelity.replayed_peak_bytes;
+  json["recorded_device_calls"] = fidelity.recorded_actions;
+  json["matching_device_calls"] = fidelity.matching_actions;
+  json["sentence"] = fidelity.sentence();
+  return json;
+}
+
+std::string json_of(const replay::TuneResult& result, const TuneVerbOptions& options) {
+  Json json;
+  json["schema_version"] = 1;
+  json["environment"] = Json::parse(environment_json());
+  json["traces"] = options.traces;
+  json["peak_requested_bytes"] = result.peak_requested_bytes;
+  json["evaluated"] = result.evaluated;
+  json["space_size"] = result.space_size;
+  json["exhaustive"] = result.is_exhaustive;
+  json["seconds"] = result.seconds;
+  json["rows"] = Json::array();
+  for (const replay::Candidate& candidate : result.finalists) {
+    Json row;
+    row["setting"] = candidate.label;
+    row["kind"] = candidate.is_pytorch ? "pytorch" : "tenon";
+    row["peak_reserved_bytes"] = candidate.peak_reserved_bytes;
+    row["excess"] = candidate.relative_peak - 1;
+    row["device_calls"] = candidate.device_calls;
+    row["safe_from_bytes"] = candidate.safe_from_bytes ? Json(*candidate.safe_from_bytes) : Json(nullptr);
+    row["ooms_at_capacity"] = candidate.ooms_at_capacity ? Json(*candidate.ooms_at_capacity) : Json(nullptr);
+    row["pareto"] = candidate.is_pareto;
+    row["baseline"] = candidate.is_baseline;
+    row["recommended"] = candidate.is_recommended;
+    row["sensitivity"] = Json::array();
+    for (const replay::CapacityPoint& point : candidate.sensitivity)
+      row["sensitivity"].push_back({{"capacity_bytes", point.capacity_bytes}, {"ooms", point.ooms}});
+    json["rows"].push_back(std::move(row));
+  }
+  const auto best = std::ranges::find_if(result.finalists,
+                                         [](const replay::Candidate& candidate) { return candidate.is_recommended; });
+  Json& recommendation = json["recommendation"];
+  recommendation = nullptr;
+  if (best != result.finalists.end()) {
+    recommendation = Json::object();
+    recommendation["PYTORCH_ALLOC_CONF"] = result.recommended_conf;
+    recommendation["PYTORCH_CUDA_ALLOC_CONF"] = result.recommended_conf;
+    recommendation["toml"] = result.recommended_toml;
+    recommendation["safe_from_bytes"] = best->safe_from_bytes ? Json(*best->safe_from_bytes) : Json(nullptr);
+    recommendation["peak_reserved_bytes"] = best->peak_reserved_bytes;
+  }
+  json["fidelity"] = Json::array();
+  for (const replay::Fidelity& fidelity : result.fidelity) json["fidelity"].push_back(json_of(fidelity));
+  return json.dump(2) + "\n";
+}
+
+std::string advice(const replay::TuneResult& result, const std::vector<replay::Trace>& traces,
+                   const TuneVerbOptions& options) {
+  std::string out;
+  const auto best = std::ranges::find_if(result.finalists,
+                                         [](const replay::Candidate& candidate) { return candidate.is_recommended; });
+  const auto base =
+      std::ranges::find_if(result.finalists, [](const replay::Candidate& candidate) { return candidate.is_baseline; });
+  if (best == result.finalists.end()) {
+    out += fmt::format("\nNothing that was tried runs safely in {}: the peak of live memory alone is {}.\n",
+                       options.capacity, format_bytes(result.peak_requested_bytes));
+  } else {
+    if (best->is_baseline) {
+      out += "\nNo setting is better than what is set already:\n";
+    } else {
+      out +=
+          fmt::format("\nRecommended: peak reserved {} instead of {} ({:.1f} % beyond the {} that live at the peak).\n",
+                      format_bytes(best->peak_reserved_bytes),
+                      format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes),
+                      100 * (best->relative_peak - 1), format_bytes(result.peak_requested_bytes));
+    }
+    out += fmt::format(
+        "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
+        result.recommended_conf);
+    if (best->safe_from_bytes) {
+      out += fmt::format("Smallest safe capacity: {}; every larger one that was tried runs too.\n",
+                         format_bytes(*best->safe_from_bytes));
+    }
+    out += "For Tenon:\n";
+    std::string line;
+    for (const char c : result.recommended_toml) {
+      if (c == '\n') {
+        out += "  " + line + "\n";
+        line.clear();
+      } else {
+        line.push_back(c);
+      }
+    }
+  }
+  out += "Sensitivity to capacity:\n";
+  for (const replay::Candidate& candidate : result.finalists) {
+    if (!candidate.sensitivity.empty()) out += fmt::format("  {}: {}\n", label_of(candidate), curve_text(candidate));
+  }
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    out += fmt::format("{}: {}.\n", traces[i].name, result.fidelity[i].sentence());
+  out += fmt::format("Tried {} settings{} in {:.1f} s.\n", result.evaluated,
+                     result.is_exhaustive ? ", the whole grid," : fmt::format(" of {}", result.space_size),
+                     result.seconds);
+  return out;
+}
+
+ExitCode tune_verb(const TuneVerbOptions& options) {
+  replay::TuneOptions tuning;
+  if (!options.capacity.empty()) tuning.capacity_bytes = parse_size(options.capacity);
+  tuning.budget_seconds = parse_seconds(options.budget);
+  tuning.jobs = options.jobs;
+  std::vector<replay::Trace> traces;
+  for (const std::string& path : options.traces) {
+    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
+  }
+  for (const replay::Trace& trace : traces) {
+    if (!options.quiet) {
+      for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+    }
+    if (const std::string why = replay::why_not_tunable(trace); !why.empty()) throw Error(why);
+  }
+  load_all_plugins();
+  for (const std::string& name : allocator_names()) {
+    if (name != "caching" && name != "expandable") tuning.allocators.emplace_back(name, allocator_from_spec(name));
+  }
+  replay::TuneResult result;
+  {
+    ProgressLine line("tuning", options.quiet);
+    tuning.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
+    result = replay::tune(traces, tuning);
+  }
+  if (options.format == TableFormat::kJson) {
+    print(json_of(result, options));
+  } else {
+    print(render(table_of(result), options.format, environment_json()));
+    if (options.format == TableFormat::kTable) print(advice(result, traces, options));
+  }
+  const bool has_answer = std::ranges::any_of(
+      result.finalists, [](const replay::Candidate& candidate) { return candidate.is_recommended; });
+  return has_answer ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<TuneVerbOptions>();
+  CLI::App* verb =
+      program.add_subcommand("tune", "search allocator settings for traces and recommend the line to paste");
+  verb->add_option("traces", options->traces, "memory histories, as for replay")->required()->type_name("TRACE");
+  verb->add_option("--capacity", options->capacity, "the device that it must run on")->type_name("SIZE");
+  verb->add_option("--budget", options->budget, "time to search: 30s, 2m")->type_name("TIME")->capture_default_str();
+  verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_format_option(*verb, options->format);
+  add_quiet_option(*verb, options->quiet);
+  verb->footer(example("tenon tune memory.pickle --capacity 24GiB"));
+  verb->callback([options, &outcome] { outcome.exit_code = tune_verb(*options); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,198 @@
+// Fidelity of a replay.
+#include <tenon/core/units.h>
+#include <tenon/replay/fidelity.h>
+#include <tenon/replay/replay.h>
+#include <tenon/replay/trace_builder.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::uint64_t kQuantum = 512;
+constexpr std::uint64_t kSmallLimit = MiB;
+
+/// Puts one segment back: blocks at their places, the rest cached.
+class SegmentBuilder {
+ public:
+  SegmentBuilder(TraceBuilder& builder, const InitialSegment& segment)
+      : builder_(builder), segment_(segment), next_(segment.address) {}
+
+  void begin() {
+    if (!segment_.is_large) return;  // the first small request takes a whole small segment
+    builder_.free(builder_.allocate(segment_.bytes, segment_.stream));
+  }
+  /// A block that lives at `address` and reaches to `end`, including what was not worth splitting off.
+  std::uint32_t block(std::uint64_t address, std::uint64_t end) {
+    gap(address);
+    next_ = end;
+    return builder_.allocate(end - address, segment_.stream);
+  }
+  void end() {
+    gap(segment_.address + segment_.bytes);
+    for (const std::uint32_t slot : gaps_) builder_.free(slot);
+  }
+
+ private:
+  // Small blocks are at most a mebibyte; a large gap is one free block.
+  void gap(std::uint64_t until) {
+    while (next_ < until) {
+      const std::uint64_t bytes = segment_.is_large ? until - next_ : std::min(until - next_, kSmallLimit);
+      gaps_.push_back(builder_.allocate(bytes, segment_.stream));
+      next_ += bytes;
+    }
+  }
+
+  TraceBuilder& builder_;
+  const InitialSegment& segment_;
+  std::uint64_t next_;
+  std::vector<std::uint32_t> gaps_;
+};
+
+}  // namespace
+
+double Fidelity::peak_error() const {
+  if (recorded_peak_bytes == 0) return 0;
+  return std::abs(static_cast<double>(replayed_peak_bytes) / static_cast<double>(recorded_peak_bytes) - 1);
+}
+
+std::string Fidelity::sentence() const {
+  if (!is_known) return "fidelity unknown: " + why_unknown;
+  const std::string conf = settings.empty() ? "PyTorch's default settings" : "'" + settings + "'";
+  if (is_exact) {
+    return fmt::format(
+        "fidelity: exact. Under {}, which the file was recorded with, the replay makes the same {} device calls at the "
+        "same events and ends with "
+        "the same {} reserved",
+        conf, recorded_actions, format_bytes(recorded_reserved_bytes));
+  }
+  return fmt::format(
+      "fidelity: under {}, which the file was recorded with, {} of {} recorded device calls are reproduced in order; "
+      "peak reserved {} against {} "
+      "recorded ({:+.2f} %), at the end {} against {}",
+      conf, matching_actions, recorded_actions, format_bytes(replayed_peak_bytes), format_bytes(recorded_peak_bytes),
+      100 * (static_cast<double>(replayed_peak_bytes) / static_cast<double>(recorded_peak_bytes) - 1),
+      format_bytes(replayed_reserved_bytes), format_bytes(recorded_reserved_bytes));
+}
+
+Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
+  TraceBuilder builder(trace.path);
+  const RecordedAllocator& recorded = *trace.recorded;
+  const std::uint64_t seeds = trace.facts.seeded_blocks;
+  std::vector<std::uint32_t> slot_of(trace.slot_count, 0);
+
+  // Seeds by address; those outside any ordinary segment (expandable ones) simply are allocated.
+  std::vector<std::uint64_t> seed_bytes;
+  std::vector<std::uint32_t> seed_slots;
+  std::vector<std::uint64_t> seed_streams;
+  std::size_t first_event = 0;
+  for (; first_event < trace.events.size() && seed_bytes.size() < seeds; ++first_event) {
+    const TraceEvent& event = trace.events[first_event];
+    if (event.kind != EventKind::kAllocate) continue;
+    seed_bytes.push_back(event.bytes);
+    seed_slots.push_back(event.slot);
+    seed_streams.push_back(trace.streams[event.stream]);
+  }
+  std::size_t seed = 0;
+  const auto lone = [&](std::size_t i) { slot_of[seed_slots[i]] = builder.allocate(seed_bytes[i], seed_streams[i]); };
+  for (const InitialSegment& segment : recorded.initial_segments) {
+    const std::uint64_t segment_end = segment.address + segment.bytes;
+    for (; seed < seeds && recorded.seed_addresses[seed] < segment.address; ++seed) lone(seed);
+    SegmentBuilder place(builder, segment);
+    place.begin();
+    for (; seed < seeds && recorded.seed_addresses[seed] < segment_end; ++seed) {
+      const std::uint64_t address = recorded.seed_addresses[seed];
+      const std::uint64_t limit =
+          seed + 1 < seeds ? std::min(segment_end, recorded.seed_addresses[seed + 1]) : segment_end;
+      std::uint64_t end = std::min(limit, address + align_up(seed_bytes[seed], kQuantum));
+      // A remainder of up to a mebibyte is never split off a large block.
+      if (segment.is_large && limit - end <= kSmallLimit) end = limit;
+      slot_of[seed_slots[seed]] = place.block(address, end);
+    }
+    place.end();
+  }
+  for (; seed < seeds; ++seed) lone(seed);
+  prefix_events = static_cast<std::int64_t>(builder.counted()) - static_cast<std::int64_t>(seeds);
+
+  for (std::size_t i = first_event; i < trace.events.size(); ++i) {
+    const TraceEvent& event = trace.events[i];
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        slot_of[event.slot] = builder.allocate(event.bytes, trace.streams[event.stream]);
+        break;
+      case EventKind::kFree:
+        builder.free(slot_of[event.slot], event.deferred);
+        break;
+      case EventKind::kUse:
+        builder.use(slot_of[event.slot], trace.streams[event.stream]);
+        break;
+      case EventKind::kEmptyCache:
+        builder.empty_cache();
+        break;
+      case EventKind::kMark:
+        break;
+      case EventKind::kFreeCompleted:
+        builder.free_completed(slot_of[event.slot]);
+        break;
+    }
+  }
+  return std::move(builder).finish();
+}
+
+Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
+  Fidelity fidelity;
+  fidelity.settings = settings;
+  if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) {
+    fidelity.why_unknown = "a " + trace.format +
+                           " trace does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
+    return fidelity;
+  }
+  const RecordedAllocator& recorded = *trace.recorded;
+  if (trace.facts.frees == 0 && recorded.actions.empty()) {
+    fidelity.why_unknown = "the snapshot holds no history";
+    return fidelity;
+  }
+  std::int64_t shift = 0;
+  const bool has_segments = trace.format == "snapshot" && recorded.seed_addresses.size() == trace.facts.seeded_blocks;
+  const Trace warmed = has_segments && !recorded.is_whole ? warm_trace(trace, shift) : Trace{};
+  const Trace& replayed = has_segments && !recorded.is_whole ? warmed : trace;
+  CellOptions options;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  options.keep_actions = true;
+  const ReplayRow row = replay_cell(replayed, policy, options);
+  if (!row.failure.empty()) {
+    fidelity.why_unknown = "the replay under the recorded settings failed: " + row.failure;
+    return fidelity;
+  }
+  fidelity.is_known = true;
+  fidelity.recorded_reserved_bytes = recorded.reserved_bytes;
+  fidelity.recorded_peak_bytes = recorded.peak_reserved_bytes;
+  fidelity.replayed_reserved_bytes = row.end_reserved_bytes;
+  fidelity.replayed_peak_bytes = row.peak_reserved_bytes;
+  std::vector<SegmentAction> made;
+  const std::int64_t start = static_cast<std::int64_t>(trace.facts.seeded_blocks);
+  for (SegmentAction action : row.actions) {
+    const std::int64_t event = static_cast<std::int64_t>(action.event) - shift;
+    if (!recorded.is_whole && event < start) continue;
+    action.event = static_cast<std::uint64_t>(event);
+    made.push_back(action);
+  }
+  std::vector<SegmentAction> wanted;
+  for (const SegmentAction& action : recorded.actions) {
+    if (action.kind != SegmentAction::Kind::kOom) wanted.push_back(action);
+  }
+  fidelity.recorded_actions = wanted.size();
+  fidelity.replayed_actions = made.size();
+  const auto [a, b] = std::ranges::mismatch(made, wanted);
+  static_cast<void>(b);
+  fidelity.matching_actions = static_cast<std::uint64_t>(a - made.begin());
+  fidelity.is_exact = made == wanted && fidelity.recorded_reserved_bytes == fidelity.replayed_reserved_bytes;
+  return fidelity;
+}
+
+}  // namespace tenon::replay

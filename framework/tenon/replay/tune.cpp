@@ -1,0 +1,447 @@
+// The search of `tenon tune`: coordinate descent from several starts over PyTorch's settings, then the whole space
+// while time lasts; Tenon's allocators beside it; safe capacities for the finalists only.
+#include <tenon/core/units.h>
+#include <tenon/replay/tune.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+namespace tenon::replay {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kNear = 0.01;  // peaks this close count as equal
+constexpr std::size_t kFinalists = 8;
+constexpr double kCapacityStep = 0.01;  // of the peak of live bytes
+
+CellOptions quick() {
+  CellOptions options;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  options.check_placement = false;
+  return options;
+}
+
+std::uint64_t max_request(const std::vector<Trace>& traces) {
+  std::uint64_t bytes = 0;
+  for (const Trace& trace : traces) bytes = std::max(bytes, trace.facts.max_request_bytes);
+  return bytes;
+}
+
+std::uint64_t calls_of(const ReplayRow& row) {
+  return row.device_allocations + row.device_frees + row.device_maps + row.device_unmaps;
+}
+
+class Tuner {
+ public:
+  Tuner(const std::vector<Trace>& traces, const TuneOptions& options)
+      : traces_(traces), options_(options), space_(pytorch_space(max_request(traces))), start_(Clock::now()) {
+    Choice choice(space_.size(), 0);
+    do {
+      if (is_sensible(space_, choice)) all_.push_back(choice);
+    } while (advance(choice));
+  }
+
+  std::vector<Candidate> grid() {
+    evaluate(all_);
+    std::vector<Candidate> result;
+    for (auto& [choice, candidate] : known_) result.push_back(candidate);
+    return result;
+  }
+
+  TuneResult run() {
+    TuneResult result;
+    for (const Trace& trace : traces_) {
+      result.peak_requested_bytes = std::max(result.peak_requested_bytes, trace.facts.peak_requested_bytes);
+      if (trace.recorded && !trace.recorded->pytorch_conf.empty()) result.recorded_conf = trace.recorded->pytorch_conf;
+    }
+    for (const Trace& trace : traces_) result.fidelity.push_back(fidelity_of(trace));
+    search();
+    result.space_size = all_.size();
+    result.is_exhaustive = known_.size() == all_.size();
+
+    std::vector<Candidate> others = other_allocators();
+    std::vector<Candidate> finalists = choose_finalists(result.recorded_conf, std::move(others));
+    add_garbage_collection(finalists);
+    measure_capacities(finalists);
+    rank(finalists);
+    result.finalists = std::move(finalists);
+    result.evaluated = known_.size() + options_.allocators.size();
+    for (const Candidate& candidate : result.finalists) {
+      if (candidate.is_recommended && candidate.is_pytorch)
+        result.recommended_conf = merge_conf(result.recorded_conf, candidate.label);
+    }
+    result.recommended_toml = toml(result.finalists);
+    result.seconds = elapsed();
+    return result;
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  bool advance(Choice& choice) const {
+    for (std::size_t i = choice.size(); i-- > 0;) {
+      if (++choice[i] < space_[i].values.size()) return true;
+      choice[i] = 0;
+    }
+    return false;
+  }
+
+  Fidelity fidelity_of(const Trace& trace) const {
+    const std::string conf = trace.recorded ? trace.recorded->pytorch_conf : std::string();
+    try {
+      return measure_fidelity(trace, policy_of_conf(conf), conf);
+    } catch (const Error& error) {
+      Fidelity fidelity;
+      fidelity.why_unknown = std::string("the recorded settings are not understood: ") + error.what();
+      return fidelity;
+    }
+  }
+
+  /// Figures of settings over all traces, without a limit.
+  void measure(std::vector<Candidate*> candidates) {
+    std::vector<Cell> cells;
+    for (const Candidate* candidate : candidates) {
+      for (const Trace& trace : traces_)
+        cells.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
+    }
+    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      Candidate& candidate = *candidates[c];
+      for (std::size_t t = 0; t < traces_.size(); ++t) {
+        const ReplayRow& row = rows[c * traces_.size() + t];
+        if (!row.failure.empty()) candidate.failure = row.failure;
+        candidate.peak_reserved_bytes = std::max(candidate.peak_reserved_bytes, row.peak_reserved_bytes);
+        candidate.relative_peak += (row.excess + 1) / static_cast<double>(traces_.size());
+        candidate.device_calls += calls_of(row);
+      }
+    }
+  }
+
+  Candidate make(const Choice& choice) const {
+    Candidate candidate;
+    candidate.label = conf_of(space_, choice);
+    candidate.policy = policy_of_conf(candidate.label);
+    for (const std::uint32_t value : choice) candidate.settings += value != 0 ? 1 : 0;
+    return candidate;
+  }
+
+  /// Evaluates those that are not known yet; stops between batches when the budget is spent.
+  void evaluate(const std::vector<Choice>& choices, double until = 1e300) {
+    std::vector<Choice> missing;
+    for (const Choice& choice : choices) {
+      if (!known_.contains(choice) && is_sensible(space_, choice)) missing.push_back(choice);
+    }
+    const std::size_t batch = std::max<std::size_t>(8, usable_cores() * 4);
+    for (std::size_t first = 0; first < missing.size() && elapsed() < until; first += batch) {
+      std::vector<Candidate*> candidates;
+      for (std::size_t i = first; i < std::min(missing.size(), first + batch); ++i) {
+        candidates.push_back(&(known_[missing[i]] = make(missing[i])));
+      }
+      measure(candidates);
+      if (options_.progress) options_.progress(known_.size(), all_.size());
+    }
+  }
+
+  /// Smaller peak; when nearly equal, fewer calls, then fewer settings.
+  static bool is_better(const Candidate& a, const Candidate& b) {
+    if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
+    if (std::abs(a.relative_peak - b.relative_peak) > 0.001) return a.relative_peak < b.relative_peak;
+    if (a.settings != b.settings) return a.settings < b.settings;
+    return a.device_calls < b.device_calls;
+  }
+
+  void descend(Choice choice, double until) {
+    evaluate({choice}, until);
+    for (bool has_moved = true; has_moved && elapsed() < until;) {
+      has_moved = false;
+      for (std::size_t d = 0; d < space_.size(); ++d) {
+        std::vector<Choice> line;
+        for (std::uint32_t value = 0; value < space_[d].values.size(); ++value) {
+          line.push_back(choice);
+          line.back()[d] = value;
+        }
+        evaluate(line, until);
+        for (const Choice& other : line) {
+          const auto it = known_.find(other);
+          if (it != known_.end() && known_.contains(choice) && is_better(it->second, known_.at(choice)) &&
+              other != choice) {
+            choice = other;
+            has_moved = true;
+          }
+        }
+      }
+    }
+  }
+
+  void search() {
+    const double until = 0.7 * options_.budget_seconds;
+    Choice start(space_.size(), 0);
+    descend(start, until);
+    start[0] = 1;
+    descend(start, until);
+    for (std::uint32_t split = 1; split < space_[1].values.size(); ++split) {
+      start.assign(space_.size(), 0);
+      start[1] = split;
+      descend(start, until);
+    }
+    evaluate(all_, until);
+  }
+
+  std::vector<Candidate> other_allocators() {
+    std::vector<Candidate> others;
+    for (const auto& [label, policy] : options_.allocators) {
+      Candidate candidate;
+      candidate.label = label;
+      candidate.is_pytorch = false;
+      candidate.policy = policy;
+      others.push_back(std::move(candidate));
+    }
+    std::vector<Candidate*> pointers;
+    for (Candidate& candidate : others) pointers.push_back(&candidate);
+    measure(pointers);
+    std::erase_if(others, [](const Candidate& candidate) { return !candidate.failure.empty(); });
+    return others;
+  }
+
+  std::vector<Candidate> choose_finalists(const std::string& recorded_conf, std::vector<Candidate> others) {
+    std::vector<Candidate> finalists;
+    std::set<std::string> labels;
+    const auto add = [&](const Candidate& candidate) {
+      if (labels.insert(candidate.label).second) finalists.push_back(candidate);
+    };
+    std::vector<const Candidate*> ranked;
+    for (const auto& [choice, candidate] : known_) ranked.push_back(&candidate);
+    std::ranges::sort(ranked, [](const Candidate* a, const Candidate* b) { return is_better(*a, *b); });
+
+    Candidate base = known_.at(Choice(space_.size(), 0));
+    if (!recorded_conf.empty()) {
+      try {
+        base = {.label = recorded_conf, .policy = policy_of_conf(recorded_conf), .settings = 1};
+        measure({&base});
+      } catch (const Error&) {  // fidelity says so already
+      }
+    }
+    base.is_baseline = true;
+    add(base);
+    // The best of each number of settings, then the plain expandable one, then whoever follows.
+    for (std::uint64_t settings = 0; settings <= space_.size(); ++settings) {
+      const auto best =
+          std::ranges::find_if(ranked, [&](const Candidate* candidate) { return candidate->settings == settings; });
+      if (best != ranked.end()) add(**best);
+    }
+    Choice expandable(space_.size(), 0);
+    expandable[0] = 1;
+    if (known_.contains(expandable)) add(known_.at(expandable));
+    for (const Candidate* candidate : ranked) {
+      if (finalists.size() >= kFinalists) break;
+      add(*candidate);
+    }
+    for (Candidate& candidate : others) add(candidate);
+    return finalists;
+  }
+
+  // Garbage collection works below a limit only: tried on the best ordinary setting, at the capacity.
+  void add_garbage_collection(std::vector<Candidate>& finalists) const {
+    if (!options_.capacity_bytes) return;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : finalists) {
+      if (candidate.is_pytorch && candidate.label.find("expandable_segments") == std::string::npos &&
+          (best == nullptr || is_better(candidate, *best)))
+        best = &candidate;
+    }
+    if (best == nullptr || best->peak_reserved_bytes < *options_.capacity_bytes * 6 / 10) return;
+    Candidate collected = *best;
+    collected.is_baseline = false;
+    collected.label += std::string(collected.label.empty() ? "" : ",") +
+                       "garbage_collection_threshold:0.8,per_process_memory_fraction:0.99";
+    collected.settings += 2;
+    try {
+      collected.policy = policy_of_conf(collected.label);
+      finalists.push_back(std::move(collected));
+    } catch (const Error&) {  // a version without that key
+    }
+  }
+
+  void measure_capacities(std::vector<Candidate>& finalists) {
+    for (Candidate& candidate : finalists) {
+      if (candidate.failure.empty()) measure_capacity(candidate);
+    }
+  }
+
+  // Running out of memory is not monotone in capacity, so every step is run, from the peak of live bytes to what the
+  // policy takes without a limit; from there on nothing changes.
+  void measure_capacity(Candidate& candidate) {
+    std::vector<Cell> cells;
+    struct Point {
+      std::size_t trace;
+      std::uint64_t capacity;
+      bool is_target;
+    };
+    std::vector<Point> points;
+    for (std::size_t t = 0; t < traces_.size(); ++t) {
+      const std::uint64_t need = traces_[t].facts.peak_requested_bytes;
+      const auto step =
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(need) * kCapacityStep));
+      const double stride = elapsed() > options_.budget_seconds ? 4 : 1;
+      const std::uint64_t last = candidate.peak_reserved_bytes + step;
+      for (std::uint64_t capacity = need; capacity < last;
+           capacity += static_cast<std::uint64_t>(static_cast<double>(step) * stride))
+        points.push_back({t, capacity, false});
+      points.push_back({t, last, false});
+      if (options_.capacity_bytes) points.push_back({t, *options_.capacity_bytes, true});
+    }
+    for (const Point& point : points) {
+      Cell cell{
+          .trace = &traces_[point.trace], .policy = &candidate.policy, .label = candidate.label, .options = quick()};
+      cell.options.capacity_bytes = point.capacity;
+      cells.push_back(std::move(cell));
+    }
+    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+    std::uint64_t safe = 0;
+    std::map<std::uint64_t, std::uint64_t> ooms;  // by capacity, over all traces
+    std::vector<std::uint64_t> next_safe(traces_.size(), 0);
+    for (std::size_t i = points.size(); i-- > 0;) {
+      const Point& point = points[i];
+      if (!rows[i].failure.empty()) {
+        candidate.failure = rows[i].failure;
+        return;
+      }
+      if (point.is_target) {
+        candidate.ooms_at_capacity = candidate.ooms_at_capacity.value_or(0) + rows[i].ooms;
+        candidate.peak_at_capacity = std::max(candidate.peak_at_capacity, rows[i].peak_reserved_bytes);
+        continue;
+      }
+      ooms[point.capacity] += rows[i].ooms;
+      std::uint64_t& trace_safe = next_safe[point.trace];
+      if (trace_safe == ~std::uint64_t{0}) continue;
+      if (rows[i].ooms == 0) {
+        trace_safe = point.capacity;
+      } else {
+        safe = std::max(safe, trace_safe);
+        trace_safe = ~std::uint64_t{0};
+      }
+    }
+    bool ran_out_at_the_top = false;
+    for (const std::uint64_t trace_safe : next_safe) {
+      if (trace_safe == 0) ran_out_at_the_top = true;
+      if (trace_safe != ~std::uint64_t{0}) safe = std::max(safe, trace_safe);
+    }
+    if (!ran_out_at_the_top && safe != 0) candidate.safe_from_bytes = safe;
+    for (const auto& [capacity, count] : ooms) candidate.sensitivity.push_back({capacity, count});
+  }
+
+  void rank(std::vector<Candidate>& finalists) const {
+    for (Candidate& candidate : finalists) {
+      candidate.is_pareto =
+          candidate.failure.empty() && std::ranges::none_of(finalists, [&](const Candidate& other) {
+            if (!other.failure.empty()) return false;
+            const auto safe = [](const Candidate& c) { return c.safe_from_bytes.value_or(~std::uint64_t{0}); };
+            const bool no_worse = other.relative_peak <= candidate.relative_peak && safe(other) <= safe(candidate) &&
+                                  other.device_calls <= candidate.device_calls;
+            const bool is_better = other.relative_peak < candidate.relative_peak || safe(other) < safe(candidate) ||
+                                   other.device_calls < candidate.device_calls;
+            return no_worse && is_better;
+          });
+    }
+    std::ranges::stable_sort(finalists, [](const Candidate& a, const Candidate& b) {
+      if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
+      return a.relative_peak < b.relative_peak;
+    });
+    Candidate* const best = recommend(finalists, true);
+    if (best != nullptr) best->is_recommended = true;
+  }
+
+  Candidate* recommend(std::vector<Candidate>& finalists, bool pytorch) const {
+    std::vector<Candidate*> fit;
+    double lowest = 1e300;
+    for (Candidate& candidate : finalists) {
+      if (candidate.is_pytorch != pytorch || !candidate.failure.empty()) continue;
+      if (candidate.ooms_at_capacity.value_or(0) != 0) continue;
+      if (options_.capacity_bytes && candidate.safe_from_bytes.value_or(0) > *options_.capacity_bytes) continue;
+      // One device call for every few requests would cost more time than memory is worth.
+      std::uint64_t allocations = 0;
+      for (const Trace& trace : traces_) allocations += trace.facts.allocations;
+      if (!pytorch && candidate.device_calls > allocations / 4 + 1000) continue;
+      fit.push_back(&candidate);
+      lowest = std::min(lowest, candidate.relative_peak);
+    }
+    std::erase_if(fit, [&](const Candidate* candidate) { return candidate->relative_peak > lowest * (1 + kNear); });
+    if (fit.empty()) return nullptr;
+    return *std::ranges::min_element(fit, [](const Candidate* a, const Candidate* b) {
+      const double safe_a = static_cast<double>(a->safe_from_bytes.value_or(~std::uint64_t{0}));
+      const double safe_b = static_cast<double>(b->safe_from_bytes.value_or(~std::uint64_t{0}));
+      if (std::abs(safe_a - safe_b) > 0.005 * std::min(safe_a, safe_b)) return safe_a < safe_b;
+      if (a->settings != b->settings) return a->settings < b->settings;
+      return a->device_calls < b->device_calls;
+    });
+  }
+
+  // Tenon runs PyTorch's settings too: whichever needs less.
+  std::string toml(std::vector<Candidate>& finalists) const {
+    const Candidate* const pytorch = recommend(finalists, true);
+    const Candidate* const own = recommend(finalists, false);
+    if (own != nullptr && (pytorch == nullptr || own->relative_peak < pytorch->relative_peak * (1 - kNear)))
+      return toml_of(own->policy);
+    return pytorch != nullptr ? toml_of(pytorch->policy) : std::string();
+  }
+
+  const std::vector<Trace>& traces_;
+  const TuneOptions& options_;
+  std::vector<Dimension> space_;
+  std::vector<Choice> all_;
+  std::map<Choice, Candidate> known_;
+  Clock::time_point start_;
+};
+
+constexpr char kHowToRecord[] =
+    "Record the whole run from before the model is built, for a few steps:\n"
+    "  import torch\n"
+    "  torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
+    "  ...  # build the model, run three to five training steps\n"
+    "  torch.cuda.memory._dump_snapshot(\"memory.pickle\")\n"
+    "  torch.cuda.memory._record_memory_history(enabled=None)\n";
+
+}  // namespace
+
+std::string why_not_tunable(const Trace& trace) {
+  const TraceFacts& facts = trace.facts;
+  const std::uint64_t recorded = facts.allocations - facts.seeded_blocks;
+  const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));
+  std::string why;
+  if (facts.allocations == 0) {
+    why = "it holds no allocation";
+  } else if (recorded == 0 || facts.frees == 0) {
+    why = fmt::format(
+        "it shows what lived at one moment ({} blocks) and no history: nothing can be said of fragmentation",
+        facts.allocations);
+  } else if (static_cast<double>(facts.unplaced_bytes) > 0.3 * peak) {
+    why = fmt::format(
+        "{} of its peak of {} ({:.0f} %) lived before the recording, known only as a sum: how these blocks lie decides "
+        "the outcome",
+        format_bytes(facts.unplaced_bytes), format_bytes(facts.peak_requested_bytes),
+        100 * static_cast<double>(facts.unplaced_bytes) / peak);
+  } else if (static_cast<double>(facts.total_requested_bytes - facts.seeded_bytes) < 0.2 * peak) {
+    why = fmt::format(
+        "only {} were allocated while it was recorded, against {} that were there before: the ring buffer lost the "
+        "beginning, or it was too short",
+        format_bytes(facts.total_requested_bytes - facts.seeded_bytes), format_bytes(facts.seeded_bytes));
+  }
+  if (why.empty()) return {};
+  return fmt::format("{}: no setting is recommended from this file: {}.\n{}", trace.name, why, kHowToRecord);
+}
+
+TuneResult tune(const std::vector<Trace>& traces, const TuneOptions& options) { return Tuner(traces, options).run(); }
+
+std::vector<Candidate> exhaustive_grid(const std::vector<Trace>& traces, unsigned jobs) {
+  TuneOptions options;
+  options.jobs = jobs;
+  return Tuner(traces, options).grid();
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,74 @@
+// Tune: searches allocator settings for traces, by replay. What decides, in this order: it runs at the capacity; the
+// peak of reserved memory (within 1 %); the smallest capacity from which on every larger one runs; device calls; fewer
+// settings.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/cells.h>
+#include <tenon/replay/fidelity.h>
+#include <tenon/replay/tune_space.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+struct TuneOptions {
+  std::optional<std::uint64_t> capacity_bytes;
+  double budget_seconds = 60;
+  unsigned jobs = 0;
+  std::vector<std::pair<std::string, StackConfig>> allocators;  ///< Tenon's own, besides PyTorch's settings
+  std::function<void(std::size_t done, std::size_t total)> progress;
+};
+
+/// Whether a capacity runs, and with how many failures.
+struct CapacityPoint {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t ooms = 0;
+};
+
+/// One setting with its figures, summed or taken at the worst over the traces.
+struct Candidate {
+  std::string label;  ///< the conf string, or the allocator's SPEC
+  bool is_pytorch = true;
+  bool is_baseline = false;  ///< what the recording used, or PyTorch's defaults
+  StackConfig policy;
+  std::uint64_t settings = 0;             ///< how many differ from the defaults
+  std::uint64_t peak_reserved_bytes = 0;  ///< without a limit, the largest over the traces
+  double relative_peak = 0;               ///< mean over the traces of peak reserved / peak requested
+  std::uint64_t device_calls = 0;
+  std::optional<std::uint64_t> safe_from_bytes;  ///< every larger capacity runs; only measured for finalists
+  std::optional<std::uint64_t> ooms_at_capacity;
+  std::uint64_t peak_at_capacity = 0;
+  bool is_pareto = false;
+  bool is_recommended = false;
+  std::vector<CapacityPoint> sensitivity;  ///< of the trace that needs most, ascending
+  std::string failure;
+};
+
+struct TuneResult {
+  std::vector<Candidate> finalists;  ///< best first
+  std::size_t evaluated = 0;
+  std::size_t space_size = 0;  ///< sensible combinations of PyTorch's settings
+  bool is_exhaustive = false;
+  std::uint64_t peak_requested_bytes = 0;  ///< largest over the traces
+  std::vector<Fidelity> fidelity;          ///< by trace
+  std::string recorded_conf;
+  std::string recommended_conf;  ///< merged with what was set before; may be empty (the defaults)
+  std::string recommended_toml;
+  double seconds = 0;
+};
+
+/// Why a recommendation from this trace would be worth nothing; empty when it is not so. Ends with how to record
+/// better.
+TENON_API std::string why_not_tunable(const Trace& trace);
+
+TENON_API TuneResult tune(const std::vector<Trace>& traces, const TuneOptions& options);
+
+/// For tests and the benchmark: the relative peak of every sensible combination of PyTorch's settings.
+TENON_API std::vector<Candidate> exhaustive_grid(const std::vector<Trace>& traces, unsigned jobs);
+
+}  // namespace tenon::replay
