@@ -67,10 +67,10 @@ TEST_F(PoolTest, ScopesRouteRequestsAndNest) {
       EXPECT_EQ(pool_of_a_request(), second.id());
     }
     EXPECT_EQ(pool_of_a_request(), first.id());
-    EXPECT_EQ(policy().uses[first.id()], 2);
+    EXPECT_EQ(policy().uses[first.id()], 1);
   }
   EXPECT_EQ(pool_of_a_request(), 0u);
-  EXPECT_EQ(policy().uses[first.id()], 1);
+  EXPECT_EQ(policy().uses[first.id()], 0);
 }
 
 TEST_F(PoolTest, BelongToTheThreadThatOpenedThem) {

@@ -45,8 +45,8 @@ struct MemorySnapshot {
   std::uint64_t events_lost = 0;                             ///< older ones that the ring did not keep
   std::vector<std::vector<StackFrame>> stacks;               ///< by StackId; [0] is empty
 
-  std::size_t reserved_bytes() const;
-  std::size_t active_bytes() const;
+  TENON_API std::size_t reserved_bytes() const;
+  TENON_API std::size_t active_bytes() const;
 };
 
 /// Of one allocator; with the events and stacks of `history`, where there is one.

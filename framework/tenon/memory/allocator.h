@@ -161,12 +161,12 @@ class TENON_EXPORT Allocator {
   /// an author needs no mutex.
   virtual bool is_thread_safe() const;
 
-  /// Private pools (PyTorch: MemPool): a request goes to the pool that request.pool names. The host makes a pool known
-  /// before the first such request with begin_pool, once for each scope that opens it (on `stream`, for scopes bound to
-  /// one), and ends every scope with end_pool. Default: refused with an Error.
+  /// Private pools (PyTorch: MemPool). begin_pool opens a scope on the calling thread, end_pool closes it: requests of
+  /// that thread go to the pool of its innermost scope, which is also what request.pool says. A pool is known from its
+  /// first scope to release_pool. Default: refused with an Error.
   virtual void begin_pool(std::uint64_t pool, StreamRef stream);
   virtual void end_pool(std::uint64_t pool);
-  /// The pool's owner is gone: its cached memory may be given back by the next trim.
+  /// The pool's owner is gone: what it caches may be given back.
   virtual void release_pool(std::uint64_t pool);
 
   /// The host's ceiling on reserved bytes has changed (PyTorch: set_per_process_memory_fraction); 0 = none. The host

@@ -96,7 +96,7 @@ class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorSt
 
  private:
   class Impl;
-  Block allocate_aligned(const Request& request);
+  Block allocate_unusual(const Request& asked);
   explicit AllocatorStack(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

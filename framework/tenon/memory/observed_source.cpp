@@ -5,12 +5,10 @@
 
 namespace tenon {
 
-namespace {
-// initial-exec: counted up on every allocation.
+namespace detail {
 constinit thread_local __attribute__((tls_model("initial-exec"))) std::uint64_t operation_of_thread = 0;
-}  // namespace
-
-void begin_operation() noexcept { ++operation_of_thread; }
+}
+using detail::operation_of_thread;
 
 bool ObservedSource::continues_run_locked(bool mapping, const void* address, std::size_t bytes) {
   const auto* begin = static_cast<const char*>(address);

@@ -26,8 +26,13 @@ struct SourceCounters {
   std::int64_t synchronizations = 0;
 };
 
+namespace detail {
+// initial-exec: counted up on every allocation.
+extern constinit thread_local __attribute__((tls_model("initial-exec"))) std::uint64_t operation_of_thread;
+}  // namespace detail
+
 /// Counts what this thread asks of stacks: maps of one operation belong together.
-void begin_operation() noexcept;
+inline void begin_operation() noexcept { ++detail::operation_of_thread; }
 
 /// Told after memory came, before memory goes; called without a lock of ours held.
 class SourceListener {

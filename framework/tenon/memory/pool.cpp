@@ -15,9 +15,6 @@ struct Scope {
   std::uint64_t pool;
 };
 
-// initial-exec: read on every allocation.
-constinit thread_local __attribute__((tls_model("initial-exec"))) int open_scopes = 0;
-
 std::vector<Scope>& scopes_of_thread() {
   thread_local std::vector<Scope> scopes;
   return scopes;
@@ -25,7 +22,9 @@ std::vector<Scope>& scopes_of_thread() {
 
 }  // namespace
 
-int pool_scopes_of_thread() noexcept { return open_scopes; }
+namespace detail {
+constinit thread_local __attribute__((tls_model("initial-exec"))) int open_pool_scopes = 0;
+}
 
 std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {
   const auto& scopes = scopes_of_thread();
@@ -37,13 +36,13 @@ std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {
 
 MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator)
     : allocator_(std::move(allocator)), id_(next_pool.fetch_add(1, std::memory_order_relaxed)) {
-  // Refused here, not in the middle of a step.
+  // Made known, and refused where there are none: here, not in the middle of a step.
   allocator_->begin_pool(id_, {});
+  allocator_->end_pool(id_);
 }
 
 MemPool::~MemPool() {
   try {
-    allocator_->end_pool(id_);
     allocator_->release_pool(id_);
   } catch (...) {  // The policy keeps its memory until it goes itself.
   }
@@ -52,11 +51,11 @@ MemPool::~MemPool() {
 UseMemPool::UseMemPool(MemPool& pool) : pool_(pool) {
   pool_.allocator().begin_pool(pool_.id(), {});
   scopes_of_thread().push_back({&pool_.allocator(), pool_.id()});
-  ++open_scopes;
+  ++detail::open_pool_scopes;
 }
 
 UseMemPool::~UseMemPool() {
-  --open_scopes;
+  --detail::open_pool_scopes;
   scopes_of_thread().pop_back();
   try {
     pool_.allocator().end_pool(pool_.id());

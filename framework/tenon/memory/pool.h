@@ -41,8 +41,13 @@ class TENON_EXPORT UseMemPool {
   MemPool& pool_;
 };
 
+namespace detail {
+// initial-exec: read on every allocation.
+extern constinit thread_local __attribute__((tls_model("initial-exec"))) int open_pool_scopes;
+}  // namespace detail
+
 /// How many scopes this thread has open; the pool of the innermost one that belongs to `allocator`, 0 for none.
-int pool_scopes_of_thread() noexcept;
+inline int pool_scopes_of_thread() noexcept { return detail::open_pool_scopes; }
 std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept;
 
 }  // namespace tenon

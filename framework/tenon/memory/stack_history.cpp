@@ -34,15 +34,18 @@ void AllocatorStack::Impl::attach_history(std::shared_ptr<History> history) {
   observed_.set_listener(history == nullptr ? nullptr : this);
 }
 
-Block AllocatorStack::Impl::allocate_recorded(History& history, const Request& request) {
+Block AllocatorStack::Impl::allocate_recorded(const Request& request) {
   serving_stream = request.stream;
   Block block = top_->allocate(request);
-  history.record({.action = HistoryAction::kAlloc,
+  if (History* told = history()) {
+    told->record({.action = HistoryAction::kAlloc,
                   .purpose = request.purpose,
                   .label = request.label,
                   .address = number(block.data),
                   .bytes = request.bytes,
-                  .stream = request.stream});
+                  .stream = request.stream,
+                  .pool = request.pool});
+  }
   return block;
 }
 

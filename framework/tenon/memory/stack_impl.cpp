@@ -53,36 +53,6 @@ AllocatorStack::Impl::~Impl() {
   while (!hooks_.empty()) hooks_.pop_back();
 }
 
-Block AllocatorStack::Impl::allocate(const Request& request) {
-  begin_operation();
-  OutOfMemoryInfo failure;
-  try {
-    const Turn turn(*this);
-    History* told = history();
-    Block block = told == nullptr ? top_->allocate(request) : allocate_recorded(*told, request);
-    block.request = request;
-    ledger_->add(request.bytes, block.bytes, request.purpose);
-    if (request.label != 0) [[unlikely]]
-      labels_.add(request.label, request.bytes);
-    return block;
-  } catch (const OutOfMemory& error) {
-    failure = error.info();
-  }
-  fail(request, failure);
-}
-
-void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
-  const Turn turn(*this);
-  ledger_->remove(block.request.bytes, block.bytes, block.request.purpose);
-  if (block.request.label != 0) [[unlikely]]
-    labels_.remove(block.request.label, block.request.bytes);
-  if (History* told = history()) [[unlikely]] {
-    deallocate_recorded(*told, block, last_use);
-  } else {
-    top_->deallocate(block, last_use);
-  }
-}
-
 void AllocatorStack::Impl::record_use(const Block& block, StreamRef stream) {
   const Turn turn(*this);
   if (history() != nullptr) {

@@ -18,7 +18,7 @@
 
 namespace tenon {
 
-class AllocatorStack::Impl final : public PolicyObserver, private SourceListener {
+class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public PolicyObserver, private SourceListener {
  public:
   Impl(MemorySource& source, const StackConfig& config);
   ~Impl() override;
@@ -59,7 +59,7 @@ class AllocatorStack::Impl final : public PolicyObserver, private SourceListener
     Turn& operator=(const Turn&) = delete;
 
    private:
-    std::recursive_mutex* mutex_;
+    std::mutex* mutex_;
   };
 
   void free_completed(const void* address, std::size_t bytes, StreamRef stream) noexcept override;
@@ -74,7 +74,8 @@ class AllocatorStack::Impl final : public PolicyObserver, private SourceListener
     History* current = history_.load(std::memory_order_acquire);
     return current != nullptr && current->recording() ? current : nullptr;
   }
-  Block allocate_recorded(History& history, const Request& request);
+  Block serve(const Request& request);
+  Block allocate_recorded(const Request& request);
   void deallocate_recorded(History& history, const Block& block, StreamRef last_use) noexcept;
   void segment_event(HistoryAction action, const void* address, std::size_t bytes) noexcept;
   bool awaits_stream(const Block& block) const;
@@ -86,7 +87,7 @@ class AllocatorStack::Impl final : public PolicyObserver, private SourceListener
   std::unique_ptr<Allocator> top_;
   std::vector<std::pair<std::string, LayerAllocator*>> layers_;  ///< outermost first
   bool serialised_ = true;
-  mutable std::recursive_mutex mutex_;  ///< taken through Turn
+  mutable std::mutex mutex_;  ///< taken through Turn
   std::optional<UsageLedger> ledger_;
   LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};

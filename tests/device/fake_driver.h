@@ -1,0 +1,61 @@
+// A device for tests: memory of addresses only, several indices, everything synchronous.
+#pragma once
+
+#include <tenon/device/device_state.h>
+#include <tenon/memory/address_only_source.h>
+
+#include <memory/test_policy.h>
+
+#include <map>
+#include <memory>
+
+namespace tenon::testing {
+
+class FakeDriver final : public DeviceDriver {
+ public:
+  explicit FakeDriver(std::size_t capacity_bytes)
+      : source_({.device = "fake", .capacity_bytes = capacity_bytes}), capacity_bytes_(capacity_bytes) {}
+  DeviceProperties properties() const override { return {.name = "fake", .capacity_bytes = capacity_bytes_}; }
+  MemorySource& memory() override { return source_; }
+  void copy(void*, const void*, std::size_t, CopyKind, StreamRef) override {}
+  void fill(void*, std::uint8_t, std::size_t, StreamRef) override {}
+  std::size_t used_bytes() const { return source_.used_bytes(); }
+
+ private:
+  AddressOnlySource source_;
+  std::size_t capacity_bytes_;
+};
+
+/// Opens devices of kind "fake" with 100 MiB each, for as long as it lives.
+class FakeDevices {
+ public:
+  FakeDevices() {
+    drivers().clear();
+    opened() = 0;
+    set_device_resolver([](Device device) {
+      ++opened();
+      auto& driver = drivers()[device.index()];
+      driver = std::make_unique<FakeDriver>(std::size_t{100} * 1024 * 1024);
+      auto state = std::make_unique<DeviceState>(device, *driver);
+      state->swap_allocator(make_stack(driver->memory()));
+      return state;
+    });
+  }
+  ~FakeDevices() {
+    close_devices();
+    set_device_resolver(nullptr);
+    drivers().clear();
+  }
+  static int& opened() {
+    static int count = 0;
+    return count;
+  }
+  static std::map<int, std::unique_ptr<FakeDriver>>& drivers() {
+    static std::map<int, std::unique_ptr<FakeDriver>> all;
+    return all;
+  }
+};
+
+inline Device fake(int index = 0) { return {DeviceType::named("fake"), static_cast<DeviceIndex>(index)}; }
+
+}  // namespace tenon::testing
