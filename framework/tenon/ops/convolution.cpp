@@ -1,7 +1,15 @@
-// Convolution and pooling. The three kernels of convolution are each other's gradients, to any order.
+// Convolutions. A convolution is linear in its input and in its weight, so three bilinear maps (the convolution, and its
+// adjoints in either operand) are each other's gradients, to any order:
+//
+//   y = conv(x, w)      dx = input(dy, w)    dw = weight(dy, x)
+//   x = input(y, w)     dy = conv(dx, w)     dw = weight(y, dx)
+//   w = weight(y, x)    dy = conv(x, dw)     dx = input(y, dw)
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/convolution.h>
+#include <tenon/ops/factory.h>
 #include <tenon/ops/support.h>
+
+#include <fmt/format.h>
 
 namespace tenon {
 
@@ -9,390 +17,275 @@ using namespace ops;
 
 namespace {
 
-bool last_channels(const Tensor& tensor) {
-  return !tensor.is_contiguous() && (tensor.is_contiguous(MemoryFormat::ChannelsLast) || tensor.is_contiguous(MemoryFormat::ChannelsLast3d));
-}
-/// Kernels take contiguous or channels-last operands.
-Tensor laid_out(const Tensor& tensor) { return last_channels(tensor) ? tensor : tensor.contiguous(); }
+Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes);
+Tensor input_adjoint(const Tensor& y, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes);
+Tensor weight_adjoint(const Tensor& y, const Tensor& x, const Dims& w_sizes, const ConvAttributes& attributes);
 
-Tensor allocate_conv(const Tensor& like, const Dims& sizes) {
-  if (last_channels(like)) return allocate_strided(ops::state_of(like), sizes, channels_last_strides(sizes), like.scalar_type());
-  return allocate_like(like, sizes, like.scalar_type());
+bool is_channels_last(const Tensor& tensor) {
+  return tensor.dim() == 4 && tensor.suggest_memory_format() == MemoryFormat::ChannelsLast;
 }
 
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes);
-Tensor conv_input(const Tensor& dy, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes);
-Tensor conv_weight(const Tensor& dy, const Tensor& x, const Dims& w_sizes, const ConvAttributes& attributes);
+/// The layout that kernels accept: as it is where dense in one of the two orders.
+Tensor laid_out(const Tensor& tensor, bool channels_last) {
+  return tensor.contiguous(channels_last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous);
+}
 
+Tensor result_like(const Tensor& like, const Dims& sizes, bool channels_last) {
+  if (!channels_last) return allocate_like(like, sizes, like.scalar_type());
+  return allocate_strided(state_of(like), sizes, channels_last_strides(sizes), like.scalar_type());
+}
+
+/// The gradient of a bias: everything but the channels summed.
 Tensor bias_gradient(const Tensor& dy) {
-  std::vector<std::int64_t> dims;
-  for (std::int64_t i = 0; i < dy.dim(); ++i) {
-    if (i != 1) dims.push_back(i);
+  Dims dims;
+  for (int d = 0; d < dy.dim(); ++d) {
+    if (d != 1) dims.push_back(d);
   }
   return dy.sum(IntArrayRef(dims));
 }
 
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes) {
-  const Tensor input = laid_out(x);
-  const Tensor weight = laid_out(w);
-  const Dims x_sizes = x.impl().sizes();
-  const Dims w_sizes = w.impl().sizes();
-  Recording recording = record<2>("ConvolutionBackward0", {&input, &weight, &bias}, [=](Backward& b) {
+Dims output_sizes(const Dims& x, const Dims& w, const ConvAttributes& attributes) {
+  Dims sizes{x[0], w[0]};
+  for (int d = 0; d < attributes.spatial; ++d) {
+    const std::int64_t reach = attributes.dilation[d] * (w[d + 2] - 1) + 1;
+    sizes.push_back((x[d + 2] + 2 * attributes.padding[d] - reach) / attributes.stride[d] + 1);
+  }
+  return sizes;
+}
+
+Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes) {
+  const bool channels_last = is_channels_last(x);
+  Recording recording = record<2>("ConvolutionBackward0", {&x, &w, &bias}, [attributes](Backward& b) {
+    const Tensor x = b.saved(0);
+    const Tensor w = b.saved(1);
     const Tensor& dy = b.grad();
-    if (b.needs(0)) b.set(0, conv_input(dy, b.saved(1), x_sizes, attributes));
-    if (b.needs(1)) b.set(1, conv_weight(dy, b.saved(0), w_sizes, attributes));
+    if (b.needs(0)) b.set(0, input_adjoint(dy, w, x.impl().sizes(), attributes));
+    if (b.needs(1)) b.set(1, weight_adjoint(dy, x, w.impl().sizes(), attributes));
     if (b.needs(2)) b.set(2, bias_gradient(dy));
   });
   if (recording) {
-    if (autograd::requires_grad(weight)) recording.save(0, input);
-    if (autograd::requires_grad(input)) recording.save(1, weight);
+    recording.save(0, x);
+    recording.save(1, w);
   }
-  Dims sizes{x_sizes[0], w_sizes[0]};
-  for (int i = 0; i < attributes.spatial; ++i) {
-    const std::int64_t reach = attributes.dilation[i] * (w_sizes[2 + i] - 1) + 1;
-    const std::int64_t padded = x_sizes[2 + i] + 2 * attributes.padding[i];
-    if (padded < reach) {
-      throw Error("Calculated padded input size per channel: (" + std::to_string(padded) + "). Kernel size: (" + std::to_string(reach) +
-                  "). Kernel size can't be greater than actual input size (input " + to_string(x_sizes) + ", weight " + to_string(w_sizes) + ")");
+  const Tensor dense_x = laid_out(x, channels_last);
+  const Tensor dense_w = laid_out(w, channels_last);
+  const Tensor dense_bias = dense(bias);
+  Tensor y = result_like(x, output_sizes(x.impl().sizes(), w.impl().sizes(), attributes), channels_last);
+  run(TENON_OP("conv"), state_of(x), {view_of(y)}, {view_of(dense_x), view_of(dense_w), view_of(dense_bias)}, &attributes);
+  recording.output(y);
+  return y;
+}
+
+Tensor input_adjoint(const Tensor& y, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes) {
+  const bool channels_last = is_channels_last(y);
+  Recording recording = record<2>("ConvolutionInputBackward0", {&y, &w}, [attributes](Backward& b) {
+    const Tensor y = b.saved(0);
+    const Tensor w = b.saved(1);
+    const Tensor& dx = b.grad();
+    if (b.needs(0)) b.set(0, forward(dx, w, {}, attributes));
+    if (b.needs(1)) b.set(1, weight_adjoint(y, dx, w.impl().sizes(), attributes));
+  });
+  if (recording) {
+    recording.save(0, y);
+    recording.save(1, w);
+  }
+  const Tensor dense_y = laid_out(y, channels_last);
+  const Tensor dense_w = laid_out(w, channels_last);
+  Tensor x = result_like(y, x_sizes, channels_last);
+  run(TENON_OP("conv_backward_input"), state_of(y), {view_of(x)}, {view_of(dense_y), view_of(dense_w)}, &attributes);
+  recording.output(x);
+  return x;
+}
+
+Tensor weight_adjoint(const Tensor& y, const Tensor& x, const Dims& w_sizes, const ConvAttributes& attributes) {
+  const bool channels_last = is_channels_last(x);
+  Recording recording = record<2>("ConvolutionWeightBackward0", {&y, &x}, [attributes](Backward& b) {
+    const Tensor y = b.saved(0);
+    const Tensor x = b.saved(1);
+    const Tensor& dw = b.grad();
+    if (b.needs(0)) b.set(0, forward(x, dw, {}, attributes));
+    if (b.needs(1)) b.set(1, input_adjoint(y, dw, x.impl().sizes(), attributes));
+  });
+  if (recording) {
+    recording.save(0, y);
+    recording.save(1, x);
+  }
+  const Tensor dense_y = laid_out(y, channels_last);
+  const Tensor dense_x = laid_out(x, channels_last);
+  Tensor w = result_like(x, w_sizes, channels_last);
+  run(TENON_OP("conv_backward_weight"), state_of(x), {view_of(w)}, {view_of(dense_y), view_of(dense_x)}, &attributes);
+  recording.output(w);
+  return w;
+}
+
+// --- arguments ---------------------------------------------------------------------------------------------------------
+
+void spread(const char* op, const char* name, IntArrayRef given, int spatial, std::int64_t least, std::int64_t* values) {
+  if (given.size() != 1 && given.size() != static_cast<std::size_t>(spatial)) {
+    throw Error(fmt::format("{}: expected {} to be a single integer value or a list of {} values to match the convolution "
+                            "dimensions, but got {}={}",
+                            op, name, spatial, name, to_string(given)));
+  }
+  for (int d = 0; d < spatial; ++d) {
+    values[d] = given[given.size() == 1 ? 0 : static_cast<std::size_t>(d)];
+    if (values[d] < least) {
+      throw Error(fmt::format("{}: {} {} is not supported, got {}={}", op, least == 0 ? "negative" : "non-positive", name, name,
+                              to_string(given)));
     }
-    sizes.push_back((padded - reach) / attributes.stride[i] + 1);
   }
-  Tensor result = allocate_conv(input, sizes);
-  run(TENON_OP("conv"), ops::state_of(x), {view_of(result)}, {view_of(input), view_of(weight), view_of(bias)}, &attributes);
-  recording.output(result);
-  return result;
 }
 
-Tensor conv_input(const Tensor& dy, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes) {
-  const Tensor gradient = laid_out(dy);
-  const Tensor weight = laid_out(w);
-  const Dims w_sizes = w.impl().sizes();
-  Recording recording = record<2>("ConvolutionBackwardBackward0", {&gradient, &weight}, [=](Backward& b) {
-    if (b.needs(0)) b.set(0, conv_forward(b.grad(), b.saved(1), {}, attributes));
-    if (b.needs(1)) b.set(1, conv_weight(b.saved(0), b.grad(), w_sizes, attributes));
-  });
-  if (recording) {
-    recording.save(0, gradient);
-    recording.save(1, weight);
-  }
-  Tensor result = allocate_conv(gradient, x_sizes);
-  run(TENON_OP("conv_backward_input"), ops::state_of(dy), {view_of(result)}, {view_of(gradient), view_of(weight)}, &attributes);
-  recording.output(result);
-  return result;
-}
-
-Tensor conv_weight(const Tensor& dy, const Tensor& x, const Dims& w_sizes, const ConvAttributes& attributes) {
-  const Tensor gradient = laid_out(dy);
-  const Tensor input = laid_out(x);
-  const Dims x_sizes = x.impl().sizes();
-  Recording recording = record<2>("ConvolutionBackwardBackward0", {&gradient, &input}, [=](Backward& b) {
-    if (b.needs(0)) b.set(0, conv_forward(b.saved(1), b.grad(), {}, attributes));
-    if (b.needs(1)) b.set(1, conv_input(b.saved(0), b.grad(), x_sizes, attributes));
-  });
-  if (recording) {
-    recording.save(0, gradient);
-    recording.save(1, input);
-  }
-  Tensor result = allocate_conv(input, w_sizes);
-  run(TENON_OP("conv_backward_weight"), ops::state_of(dy), {view_of(result)}, {view_of(gradient), view_of(input)}, &attributes);
-  recording.output(result);
-  return result;
-}
-
-/// One number for all spatial dimensions, or one each.
-void spread(std::int64_t (&out)[3], IntArrayRef values, int spatial, const char* what) {
-  if (values.size() != 1 && static_cast<int>(values.size()) != spatial) {
-    throw Error("expected " + std::string(what) + " to be a single integer value or a list of " + std::to_string(spatial) +
-                " values to match the convolution dimensions, but got " + what + "=" + to_string(values));
-  }
-  for (int i = 0; i < spatial; ++i) out[i] = values.size() == 1 ? values[0] : values[static_cast<std::size_t>(i)];
-}
-
-Tensor conv_nd(int spatial, const Tensor& given, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
-               IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, std::int64_t groups) {
-  const std::int64_t rank = spatial + 2;
-  if (given.dim() != rank && given.dim() != rank - 1) {
-    throw Error("Expected " + std::to_string(rank - 1) + "D (unbatched) or " + std::to_string(rank) + "D (batched) input to conv" +
-                (transposed ? "_transpose" : "") + std::to_string(spatial) + "d, but got input of size: " + to_string(given.sizes()));
-  }
-  if (weight.dim() != rank) throw Error("expected " + std::to_string(rank) + "-dimensional weight, but got " + to_string(weight.sizes()));
-  const bool batched = given.dim() == rank;
-  const Tensor input = batched ? given : given.unsqueeze(0);
-  const Tensor offset = bias.value_or(Tensor());
-  check_same_device("conv", {&input, &weight, &offset});
-  check_same_dtype("conv", {&input, &weight, &offset});
-  check_floating("conv", input);
+ConvAttributes attributes_of(const char* op, int spatial, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                             std::int64_t groups) {
   ConvAttributes attributes;
   attributes.spatial = spatial;
   attributes.groups = groups;
-  spread(attributes.stride, stride, spatial, "stride");
-  spread(attributes.padding, padding, spatial, "padding");
-  spread(attributes.dilation, dilation, spatial, "dilation");
-  for (int i = 0; i < spatial; ++i) {
-    if (attributes.padding[i] < 0) throw Error("negative padding is not supported");
-    if (attributes.stride[i] <= 0) throw Error("non-positive stride is not supported");
-    if (attributes.dilation[i] <= 0) throw Error("dilation should be greater than zero");
-  }
-  const std::int64_t channels = transposed ? weight.size(0) : weight.size(1) * groups;
-  if (groups <= 0 || (weight.size(0) % groups) != 0) {
-    throw Error("Given groups=" + std::to_string(groups) + ", expected weight to be at least " + std::to_string(groups) +
-                " at dimension 0 and divisible, but got weight of size " + to_string(weight.sizes()) + " instead");
-  }
-  if (input.size(1) != channels) {
-    throw Error("Given groups=" + std::to_string(groups) + ", weight of size " + to_string(weight.sizes()) + ", expected input" +
-                to_string(input.sizes()) + " to have " + std::to_string(channels) + " channels, but got " + std::to_string(input.size(1)) + " channels instead");
-  }
-  const std::int64_t out_channels = transposed ? weight.size(1) * groups : weight.size(0);
-  if (offset.defined() && (offset.dim() != 1 || offset.size(0) != out_channels)) {
-    throw Error("Given weight of size " + to_string(weight.sizes()) + ", expected bias to be 1-dimensional with " + std::to_string(out_channels) +
-                " elements, but got bias of size " + to_string(offset.sizes()) + " instead");
-  }
-  Tensor result;
-  if (!transposed) {
-    result = conv_forward(input, weight, offset, attributes);
-  } else {
-    std::int64_t extra[3] = {0, 0, 0};
-    spread(extra, output_padding, spatial, "output_padding");
-    Dims sizes{input.size(0), out_channels};
-    for (int i = 0; i < spatial; ++i) {
-      sizes.push_back((input.size(2 + i) - 1) * attributes.stride[i] - 2 * attributes.padding[i] +
-                      attributes.dilation[i] * (weight.size(2 + i) - 1) + extra[i] + 1);
-    }
-    result = conv_input(input, weight, sizes, attributes);
-    if (offset.defined()) {
-      Dims shape = Dims::filled(spatial + 2, 1);
-      shape[1] = out_channels;
-      result = result.add(offset.view(shape));
-    }
-  }
-  return batched ? result : result.squeeze(0);
-}
-
-}  // namespace
-
-Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
-                   IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, std::int64_t groups) {
-  return conv_nd(static_cast<int>(weight.dim()) - 2, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
-}
-
-#define TENON_CONV(n)                                                                                                            \
-  Tensor conv##n##d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,            \
-                    IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                                            \
-    return conv_nd(n, input, weight, bias, stride, padding, dilation, false, 0, groups);                                         \
-  }                                                                                                                              \
-  Tensor conv_transpose##n##d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,  \
-                              IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups, IntArrayRef dilation) {      \
-    return conv_nd(n, input, weight, bias, stride, padding, dilation, true, output_padding, groups);                             \
-  }
-TENON_CONV(1)
-TENON_CONV(2)
-TENON_CONV(3)
-
-// --- pooling ----------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-struct Pooling {
-  PoolAttributes attributes;
-  Tensor input;      ///< batched, contiguous
-  bool batched = true;
-  Dims sizes;        ///< of the result
-};
-
-Pooling prepare(const char* name, int spatial, const Tensor& given, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                IntArrayRef dilation, bool ceil_mode) {
-  Pooling pooling;
-  const std::int64_t rank = spatial + 2;
-  if (given.dim() != rank && given.dim() != rank - 1) {
-    throw Error(std::string(name) + std::to_string(spatial) + "d: Expected " + std::to_string(rank - 1) + "D or " + std::to_string(rank) +
-                "D (batch mode) tensor for input, but got: " + to_string(given.sizes()));
-  }
-  pooling.batched = given.dim() == rank;
-  pooling.input = (pooling.batched ? given : given.unsqueeze(0)).contiguous();
-  PoolAttributes& a = pooling.attributes;
-  a.spatial = spatial;
-  spread(a.kernel, kernel, spatial, "kernel_size");
-  spread(a.stride, stride.empty() ? kernel : stride, spatial, "stride");
-  spread(a.padding, padding, spatial, "padding");
-  spread(a.dilation, dilation, spatial, "dilation");
-  pooling.sizes = {pooling.input.size(0), pooling.input.size(1)};
-  for (int i = 0; i < spatial; ++i) {
-    if (a.stride[i] <= 0) throw Error("stride should not be zero");
-    if (2 * a.padding[i] > a.kernel[i]) {
-      throw Error("pad should be at most half of effective kernel size, but got pad=" + std::to_string(a.padding[i]) +
-                  ", kernel_size=" + std::to_string(a.kernel[i]) + " and dilation=" + std::to_string(a.dilation[i]));
-    }
-    const std::int64_t length = pooling.input.size(2 + i);
-    const std::int64_t span = length + 2 * a.padding[i] - a.dilation[i] * (a.kernel[i] - 1) - 1;
-    std::int64_t out = (span + (ceil_mode ? a.stride[i] - 1 : 0)) / a.stride[i] + 1;
-    if (span < 0 && !ceil_mode) out = 0;
-    // A window must start inside the input or its left padding.
-    if (ceil_mode && (out - 1) * a.stride[i] >= length + a.padding[i]) --out;
-    if (out < 1) {
-      throw Error("Given input size: " + to_string(given.sizes()) + ". Calculated output size: (" + std::to_string(out) + "). Output size is too small (" + name + ")");
-    }
-    pooling.sizes.push_back(out);
-  }
-  return pooling;
-}
-
-Tensor unbatched(const Tensor& tensor, bool batched) { return batched ? tensor : tensor.squeeze(0); }
-
-Tensor max_pool_gradient(const Tensor& dy, const Tensor& indices, const Dims& x_sizes) {
-  if (differentiating_twice()) {
-    // As a scatter in each plane, which has gradients of its own.
-    const Tensor flat = dy.new_zeros({x_sizes[0], x_sizes[1], x_sizes.product() / std::max<std::int64_t>(1, x_sizes[0] * x_sizes[1])});
-    return flat.scatter_add(2, indices.reshape({x_sizes[0], x_sizes[1], -1}), dy.reshape({x_sizes[0], x_sizes[1], -1})).view(x_sizes);
-  }
-  const Tensor gradient = dy.contiguous();
-  Tensor result = allocate_like(dy, x_sizes, dy.scalar_type());
-  run(TENON_OP("max_pool_backward"), ops::state_of(dy), {view_of(result)}, {view_of(gradient), view_of(indices)});
-  return result;
-}
-
-std::tuple<Tensor, Tensor> max_pool_kernel(OperatorId op, const char* name, const Pooling& pooling) {
-  const Tensor& x = pooling.input;
-  const Dims x_sizes = x.impl().sizes();
-  Recording recording = record<1>(name, {&x}, [x_sizes](Backward& b) { b.set(0, max_pool_gradient(b.grad(), b.saved(0), x_sizes)); });
-  Tensor values = allocate_like(x, pooling.sizes, x.scalar_type());
-  Tensor indices = allocate_like(x, pooling.sizes, Dtype::kInt64);
-  run(op, ops::state_of(x), {view_of(values), view_of(indices)}, {view_of(x)}, &pooling.attributes);
-  if (recording) {
-    recording.save(0, indices);
-    recording.output(values);
-  }
-  return {unbatched(values, pooling.batched), unbatched(indices, pooling.batched)};
-}
-
-/// Average pooling and its transpose are each other's gradient.
-Tensor average(bool adaptive, bool backward, const Tensor& given, const Dims& sizes, const PoolAttributes& attributes) {
-  const Tensor input = given.contiguous();
-  const Dims input_sizes = input.impl().sizes();
-  Recording recording = record<0>(adaptive ? "AdaptiveAvgPoolBackward0" : "AvgPoolBackward0", {&input},
-                                  [=](Backward& b) { b.set(0, average(adaptive, !backward, b.grad(), input_sizes, attributes)); });
-  Tensor result = allocate_like(input, sizes, input.scalar_type());
-  const OperatorId op = adaptive ? (backward ? TENON_OP("adaptive_avg_pool_backward") : TENON_OP("adaptive_avg_pool"))
-                                 : (backward ? TENON_OP("avg_pool_backward") : TENON_OP("avg_pool"));
-  run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
-  recording.output(result);
-  return result;
-}
-
-Pooling prepare_adaptive(const char* name, int spatial, const Tensor& given, IntArrayRef output_size) {
-  Pooling pooling;
-  const std::int64_t rank = spatial + 2;
-  if (given.dim() != rank && given.dim() != rank - 1) {
-    throw Error(std::string(name) + ": Expected " + std::to_string(rank - 1) + "D or " + std::to_string(rank) + "D tensor, but got " + to_string(given.sizes()));
-  }
-  pooling.batched = given.dim() == rank;
-  pooling.input = (pooling.batched ? given : given.unsqueeze(0)).contiguous();
-  pooling.attributes.spatial = spatial;
-  std::int64_t wanted[3];
-  spread(wanted, output_size, spatial, "output_size");
-  pooling.sizes = {pooling.input.size(0), pooling.input.size(1)};
-  for (int i = 0; i < spatial; ++i) pooling.sizes.push_back(wanted[i] < 0 ? pooling.input.size(2 + i) : wanted[i]);
-  return pooling;
-}
-
-}  // namespace
-
-#define TENON_POOLS(n)                                                                                                           \
-  std::tuple<Tensor, Tensor> max_pool##n##d_with_indices(const Tensor& input, IntArrayRef kernel, IntArrayRef stride,            \
-                                                         IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {            \
-    return max_pool_kernel(TENON_OP("max_pool"), "MaxPool" #n "DWithIndicesBackward0",                                           \
-                           prepare("max_pool", n, input, kernel, stride, padding, dilation, ceil_mode));                         \
-  }                                                                                                                              \
-  Tensor max_pool##n##d(const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,  \
-                        bool ceil_mode) {                                                                                        \
-    return std::get<0>(max_pool##n##d_with_indices(input, kernel, stride, padding, dilation, ceil_mode));                        \
-  }                                                                                                                              \
-  Tensor avg_pool##n##d(const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,        \
-                        bool count_include_pad, std::optional<std::int64_t> divisor_override) {                                  \
-    Pooling pooling = prepare("avg_pool", n, input, kernel, stride, padding, 1, ceil_mode);                                      \
-    if (divisor_override && *divisor_override == 0) throw Error("divisor must be not zero");                                     \
-    pooling.attributes.count_include_pad = count_include_pad;                                                                    \
-    pooling.attributes.divisor_override = divisor_override.value_or(0);                                                          \
-    return unbatched(average(false, false, pooling.input, pooling.sizes, pooling.attributes), pooling.batched);                  \
-  }                                                                                                                              \
-  Tensor adaptive_avg_pool##n##d(const Tensor& input, IntArrayRef output_size) {                                                 \
-    const Pooling pooling = prepare_adaptive("adaptive_avg_pool" #n "d", n, input, output_size);                                 \
-    return unbatched(average(true, false, pooling.input, pooling.sizes, pooling.attributes), pooling.batched);                   \
-  }                                                                                                                              \
-  std::tuple<Tensor, Tensor> adaptive_max_pool##n##d(const Tensor& input, IntArrayRef output_size) {                             \
-    return max_pool_kernel(TENON_OP("adaptive_max_pool"), "AdaptiveMaxPool" #n "DBackward0",                                     \
-                           prepare_adaptive("adaptive_max_pool" #n "d", n, input, output_size));                                 \
-  }
-TENON_POOLS(1)
-TENON_POOLS(2)
-TENON_POOLS(3)
-
-namespace {
-
-Tensor columns(bool forward, const Tensor& given, const Dims& sizes, const PoolAttributes& attributes) {
-  const Tensor input = given.contiguous();
-  const Dims input_sizes = input.impl().sizes();
-  Recording recording = record<0>(forward ? "Im2ColBackward0" : "Col2ImBackward0", {&input},
-                                  [=](Backward& b) { b.set(0, columns(!forward, b.grad(), input_sizes, attributes)); });
-  Tensor result = allocate_like(input, sizes, input.scalar_type());
-  run(forward ? TENON_OP("im2col") : TENON_OP("col2im"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
-  recording.output(result);
-  return result;
-}
-
-PoolAttributes column_attributes(IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
-  PoolAttributes attributes;
-  spread(attributes.kernel, kernel, 2, "kernel_size");
-  spread(attributes.dilation, dilation, 2, "dilation");
-  spread(attributes.padding, padding, 2, "padding");
-  spread(attributes.stride, stride, 2, "stride");
+  if (groups <= 0) throw Error(fmt::format("{}: non-positive groups is not supported, got groups={}", op, groups));
+  spread(op, "stride", stride, spatial, 1, attributes.stride);
+  spread(op, "padding", padding, spatial, 0, attributes.padding);
+  spread(op, "dilation", dilation, spatial, 1, attributes.dilation);
   return attributes;
 }
 
-std::int64_t positions(const PoolAttributes& a, const std::int64_t (&image)[2], std::string& text) {
-  std::int64_t count[2];
-  for (int i = 0; i < 2; ++i) count[i] = (image[i] + 2 * a.padding[i] - a.dilation[i] * (a.kernel[i] - 1) - 1 + a.stride[i]) / a.stride[i];
-  const auto pair = [](std::int64_t x, std::int64_t y) { return "(" + std::to_string(x) + ", " + std::to_string(y) + ")"; };
-  if (count[0] < 1 || count[1] < 1) {
-    text = "Given input with spatial size " + pair(image[0], image[1]) + ", kernel_size=" + pair(a.kernel[0], a.kernel[1]) +
-           ", dilation=" + pair(a.dilation[0], a.dilation[1]) + ", padding=" + pair(a.padding[0], a.padding[1]) +
-           ", calculated shape of the array of sliding blocks as " + pair(count[0], count[1]) + ", but its components must be at least one.";
+void check_ranks(const char* op, const Tensor& input, const Tensor& weight, int spatial) {
+  if (input.dim() != spatial + 1 && input.dim() != spatial + 2) {
+    throw Error(fmt::format("Expected {}D (unbatched) or {}D (batched) input to {}, but got input of size: {}", spatial + 1,
+                            spatial + 2, op, to_string(input.sizes())));
   }
-  return count[0] * count[1];
+  if (weight.dim() != spatial + 2) {
+    throw Error(fmt::format("{}: expected a weight of {} dimensions, but got weight of size: {}", op, spatial + 2,
+                            to_string(weight.sizes())));
+  }
+}
+
+void check_bias(const char* op, const Tensor& bias, std::int64_t channels, const Tensor& weight) {
+  if (bias.defined() && (bias.dim() != 1 || bias.size(0) != channels)) {
+    throw Error(fmt::format("{}: given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of "
+                            "size {} instead",
+                            op, to_string(weight.sizes()), channels, to_string(bias.sizes())));
+  }
+}
+
+Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
+                IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {
+  check_ranks(op, input, weight, spatial);
+  check_same_device(op, {&input, &weight, &bias});
+  check_same_dtype(op, {&input, &weight, &bias});
+  const ConvAttributes attributes = attributes_of(op, spatial, stride, padding, dilation, groups);
+  const bool batched = input.dim() == spatial + 2;
+  const Tensor x = batched ? input : input.unsqueeze(0);
+  const std::int64_t channels = x.size(1);
+  if (weight.size(0) % groups != 0 || weight.size(0) < groups) {
+    throw Error(fmt::format("Given groups={}, expected weight to be at least {} at dimension 0 and divisible by it, but got "
+                            "weight of size {} instead",
+                            groups, groups, to_string(weight.sizes())));
+  }
+  if (channels != weight.size(1) * groups) {
+    throw Error(fmt::format("Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels "
+                            "instead",
+                            groups, to_string(weight.sizes()), to_string(input.sizes()), weight.size(1) * groups, channels));
+  }
+  check_bias(op, bias, weight.size(0), weight);
+  for (int d = 0; d < spatial; ++d) {
+    const std::int64_t padded = x.size(d + 2) + 2 * attributes.padding[d];
+    const std::int64_t reach = attributes.dilation[d] * (weight.size(d + 2) - 1) + 1;
+    if (padded < reach) {
+      throw Error(fmt::format("Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater "
+                              "than actual input size (spatial dimension {} of {}, input of size {})",
+                              padded, reach, d, op, to_string(input.sizes())));
+    }
+  }
+  Tensor y = forward(x, weight, bias, attributes);
+  return batched ? y : y.squeeze(0);
+}
+
+/// "same": what has to be added is put half to each side; the odd one goes to the right, as in PyTorch.
+Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                       IntArrayRef stride, std::string_view padding, IntArrayRef dilation, std::int64_t groups) {
+  if (padding == "valid") return convolve(op, spatial, input, weight, bias, stride, 0, dilation, groups);
+  if (padding != "same") throw Error(fmt::format("Invalid padding string: '{}'; expected 'valid' or 'same'", padding));
+  check_ranks(op, input, weight, spatial);
+  const ConvAttributes attributes = attributes_of(op, spatial, stride, 0, dilation, groups);
+  Dims both_sides;
+  Dims padded = input.impl().sizes();
+  const int first = static_cast<int>(input.dim()) - spatial;
+  bool asymmetric = false;
+  for (int d = 0; d < spatial; ++d) {
+    if (attributes.stride[d] != 1) throw Error("padding='same' is not supported for strided convolutions");
+    const std::int64_t total = attributes.dilation[d] * (weight.size(d + 2) - 1);
+    both_sides.push_back(total / 2);
+    padded[first + d] += total % 2;
+    asymmetric |= total % 2 != 0;
+  }
+  if (!asymmetric) return convolve(op, spatial, input, weight, bias, stride, both_sides, dilation, groups);
+  Tensor wider = input.new_zeros(padded);
+  Tensor inner = wider;
+  for (int d = 0; d < spatial; ++d) inner = inner.narrow(first + d, 0, input.size(first + d));
+  inner.copy_(input);
+  return convolve(op, spatial, wider, weight, bias, stride, both_sides, dilation, groups);
+}
+
+Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                           IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups,
+                           IntArrayRef dilation) {
+  check_ranks(op, input, weight, spatial);
+  check_same_device(op, {&input, &weight, &bias});
+  check_same_dtype(op, {&input, &weight, &bias});
+  const ConvAttributes attributes = attributes_of(op, spatial, stride, padding, dilation, groups);
+  std::int64_t extra[3] = {0, 0, 0};
+  spread(op, "output_padding", output_padding, spatial, 0, extra);
+  const bool batched = input.dim() == spatial + 2;
+  const Tensor y = batched ? input : input.unsqueeze(0);
+  if (y.size(1) != weight.size(0) || weight.size(0) % groups != 0) {
+    throw Error(fmt::format("Given transposed=1, weight of size {}, expected input{} to have {} channels (a multiple of "
+                            "groups={}), but got {} channels instead",
+                            to_string(weight.sizes()), to_string(input.sizes()), weight.size(0), groups, y.size(1)));
+  }
+  const std::int64_t channels = weight.size(1) * groups;
+  check_bias(op, bias, channels, weight);
+  Dims sizes{y.size(0), channels};
+  for (int d = 0; d < spatial; ++d) {
+    if (extra[d] >= attributes.stride[d] && extra[d] >= attributes.dilation[d]) {
+      throw Error(fmt::format("{}: output padding must be smaller than either stride or dilation, but got output_padding={}, "
+                              "stride={}, dilation={} in dimension {}",
+                              op, extra[d], attributes.stride[d], attributes.dilation[d], d));
+    }
+    sizes.push_back((y.size(d + 2) - 1) * attributes.stride[d] - 2 * attributes.padding[d] +
+                    attributes.dilation[d] * (weight.size(d + 2) - 1) + extra[d] + 1);
+    if (sizes.back() < 1) {
+      throw Error(fmt::format("{}: the output would have size {} in spatial dimension {}; input of size {}, weight of size {}", op,
+                              sizes.back(), d, to_string(input.sizes()), to_string(weight.sizes())));
+    }
+  }
+  Tensor x = input_adjoint(y, weight, sizes, attributes);
+  if (bias.defined()) {
+    Dims broadcast = Dims::filled(spatial + 1, 1);
+    broadcast[0] = channels;
+    x.add_(bias.view(broadcast));
+  }
+  return batched ? x : x.squeeze(0);
 }
 
 }  // namespace
 
-Tensor im2col(const Tensor& given, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
-  const PoolAttributes attributes = column_attributes(kernel, dilation, padding, stride);
-  if (given.dim() != 4 && given.dim() != 3) throw Error("im2col: expected 3D or 4D tensor, got " + to_string(given.sizes()));
-  const Tensor input = given.dim() == 4 ? given : given.unsqueeze(0);
-  const std::int64_t image[2] = {input.size(2), input.size(3)};
-  std::string problem;
-  const std::int64_t count = positions(attributes, image, problem);
-  if (!problem.empty()) throw Error(problem);
-  const Dims sizes{input.size(0), input.size(1) * attributes.kernel[0] * attributes.kernel[1], count};
-  const Tensor result = columns(true, input, sizes, attributes);
-  return given.dim() == 4 ? result : result.squeeze(0);
-}
-Tensor col2im(const Tensor& given, IntArrayRef output_size, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
-  const PoolAttributes attributes = column_attributes(kernel, dilation, padding, stride);
-  if (given.dim() != 3 && given.dim() != 2) throw Error("Input Error: Only unbatched (2D) or batched (3D) input Tensors are supported (got " + std::to_string(given.dim()) + "D)");
-  const Tensor input = given.dim() == 3 ? given : given.unsqueeze(0);
-  std::int64_t image[3];
-  spread(image, output_size, 2, "output_size");
-  const std::int64_t area[2] = {image[0], image[1]};
-  std::string problem;
-  const std::int64_t count = positions(attributes, area, problem);
-  const std::int64_t window = attributes.kernel[0] * attributes.kernel[1];
-  if (input.size(1) % window != 0) {
-    throw Error("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=" + std::to_string(input.size(1)));
+#define TENON_CONVOLUTIONS(spatial)                                                                                          \
+  Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,                 \
+                          IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                                 \
+    return convolve("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
+  }                                                                                                                         \
+  Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,                 \
+                          std::string_view padding, IntArrayRef dilation, std::int64_t groups) {                            \
+    return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
+  }                                                                                                                         \
+  Tensor conv_transpose##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,       \
+                                    IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups,                   \
+                                    IntArrayRef dilation) {                                                                 \
+    return convolve_transposed("conv_transpose" #spatial "d", spatial, input, weight, bias, stride, padding, output_padding, \
+                               groups, dilation);                                                                           \
   }
-  if (input.size(2) != count) {
-    throw Error("Given output_size=" + to_string(output_size) + ", expected size of input's dimension 2 to match the calculated number of sliding blocks " +
-                std::to_string(count) + ", but got input.size(2)=" + std::to_string(input.size(2)) + ".");
-  }
-  const Tensor result = columns(false, input, Dims{input.size(0), input.size(1) / window, image[0], image[1]}, attributes);
-  return given.dim() == 3 ? result : result.squeeze(0);
-}
+TENON_CONVOLUTIONS(1)
+TENON_CONVOLUTIONS(2)
+TENON_CONVOLUTIONS(3)
+#undef TENON_CONVOLUTIONS
 
 }  // namespace tenon

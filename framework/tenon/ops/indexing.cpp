@@ -566,39 +566,6 @@ Tensor one_hot(const Tensor& self, std::int64_t classes) {
   return tenon::zeros(sizes, self.options()).scatter_(-1, self.unsqueeze(-1), Scalar(1));
 }
 
-Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding_idx, bool scale_grad_by_freq, bool) {
-  if (weight.dim() != 2) throw Error("'weight' must be 2-D, got " + std::to_string(weight.dim()) + "-D");
-  check_index_dtype(indices, "embedding");
-  check_same_device("embedding", {&weight, &indices});
-  const Tensor places = indices.to(kInt64).reshape({-1});
-  const Dims table = weight.impl().sizes();
-  Recording recording = record<1>("EmbeddingBackward0", {&weight}, [table, padding_idx, scale_grad_by_freq](Backward& b) {
-    const Tensor places = b.saved(0);
-    const Tensor rows = b.grad().reshape({-1, table[1]});
-    if (differentiating_twice()) {
-      Tensor wanted = rows;
-      if (padding_idx >= 0) wanted = rows.masked_fill(places.eq(padding_idx).unsqueeze(1), 0);
-      b.set(0, rows.new_zeros(table).index_add(0, places, wanted));
-      return;
-    }
-    Tensor result = allocate_like(rows, table, rows.scalar_type());
-    const EmbeddingBackwardAttributes attributes{padding_idx, scale_grad_by_freq};
-    const Tensor contiguous = rows.contiguous();
-    run(TENON_OP("embedding_backward"), ops::state_of(rows), {view_of(result)}, {view_of(contiguous), view_of(places)}, &attributes);
-    b.set(0, result);
-  });
-  if (recording) recording.save(0, places);
-  Dims sizes{places.numel(), table[1]};
-  Tensor result = allocate_like(weight, sizes, weight.scalar_type());
-  const DimAttributes attributes{0};
-  run(TENON_OP("index_select"), ops::state_of(weight), {view_of(result)}, {view_of(weight), view_of(places)}, &attributes);
-  Dims visible = indices.impl().sizes();
-  visible.push_back(table[1]);
-  result.impl().set_contiguous(visible);
-  recording.output(result);
-  return result;
-}
-
 // --- triangles ------------------------------------------------------------------------------------------------------------------
 
 namespace {

@@ -20,6 +20,5 @@ inline Tensor masked_select(const Tensor& self, const Tensor& mask) { return sel
 inline Tensor nonzero(const Tensor& self) { return self.nonzero(); }
 inline Tensor take(const Tensor& self, const Tensor& index) { return self.take(index); }
 TENON_API Tensor one_hot(const Tensor& self, std::int64_t classes = -1);
-TENON_API Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding_idx = -1, bool scale_grad_by_freq = false, bool sparse = false);
 
 }  // namespace tenon

@@ -1,10 +1,13 @@
-// Losses and distances.
+// Losses. The negative log-likelihood has kernels: it is linear in its input, so it and its adjoint are each other's
+// gradients. The others are written as their formulas read.
 #include <tenon/kernel/attributes/normalization.h>
-#include <tenon/ops/indexing.h>
-#include <tenon/ops/normalization.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/loss.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/reduction.h>
 #include <tenon/ops/support.h>
+
+#include <fmt/format.h>
 
 namespace tenon {
 
@@ -12,187 +15,216 @@ using namespace ops;
 
 namespace {
 
-Tensor reduced(const Tensor& loss, std::int64_t reduction) {
-  if (reduction == Reduction::Mean) return loss.mean();
-  if (reduction == Reduction::Sum) return loss.sum();
+LossReduction reduction_of(const char* op, std::int64_t reduction) {
+  if (reduction < 0 || reduction > 2) {
+    throw Error(fmt::format("{}: {} is no reduction: expected 0 (none), 1 (mean) or 2 (sum)", op, reduction));
+  }
+  return static_cast<LossReduction>(reduction);
+}
+
+Tensor reduced(const char* op, const Tensor& loss, std::int64_t reduction) {
+  switch (reduction_of(op, reduction)) {
+    case LossReduction::kNone: return loss;
+    case LossReduction::kMean: return loss.mean();
+    case LossReduction::kSum: return loss.sum();
+  }
   return loss;
 }
 
-/// -x[target] as a gather, for when the gradient must be differentiable.
-Tensor nll_gradient_composed(const Tensor& gradient, const Dims& x_sizes, const Tensor& target, const Tensor& weight,
-                             const Tensor& total_weight, const NllLossAttributes& attributes) {
-  const Tensor ignored = target.eq(attributes.ignore_index);
-  const Tensor places = target.masked_fill(ignored, 0);
-  Tensor amount = weight.defined() ? weight.index_select(0, places.reshape({-1})).view(places.sizes()) : gradient.new_ones(places.sizes());
-  amount = amount.masked_fill(ignored, 0).neg();
-  Tensor each = amount.mul(gradient);
-  if (attributes.reduction == LossReduction::kMean) each = each.div(total_weight);
-  return gradient.new_zeros(x_sizes).scatter_add(1, places.unsqueeze(1), each.unsqueeze(1));
+// --- negative log-likelihood -------------------------------------------------------------------------------------------
+
+Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes);
+
+Tensor likelihood_adjoint(const Tensor& dloss, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
+                          const Dims& sizes, const NllLossAttributes& attributes) {
+  Recording recording = record<2>("NllLossBackwardBackward0", {&dloss}, [attributes](Backward& b) {
+    b.set(0, likelihood(b.grad(), b.saved(0), b.saved(1), attributes));
+  });
+  if (recording) {
+    recording.save(0, target);
+    recording.save(1, weight);
+  }
+  const Tensor dense_dloss = dense(dloss);
+  Tensor dlogp = allocate_like(dloss, sizes, dloss.scalar_type());
+  run(TENON_OP("nll_loss_backward"), state_of(dloss), {view_of(dlogp)},
+      {view_of(dense_dloss), view_of(target), view_of(weight), view_of(total_weight)}, &attributes);
+  recording.output(dlogp);
+  return dlogp;
 }
 
-}  // namespace
-
-Tensor nll_loss_nd(const Tensor& given, const Tensor& given_target, const std::optional<Tensor>& weight_, std::int64_t reduction, std::int64_t ignore_index) {
-  if (given.dim() < 1) throw Error("Expected 1 or more dimensions (got " + std::to_string(given.dim()) + ")");
-  check_floating("nll_loss", given);
-  if (given_target.scalar_type() != kInt64) {
-    throw Error(std::string("expected scalar type Long but found ") + toString(given_target.scalar_type()) + " (target of nll_loss)");
-  }
-  const bool batched = given.dim() > 1;
-  Tensor x = batched ? given : given.unsqueeze(0);
-  Tensor target = batched ? given_target : given_target.reshape({1});
-  if (x.size(0) != target.size(0)) {
-    throw Error("Expected input batch_size (" + std::to_string(x.size(0)) + ") to match target batch_size (" + std::to_string(target.size(0)) + ").");
-  }
-  const std::int64_t classes = x.size(1);
-  const Dims target_sizes = target.impl().sizes();
-  if (x.dim() > 2) {
-    Dims expected{x.size(0)};
-    for (int i = 2; i < x.dim(); ++i) expected.push_back(x.size(i));
-    if (!(target_sizes == expected)) {
-      throw Error("size mismatch (got input: " + to_string(x.sizes()) + " , target: " + to_string(target_sizes) + ")");
-    }
-    x = x.reshape({x.size(0), classes, -1});
-    target = target.reshape({x.size(0), -1});
-  } else if (target.dim() != 1) {
-    throw Error("0D or 1D target tensor expected, multi-target not supported (got target of shape " + to_string(target_sizes) + ")");
-  }
-  x = x.contiguous();
-  target = target.contiguous();
-  const Tensor weight = dense(weight_.value_or(Tensor()));
-  if (weight.defined() && (weight.dim() != 1 || weight.numel() != classes)) {
-    throw Error("weight tensor should be defined either for all " + std::to_string(classes) + " classes or no classes but got weight tensor of shape: " + to_string(weight.sizes()));
-  }
-  NllLossAttributes attributes{static_cast<LossReduction>(reduction), ignore_index};
-  const Dims x_sizes = x.impl().sizes();
-  Recording recording = record<3>("NllLossBackward0", {&x}, [attributes, x_sizes](Backward& b) {
-    const Tensor target = b.saved(0);
-    const Tensor weight = b.saved(1);
-    const Tensor total_weight = b.saved(2);
-    if (differentiating_twice()) {
-      b.set(0, nll_gradient_composed(b.grad(), x_sizes, target, weight, total_weight, attributes));
-      return;
-    }
-    const Tensor dy = b.grad().contiguous();
-    Tensor result = allocate_like(dy, x_sizes, dy.scalar_type());
-    run(TENON_OP("nll_loss_backward"), ops::state_of(dy), {view_of(result)}, {view_of(dy), view_of(target), view_of(weight), view_of(total_weight)}, &attributes);
-    b.set(0, result);
+Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes) {
+  Recording recording = record<3>("NllLossBackward0", {&logp}, [attributes, sizes = logp.impl().sizes()](Backward& b) {
+    b.set(0, likelihood_adjoint(b.grad(), b.saved(0), b.saved(1), b.saved(2), sizes, attributes));
   });
-  Tensor loss = allocate_like(x, attributes.reduction == LossReduction::kNone ? target.impl().sizes() : Dims{}, x.scalar_type());
-  Tensor total_weight = allocate_like(x, Dims{}, x.scalar_type());
-  run(TENON_OP("nll_loss"), ops::state_of(x), {view_of(loss), view_of(total_weight)}, {view_of(x), view_of(target), view_of(weight)}, &attributes);
+  const Tensor x = dense(logp);
+  const bool keeps_elements = attributes.reduction == LossReduction::kNone;
+  Tensor loss = allocate_like(x, keeps_elements ? target.impl().sizes() : Dims(), x.scalar_type());
+  Tensor total_weight = allocate_like(x, {}, x.scalar_type());
+  run(TENON_OP("nll_loss"), state_of(x), {view_of(loss), view_of(total_weight)}, {view_of(x), view_of(target), view_of(weight)},
+      &attributes);
   if (recording) {
     recording.save(0, target);
     recording.save(1, weight);
     recording.save(2, total_weight);
     recording.output(loss);
   }
-  if (attributes.reduction == LossReduction::kNone) return batched ? loss.view(target_sizes) : loss.view({});
   return loss;
 }
-Tensor nll_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight, std::int64_t reduction, std::int64_t ignore_index) {
-  return nll_loss_nd(input, target, weight, reduction, ignore_index);
+
+/// Probabilities as target: every class counts.
+Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
+                                      double label_smoothing, std::int64_t class_dim) {
+  const std::int64_t classes = logits.size(class_dim);
+  const Tensor smoothed = label_smoothing > 0 ? target * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes)
+                                              : target;
+  Tensor terms = logits.log_softmax(class_dim) * smoothed;
+  if (weight.defined()) {
+    Dims shape = Dims::filled(static_cast<int>(logits.dim()), 1);
+    shape[static_cast<int>(class_dim)] = classes;
+    terms = terms * weight.view(shape);
+  }
+  const Tensor loss = terms.sum(class_dim).neg();
+  // PyTorch's mean here is over the samples, weights or not.
+  return reduced("cross_entropy_loss", loss, reduction);
 }
 
-Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight, std::int64_t reduction,
+}  // namespace
+
+Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction,
+                   std::int64_t ignore_index) {
+  check_floating("nll_loss", input);
+  check_same_device("nll_loss", {&input, &target, &weight});
+  check_same_dtype("nll_loss", {&input, &weight});
+  if (input.dim() < 1) throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
+  if (is_floating_point(target.scalar_type()) || target.scalar_type() == kBool) {
+    throw Error(fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
+  }
+  const std::int64_t classes = input.size(input.dim() == 1 ? 0 : 1);
+  if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) {
+    throw Error(fmt::format("weight tensor should be defined either for all {} classes or no classes but got weight tensor of "
+                            "shape: {}",
+                            classes, to_string(weight.sizes())));
+  }
+  bool fits = input.dim() == 1 ? target.dim() == 0 || (target.dim() == 1 && target.size(0) == 1)
+                               : target.dim() == input.dim() - 1 && target.size(0) == input.size(0);
+  for (std::int64_t d = 1; fits && input.dim() > 2 && d < target.dim(); ++d) fits = target.size(d) == input.size(d + 1);
+  if (!fits) {
+    throw Error(fmt::format("size mismatch (got input: {}, target: {}): nll_loss expects the target to have the input's sizes "
+                            "without the class dimension",
+                            to_string(input.sizes()), to_string(target.sizes())));
+  }
+  const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
+  const Tensor classes_of = target.to(kInt64).contiguous();
+  const Tensor weights = dense(weight);
+  if (input.dim() == 2) return likelihood(input, classes_of, weights, attributes);
+  if (input.dim() == 1) {
+    const Tensor loss = likelihood(input.unsqueeze(0), classes_of.reshape({1}), weights, attributes);
+    return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+  }
+  const Tensor loss = likelihood(input.reshape({input.size(0), classes, -1}), classes_of.reshape({input.size(0), -1}), weights,
+                                 attributes);
+  return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+}
+
+Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
                           std::int64_t ignore_index, double label_smoothing) {
-  const std::int64_t dim = input.dim() == 1 ? 0 : 1;
-  const Tensor logp = log_softmax(input, dim);
-  const bool has_weight = weight && weight->defined();
-  std::vector<std::int64_t> column(static_cast<std::size_t>(input.dim()), 1);
-  column[static_cast<std::size_t>(dim)] = input.size(dim);
-  if (target.is_floating_point() && target.sizes() == input.sizes()) {
-    const std::int64_t classes = input.size(dim);
-    Tensor wanted = target;
-    if (label_smoothing > 0) wanted = target.mul(1 - label_smoothing).add(label_smoothing / static_cast<double>(classes));
-    Tensor weighted = logp.mul(wanted);
-    if (has_weight) weighted = weighted.mul(weight->view(column));
-    const Tensor loss = weighted.sum(OptionalIntArrayRef(dim)).neg();
-    if (reduction == Reduction::Mean) {
-      const std::int64_t batch = input.numel() / classes;
-      return loss.sum().div(Scalar(batch));
-    }
-    return reduced(loss, reduction);
+  if (label_smoothing < 0 || label_smoothing > 1) {
+    throw Error(fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}", label_smoothing));
   }
-  const Tensor nll = nll_loss_nd(logp, target, weight, reduction, ignore_index);
-  if (label_smoothing <= 0) return nll;
-  const Tensor weighted = has_weight ? logp.mul(weight->view(column)) : logp;
+  if (logits.dim() < 1) throw Error("cross_entropy_loss: expected logits of at least one dimension, (C) or (N, C, …)");
+  const std::int64_t class_dim = logits.dim() == 1 ? 0 : 1;
+  if (logits.sizes() == target.sizes() && is_floating_point(target.scalar_type())) {
+    if (ignore_index >= 0) throw Error("ignore_index is not supported for floating point target");
+    return cross_entropy_of_probabilities(logits, target, weight, reduction, label_smoothing, class_dim);
+  }
+  const Tensor logp = logits.log_softmax(class_dim);
+  const Tensor hard = nll_loss_nd(logp, target, weight, reduction, ignore_index);
+  if (label_smoothing == 0) return hard;
+  // The smoothed part: every class with the same share, samples that are ignored left out.
+  const double share = label_smoothing / static_cast<double>(logits.size(class_dim));
+  Tensor smooth = weight.defined() && logits.dim() > 1
+                      ? [&] {
+                          Dims shape = Dims::filled(static_cast<int>(logits.dim()), 1);
+                          shape[1] = weight.size(0);
+                          return (logp * weight.view(shape)).sum(class_dim).neg();
+                        }()
+                      : (weight.defined() ? logp * weight : logp).sum(class_dim).neg();
   const Tensor ignored = target.eq(ignore_index);
-  Tensor smooth = weighted.sum(OptionalIntArrayRef(dim)).neg().masked_fill(ignored, 0);
-  if (reduction == Reduction::Mean) {
-    if (has_weight) {
-      const Tensor places = target.masked_fill(ignored, 0);
-      const Tensor amounts = weight->index_select(0, places.reshape({-1})).view(places.sizes()).masked_fill(ignored, 0);
-      smooth = smooth.sum().div(amounts.sum());
-    } else {
-      smooth = smooth.sum().div(ignored.logical_not().sum().to(smooth.scalar_type()));
-    }
-  } else {
-    smooth = reduced(smooth, reduction);
+  smooth = smooth.masked_fill(ignored, 0);
+  Tensor total;
+  switch (reduction_of("cross_entropy_loss", reduction)) {
+    case LossReduction::kNone: total = smooth; break;
+    case LossReduction::kSum: total = smooth.sum(); break;
+    case LossReduction::kMean:
+      total = weight.defined() ? smooth.sum() / weight.take(target.masked_fill(ignored, 0)).masked_fill(ignored, 0).sum()
+                               : smooth.sum() / ignored.logical_not().sum();
+      break;
   }
-  const double share = label_smoothing / static_cast<double>(input.size(dim));
-  return nll.mul(1 - label_smoothing).add(smooth.mul(share));
+  return hard * (1 - label_smoothing) + total * share;
 }
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) { return reduced(input.sub(target).square(), reduction); }
-Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) { return reduced(input.sub(target).abs(), reduction); }
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  return reduced("mse_loss", (input - target).square(), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  return reduced("l1_loss", (input - target).abs(), reduction);
+}
+
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double beta) {
   if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
   if (beta == 0) return l1_loss(input, target, reduction);
-  const Tensor distance = input.sub(target).abs();
-  return reduced(where(distance.lt(beta), distance.square().mul(0.5 / beta), distance.sub(0.5 * beta)), reduction);
+  const Tensor z = (input - target).abs();
+  return reduced("smooth_l1_loss", where(z.lt(beta), z.square() * (0.5 / beta), z - 0.5 * beta), reduction);
 }
+
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
-  if (delta <= 0) throw Error("huber_loss does not support non-positive values for delta.");
-  const Tensor distance = input.sub(target).abs();
-  return reduced(where(distance.le(delta), distance.square().mul(0.5), distance.sub(0.5 * delta).mul(delta)), reduction);
+  if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
+  const Tensor z = (input - target).abs();
+  return reduced("huber_loss", where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta), reduction);
 }
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight, std::int64_t reduction) {
-  if (input.sizes() != target.sizes()) {
-    throw Error("Using a target size (" + to_string(target.sizes()) + ") that is different to the input size (" + to_string(input.sizes()) + ") is deprecated. Please ensure they have the same size.");
-  }
-  if (input.numel() > 0) {
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction) {
+  // Logarithms are kept above -100, as in PyTorch, so that 0 and 1 give finite losses.
+  const Tensor log_p = input.log().clamp_min(-100);
+  const Tensor log_q = (1 - input).log().clamp_min(-100);
+  Tensor loss = (target - 1) * log_q - target * log_p;
+  if (weight.defined()) loss = loss * weight;
+  return reduced("binary_cross_entropy", loss, reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, std::int64_t reduction) {
+  // log(1 + exp(-x)) without overflow.
+  const Tensor log_term = input.abs().neg().exp().log1p() + input.neg().clamp_min(0);
+  Tensor loss = (1 - target) * input + (pos_weight.defined() ? ((pos_weight - 1) * target + 1) * log_term : log_term);
+  if (weight.defined()) loss = loss * weight;
+  return reduced("binary_cross_entropy_with_logits", loss, reduction);
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
+  if (!train || p == 0 || input.numel() == 0) return input;
+  if (p == 1) return input.mul(input.new_zeros({}));
+  Tensor mask;
+  {
     NoGradGuard no_grad;
-    if (input.lt(0).logical_or(input.gt(1)).any().item<bool>()) throw Error("all elements of input should be between 0 and 1");
+    mask = empty_like(input).bernoulli_(1 - p);
+    mask.div_(1 - p);
   }
-  // Logarithms are held at -100, so that a certain mistake costs a finite amount.
-  const Tensor yes = input.log().clamp_min(-100);
-  const Tensor no = input.neg().log1p().clamp_min(-100);
-  Tensor loss = target.sub(1).mul(no).sub(target.mul(yes));
-  if (weight && weight->defined()) loss = loss.mul(*weight);
-  return reduced(loss, reduction);
+  return input.mul(mask);
 }
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight,
-                                        const std::optional<Tensor>& pos_weight, std::int64_t reduction) {
-  if (input.sizes() != target.sizes()) {
-    throw Error("Target size (" + to_string(target.sizes()) + ") must be the same as input size (" + to_string(input.sizes()) + ")");
+
+Tensor& dropout_(Tensor& input, double p, bool train) {
+  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
+  if (!train || p == 0 || input.numel() == 0) return input;
+  Tensor mask;
+  {
+    NoGradGuard no_grad;
+    mask = p == 1 ? input.new_zeros({}) : empty_like(input).bernoulli_(1 - p);
+    if (p != 1) mask.div_(1 - p);
   }
-  const Tensor negative = log_sigmoid(input);
-  const Tensor rest = target.neg().add(1).mul(input);
-  Tensor loss;
-  if (pos_weight && pos_weight->defined()) {
-    loss = rest.sub(pos_weight->sub(1).mul(target).add(1).mul(negative));
-  } else {
-    loss = rest.sub(negative);
-  }
-  if (weight && weight->defined()) loss = loss.mul(*weight);
-  return reduced(loss, reduction);
-}
-Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction, bool log_target) {
-  if (log_target) return reduced(target.exp().mul(target.sub(input)), reduction);
-  const Tensor entropy = where(target.gt(0), target.mul(target.clamp_min(1e-300).log()), Scalar(0.0));
-  return reduced(entropy.sub(target.mul(input)), reduction);
-}
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
-  return norm(a.sub(b).add(eps), p, -1, keepdim);
-}
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
-  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
-  const Tensor x = a.expand(sizes);
-  const Tensor y = b.expand(sizes);
-  const Tensor left = x.div(norm(x, 2, dim, true).clamp_min(eps));
-  const Tensor right = y.div(norm(y, 2, dim, true).clamp_min(eps));
-  return left.mul(right).sum(OptionalIntArrayRef(dim));
+  return input.mul_(mask);
 }
 
 }  // namespace tenon

@@ -3,6 +3,8 @@
 
 #include <tenon/ops/convolution.h>
 #include <tenon/ops/copy.h>
+#include <tenon/ops/distance.h>
+#include <tenon/ops/dropout.h>
 #include <tenon/ops/embedding.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/indexing.h>
@@ -13,3 +15,4 @@
 #include <tenon/ops/pooling.h>
 #include <tenon/ops/reduction.h>
 #include <tenon/ops/view.h>
+#include <tenon/tensor/literal.h>

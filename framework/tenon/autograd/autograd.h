@@ -1,0 +1,16 @@
+// Everything of autograd that programs use.
+#pragma once
+
+#include <tenon/autograd/anomaly_mode.h>
+#include <tenon/autograd/checkpoint.h>
+#include <tenon/autograd/engine.h>
+#include <tenon/autograd/function.h>
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/node.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/variable.h>
+
+namespace tenon {
+using autograd::Variable;
+using InferenceModeGuard = InferenceMode;
+}  // namespace tenon

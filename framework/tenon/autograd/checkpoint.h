@@ -1,0 +1,41 @@
+// Gradient checkpointing: a part of the forward pass keeps only its inputs, and runs again when backward needs it.
+// Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); semantics of torch.utils.checkpoint.
+#pragma once
+
+#include <tenon/autograd/node.h>
+
+#include <concepts>
+#include <functional>
+#include <vector>
+
+namespace tenon {
+
+struct CheckpointOptions {
+  /// true: backward runs a backward of its own for the part; at least one input must require grad. false: the tensors that the
+  /// part would have saved are recomputed when the first of them is asked for; works with autograd::grad too.
+  bool use_reentrant = false;
+  /// The recomputation draws the same random numbers.
+  bool preserve_rng_state = true;
+};
+
+using CheckpointFunction = std::function<autograd::variable_list(const autograd::variable_list& inputs)>;
+
+TENON_API autograd::variable_list checkpoint(CheckpointFunction function, const autograd::variable_list& inputs,
+                                             CheckpointOptions options = {});
+
+/// One tensor in, one out.
+template <class Function>
+  requires std::is_invocable_r_v<Tensor, Function&, Tensor>
+Tensor checkpoint(Function function, const Tensor& input, CheckpointOptions options = {}) {
+  return checkpoint(
+      CheckpointFunction([function = std::move(function)](const autograd::variable_list& inputs) mutable -> autograd::variable_list {
+        return {function(inputs[0])};
+      }),
+      autograd::variable_list{input}, options)[0];
+}
+
+/// Runs the functions one after the other in `segments` parts, all but the last checkpointed.
+TENON_API Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, std::size_t segments,
+                                       const Tensor& input, CheckpointOptions options = {});
+
+}  // namespace tenon

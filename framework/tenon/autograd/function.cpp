@@ -1,0 +1,120 @@
+// Custom functions: what happens to their outputs.
+#include <tenon/autograd/function.h>
+#include <tenon/tensor/factory.h>
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+namespace tenon::autograd {
+
+std::string readable_type_name(const std::type_info& type) {
+  int status = 0;
+  char* readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = "torch::autograd::CppNode<" + std::string(status == 0 ? readable : type.name()) + ">";
+  std::free(readable);
+  return name;
+}
+
+Tensor zeros_of(const InputMetadata& metadata) {
+  Tensor zeros = allocate_tensor(*metadata.state, metadata.sizes, metadata.dtype);
+  zeros.zero_();
+  return zeros;
+}
+
+variable_list AutogradContext::get_saved_variables() const {
+  if (has_freed_buffers_) throw_backward_twice();
+  variable_list result;
+  result.reserve(saved_.size());
+  for (const auto& slot : saved_) result.push_back(slot->unpack(*node_));
+  return result;
+}
+
+void AutogradContext::save_variables() {
+  for (const Tensor& tensor : to_save_) {
+    auto slot = std::make_unique<SavedTensor>();
+    if (tensor.defined()) slot->save(tensor, tensor.grad_fn().get() == node_);
+    saved_.push_back(std::move(slot));
+  }
+  to_save_.clear();
+}
+
+void AutogradContext::mark_dirty(const variable_list& inputs) {
+  dirty_.clear();
+  for (const Tensor& input : inputs) dirty_.insert(input.unsafeGetTensorImpl());
+}
+
+void AutogradContext::mark_non_differentiable(const variable_list& outputs) {
+  non_differentiable_.clear();
+  for (const Tensor& output : outputs) non_differentiable_.insert(output.unsafeGetTensorImpl());
+}
+
+bool AutogradContext::needs_input_grad(std::size_t edge) const { return node_->task_should_compute_output(edge); }
+
+bool AutogradContext::needs_input_grad(std::initializer_list<IndexRange> ranges) const {
+  for (const IndexRange& range : ranges) {
+    for (std::size_t i = range.first; i < range.second; ++i) {
+      if (node_->task_should_compute_output(i)) return true;
+    }
+  }
+  return false;
+}
+
+variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
+                           const IntrusivePtr<Node>& node) {
+  std::unordered_set<TensorImpl*> input_set;
+  for (const Tensor& input : inputs) input_set.insert(input.unsafeGetTensorImpl());
+  variable_list result;
+  result.reserve(outputs.size());
+  std::size_t count = 0;
+  for (const Tensor& output : outputs) {
+    if (!output.defined()) {
+      if (node) node->add_undefined_input();
+      result.emplace_back();
+      continue;
+    }
+    TensorImpl* const impl = output.unsafeGetTensorImpl();
+    const bool is_input = input_set.count(impl) > 0;
+    const bool is_modified = context.dirty_.count(impl) > 0;
+    const bool is_differentiable = node && context.non_differentiable_.count(impl) == 0 && is_floating_point(output.scalar_type());
+    Tensor wrapped = output;
+    if (is_modified) {
+      if (!is_input) throw Error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
+      impl_bump_version(wrapped);
+    }
+    if (!is_differentiable) {
+      // As in PyTorch: detached, or an alias where the input itself came back.
+      if (is_input && !is_modified) {
+        wrapped = alias_of(output);
+      } else if (wrapped.requires_grad() && !wrapped.is_leaf()) {
+        wrapped.detach_();
+      }
+      if (node) node->add_undefined_input();
+      result.push_back(std::move(wrapped));
+      ++count;
+      continue;
+    }
+    if (is_input && is_modified) {
+      const bool was_leaf_wanting_grad = wrapped.is_leaf() && wrapped.requires_grad();
+      if (was_leaf_wanting_grad) throw Error("a leaf Variable that requires grad is being used in an in-place operation.");
+      if (wrapped.is_view() && count == 0 && outputs.size() == 1) {
+        rebase_history(wrapped, node);
+      } else {
+        set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
+      }
+    } else if (is_input) {
+      // Returned as it came: a view of it, whose history is this function.
+      wrapped = alias_of(output);
+      make_view(output, wrapped, CreationMeta::IN_CUSTOM_FUNCTION);
+      set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
+    } else {
+      if (wrapped.is_view()) meta_of(wrapped)->view->creation = CreationMeta::IN_CUSTOM_FUNCTION;
+      set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
+    }
+    result.push_back(std::move(wrapped));
+    ++count;
+  }
+  return result;
+}
+
+}  // namespace tenon::autograd

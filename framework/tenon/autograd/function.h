@@ -1,0 +1,200 @@
+// Custom functions: a struct with forward and backward becomes an operator.
+//
+//   struct Scale : autograd::Function<Scale> {
+//     static Tensor forward(AutogradContext* ctx, Tensor x, double a) { ctx->saved_data["a"] = a; return x * a; }
+//     static variable_list backward(AutogradContext* ctx, variable_list grad) {
+//       return {grad[0] * ctx->saved_data["a"].toDouble(), Tensor()};
+//     }
+//   };
+//   y = Scale::apply(x, 2.0);
+#pragma once
+
+#include <tenon/autograd/ivalue.h>
+#include <tenon/autograd/node.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/variable.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace tenon::autograd {
+
+/// A half-open range of inputs.
+using IndexRange = std::pair<std::size_t, std::size_t>;
+
+class TENON_API AutogradContext {
+ public:
+  AutogradContext() = default;
+  AutogradContext(const AutogradContext&) = delete;
+  AutogradContext& operator=(const AutogradContext&) = delete;
+
+  /// Anything that is not a tensor, by name.
+  std::unordered_map<std::string, IValue> saved_data;
+
+  /// Inputs or outputs of forward; kept with their versions and freed after backward.
+  void save_for_backward(variable_list to_save) { to_save_ = std::move(to_save); }
+  variable_list get_saved_variables() const;
+  /// Inputs that forward modified in place.
+  void mark_dirty(const variable_list& inputs);
+  /// Outputs that no gradient flows through.
+  void mark_non_differentiable(const variable_list& outputs);
+  /// Whether undefined gradients become zeros before backward sees them. Default: yes.
+  void set_materialize_grads(bool value) { materialize_grads_ = value; }
+  bool needs_input_grad(std::size_t edge) const;
+  bool needs_input_grad(std::initializer_list<IndexRange> ranges) const;
+
+ private:
+  template <class T>
+  friend class CppNode;
+  template <class T>
+  friend struct Function;
+  friend TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
+                                    const IntrusivePtr<Node>& node);
+  void save_variables();
+
+  variable_list to_save_;
+  std::vector<std::unique_ptr<SavedTensor>> saved_;
+  std::unordered_set<TensorImpl*> dirty_;
+  std::unordered_set<TensorImpl*> non_differentiable_;
+  bool materialize_grads_ = true;
+  bool has_freed_buffers_ = false;
+  Node* node_ = nullptr;  ///< owns this context
+};
+
+/// Gives the outputs of forward their history, minding inputs returned as they are, dirty ones and views.
+TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
+                           const IntrusivePtr<Node>& node);
+
+/// The node of a custom function.
+template <class T>
+class CppNode final : public Node {
+ public:
+  CppNode() { context.node_ = this; }
+  std::string name() const override { return name_of_type(typeid(T)); }
+  void release_variables() override {
+    context.saved_.clear();
+    context.has_freed_buffers_ = true;
+  }
+  GradList apply(GradList&& gradients) override {
+    variable_list incoming;
+    incoming.reserve(gradients.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined() || !context.materialize_grads_ || !input_metadata(i).state) {
+        incoming.push_back(std::move(gradients[i]));
+      } else {
+        incoming.push_back(zeros_for(input_metadata(i)));
+      }
+    }
+    variable_list outputs = T::backward(&context, std::move(incoming));
+    return finish(std::move(outputs));
+  }
+
+  AutogradContext context;
+  std::vector<bool> is_variable_input;
+
+ private:
+  TENON_API static std::string name_of_type(const std::type_info& type);
+  static Tensor zeros_for(const InputMetadata& metadata);
+  GradList finish(variable_list outputs) {
+    const std::size_t forwards = is_variable_input.size();
+    if (outputs.size() > forwards) {
+      // More is fine as long as the extra ones are undefined.
+      bool all_undefined = true;
+      for (std::size_t i = forwards; i < outputs.size(); ++i) all_undefined = all_undefined && !outputs[i].defined();
+      if (all_undefined) outputs.resize(forwards);
+    }
+    if (outputs.size() != forwards) {
+      throw Error("function " + name() + " returned an incorrect number of gradients (expected " + std::to_string(forwards) +
+                  ", got " + std::to_string(outputs.size()) + ")");
+    }
+    GradList results;
+    for (std::size_t i = 0; i < forwards; ++i) {
+      if (!is_variable_input[i]) {
+        if (outputs[i].defined()) {
+          throw Error("function " + name() + " returned a gradient different that is defined at position " + std::to_string(i + 1) +
+                      ", but the corresponding forward input was not a Variable");
+        }
+        continue;
+      }
+      results.push_back(std::move(outputs[i]));
+    }
+    return results;
+  }
+};
+
+TENON_API std::string readable_type_name(const std::type_info& type);
+TENON_API Tensor zeros_of(const InputMetadata& metadata);
+template <class T>
+std::string CppNode<T>::name_of_type(const std::type_info& type) {
+  return readable_type_name(type);
+}
+template <class T>
+Tensor CppNode<T>::zeros_for(const InputMetadata& metadata) {
+  return zeros_of(metadata);
+}
+
+namespace detail {
+
+inline void collect(variable_list& tensors, std::vector<bool>& flags, const Tensor& tensor) {
+  tensors.push_back(tensor);
+  flags.push_back(true);
+}
+inline void collect(variable_list& tensors, std::vector<bool>& flags, const std::optional<Tensor>& tensor) {
+  tensors.push_back(tensor.value_or(Tensor()));
+  flags.push_back(tensor.has_value());
+}
+inline void collect(variable_list& tensors, std::vector<bool>& flags, const variable_list& list) {
+  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
+}
+inline void collect(variable_list& tensors, std::vector<bool>& flags, TensorList list) {
+  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
+}
+template <class T>
+void collect(variable_list&, std::vector<bool>& flags, const T&) {
+  flags.push_back(false);
+}
+
+inline variable_list to_list(const Tensor& tensor) { return {tensor}; }
+inline variable_list to_list(const variable_list& list) { return list; }
+
+}  // namespace detail
+
+template <class T>
+struct Function {
+  template <class X = T, class... Arguments>
+  static auto apply(Arguments&&... arguments) -> std::decay_t<decltype(X::forward(static_cast<AutogradContext*>(nullptr), arguments...))> {
+    using Result = std::decay_t<decltype(X::forward(static_cast<AutogradContext*>(nullptr), arguments...))>;
+    auto* node = new CppNode<T>();
+    const IntrusivePtr<Node> owner(node);
+    variable_list inputs;
+    (detail::collect(inputs, node->is_variable_input, arguments), ...);
+    bool wanted = false;
+    for (const Tensor& input : inputs) wanted = wanted || requires_grad(input);
+    wanted = wanted && GradMode::is_enabled();
+    // Edges first: forward may modify inputs in place.
+    for (const Tensor& input : inputs) node->add_next_edge(wanted ? gradient_edge(input) : Edge{});
+    Result outputs = [&] {
+      AutoGradMode no_grad(false);
+      return T::forward(&node->context, std::forward<Arguments>(arguments)...);
+    }();
+    variable_list wrapped =
+        wrap_outputs(inputs, detail::to_list(outputs), node->context, wanted ? owner : IntrusivePtr<Node>());
+    if (wanted) node->context.save_variables();
+    if constexpr (std::is_same_v<Result, Tensor>) {
+      return wrapped[0];
+    } else {
+      return wrapped;
+    }
+  }
+};
+
+}  // namespace tenon::autograd

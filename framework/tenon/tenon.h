@@ -1,0 +1,13 @@
+// Tenon in one include: tensors, autograd, operators, modules, optimisers, data.
+#pragma once
+
+#include <tenon/autograd/autograd.h>
+#include <tenon/data/data.h>
+#include <tenon/nn/nn.h>
+#include <tenon/nn/serialize.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/optim.h>
+#include <tenon/tensor/indexing.h>
+#include <tenon/tensor/literal.h>
+#include <tenon/tensor/tensor.h>
+#include <tenon/tensor/warning.h>

@@ -1,0 +1,70 @@
+// tensor({{1, 2}, {3, 4}}): a tensor from numbers, lists nested to any depth, or a vector.
+#pragma once
+
+#include <tenon/tensor/tensor.h>
+
+#include <initializer_list>
+#include <ostream>
+#include <vector>
+
+namespace tenon {
+namespace detail {
+
+/// A number, a list of these, or a flat run of numbers, with its sizes and dtype. Valid for the full expression.
+class TENON_API TensorDataContainer {
+ public:
+  TensorDataContainer() : sizes_{0}, dtype_(default_dtype()), kind_(Kind::kList) {}
+  template <class T>
+    requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+  TensorDataContainer(T value) : scalar_(value), dtype_(literal_dtype<T>()), kind_(Kind::kScalar) {}  // NOLINT
+  TensorDataContainer(std::initializer_list<TensorDataContainer> list);                               // NOLINT
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  TensorDataContainer(ArrayRef<T> values)  // NOLINT
+      : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
+    for (const T& value : values) run_.push_back(Scalar(value));
+  }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  TensorDataContainer(const std::vector<T>& values)  // NOLINT
+      : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
+    for (const auto value : values) run_.push_back(Scalar(static_cast<T>(value)));
+  }
+
+  bool is_scalar() const { return kind_ == Kind::kScalar; }
+  const Scalar& scalar() const { return scalar_; }
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  Dtype scalar_type() const { return dtype_; }
+  Tensor convert_to_tensor(TensorOptions options) const;
+  void pretty_print_recursive(std::ostream& stream) const;
+
+ private:
+  enum class Kind { kScalar, kList, kRun };
+  /// Floating literals take the default dtype, integers kInt64, as torch::tensor does.
+  template <class T>
+  static Dtype literal_dtype() {
+    if constexpr (std::is_same_v<T, bool>) return kBool;
+    else if constexpr (std::is_integral_v<T>) return kInt64;
+    else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) return default_dtype();
+    else return dtype_of<T>;
+  }
+  void append(std::vector<Scalar>& out) const;
+
+  std::vector<std::int64_t> sizes_;
+  Scalar scalar_;
+  Dtype dtype_;
+  std::vector<TensorDataContainer> list_;
+  std::vector<Scalar> run_;
+  Kind kind_;
+};
+inline std::ostream& operator<<(std::ostream& stream, const TensorDataContainer& container) {
+  container.pretty_print_recursive(stream);
+  return stream;
+}
+
+}  // namespace detail
+
+/// Ragged or mixed lists throw Error. Without a dtype: integers give kInt64, floats the default dtype, bools kBool.
+TENON_API Tensor tensor(detail::TensorDataContainer data, const TensorOptions& options = {});
+
+}  // namespace tenon
