@@ -19,8 +19,8 @@ constexpr std::uint64_t kSmallLimit = MiB;
 /// Puts one segment back: blocks at their places, the rest cached.
 class SegmentBuilder {
  public:
-  SegmentBuilder(TraceBuilder& builder, const InitialSegment& segment)
-      : builder_(builder), segment_(segment), next_(segment.address) {}
+  SegmentBuilder(TraceBuilder& builder, const InitialSegment& segment, std::vector<std::uint32_t>& gaps)
+      : builder_(builder), segment_(segment), next_(segment.address), gaps_(gaps) {}
 
   void begin() {
     if (!segment_.is_large) return;  // the first small request takes a whole small segment
@@ -32,10 +32,7 @@ class SegmentBuilder {
     next_ = end;
     return builder_.allocate(end - address, segment_.stream);
   }
-  void end() {
-    gap(segment_.address + segment_.bytes);
-    for (const std::uint32_t slot : gaps_) builder_.free(slot);
-  }
+  void end() { gap(segment_.address + segment_.bytes); }
 
  private:
   // Small blocks are at most a mebibyte; a large gap is one free block.
@@ -50,7 +47,7 @@ class SegmentBuilder {
   TraceBuilder& builder_;
   const InitialSegment& segment_;
   std::uint64_t next_;
-  std::vector<std::uint32_t> gaps_;
+  std::vector<std::uint32_t>& gaps_;  ///< freed once every segment stands, or the next one would use them
 };
 
 }  // namespace
@@ -98,11 +95,12 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
     seed_streams.push_back(trace.streams[event.stream]);
   }
   std::size_t seed = 0;
+  std::vector<std::uint32_t> gaps;
   const auto lone = [&](std::size_t i) { slot_of[seed_slots[i]] = builder.allocate(seed_bytes[i], seed_streams[i]); };
   for (const InitialSegment& segment : recorded.initial_segments) {
     const std::uint64_t segment_end = segment.address + segment.bytes;
     for (; seed < seeds && recorded.seed_addresses[seed] < segment.address; ++seed) lone(seed);
-    SegmentBuilder place(builder, segment);
+    SegmentBuilder place(builder, segment, gaps);
     place.begin();
     for (; seed < seeds && recorded.seed_addresses[seed] < segment_end; ++seed) {
       const std::uint64_t address = recorded.seed_addresses[seed];
@@ -116,6 +114,7 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
     place.end();
   }
   for (; seed < seeds; ++seed) lone(seed);
+  for (const std::uint32_t slot : gaps) builder.free(slot);
   prefix_events = static_cast<std::int64_t>(builder.counted()) - static_cast<std::int64_t>(seeds);
 
   for (std::size_t i = first_event; i < trace.events.size(); ++i) {

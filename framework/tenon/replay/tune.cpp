@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace tenon::replay {
 
@@ -148,12 +150,14 @@ class Tuner {
     }
   }
 
-  /// Smaller peak; when nearly equal, fewer calls, then fewer settings.
+  /// Smaller peak; when nearly equal, fewer settings, then fewer calls. In whole tenths of a percent: a tolerance
+  /// instead would make circles.
   static bool is_better(const Candidate& a, const Candidate& b) {
-    if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
-    if (std::abs(a.relative_peak - b.relative_peak) > 0.001) return a.relative_peak < b.relative_peak;
-    if (a.settings != b.settings) return a.settings < b.settings;
-    return a.device_calls < b.device_calls;
+    const auto key = [](const Candidate& c) {
+      return std::tuple(!c.failure.empty(), std::llround(c.relative_peak * 1000), c.settings, c.device_calls,
+                        c.relative_peak);
+    };
+    return key(a) < key(b);
   }
 
   void descend(Choice choice, double until) {
@@ -212,8 +216,13 @@ class Tuner {
   std::vector<Candidate> choose_finalists(const std::string& recorded_conf, std::vector<Candidate> others) {
     std::vector<Candidate> finalists;
     std::set<std::string> labels;
+    // Settings that change nothing come after the simpler one that they equal.
     const auto add = [&](const Candidate& candidate) {
-      if (labels.insert(candidate.label).second) finalists.push_back(candidate);
+      const bool is_double = std::ranges::any_of(finalists, [&](const Candidate& other) {
+        return other.is_pytorch == candidate.is_pytorch && other.relative_peak == candidate.relative_peak &&
+               other.device_calls == candidate.device_calls;
+      });
+      if (!is_double && labels.insert(candidate.label).second) finalists.push_back(candidate);
     };
     std::vector<const Candidate*> ranked;
     for (const auto& [choice, candidate] : known_) ranked.push_back(&candidate);
