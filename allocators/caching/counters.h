@@ -33,18 +33,20 @@ enum Metric : int {
 /// Written under its arena's lock only; read by anyone, hence atomic, but never a locked instruction.
 class Counter {
  public:
-  /// Whether the allowance is exceeded.
-  bool increase(std::int64_t amount) {
-    const std::int64_t now = get(current_) + amount;
-    set(current_, now);
+  void increase(std::int64_t amount) {
+    set(current_, get(current_) + amount);
     set(came_, get(came_) + amount);
-    return now > get(allowance_);
   }
   void decrease(std::int64_t amount) { set(current_, get(current_) - amount); }
   std::int64_t current() const { return get(current_); }
   std::int64_t came() const { return get(came_); }
   std::int64_t allowance() const { return get(allowance_); }
   void set_allowance(std::int64_t value) { set(allowance_, value); }
+  void copy_from(const Counter& other) {
+    set(current_, get(other.current_));
+    set(came_, get(other.came_));
+    set(allowance_, get(other.allowance_));
+  }
 
  private:
   using Cell = std::atomic<std::int64_t>;
@@ -56,24 +58,25 @@ class Counter {
   Cell allowance_{0};
 };
 
-/// One arena's counters: [aggregate, small, large][metric].
+/// One arena's counters: [small, large][metric], and an allowance for the sum of both.
 struct alignas(64) Counters {
-  std::array<std::array<Counter, kMetrics>, 3> of;
+  std::array<std::array<Counter, kMetrics>, 2> of;
+  std::array<Counter, kMetrics> both;  ///< only their allowances count
 
-  bool increase(int pool, Metric metric, std::int64_t amount) {
-    const bool all = of[0][metric].increase(amount);
-    return of[pool][metric].increase(amount) || all;
+  /// Whether an allowance is exceeded: Peaks::settle is then due.
+  bool increase(bool large, Metric metric, std::int64_t amount) {
+    Counter& counter = of[large][metric];
+    counter.increase(amount);
+    return (counter.current() > counter.allowance()) | (current(metric) > both[metric].allowance());
   }
-  void decrease(int pool, Metric metric, std::int64_t amount) {
-    of[0][metric].decrease(amount);
-    of[pool][metric].decrease(amount);
-  }
+  void decrease(bool large, Metric metric, std::int64_t amount) { of[large][metric].decrease(amount); }
   /// A signed change, positive or negative as one step.
-  bool change(int pool, Metric metric, std::int64_t amount) {
-    if (amount > 0) return increase(pool, metric, amount);
-    if (amount < 0) decrease(pool, metric, -amount);
+  bool change(bool large, Metric metric, std::int64_t amount) {
+    if (amount > 0) return increase(large, metric, amount);
+    if (amount < 0) decrease(large, metric, -amount);
     return false;
   }
+  std::int64_t current(Metric metric) const { return of[0][metric].current() + of[1][metric].current(); }
 };
 
 /// The peaks over all arenas.
@@ -82,7 +85,10 @@ class Peaks {
   void add(Counters& counters);
   /// Some counter of some arena went over its allowance.
   void settle();
-  /// current, peak, allocated, freed of one metric over all arenas.
+  /// As long as no free was ever deferred, what is active is what is allocated, and only that is counted. Afterwards
+  /// both are: called once, while every arena is locked.
+  void count_active();
+  /// current, peak, allocated, freed of one metric over all arenas; pool 0 is the sum, 1 small, 2 large.
   Stat stat(int pool, Metric metric) const;
   void reset(bool peaks, bool accumulated);
 
@@ -90,11 +96,14 @@ class Peaks {
   struct Sum {
     std::int64_t current = 0, came = 0;
   };
+  static Counter& allowance_of(Counters& counters, int pool, int metric);
+  static std::int64_t current_of(const Counters& counters, int pool, int metric);
   Sum sum_locked(int pool, int metric) const;
   void deal_locked(int pool, int metric, std::int64_t slack);
 
   mutable SpinLock mutex_;
   std::vector<Counters*> all_;
+  bool counts_active_ = false;
   std::array<std::array<std::int64_t, kMetrics>, 3> peak_{};
   std::array<std::array<Sum, kMetrics>, 3> base_{};  // came and went before reset_accumulated; current = what had gone
 };

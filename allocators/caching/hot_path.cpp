@@ -9,12 +9,6 @@
 
 namespace tenon::caching {
 
-namespace {
-
-constexpr int kSmall = 1, kLarge = 2;
-
-}  // namespace
-
 Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer)
     : source_(source), settings_(settings), observer_(observer), old_(settings.compat == Compat::k1_13) {
   const SourceTraits traits = source_.traits();
@@ -84,6 +78,7 @@ Arena& Policy::arena_of(StreamRef stream) {
 Arena& Policy::add_arena_locked(StreamRef stream, std::uint64_t pool) {
   arenas_.push_back(std::make_unique<Arena>(stream, pool));
   peaks_.add(arenas_.back()->counters);
+  arenas_.back()->counts_active = counts_active_;
   return *arenas_.back();
 }
 
@@ -119,7 +114,7 @@ void Policy::put_locked(Arena& arena, Piece* piece) const {
 
 /// `piece` is in no index. Cuts it at `bytes` where the rules say so and hands it out.
 Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, const Request& request) {
-  const int pool = piece->large ? kLarge : kSmall;
+  const bool large = piece->large;
   const std::size_t remainder = piece->bytes - bytes;
   const bool was_split = !piece->is_whole_segment();
   const bool split = !piece->large || settings_.expandable
@@ -146,26 +141,28 @@ Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, con
     put_locked(arena, rest);
     if (!piece->expandable) {
       if (was_split) {
-        arena.counters.decrease(pool, kInactiveSplitBytes, static_cast<std::int64_t>(bytes));
+        arena.counters.decrease(large, kInactiveSplitBytes, static_cast<std::int64_t>(bytes));
       } else {
-        grown |= arena.counters.increase(pool, kInactiveSplit, 1);
-        grown |= arena.counters.increase(pool, kInactiveSplitBytes, static_cast<std::int64_t>(remainder));
+        grown |= arena.counters.increase(large, kInactiveSplit, 1);
+        grown |= arena.counters.increase(large, kInactiveSplitBytes, static_cast<std::int64_t>(remainder));
       }
     }
   } else if (was_split && !piece->expandable) {
-    arena.counters.decrease(pool, kInactiveSplit, 1);
-    arena.counters.decrease(pool, kInactiveSplitBytes, static_cast<std::int64_t>(piece->bytes));
+    arena.counters.decrease(large, kInactiveSplit, 1);
+    arena.counters.decrease(large, kInactiveSplitBytes, static_cast<std::int64_t>(piece->bytes));
   }
   piece->state = BlockState::kActive;
   piece->requested_bytes = request.bytes;
   piece->has_uses = false;
 
   const auto block_bytes = static_cast<std::int64_t>(piece->bytes);
-  grown |= arena.counters.increase(pool, kAllocation, 1);
-  grown |= arena.counters.increase(pool, kAllocatedBytes, block_bytes);
-  grown |= arena.counters.increase(pool, kActive, 1);
-  grown |= arena.counters.increase(pool, kActiveBytes, block_bytes);
-  grown |= arena.counters.increase(pool, kRequestedBytes, static_cast<std::int64_t>(request.bytes));
+  grown |= arena.counters.increase(large, kAllocation, 1);
+  grown |= arena.counters.increase(large, kAllocatedBytes, block_bytes);
+  if (arena.counts_active) {
+    grown |= arena.counters.increase(large, kActive, 1);
+    grown |= arena.counters.increase(large, kActiveBytes, block_bytes);
+  }
+  grown |= arena.counters.increase(large, kRequestedBytes, static_cast<std::int64_t>(request.bytes));
   if (grown) [[unlikely]]
     peaks_.settle();
   if (piece->bytes >= settings_.max_split_bytes) [[unlikely]] {
@@ -178,11 +175,15 @@ Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, con
 void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
   auto* piece = static_cast<Piece*>(block.cookie);
   Arena& arena = *piece->arena;
+  if (last_use != arena.stream) [[unlikely]]
+    count_active();
   {
     std::lock_guard lock(arena.mutex);
-    const int pool = piece->large ? kLarge : kSmall;
-    arena.counters.decrease(pool, kAllocation, 1);
-    arena.counters.decrease(pool, kAllocatedBytes, static_cast<std::int64_t>(piece->bytes));
+    __builtin_prefetch(piece->left);
+    __builtin_prefetch(piece->right);
+    const bool large = piece->large;
+    arena.counters.decrease(large, kAllocation, 1);
+    arena.counters.decrease(large, kAllocatedBytes, static_cast<std::int64_t>(piece->bytes));
     if (piece->bytes >= settings_.max_split_bytes) [[unlikely]] {
       std::lock_guard oversize(oversize_mutex_);
       oversize_allocations_.decrease(1);
@@ -201,7 +202,7 @@ void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
 void Policy::free_piece_locked(Piece* piece) noexcept {
   Arena& arena = *piece->arena;
   FreeIndex& free = arena.free[piece->large];
-  const int pool = piece->large ? kLarge : kSmall;
+  const bool large = piece->large;
   const auto bytes = static_cast<std::int64_t>(piece->bytes);
   const auto requested = static_cast<std::int64_t>(piece->requested_bytes);
   std::int64_t split_count = 0, split_bytes = 0;
@@ -234,12 +235,14 @@ void Policy::free_piece_locked(Piece* piece) noexcept {
       split_bytes += static_cast<std::int64_t>(piece->bytes);
     }
     // Once, as a sum: what came and went in between would show in the peaks.
-    grown |= arena.counters.change(pool, kInactiveSplit, split_count);
-    grown |= arena.counters.change(pool, kInactiveSplitBytes, split_bytes);
+    grown |= arena.counters.change(large, kInactiveSplit, split_count);
+    grown |= arena.counters.change(large, kInactiveSplitBytes, split_bytes);
   }
-  arena.counters.decrease(pool, kActive, 1);
-  arena.counters.decrease(pool, kActiveBytes, bytes);
-  arena.counters.decrease(pool, kRequestedBytes, requested);
+  if (arena.counts_active) {
+    arena.counters.decrease(large, kActive, 1);
+    arena.counters.decrease(large, kActiveBytes, bytes);
+  }
+  arena.counters.decrease(large, kRequestedBytes, requested);
   if (grown) [[unlikely]]
     peaks_.settle();
 }
@@ -248,9 +251,19 @@ void Policy::record_use(const Block& block, StreamRef stream) {
   auto* piece = static_cast<Piece*>(block.cookie);
   Arena& arena = *piece->arena;
   if (stream == arena.stream) return;
+  count_active();
   std::lock_guard lock(arena.mutex);
   deferred_.add_use(piece, stream);
   piece->has_uses = true;
+}
+
+/// From the first block on that another stream uses, active and allocated are two things.
+void Policy::count_active() noexcept {
+  if (counts_active_.load(std::memory_order_relaxed)) return;
+  const Everything lock(*this);
+  peaks_.count_active();
+  for (const auto& arena : arenas_) arena->counts_active = true;
+  counts_active_.store(true, std::memory_order_relaxed);
 }
 
 /// The block was used on other streams: it stays active until they have got there.

@@ -166,15 +166,14 @@ void Policy::check_invariants() const {
     if (tally.pieces != arena->pieces.live()) throw Error("caching: pieces got lost");
     const Counters& counters = arena->counters;
     const auto expect = [&](Metric metric, std::int64_t value, const char* name) {
-      if (counters.of[0][metric].current() != value ||
-          counters.of[1][metric].current() + counters.of[2][metric].current() != value)
-        throw Error(std::string("caching: ") + name + " is " + std::to_string(counters.of[0][metric].current()) +
+      if (counters.current(metric) != value)
+        throw Error(std::string("caching: ") + name + " is " + std::to_string(counters.current(metric)) +
                     ", the segments say " + std::to_string(value));
     };
     expect(kAllocation, tally.allocated, "allocation");
     expect(kAllocatedBytes, tally.allocated_bytes, "allocated_bytes");
-    expect(kActive, tally.active, "active");
-    expect(kActiveBytes, tally.active_bytes, "active_bytes");
+    expect(arena->counts_active ? kActive : kAllocation, tally.active, "active");
+    expect(arena->counts_active ? kActiveBytes : kAllocatedBytes, tally.active_bytes, "active_bytes");
     expect(kInactiveSplit, tally.split, "inactive_split");
     expect(kInactiveSplitBytes, tally.split_bytes, "inactive_split_bytes");
     for (int large = 0; large < 2; ++large) {

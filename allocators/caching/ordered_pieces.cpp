@@ -3,12 +3,8 @@
 
 namespace tenon::caching {
 
-void OrderedPieces::insert(Piece* piece, NodeStore& nodes) {
+void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   const Entry entry{key_of(piece), piece};
-  if (empty()) {
-    root_ = reinterpret_cast<std::uintptr_t>(piece);
-    return;
-  }
   if (is_single()) {
     Piece* other = single();
     Node* leaf = nodes.take(true);
@@ -53,11 +49,7 @@ void OrderedPieces::insert(Piece* piece, NodeStore& nodes) {
   put(*node, slot, carried);
 }
 
-void OrderedPieces::erase(Piece* piece, NodeStore& nodes) {
-  if (is_single()) {
-    root_ = 0;
-    return;
-  }
+void OrderedPieces::erase_from_tree(Piece* piece, NodeStore& nodes) {
   const PieceKey key = key_of(piece);
   Step path[kMaxDepth];
   int depth = 0;

@@ -30,8 +30,18 @@ class OrderedPieces {
   Piece* first() const;
   /// The first piece whose key is not below `key`, null when there is none.
   Piece* at_least(PieceKey key) const;
-  void insert(Piece* piece, NodeStore& nodes);
-  void erase(Piece* piece, NodeStore& nodes);
+  void insert(Piece* piece, NodeStore& nodes) {
+    if (empty())
+      root_ = reinterpret_cast<std::uintptr_t>(piece);
+    else
+      insert_beside(piece, nodes);
+  }
+  void erase(Piece* piece, NodeStore& nodes) {
+    if (is_single())
+      root_ = 0;
+    else
+      erase_from_tree(piece, nodes);
+  }
   template <class Visit>
   void for_each(Visit&& visit) const;
 
@@ -57,6 +67,8 @@ class OrderedPieces {
   Piece* single() const { return reinterpret_cast<Piece*>(root_); }
   Node* root() const { return reinterpret_cast<Node*>(root_ & ~std::uintptr_t{1}); }
   void set_root(Node* node) { root_ = reinterpret_cast<std::uintptr_t>(node) | 1; }
+  void insert_beside(Piece* piece, NodeStore& nodes);
+  void erase_from_tree(Piece* piece, NodeStore& nodes);
   static PieceKey key_of(const Piece* piece) { return {piece->bytes, piece->order}; }
   static void put(Node& node, int slot, Entry entry);
   static void drop(Node& node, int slot);

@@ -80,6 +80,7 @@ class Policy final : public Allocator {
   void free_piece_locked(Piece* piece) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
   void process_events();
+  void count_active() noexcept;
   void put_locked(Arena& arena, Piece* piece) const;
   std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
   bool collects_garbage() const { return settings_.garbage_collection_threshold > 0 && limit_bytes_ != kUnlimited; }
@@ -114,6 +115,7 @@ class Policy final : public Allocator {
   static constexpr std::size_t kBuckets = 64;
   std::array<std::atomic<Arena*>, kBuckets> default_arenas_{};  // by stream id, chained; never shrinks
   std::atomic<int> open_scopes_{0};
+  std::atomic<bool> counts_active_{false};
   std::atomic<std::uint64_t> large_lookups_{0};  // ages of the default large pool; counted while garbage is collected
   mutable Peaks peaks_;
 
