@@ -30,6 +30,8 @@ void add_verbs(CLI::App& program, cli::Outcome& outcome) {
   cli::add_new(program, outcome);
   cli::add_replay(program, outcome);
   cli::add_tune(program, outcome);
+  cli::add_trace(program, outcome);
+  cli::add_view(program, outcome);
 }
 
 int complain(const std::string& message, ExitCode code) {

@@ -1,0 +1,202 @@
+// `tenon trace`: what a history holds, in other formats, in part, against another.
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/units.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/snapshot_image.h>
+#include <tenon/replay/trace_tools.h>
+#include <tenon/replay/tune_space.h>
+#include <tenon/replay/writers.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct TraceOptions {
+  std::vector<std::string> files;
+  std::string input;
+  std::string output;
+  std::string to;
+  std::string allocator;
+  std::string capacity;
+  int device = -1;
+  std::string first;
+  std::string last;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
+};
+
+ExitCode info(const TraceOptions& options) {
+  Table table({{"trace", "trace"},
+               {"format", "format"},
+               {"events", "events"},
+               {"allocations", "allocs"},
+               {"frees", "frees"},
+               {"streams", "streams"},
+               {"peak_requested_bytes", "peak requested"},
+               {"peak_event", "at event"},
+               {"end_live_bytes", "live at end"},
+               {"total_requested_bytes", "all requested", false},
+               {"max_request_bytes", "largest", false},
+               {"marks", "marks", false},
+               {"deferred_frees", "waiting frees", false},
+               {"unrecorded_bytes", "not recorded"},
+               {"unrecorded_share", "share of bytes"},
+               {"recorded_reserved_bytes", "recorded reserved"},
+               {"pytorch_conf", "recorded conf"}});
+  std::vector<std::string> notes;
+  for (const std::string& path : options.files) {
+    for (const replay::Trace& trace : replay::read_traces(path)) {
+      const replay::TraceFacts& facts = trace.facts;
+      const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
+      const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
+      const double share = facts.total_requested_bytes == 0 ? 0
+                                                            : static_cast<double>(facts.seeded_bytes) /
+                                                                  static_cast<double>(facts.total_requested_bytes);
+      const bool has_recorded = trace.recorded.has_value();
+      table.add_row({trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
+                     whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
+                     bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
+                     whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
+                     has_recorded ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
+                     has_recorded && trace.recorded->has_settings
+                         ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
+                         : Cell()});
+      for (const std::string& note : trace.notes) notes.push_back(trace.name + ": " + note);
+    }
+  }
+  print(render(table, options.format, environment_json()));
+  if (!options.quiet) {
+    for (const std::string& note : notes) say(note);
+  }
+  return ExitCode::kDone;
+}
+
+/// The one trace that a verb is about; a file of several devices needs --device.
+replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read = {}) {
+  std::vector<replay::Trace> traces = replay::read_traces(path, read);
+  if (traces.size() == 1 && device <= 0) return std::move(traces.front());
+  if (device < 0 || static_cast<std::size_t>(device) >= traces.size()) {
+    throw ConfigError(fmt::format("{} holds the histories of {} device{}; choose one with --device 0 to {}", path,
+                                  traces.size(), traces.size() == 1 ? "" : "s", traces.size() - 1));
+  }
+  return std::move(traces[static_cast<std::size_t>(device)]);
+}
+
+void write(const replay::Trace& trace, const TraceOptions& options) {
+  const std::string format = options.to.empty() ? replay::format_of_name(options.output) : options.to;
+  if (format == "text") return replay::write_text(trace, options.output);
+  if (format == "binary") return replay::write_binary(trace, options.output);
+  if (format == "chrome") return replay::write_chrome_counters(trace, options.output);
+  if (format == "folded") return replay::write_folded(trace, options.output);
+  if (format == "snapshot") {
+    const StackConfig policy = allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
+    const std::optional<std::uint64_t> capacity =
+        options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
+    return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity), options.output);
+  }
+  throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome or folded", format));
+}
+
+ExitCode convert(const TraceOptions& options) {
+  write(one_trace(options.input, options.device, {.with_stacks = true}), options);
+  if (!options.quiet) say("written: " + options.output);
+  return ExitCode::kDone;
+}
+
+/// A number of an event, or the name of a mark.
+std::uint64_t position(const replay::Trace& trace, const std::string& text, std::uint64_t fallback) {
+  if (text.empty()) return fallback;
+  if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 19) return std::stoull(text);
+  return replay::event_of_mark(trace, text);
+}
+
+ExitCode cut(const TraceOptions& options) {
+  const replay::Trace trace = one_trace(options.input, options.device);
+  const std::uint64_t from = position(trace, options.first, 0);
+  const std::uint64_t to = position(trace, options.last, trace.facts.events);
+  if (from >= to || from >= trace.facts.events) {
+    throw ConfigError(
+        fmt::format("{}: no event from {} to {}; it has {}", options.input, from, to, trace.facts.events));
+  }
+  write(replay::slice(trace, from, to), options);
+  if (!options.quiet) say("written: " + options.output);
+  return ExitCode::kDone;
+}
+
+ExitCode compare(const TraceOptions& options) {
+  const replay::Trace a = one_trace(options.input, options.device);
+  const replay::Trace b = one_trace(options.output, options.device);
+  const replay::TraceDifference difference = replay::difference(a, b);
+  if (difference.are_equal) {
+    print(fmt::format("equal: {} events\n", a.facts.events));
+    return ExitCode::kDone;
+  }
+  print(fmt::format("first difference at event {}: {}\n", *difference.first_event, difference.what));
+  print(fmt::format("events {} and {}, peak requested {} and {}, allocated in all {} and {}\n", a.facts.events,
+                    b.facts.events, a.facts.peak_requested_bytes, b.facts.peak_requested_bytes,
+                    a.facts.total_requested_bytes, b.facts.total_requested_bytes));
+  return ExitCode::kFailed;
+}
+
+CLI::App* sub(CLI::App& trace, const char* name, const char* help, const std::shared_ptr<TraceOptions>& options) {
+  CLI::App* verb = trace.add_subcommand(name, help);
+  add_quiet_option(*verb, options->quiet);
+  return verb;
+}
+
+void add_output(CLI::App& verb, const std::shared_ptr<TraceOptions>& options) {
+  verb.add_option("output", options->output,
+                  "its ending says the format: .trace, .tenon, .pickle, .json, .folded; .gz compresses")
+      ->required()
+      ->type_name("OUT");
+  verb.add_option("--to", options->to, "text, binary, snapshot, chrome or folded")->type_name("FORMAT");
+  verb.add_option("--allocator,-a", options->allocator, "which places the blocks of a snapshot; caching without")
+      ->type_name("SPEC");
+  verb.add_option("--capacity", options->capacity, "of the device for a snapshot")->type_name("SIZE");
+  verb.add_option("--device", options->device, "of a file with several")->type_name("N");
+}
+
+}  // namespace
+
+void add_trace(CLI::App& program, Outcome& outcome) {
+  CLI::App* trace = program.add_subcommand("trace", "what memory histories hold; converts, cuts and compares them");
+  trace->require_subcommand(1);
+  trace->footer(example("tenon trace convert memory.pickle history.trace.gz"));
+  auto options = std::make_shared<TraceOptions>();
+
+  CLI::App* verb = sub(*trace, "info", "events, streams, peak, share of bytes that was not recorded", options);
+  verb->add_option("files", options->files, "histories")->required()->type_name("FILE");
+  add_format_option(*verb, options->format);
+  verb->footer(example("tenon trace info memory.pickle"));
+  verb->callback([options, &outcome] { outcome.exit_code = info(*options); });
+
+  verb = sub(*trace, "convert", "writes a history in another format", options);
+  verb->add_option("input", options->input, "a history")->required()->type_name("IN");
+  add_output(*verb, options);
+  verb->footer(example("tenon trace convert memory.pickle history.trace.gz"));
+  verb->callback([options, &outcome] { outcome.exit_code = convert(*options); });
+
+  verb = sub(*trace, "slice", "cuts a history at events or marks; what lives at the cut is put at the start", options);
+  verb->add_option("input", options->input, "a history")->required()->type_name("IN");
+  add_output(*verb, options);
+  verb->add_option("--from", options->first, "first event, or a mark's name")->type_name("EVENT");
+  verb->add_option("--until", options->last, "event after the last one, or a mark's name")->type_name("EVENT");
+  verb->footer(example("tenon trace slice history.trace.gz steady.trace.gz --from \"step 2\" --until \"step 4\""));
+  verb->callback([options, &outcome] { outcome.exit_code = cut(*options); });
+
+  verb = sub(*trace, "diff", "the first event in which two histories differ; exit 1 when they do", options);
+  verb->add_option("first", options->input, "a history")->required()->type_name("A");
+  verb->add_option("second", options->output, "another")->required()->type_name("B");
+  verb->add_option("--device", options->device, "of files with several")->type_name("N");
+  verb->footer(example("tenon trace diff before.trace.gz after.trace.gz"));
+  verb->callback([options, &outcome] { outcome.exit_code = compare(*options); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,63 @@
+// `tenon view`: one history as one offline page.
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/units.h>
+#include <tenon/replay/cells.h>
+#include <tenon/replay/readers.h>
+#include <tenon/report/trace_html.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct ViewOptions {
+  std::string file;
+  std::string output;
+  std::string allocator = "caching";
+  std::string capacity;
+  int device = 0;
+};
+
+ExitCode view(const ViewOptions& options) {
+  std::vector<replay::Trace> traces = replay::read_traces(options.file, {.with_stacks = true});
+  if (options.device < 0 || static_cast<std::size_t>(options.device) >= traces.size()) {
+    throw ConfigError(fmt::format("{} holds {} device{}, there is no --device {}", options.file, traces.size(),
+                                  traces.size() == 1 ? "" : "s", options.device));
+  }
+  const replay::Trace& trace = traces[static_cast<std::size_t>(options.device)];
+  const StackConfig policy = allocator_from_spec(options.allocator);
+  replay::Cell cell{.trace = &trace, .policy = &policy, .label = options.allocator};
+  cell.options.timed_passes = 0;
+  cell.options.time_each_call = false;
+  cell.options.keep_curve = cell.options.keep_layout = true;
+  if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
+  const std::vector<replay::ReplayRow> rows = replay::run_cells({cell});
+  write_trace_html(options.output, trace, rows);
+  say("report: " + options.output);
+  if (rows.front().failure.empty()) return ExitCode::kDone;
+  say(fmt::format("{}: {}", options.allocator, rows.front().failure));
+  return ExitCode::kFailed;
+}
+
+}  // namespace
+
+void add_view(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* verb = program.add_subcommand("view", "one offline HTML page: live memory, call stacks, segments");
+  verb->add_option("file", options->file, "a memory history")->required()->type_name("FILE");
+  verb->add_option("-o,--output", options->output, "the page")->required()->type_name("HTML");
+  verb->add_option("--allocator,-a", options->allocator, "whose segments are shown")
+      ->type_name("SPEC")
+      ->capture_default_str();
+  verb->add_option("--capacity", options->capacity, "of the device; unlimited without")->type_name("SIZE");
+  verb->add_option("--device", options->device, "of a file with several")->type_name("N");
+  verb->footer(example("tenon view memory.pickle -o memory.html"));
+  verb->callback([options, &outcome] { outcome.exit_code = view(*options); });
+}
+
+}  // namespace tenon::cli

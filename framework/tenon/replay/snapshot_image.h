@@ -1,0 +1,72 @@
+// SnapshotImage: what a PyTorch memory snapshot holds, to be written so that PyTorch's own viewer opens it.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/history.h>
+#include <tenon/replay/trace.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+struct ImageEntry {
+  HistoryAction action = HistoryAction::kAlloc;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = 0;
+  std::int64_t time_us = 0;
+  std::uint32_t stack = 0;  ///< into SnapshotImage::stacks
+};
+
+struct ImageBlock {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t requested_bytes = 0;
+  BlockState state = BlockState::kFree;
+  std::uint32_t stack = 0;
+};
+
+struct ImageSegment {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = 0;
+  bool is_large = true;
+  bool is_expandable = false;
+  std::vector<ImageBlock> blocks;  ///< mapped ones, in address order, without gaps
+};
+
+struct SnapshotImage {
+  std::vector<ImageSegment> segments;
+  std::vector<ImageEntry> entries;
+  std::vector<std::vector<Frame>> stacks = {{}};  ///< 0 is empty
+  std::string pytorch_conf;
+};
+
+/// The segments of a walk, as a snapshot lists them: an expandable segment is one entry for each mapped stretch.
+class TENON_API ImageVisitor final : public SegmentVisitor {
+ public:
+  explicit ImageVisitor(std::vector<ImageSegment>& segments) : segments_(segments) {}
+  void segment(const SegmentInfo& info) override;
+  void block(const BlockInfo& info) override;
+
+ private:
+  std::vector<ImageSegment>& segments_;
+  SegmentInfo current_;
+  bool has_open_ = false;
+};
+
+/// Replays a trace under a policy and takes the picture at its end.
+TENON_API SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
+                                        std::optional<std::uint64_t> capacity_bytes);
+
+/// Of a running device: its history and its segments now.
+TENON_API SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history);
+
+/// Writes a pickle of protocol 4, gz when the name ends in .gz. Throws Error when the file cannot be written.
+TENON_API void write_snapshot(const SnapshotImage& image, const std::string& path);
+
+}  // namespace tenon::replay

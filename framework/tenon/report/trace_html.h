@@ -1,0 +1,17 @@
+// One history as one offline page: live memory, who holds it at the peak, how an allocator lays it out.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/replay.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// Writes the page. `rows` carry a layout for each allocator that is shown. Throws Error when the file cannot be
+/// written.
+TENON_API void write_trace_html(const std::string& path, const replay::Trace& trace,
+                                const std::vector<replay::ReplayRow>& rows);
+
+}  // namespace tenon
