@@ -1,0 +1,63 @@
+// A plain program: device_state() with no configuration at all.
+#include <tenon/device/device_state.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include "runtime/fixture.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Devices : public testing::Test {
+ protected:
+  void TearDown() override {
+    shutdown();
+    set_allocator("cpu", allocator_from_spec(kDefaultAllocator));
+  }
+};
+
+TEST_F(Devices, TheCpuOpensByItselfUnderTheDefaultAllocator) {
+  DeviceState& cpu = device_state("cpu");
+  EXPECT_EQ(cpu.allocator().config().policy.name, kDefaultAllocator);
+  const Block block = cpu.allocator().allocate({.bytes = 1000});
+  std::memset(block.data, 1, block.bytes);
+  EXPECT_EQ(cpu.allocator().stats().requested_bytes.current, 1000);
+  cpu.allocator().deallocate(block);
+  EXPECT_EQ(cpu.allocator().stats().requested_bytes.current, 0);
+}
+
+TEST_F(Devices, AChosenAllocatorServesDevicesThatAreOpenedLater) {
+  load_plugin(fixture("tiny").string());
+  set_allocator("cpu", allocator_from_spec("tiny:chunk=1KiB"));
+  EXPECT_EQ(device_state("cpu").allocator().config().policy.name, "tiny");
+  EXPECT_EQ(device_state("cpu").allocator().config().options.size("chunk"), KiB);
+}
+
+TEST_F(Devices, OptionsOfABackendComeBeforeItsFirstDevice) {
+  Options options(find_backend("simulated").options());
+  options.set("capacity", std::string("3GiB"));
+  set_backend_options("simulated", options);
+  EXPECT_EQ(device_state("simulated:0").driver().properties().capacity_bytes, 3 * GiB);
+  EXPECT_THAT(message_of<ConfigError>([&] { set_backend_options("simulated", options); }), HasSubstr("too late"));
+}
+
+TEST_F(Devices, AnIndexThatIsNotThereSaysHowManyThereAre) {
+  EXPECT_THAT(message_of<Error>([] { device_state("cpu:3"); }), AllOf(HasSubstr("cpu:3"), HasSubstr("1 of this kind")));
+}
+
+TEST_F(Devices, AfterAShutdownADeviceOpensAgain) {
+  device_state("cpu");
+  shutdown();
+  const Block block = device_state("cpu").allocator().allocate({.bytes = 64});
+  device_state("cpu").allocator().deallocate(block);
+}
+
+}  // namespace
+}  // namespace tenon::test
