@@ -7,7 +7,10 @@
 #include <tenon/nn/serialize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/optim.h>
+#include <tenon/tensor/environment.h>
 #include <tenon/tensor/indexing.h>
+#include <tenon/tensor/libtorch_macros.h>
+#include <tenon/tensor/libtorch_names.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/tensor.h>
 #include <tenon/tensor/warning.h>

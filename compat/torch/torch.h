@@ -1,0 +1,18 @@
+// A libtorch front-end program compiles against Tenon with this folder on its include path and nothing else changed: torch::,
+// at:: and c10:: are Tenon's namespace.
+#pragma once
+
+#include <tenon/tenon.h>
+
+#include <optional>
+
+namespace torch = tenon;
+namespace at = tenon;
+namespace c10 = tenon;
+
+#if !defined(TORCH_MODULE) && defined(TENON_MODULE)
+#define TORCH_MODULE(Name) TENON_MODULE(Name)
+#endif
+#if !defined(TORCH_ARG) && defined(TENON_ARG)
+#define TORCH_ARG(T, name) TENON_ARG(T, name)
+#endif

@@ -1,0 +1,61 @@
+// Threads and devices of the process.
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/tensor/environment.h>
+#include <tenon/tensor/generator.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace tenon {
+namespace {
+std::atomic<int> interop_threads{0};
+}
+
+int get_num_threads() {
+  const int count = device_state(Device(kCPU)).driver().threads();
+  return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
+}
+void set_num_threads(int count) {
+  if (count <= 0) throw Error("Expected positive number of threads, got " + std::to_string(count));
+  device_state(Device(kCPU)).driver().set_threads(count);
+}
+int get_num_interop_threads() {
+  const int count = interop_threads;
+  return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
+}
+void set_num_interop_threads(int count) {
+  if (count <= 0) throw Error("Expected positive number of threads, got " + std::to_string(count));
+  interop_threads = count;
+}
+
+namespace cuda {
+std::size_t device_count() {
+  std::size_t count = 0;
+  try {
+    while (count < kMaxDevicesPerType) {
+      device_state(Device(kCUDA, static_cast<DeviceIndex>(count)));
+      ++count;
+    }
+  } catch (const Error&) {
+    // The first index that does not open ends the count.
+  }
+  return count;
+}
+bool is_available() {
+  try {
+    device_state(Device(kCUDA, 0));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+void manual_seed(std::uint64_t seed) { default_generator(Device(kCUDA)).set_current_seed(seed); }
+void manual_seed_all(std::uint64_t seed) { manual_seed(seed); }
+void synchronize(std::int64_t device_index) {
+  device_state(Device(kCUDA, static_cast<DeviceIndex>(device_index))).driver().synchronize();
+}
+}  // namespace cuda
+
+}  // namespace tenon

@@ -1,0 +1,30 @@
+// libtorch's assertion and warning macros, for front-end programs that use them.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/tensor/warning.h>
+
+#if !defined(TORCH_CHECK)
+#define TORCH_CHECK(condition, ...)                                                                          \
+  do {                                                                                                       \
+    if (!(condition)) {                                                                                      \
+      throw ::tenon::Error(::tenon::detail::check_message(#condition __VA_OPT__(, ) __VA_ARGS__));           \
+    }                                                                                                        \
+  } while (false)
+#define TORCH_INTERNAL_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
+#define AT_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
+#define AT_ERROR(...) throw ::tenon::Error(::tenon::detail::concatenate(__VA_ARGS__))
+#define TORCH_WARN(...) TENON_WARN(__VA_ARGS__)
+#define TORCH_WARN_ONCE(...) TENON_WARN_ONCE(__VA_ARGS__)
+#endif
+
+namespace tenon::detail {
+template <class... Parts>
+std::string check_message(const char* condition, const Parts&... parts) {
+  if constexpr (sizeof...(parts) == 0) {
+    return std::string("Expected ") + condition + " to be true, but got false.";
+  } else {
+    return concatenate(parts...);
+  }
+}
+}  // namespace tenon::detail

@@ -1,0 +1,19 @@
+// Further libtorch spellings, for programs that use them.
+#pragma once
+
+#include <tenon/tensor/indexing.h>
+#include <tenon/tensor/tensor.h>
+
+#include <optional>
+#include <variant>
+
+namespace tenon {
+
+using std::nullopt;
+using std::nullopt_t;
+using std::optional;
+
+using TensorBase = Tensor;
+using Dimname = std::string;
+
+}  // namespace tenon

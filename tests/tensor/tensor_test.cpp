@@ -1,0 +1,165 @@
+// Tensors: factories, promotion, views, memory formats, random numbers, errors.
+#include <tenon/autograd/autograd.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Dims, ViewStridesFollowDenseRuns) {
+  EXPECT_EQ(*view_strides({2, 3, 4}, {12, 4, 1}, {6, 4}), (Dims{4, 1}));
+  EXPECT_EQ(*view_strides({2, 3, 4}, {12, 4, 1}, {2, 12}), (Dims{12, 1}));
+  EXPECT_FALSE(view_strides({3, 2}, {1, 3}, {6}).has_value());
+  EXPECT_EQ(*view_strides({4, 1}, {1, 1}, {2, 2, 1}), (Dims{2, 1, 1}));
+}
+
+TEST(Tensor, LiteralsHaveTheDtypeOfTheirElements) {
+  EXPECT_EQ(tensor({1, 2, 3}).scalar_type(), kInt64);
+  EXPECT_EQ(tensor({1.5, 2.0}).scalar_type(), kFloat32);
+  EXPECT_EQ(tensor({true, false}).scalar_type(), kBool);
+  const Tensor nested = tensor({{{1, 2}}, {{3, 4}}});
+  EXPECT_EQ(nested.sizes().vec(), (std::vector<std::int64_t>{2, 1, 2}));
+  EXPECT_EQ(nested[1][0][1].item<int>(), 4);
+  EXPECT_THAT([] { tensor({{1, 2}, {3}}); }, ThrowsMessage<Error>(HasSubstr("Expected all sub-lists to have sizes: 2")));
+  EXPECT_THAT([] { tensor({{1, 2}, {3.0, 4.0}}); }, ThrowsMessage<Error>(HasSubstr("same scalar type: Long")));
+}
+
+TEST(Tensor, PromotionIsPyTorchs) {
+  const Tensor bytes = ones({2}, kUInt8);
+  const Tensor longs = ones({2}, kInt64);
+  const Tensor floats = ones({2}, kFloat32);
+  const Tensor halves = ones({2}, kFloat16);
+  const Tensor doubles = ones({2}, kFloat64);
+  EXPECT_EQ((bytes + longs).scalar_type(), kInt64);
+  EXPECT_EQ((bytes + ones({2}, kInt8)).scalar_type(), kInt16);
+  EXPECT_EQ((longs + floats).scalar_type(), kFloat32);
+  EXPECT_EQ((halves + ones({2}, kBFloat16)).scalar_type(), kFloat32);
+  EXPECT_EQ((floats + doubles).scalar_type(), kFloat64);
+  EXPECT_EQ((longs / longs).scalar_type(), kFloat32);
+  EXPECT_EQ((longs + 1.5).scalar_type(), kFloat32);
+  EXPECT_EQ((halves + 1.5).scalar_type(), kFloat16);
+  EXPECT_EQ((bytes + 1).scalar_type(), kUInt8);
+  // A tensor without dimensions weighs less than one with.
+  EXPECT_EQ((floats + ones({}, kFloat64)).scalar_type(), kFloat32);
+  EXPECT_EQ((longs + ones({}, kFloat64)).scalar_type(), kFloat64);
+  EXPECT_EQ((longs > 1).scalar_type(), kBool);
+  EXPECT_EQ(ones({2}, kBool).sum().scalar_type(), kInt64);
+}
+
+TEST(Tensor, InPlaceRefusesWhatItCannotHold) {
+  const Tensor longs = ones({2}, kInt64);
+  EXPECT_THAT([&] { longs.add_(1.5); },
+              ThrowsMessage<Error>(HasSubstr("result type Float can't be cast to the desired output type Long")));
+  EXPECT_THAT([&] { ones({2}).add_(ones({3, 2})); },
+              ThrowsMessage<Error>(HasSubstr("output with shape [2] doesn't match the broadcast shape [3, 2]")));
+  EXPECT_THAT([&] { ones({1}).expand({3}).add_(1); }, ThrowsMessage<Error>(HasSubstr("single memory location")));
+}
+
+TEST(Tensor, ErrorsNameShapesAndDtypes) {
+  EXPECT_THAT([] { ones({2, 3}) + ones({2, 4}); },
+              ThrowsMessage<Error>(HasSubstr("The size of tensor a (3) must match the size of tensor b (4)")));
+  EXPECT_THAT([] { ones({2, 3}).mm(ones({2, 3})); }, ThrowsMessage<Error>(HasSubstr("(2x3 and 2x3)")));
+  EXPECT_THAT([] { ones({2, 3}).mm(ones({3, 2}, kFloat64)); }, ThrowsMessage<Error>(HasSubstr("expected scalar type Float but found Double")));
+  EXPECT_THAT([] { ones({2, 3}).view({4}); }, ThrowsMessage<Error>(HasSubstr("shape '[4]' is invalid for input of size 6")));
+  EXPECT_THAT([] { ones({2, 3}).transpose(0, 1).view({6}); }, ThrowsMessage<Error>(HasSubstr("Use .reshape")));
+  EXPECT_THAT([] { ones({2, 3}).sum(2); }, ThrowsMessage<IndexError>(HasSubstr("expected to be in range of [-2, 1], but got 2")));
+  EXPECT_THAT([] { ones({2}).item(); }, ThrowsMessage<Error>(HasSubstr("2 elements cannot be converted to Scalar")));
+  EXPECT_THAT([] { Tensor().sizes(); }, ThrowsMessage<Error>(HasSubstr("undefined")));
+}
+
+TEST(Tensor, ViewsShareMemory) {
+  Tensor x = arange(12, kFloat32).view({3, 4});
+  x.select(0, 1).fill_(-1);
+  x.t().select(0, 0).add_(100);
+  EXPECT_TRUE(x.equal(tensor({{100.0, 1.0, 2.0, 3.0}, {99.0, -1.0, -1.0, -1.0}, {108.0, 9.0, 10.0, 11.0}})));
+  EXPECT_EQ(x.diagonal().sizes().vec(), (std::vector<std::int64_t>{3}));
+  EXPECT_TRUE(x.unsqueeze(1).is_alias_of(x));
+  EXPECT_FALSE(x.t().reshape({12}).is_alias_of(x));
+  EXPECT_EQ(x.unfold(1, 2, 1).sizes().vec(), (std::vector<std::int64_t>{3, 3, 2}));
+}
+
+TEST(Tensor, ChannelsLastIsKeptByPointwiseOperators) {
+  const Tensor x = ones({2, 3, 4, 5}).contiguous(MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(x.is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_FALSE(x.is_contiguous());
+  EXPECT_TRUE((x + 1).is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(x.relu().is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(x.contiguous().equal(ones({2, 3, 4, 5})));
+}
+
+TEST(Tensor, ConversionsRoundAndTruncate) {
+  EXPECT_TRUE(tensor({1.9, -1.9}).to(kInt32).equal(tensor({1, -1}, kInt32)));
+  EXPECT_TRUE(tensor({0.0, -2.0}).to(kBool).equal(tensor({false, true})));
+  EXPECT_EQ(tensor({1.0 / 3}).to(kFloat16).to(kFloat32).item<float>(), static_cast<float>(Half(1.0f / 3)));
+  const Tensor x = ones({2});
+  EXPECT_TRUE(x.to(kFloat32).is_same(x));
+  EXPECT_FALSE(x.to(kFloat32, false, true).is_same(x));
+}
+
+TEST(Tensor, ConcatenationChecksSizes) {
+  EXPECT_TRUE(cat({ones({1, 2}), zeros({2, 2})}).equal(tensor({{1.0, 1.0}, {0.0, 0.0}, {0.0, 0.0}})));
+  EXPECT_EQ(stack({ones({2}), ones({2})}, 1).sizes().vec(), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_THAT([] { cat({ones({1, 2}), ones({1, 3})}); }, ThrowsMessage<Error>(HasSubstr("Expected size 2 but got size 3 for tensor number 1")));
+}
+
+TEST(Random, IsSetBySeedAndMovesOn) {
+  manual_seed(7);
+  const Tensor a = randn({100});
+  const Tensor b = randn({100});
+  manual_seed(7);
+  EXPECT_TRUE(a.equal(randn({100})));
+  EXPECT_TRUE(b.equal(randn({100})));
+  EXPECT_FALSE(a.equal(b));
+  Generator own(7);
+  EXPECT_TRUE(a.equal(randn({100}, own)));
+}
+
+TEST(Random, HasTheMomentsItClaims) {
+  manual_seed(1);
+  const Tensor u = rand({20000}, kFloat64);
+  EXPECT_NEAR(u.mean().item<double>(), 0.5, 0.01);
+  EXPECT_GE(u.min().item<double>(), 0);
+  EXPECT_LT(u.max().item<double>(), 1);
+  const Tensor n = randn({20000}, kFloat64);
+  EXPECT_NEAR(n.mean().item<double>(), 0, 0.03);
+  EXPECT_NEAR(n.var().item<double>(), 1, 0.05);
+  const Tensor k = randint(3, 9, {20000});
+  EXPECT_EQ(k.min().item<int>(), 3);
+  EXPECT_EQ(k.max().item<int>(), 8);
+  const Tensor order = randperm(50);
+  EXPECT_TRUE(std::get<0>(order.sort()).equal(arange(50)));
+  EXPECT_FALSE(order.equal(arange(50)));
+  EXPECT_NEAR(empty({20000}).bernoulli_(0.3).mean().item<double>(), 0.3, 0.02);
+}
+
+TEST(Purpose, EveryAllocationIsAttributed) {
+  EXPECT_EQ(ones({4}).impl().storage().block().request.purpose, Purpose::kActivation);
+  PurposeGuard guard(Purpose::kParameter);
+  EXPECT_EQ(ones({4}).impl().storage().block().request.purpose, Purpose::kParameter);
+  const Tensor x = ones({4}, requires_grad());
+  x.exp().sum().backward();
+  EXPECT_EQ(x.grad().impl().storage().block().request.purpose, Purpose::kGradient);
+}
+
+TEST(Storage, ReturnsToTheAllocatorItCameFrom) {
+  int freed = 0;
+  std::vector<float> data{1, 2, 3, 4};
+  {
+    const Tensor x = from_blob(data.data(), {2, 2}, [&](void* pointer) {
+      EXPECT_EQ(pointer, data.data());
+      ++freed;
+    });
+    const Tensor row = x[1];
+    EXPECT_EQ(row.sum().item<float>(), 7);
+  }
+  EXPECT_EQ(freed, 1);
+}
+
+}  // namespace
+}  // namespace tenon
