@@ -2,10 +2,10 @@
 // except through the device.
 #pragma once
 
+#include "arena_lock.h"
 #include "counters.h"
 #include "free_index.h"
 #include "piece.h"
-#include "spin_lock.h"
 
 #include <tenon/memory/allocator.h>
 
@@ -22,7 +22,7 @@ struct ByAddress {
 struct alignas(64) Arena {
   Arena(StreamRef of_stream, std::uint64_t of_pool) : stream(of_stream), pool(of_pool) {}
 
-  SpinLock mutex;
+  ArenaLock mutex;
   StreamRef stream;       ///< both change only when a pool's arena, empty, is used again for another one
   std::uint64_t pool;     ///< 0 = the default pool
   Arena* next = nullptr;  ///< in the table of streams; set once

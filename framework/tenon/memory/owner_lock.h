@@ -8,14 +8,16 @@
 // instruction.
 #pragma once
 
+#include <tenon/core/export.h>
+
 #include <atomic>
 
 namespace tenon {
 
 /// Whether owners may leave their barriers to heavy_barrier(); decided once for the process.
-bool has_heavy_barrier() noexcept;
+TENON_API bool has_heavy_barrier() noexcept;
 /// A full barrier on every thread of the process that is running.
-void heavy_barrier() noexcept;
+TENON_API void heavy_barrier() noexcept;
 
 class OwnerLock {
  public:

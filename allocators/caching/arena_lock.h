@@ -1,0 +1,74 @@
+// ArenaLock: a mutex that costs the thread that nearly always takes it two plain stores.
+//
+// Note [Bias]
+// A stream's requests mostly come from one thread. After it has taken the lock a few hundred times in a row that thread
+// owns it: from then on it says "I am in", looks whether it is barred, and is in. Any other thread bars it, makes every
+// thread of the process pass a barrier (membarrier, some microseconds), waits for the owner to be out, and ends the
+// ownership: a lock that threads share is a spin lock. Where there is no membarrier, nobody ever owns it. The owner
+// alone unbars, holding the lock: so ownership needs no ordering beyond that.
+#pragma once
+
+#include "spin_lock.h"
+
+#include <tenon/memory/owner_lock.h>
+
+#include <atomic>
+
+namespace tenon::caching {
+
+class ArenaLock {
+ public:
+  void lock() {
+    // The address of the thread's control block: unique among the living, and a dead owner is in no section.
+    const void* const me = __builtin_thread_pointer();
+    if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
+      inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (!barred_.load(std::memory_order_acquire)) [[likely]] {
+        as_owner_ = true;
+        return;
+      }
+      inside_.store(false, std::memory_order_release);
+    }
+    lock_shared(me);
+  }
+
+  void unlock() {
+    if (as_owner_) [[likely]] {
+      as_owner_ = false;
+      inside_.store(false, std::memory_order_release);
+    } else {
+      mutex_.unlock();
+    }
+  }
+
+ private:
+  static constexpr int kTurnsToOwn = 256;
+
+  void lock_shared(const void* me) {
+    mutex_.lock();
+    if (!barred_.load(std::memory_order_relaxed)) {  // someone owns it, and it is not this thread
+      barred_.store(true, std::memory_order_seq_cst);
+      heavy_barrier();
+      while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
+    }
+    if (last_ != me) {
+      last_ = me;
+      turns_ = 0;
+    } else if (++turns_ >= kTurnsToOwn && has_heavy_barrier()) {
+      turns_ = 0;
+      owner_.store(me, std::memory_order_relaxed);
+      barred_.store(false, std::memory_order_release);
+    }
+  }
+
+  std::atomic<const void*> owner_{nullptr};
+  std::atomic<bool> inside_{false};
+  std::atomic<bool> barred_{true};  // nobody owns it
+  bool as_owner_ = false;           // how the holder got in; the holder's alone, as is what follows
+  int turns_ = 0;
+  const void* last_ = nullptr;
+  SpinLock mutex_;
+};
+
+}  // namespace tenon::caching
