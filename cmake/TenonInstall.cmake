@@ -2,10 +2,12 @@
 include(CMakePackageConfigHelpers)
 set(TENON_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
 
-install(TARGETS tenon tenon_plugin EXPORT TenonTargets
+install(TARGETS tenon tenon_plugin tenon_compat EXPORT TenonTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILE_SET parts DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/compat/torch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon/compat
+  COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION ${TENON_CMAKE_DIR} COMPONENT development)
 
 # The program finds the library, and the library its plugins, from where they lie: the whole tree can be moved.
