@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 
+#include <cstdint>
 #include <string>
 #include <variant>
 
@@ -38,21 +39,16 @@ namespace tenon {
 TENON_FOR_EACH_WORD(TENON_WORD)
 #undef TENON_WORD
 
-/// How a loss over many elements becomes one number. The values are those of at::Reduction.
-namespace Reduction {
-enum Reduction { None, Mean, Sum, END };
-}
-
 using LossReductionWord = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 
 namespace enumtype {
-/// Throws Error for a word that is no reduction ("kBatchMean" counts as a sum: the caller divides).
+/// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is no reduction ("kBatchMean" counts as a sum: the caller divides).
 template <class... Words>
-Reduction::Reduction reduction_get_enum(const std::variant<Words...>& word) {
+std::int64_t reduction_get_enum(const std::variant<Words...>& word) {
   const std::string name = get_enum_name(word);
-  if (name == "kNone") return Reduction::None;
-  if (name == "kMean") return Reduction::Mean;
-  if (name == "kSum" || name == "kBatchMean") return Reduction::Sum;
+  if (name == "kNone") return 0;
+  if (name == "kMean") return 1;
+  if (name == "kSum" || name == "kBatchMean") return 2;
   throw Error(name + " is not a valid value for reduction");
 }
 }  // namespace enumtype

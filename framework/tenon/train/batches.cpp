@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
+#include <tenon/tensor/literal.h>
 
 #include <algorithm>
 #include <cstring>

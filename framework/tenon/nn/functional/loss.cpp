@@ -3,6 +3,7 @@
 
 #include <tenon/nn/functional/distance.h>
 #include <tenon/ops/ops.h>
+#include <tenon/tensor/warning.h>
 
 #include <fmt/format.h>
 
@@ -16,9 +17,9 @@ namespace {
 template <class Word>
 Tensor reduce(const Tensor& loss, const Word& reduction) {
   switch (enumtype::reduction_get_enum(reduction)) {
-    case Reduction::None:
+    case 0:
       return loss;
-    case Reduction::Sum:
+    case 2:
       return loss.sum();
     default:
       return loss.mean();
@@ -203,7 +204,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossFuncOptions& o) {
   const auto distance = [&](const Tensor& a, const Tensor& b) {
-    return o.distance_function() ? (*o.distance_function())(a, b) : pairwise_distance(a, b);
+    return o.distance_function() ? (*o.distance_function())(a, b) : functional::pairwise_distance(a, b);
   };
   const Tensor to_positive = distance(anchor, positive);
   Tensor to_negative = distance(anchor, negative);

@@ -2,6 +2,7 @@
 #include <tenon/nn/functional/pad.h>
 
 #include <tenon/ops/ops.h>
+#include <tenon/tensor/literal.h>
 
 #include <fmt/format.h>
 

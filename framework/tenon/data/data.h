@@ -1,0 +1,8 @@
+// Everything of data.
+#pragma once
+
+#include <tenon/data/data_loader.h>
+#include <tenon/data/dataset.h>
+#include <tenon/data/mnist.h>
+#include <tenon/data/samplers.h>
+#include <tenon/data/transforms.h>

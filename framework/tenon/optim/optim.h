@@ -1,0 +1,9 @@
+// Everything of optim.
+#pragma once
+
+#include <tenon/optim/adagrad.h>
+#include <tenon/optim/adam.h>
+#include <tenon/optim/optimizer.h>
+#include <tenon/optim/rmsprop.h>
+#include <tenon/optim/schedulers.h>
+#include <tenon/optim/sgd.h>

@@ -1,0 +1,146 @@
+// Learning-rate schedules.
+#include <tenon/optim/schedulers.h>
+
+#include <tenon/tensor/warning.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace tenon::optim {
+
+LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) { base_lrs_ = get_current_lrs(); }
+LRScheduler::~LRScheduler() = default;
+
+void LRScheduler::step() {
+  ++step_count_;
+  const std::vector<double> rates = get_lrs();
+  auto& groups = optimizer_.param_groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(rates[i]);
+}
+
+std::vector<double> LRScheduler::get_current_lrs() const {
+  std::vector<double> rates;
+  for (const auto& group : optimizer_.param_groups()) rates.push_back(group.options().get_lr());
+  return rates;
+}
+
+std::vector<double> StepLR::get_lrs() {
+  std::vector<double> rates = get_current_lrs();
+  if (step_count_ % step_size_ == 0) {
+    for (double& rate : rates) rate *= gamma_;
+  }
+  return rates;
+}
+
+std::vector<double> MultiStepLR::get_lrs() {
+  std::vector<double> rates = get_current_lrs();
+  const auto times = std::count(milestones_.begin(), milestones_.end(), step_count_);
+  for (double& rate : rates) rate *= std::pow(gamma_, static_cast<double>(times));
+  return rates;
+}
+
+std::vector<double> LambdaLR::get_lrs() {
+  std::vector<double> rates = base_lrs_;
+  for (double& rate : rates) rate *= factor_(step_count_);
+  return rates;
+}
+
+std::vector<double> CosineAnnealingLR::get_lrs() {
+  std::vector<double> rates = base_lrs_;
+  const double angle = std::numbers::pi * static_cast<double>(step_count_) / static_cast<double>(t_max_);
+  for (double& rate : rates) rate = eta_min_ + (rate - eta_min_) * (1 + std::cos(angle)) / 2;
+  return rates;
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, std::int64_t total_iters)
+    : LRScheduler(optimizer), start_factor_(start_factor), end_factor_(end_factor), total_iters_(total_iters) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() * start_factor);
+}
+std::vector<double> LinearLR::get_lrs() {
+  std::vector<double> rates = base_lrs_;
+  const double done = static_cast<double>(std::min(step_count_, total_iters_)) / static_cast<double>(total_iters_);
+  for (double& rate : rates) rate *= start_factor_ + (end_factor_ - start_factor_) * done;
+  return rates;
+}
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start, double div_factor,
+                       double final_div_factor)
+    : LRScheduler(optimizer),
+      max_lr_(max_lr),
+      total_steps_(total_steps),
+      pct_start_(pct_start),
+      div_factor_(div_factor),
+      final_div_factor_(final_div_factor) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(max_lr / div_factor);
+}
+std::vector<double> OneCycleLR::get_lrs() {
+  const double lowest = max_lr_ / div_factor_, last = lowest / final_div_factor_;
+  const double rise = pct_start_ * static_cast<double>(total_steps_) - 1;
+  const double step = static_cast<double>(std::min(step_count_, total_steps_ - 1));
+  const auto blend = [](double from, double to, double done) {
+    return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * done));
+  };
+  const double rate = step <= rise ? blend(lowest, max_lr_, step / rise)
+                                   : blend(max_lr_, last, (step - rise) / (static_cast<double>(total_steps_ - 1) - rise));
+  return std::vector<double>(base_lrs_.size(), rate);
+}
+
+ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode, float factor, int patience,
+                                                       double threshold, ThresholdMode threshold_mode, int cooldown,
+                                                       const std::vector<float>& min_lr, double eps, bool verbose)
+    : optimizer_(optimizer),
+      mode_(mode),
+      factor_(factor),
+      patience_(patience),
+      threshold_(threshold),
+      threshold_mode_(threshold_mode),
+      cooldown_(cooldown),
+      min_lr_(min_lr),
+      eps_(eps),
+      verbose_(verbose),
+      best_(mode == min ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity()) {
+  if (factor >= 1.0f) throw Error("Factor should be < 1.0");
+  if (min_lr_.empty()) min_lr_.assign(optimizer.param_groups().size(), 0.0f);
+  if (min_lr_.size() != optimizer.param_groups().size()) {
+    throw Error("Number of learning rates not equal to the number of param groups: expected " +
+                std::to_string(optimizer.param_groups().size()) + ", got " + std::to_string(min_lr_.size()));
+  }
+}
+
+void ReduceLROnPlateauScheduler::step(float metrics) {
+  if (is_better(metrics)) {
+    best_ = metrics;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooling_ > 0) {
+    --cooling_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ > patience_) {
+    reduce();
+    cooling_ = cooldown_;
+    bad_steps_ = 0;
+  }
+}
+
+bool ReduceLROnPlateauScheduler::is_better(double value) const {
+  const double margin = threshold_mode_ == rel ? std::abs(best_) * threshold_ : threshold_;
+  if (!std::isfinite(best_)) return true;
+  return mode_ == min ? value < best_ - margin : value > best_ + margin;
+}
+
+void ReduceLROnPlateauScheduler::reduce() {
+  auto& groups = optimizer_.param_groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const double old_rate = groups[i].options().get_lr();
+    const double rate = std::max(old_rate * factor_, static_cast<double>(min_lr_[i]));
+    if (old_rate - rate <= eps_) continue;
+    groups[i].options().set_lr(rate);
+    if (verbose_) TENON_WARN("reducing the learning rate of group ", i, " to ", rate);
+  }
+}
+
+}  // namespace tenon::optim

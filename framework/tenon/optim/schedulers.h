@@ -1,0 +1,132 @@
+// Learning-rate schedules: call step() after each epoch or step. Each group's rate starts from the one it has at construction.
+#pragma once
+
+#include <tenon/optim/optimizer.h>
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace tenon::optim {
+
+class TENON_EXPORT LRScheduler {
+ public:
+  TENON_API explicit LRScheduler(Optimizer& optimizer);
+  TENON_API virtual ~LRScheduler();
+  LRScheduler(const LRScheduler&) = delete;
+  LRScheduler& operator=(const LRScheduler&) = delete;
+  TENON_API void step();
+
+ protected:
+  /// The rates that step_count_ asks for.
+  virtual std::vector<double> get_lrs() = 0;
+  TENON_API std::vector<double> get_current_lrs() const;
+
+  std::int64_t step_count_ = 0;
+  std::vector<double> base_lrs_;
+
+ private:
+  Optimizer& optimizer_;
+};
+
+/// Times gamma every `step_size` steps.
+class TENON_EXPORT StepLR : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1)
+      : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {}
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  const unsigned step_size_;
+  const double gamma_;
+};
+
+/// Times gamma at each milestone.
+class TENON_EXPORT MultiStepLR : public LRScheduler {
+ public:
+  MultiStepLR(Optimizer& optimizer, std::vector<std::int64_t> milestones, double gamma = 0.1)
+      : LRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {}
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  std::vector<std::int64_t> milestones_;
+  double gamma_;
+};
+
+/// Base rate times what the function says for the number of steps done.
+class TENON_EXPORT LambdaLR : public LRScheduler {
+ public:
+  LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor)
+      : LRScheduler(optimizer), factor_(std::move(factor)) {}
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  std::function<double(std::int64_t)> factor_;
+};
+
+/// Half a cosine from the base rate down to eta_min over t_max steps (Loshchilov and Hutter, 2016).
+class TENON_EXPORT CosineAnnealingLR : public LRScheduler {
+ public:
+  CosineAnnealingLR(Optimizer& optimizer, std::int64_t t_max, double eta_min = 0)
+      : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {}
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  std::int64_t t_max_;
+  double eta_min_;
+};
+
+/// A linear factor from start_factor to end_factor over total_iters steps: a warm-up.
+class TENON_EXPORT LinearLR : public LRScheduler {
+ public:
+  TENON_API LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0, std::int64_t total_iters = 5);
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  double start_factor_, end_factor_;
+  std::int64_t total_iters_;
+};
+
+/// Up to max_lr and down again over all steps (Smith and Topin, 2017), on cosines.
+class TENON_EXPORT OneCycleLR : public LRScheduler {
+ public:
+  TENON_API OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start = 0.3,
+                       double div_factor = 25, double final_div_factor = 1e4);
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  double max_lr_;
+  std::int64_t total_steps_;
+  double pct_start_, div_factor_, final_div_factor_;
+};
+
+/// Times `factor` when a metric has not improved for `patience` steps.
+class TENON_EXPORT ReduceLROnPlateauScheduler {
+ public:
+  enum SchedulerMode { min, max };
+  enum ThresholdMode { rel, abs };
+  TENON_API ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f, int patience = 10,
+                                       double threshold = 1e-4, ThresholdMode threshold_mode = rel, int cooldown = 0,
+                                       const std::vector<float>& min_lr = {}, double eps = 1e-8, bool verbose = false);
+  TENON_API void step(float metrics);
+
+ private:
+  bool is_better(double value) const;
+  void reduce();
+
+  Optimizer& optimizer_;
+  SchedulerMode mode_;
+  double factor_;
+  int patience_;
+  double threshold_;
+  ThresholdMode threshold_mode_;
+  int cooldown_;
+  std::vector<float> min_lr_;
+  double eps_;
+  bool verbose_;
+  double best_;
+  int bad_steps_ = 0;
+  int cooling_ = 0;
+};
+
+}  // namespace tenon::optim
