@@ -41,6 +41,8 @@ bool CheckedSource::fails_locked() {
   return fault_.index >= 0 && (call == fault_.index || (fault_.from_then_on && call > fault_.index));
 }
 
+bool CheckedSource::order_fails_locked() { return fault_.order_calls_too && fails_locked(); }
+
 void CheckedSource::complain_locked(const std::string& what) {
   if (misuse_.empty()) misuse_ = what;
 }
@@ -139,25 +141,25 @@ void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
 
 Ticket CheckedSource::mark(StreamRef stream) {
   std::lock_guard lock(mutex_);
-  if (fails_locked()) throw Error("injected: the device refused to mark a stream");
+  if (order_fails_locked()) throw Error("injected: the device refused to mark a stream");
   return upstream_.mark(stream);
 }
 
 bool CheckedSource::reached(Ticket ticket) {
   std::lock_guard lock(mutex_);
-  if (fails_locked()) throw Error("injected: the device does not say whether a mark was reached");
+  if (order_fails_locked()) throw Error("injected: the device does not say whether a mark was reached");
   return upstream_.reached(ticket);
 }
 
 void CheckedSource::wait(Ticket ticket) {
   std::lock_guard lock(mutex_);
-  if (fails_locked()) throw Error("injected: the device failed while it was waited for");
+  if (order_fails_locked()) throw Error("injected: the device failed while it was waited for");
   upstream_.wait(ticket);
 }
 
 void CheckedSource::synchronize() {
   std::lock_guard lock(mutex_);
-  if (fails_locked()) throw Error("injected: the device failed while it was waited for");
+  if (order_fails_locked()) throw Error("injected: the device failed while it was waited for");
   upstream_.synchronize();
 }
 

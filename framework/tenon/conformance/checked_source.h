@@ -16,6 +16,7 @@ namespace tenon::conformance {
 struct Fault {
   std::int64_t index = -1;  ///< -1: none
   bool from_then_on = false;
+  bool order_calls_too = false;  ///< mark, reached, wait, synchronize: they fail only when a device is lost
 };
 
 class CheckedSource final : public ForwardingSource {
@@ -48,6 +49,7 @@ class CheckedSource final : public ForwardingSource {
 
  private:
   bool fails_locked();
+  bool order_fails_locked();
   void complain_locked(const std::string& what);
 
   mutable std::mutex mutex_;

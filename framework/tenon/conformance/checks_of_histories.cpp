@@ -60,11 +60,12 @@ std::string survives_failing_calls(const Subject& subject, const RunOptions& opt
   playing.capacity_bytes = std::size_t{160} << 20;
   std::int64_t calls = 0;
   playing.fallible_calls = &calls;
+  playing.fault.order_calls_too = options.lose_device;
   if (std::string wrong = play(subject, history, playing); !wrong.empty()) return wrong;
   playing.fallible_calls = nullptr;
   const std::int64_t total = calls;
   for (std::int64_t index = 0; index < total; ++index) {
-    playing.fault = {.index = index, .from_then_on = from_then_on};
+    playing.fault = {.index = index, .from_then_on = from_then_on, .order_calls_too = options.lose_device};
     if (play(subject, history, playing).empty()) continue;
     const Shrunk shrunk = shrink(subject, history, playing);
     return fmt::format("{}\n  when call {} of {} to the source fails{}, in this history (seed {}):\n{}", shrunk.failure,

@@ -46,7 +46,9 @@ struct RunOptions {
   std::uint64_t seed = 47;
   int histories = 40;        ///< random ones per check
   int history_length = 300;  ///< operations in each
-  std::string only;          ///< run the checks whose name contains this
+  bool lose_device =
+      false;         ///< let waits and marks fail too, not only what may run out: beyond the contract of a beginner
+  std::string only;  ///< run the checks whose name contains this
   std::function<void(const CheckResult&)> after_each;
 };
 

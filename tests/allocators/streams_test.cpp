@@ -1,0 +1,79 @@
+// Two streams of a simulated device, one held back: with record_use the numbers are right, and without it they are wrong.
+// The second half is the point: it shows that the first one tests something.
+#include <caching/policy.h>
+#include <tenon/device/device_driver.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/forwarding.h>
+#include <tenon/runtime/plugins.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+/// The caching policy with record_use taken out.
+class Forgetful final : public ForwardingAllocator {
+ public:
+  using ForwardingAllocator::ForwardingAllocator;
+  void record_use(const Block&, StreamRef) override {}
+};
+
+/// Stream B sums a block of ones that stream A made, but B is held back until the block was freed and its bytes, if they are
+/// given out again, overwritten on A. Returns what B saw.
+long sum_seen_by_the_slow_stream(bool forgetful) {
+  static Backend& backend = [&]() -> Backend& {
+    Backend& simulated = find_backend("simulated");
+    simulated.configure(Options(simulated.options()));
+    return simulated;
+  }();
+  DeviceDriver& driver = backend.device(0);
+  const AllocatorInfo info{.name = "caching",
+                           .options = caching::option_schema(false),
+                           .create = [forgetful](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+                             auto policy = caching::make_policy(context, false);
+                             if (!forgetful) return policy;
+                             return std::make_unique<Forgetful>(std::move(policy));
+                           }};
+  const auto stack = AllocatorStack::make(driver.memory(), {.policy = info, .options = Options(info.options)});
+  constexpr std::size_t kCount = 30 * MiB;
+  const StreamRef a{0}, b = driver.create_stream(0);
+
+  const Block block = stack->allocate({.bytes = kCount, .stream = a});
+  driver.fill(block.data, 1, kCount, a);
+  driver.synchronize(a);
+
+  std::promise<void> go;
+  long sum = 0;
+  driver.enqueue(b, [&, wait = go.get_future().share()] { wait.wait(); });
+  driver.enqueue(b, [&] {
+    const auto* bytes = static_cast<const unsigned char*>(block.data);
+    for (std::size_t i = 0; i < kCount; ++i) sum += bytes[i];
+  });
+  stack->record_use(block, b);
+  stack->deallocate(block, a);
+
+  const Block next = stack->allocate({.bytes = kCount, .stream = a});
+  driver.fill(next.data, 7, kCount, a);
+  driver.synchronize(a);
+  go.set_value();
+  driver.synchronize(b);
+  stack->deallocate(next, a);
+  driver.destroy_stream(b);
+  return sum;
+}
+
+TEST(Streams, RecordUseKeepsABlockUntilTheOtherStreamHasReadIt) {
+  EXPECT_EQ(sum_seen_by_the_slow_stream(false), static_cast<long>(30 * MiB));
+}
+
+TEST(Streams, WithoutRecordUseTheOtherStreamReadsWrongNumbers) {
+  EXPECT_EQ(sum_seen_by_the_slow_stream(true), 7 * static_cast<long>(30 * MiB));
+}
+
+}  // namespace
+}  // namespace tenon
