@@ -30,8 +30,7 @@ std::string details_of(const DeviceProperties& properties) {
 }
 
 ExitCode devices(const DeviceOptions& options) {
-  const Config config = Config::load(experiment_request(options.file, {}));
-  install(config.experiment());
+  if (!options.file.empty()) install(Config::load(experiment_request(options.file, {})).experiment());
   load_all_plugins();
   Table table({{"device", "device"},
                {"name", "name"},

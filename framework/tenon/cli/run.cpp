@@ -1,6 +1,6 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
-#include <tenon/cli/progress.h>
 #include <tenon/cli/run_files.h>
+#include <tenon/cli/run_progress.h>
 #include <tenon/cli/sections.h>
 #include <tenon/cli/sweep.h>
 #include <tenon/cli/verb.h>
@@ -57,10 +57,22 @@ void write_results(const fs::path& folder, const Config& config, const RunRecord
   write_file(folder / "result.json", result_json(config, record));
 }
 
+/// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
+void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
+  for (LayerConfig& layer : experiment.allocator.layers) {
+    for (const OptionSpec& option : layer.options.schema()) {
+      if (option.name != "file" || option.type != OptionType::kText) continue;
+      const fs::path file = layer.options.text("file");
+      if (!file.empty() && file.is_relative()) layer.options.set("file", fs::absolute(folder / file).string());
+    }
+  }
+}
+
 /// Runs here. What goes wrong is recorded, then thrown on.
 ExitCode run_one(const RunOptions& options, const Config& config) {
-  const ExperimentConfig experiment = config.experiment();
+  ExperimentConfig experiment = config.experiment();
   const fs::path folder = make_output_folder(options.out, experiment.name);
+  place_layer_files(experiment, folder);
   write_file(folder / "config.resolved.toml", config.resolved_toml());
   const auto start = std::chrono::steady_clock::now();
   RunRecord record;
@@ -78,7 +90,7 @@ ExitCode run_one(const RunOptions& options, const Config& config) {
   };
   try {
     install(experiment);
-    StderrProgress progress(options.label, options.quiet);
+    RunProgress progress(options.label, options.quiet);
     record.result = run_experiment(experiment, progress);
   } catch (const OutOfMemory& error) {
     settle("out_of_memory", error.what(), error.exit_code());
@@ -221,8 +233,9 @@ void add_run(CLI::App& program, Outcome& outcome) {
   CLI::App* verb = program.add_subcommand("run", "run an experiment, or a sweep with one process for each cell");
   verb->add_option("experiment", options->file, "the experiment's TOML file")->required();
   verb->add_option("settings", options->overrides, "KEY=VALUE: TOML values, stronger than the file");
-  verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
-  verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]");
+  CLI::Option* sweep =
+      verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
+  verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
   verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
   verb->add_flag("--dry-run", options->dry_run, "check everything, say what would run, run nothing");
   add_format_option(*verb, options->format);
