@@ -1,0 +1,69 @@
+// Custom functions.
+#include <tenon/autograd/autograd.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+using namespace autograd;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct ScaledProduct : Function<ScaledProduct> {
+  static Tensor forward(AutogradContext* context, Tensor x, double scale, Tensor y) {
+    context->saved_data["scale"] = scale;
+    context->save_for_backward({x, y});
+    return x * y * scale;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const double scale = context->saved_data["scale"].toDouble();
+    return {gradients[0] * saved[1] * scale, Tensor(), gradients[0] * saved[0] * scale};
+  }
+};
+
+TEST(Function, IsAnOperator) {
+  const Tensor x = tensor({2.0}, requires_grad());
+  const Tensor y = tensor({3.0}, requires_grad());
+  const Tensor z = ScaledProduct::apply(x, 10.0, y);
+  EXPECT_EQ(z.item<float>(), 60);
+  EXPECT_THAT(z.grad_fn()->name(), HasSubstr("ScaledProduct"));
+  z.backward();
+  EXPECT_EQ(x.grad().item<float>(), 30);
+  EXPECT_EQ(y.grad().item<float>(), 20);
+  EXPECT_THROW(z.backward(), Error);
+}
+
+struct TooMany : Function<TooMany> {
+  static Tensor forward(AutogradContext*, Tensor x) { return x * 1; }
+  static variable_list backward(AutogradContext*, variable_list gradients) { return {gradients[0], gradients[0]}; }
+};
+
+TEST(Function, CountsItsGradients) {
+  const Tensor x = tensor({2.0}, requires_grad());
+  EXPECT_THAT([&] { TooMany::apply(x).backward(); }, ThrowsMessage<Error>(HasSubstr("returned an incorrect number of gradients (expected 1, got 2)")));
+}
+
+struct Halves : Function<Halves> {
+  static variable_list forward(AutogradContext* context, Tensor x) {
+    const Tensor rest = x * 0.25;
+    context->mark_non_differentiable({rest});
+    return {x * 0.5, rest};
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) { return {gradients[0] * 0.5}; }
+};
+
+TEST(Function, MarksOutputs) {
+  const Tensor x = tensor({2.0}, requires_grad());
+  const auto out = Halves::apply(x);
+  EXPECT_TRUE(out[0].requires_grad());
+  EXPECT_FALSE(out[1].requires_grad());
+  out[0].backward();
+  EXPECT_EQ(x.grad().item<float>(), 0.5);
+}
+
+}  // namespace
+}  // namespace tenon

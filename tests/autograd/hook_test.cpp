@@ -1,0 +1,66 @@
+// Hooks on tensors and nodes, and gradients kept on request.
+#include <tenon/autograd/autograd.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+TEST(Hook, SeesAndReplacesTheGradient) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x * 3;
+  int calls = 0;
+  y.register_hook([&](const Tensor& gradient) {
+    ++calls;
+    return gradient * 2;
+  });
+  const unsigned seen = x.register_hook([&](const Tensor& gradient) {
+    EXPECT_TRUE(gradient.equal(full({2}, 6.0)));
+    ++calls;
+  });
+  y.sum().backward({}, true);
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(x.grad().equal(full({2}, 6.0)));
+  x.remove_hook(seen);
+  y.sum().backward();
+  EXPECT_EQ(calls, 3);
+  EXPECT_THROW(x.remove_hook(9), Error);
+}
+
+TEST(Hook, RetainGradKeepsTheGradientOfAResult) {
+  const Tensor x = ones({2}, requires_grad());
+  Tensor y = x * 3;
+  y.retain_grad();
+  EXPECT_TRUE(y.retains_grad());
+  y.mul_(2);  // follows the tensor to its new history
+  y.sum().backward();
+  EXPECT_TRUE(y.grad().equal(ones({2})));
+  EXPECT_TRUE(x.grad().equal(full({2}, 6.0)));
+}
+
+TEST(Hook, StaysWithTheHistoryItWasRegisteredOn) {
+  const Tensor x = ones({2}, requires_grad());
+  Tensor y = x.clone();
+  Tensor before;
+  Tensor after;
+  y.register_hook([&](const Tensor& gradient) { before = gradient; });
+  y.mul_(2);
+  y.register_hook([&](const Tensor& gradient) { after = gradient; });
+  y.sum().backward();
+  EXPECT_TRUE(before.equal(full({2}, 2.0)));
+  EXPECT_TRUE(after.equal(ones({2})));
+}
+
+TEST(Hook, OfNodesSeesBothSides) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x * 3;
+  y.grad_fn()->add_pre_hook([](const autograd::variable_list& gradients) { return autograd::variable_list{gradients[0] * 10}; });
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({2}, 30.0)));
+  EXPECT_EQ(y.grad_fn()->name(), "MulBackward0");
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,129 @@
+// In-place writes: version counters, what they forbid, and histories of views.
+#include <tenon/autograd/autograd.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Version, CountsWritesThroughAnyAlias) {
+  Tensor x = ones({2, 2});
+  EXPECT_EQ(x._version(), 0);
+  const Tensor view = x[0];
+  const Tensor alias = x.detach();
+  view.add_(1);
+  EXPECT_EQ(x._version(), 1);
+  EXPECT_EQ(alias._version(), 1);
+  alias.mul_(2);
+  x.zero_();
+  EXPECT_EQ(view._version(), 3);
+  EXPECT_EQ(x.clone()._version(), 0);
+  EXPECT_EQ((x + 1)._version(), 0);
+  const Tensor data = x.data();
+  data.add_(1);
+  EXPECT_EQ(x._version(), 3);
+  EXPECT_EQ(randn({2})._version(), 0);
+}
+
+TEST(Version, ModifiedSavedTensorIsReportedWithBothVersions) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x.exp();
+  y.add_(1);
+  EXPECT_THAT([&] { y.sum().backward(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("FloatTensor [2]"),
+                                         HasSubstr("ExpBackward0"), HasSubstr("is at version 1; expected version 0"))));
+}
+
+TEST(Version, AnomalyModeTellsWhereTheForwardRan) {
+  autograd::DetectAnomalyGuard anomaly;
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x.exp();
+  y.add_(1);
+  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("Forward call:")));
+}
+
+TEST(InPlace, LeavesAreProtected) {
+  Tensor x = ones({2}, requires_grad());
+  EXPECT_THAT([&] { x.add_(1); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad is being used in an in-place operation")));
+  EXPECT_THAT([&] { x[0].add_(1); }, ThrowsMessage<Error>(HasSubstr("a view of a leaf Variable that requires grad")));
+  NoGradGuard no_grad;
+  x.add_(1);
+  EXPECT_EQ(x._version(), 1);
+}
+
+TEST(InPlace, HistoryIsKept) {
+  const Tensor x = tensor({2.0}, requires_grad());
+  const Tensor y = x * 1;
+  y.mul_(x);
+  y.pow_(2);
+  y.backward();  // (x^2)^2
+  EXPECT_EQ(x.grad().item<float>(), 32);
+}
+
+TEST(InPlace, ProductWithItselfUsesTheValuesBeforeTheWrite) {
+  const Tensor x = tensor({3.0}, requires_grad());
+  const Tensor y = x * 1;
+  y.mul_(y);
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 6);
+}
+
+TEST(InPlace, WritingAViewRewritesTheBase) {
+  const Tensor x = ones({2, 2}, requires_grad());
+  const Tensor y = x * 2;
+  const Tensor row = y[0];
+  row.mul_(10);
+  EXPECT_EQ(y.grad_fn()->name(), "CopySlices");
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({{20.0, 20.0}, {2.0, 2.0}})));
+}
+
+TEST(InPlace, WritingTheBaseReachesItsViews) {
+  const Tensor x = ones({2, 2}, requires_grad());
+  const Tensor y = x * 2;
+  const Tensor row = y[1];
+  y.mul_(5);
+  EXPECT_EQ(row.grad_fn()->name(), "AsStridedBackward0");
+  row.sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({{0.0, 0.0}, {10.0, 10.0}})));
+}
+
+TEST(InPlace, ConstantBaseTakesOnHistoryThroughAView) {
+  const Tensor w = tensor({3.0}, requires_grad());
+  const Tensor y = zeros({2});
+  y.slice(0, 0, 1).copy_(w);
+  EXPECT_TRUE(y.requires_grad());
+  (y * tensor({5.0, 7.0})).sum().backward();
+  EXPECT_EQ(w.grad().item<float>(), 5);
+}
+
+TEST(InPlace, ViewsMadeWithoutGradAreRefused) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x * 2;
+  Tensor view;
+  {
+    NoGradGuard no_grad;
+    view = y[0];
+  }
+  EXPECT_THAT([&] { view.add_(1); }, ThrowsMessage<Error>(HasSubstr("A view was created in no_grad mode and is being modified inplace")));
+  EXPECT_THAT([&] { y.unbind()[0].add_(1); }, ThrowsMessage<Error>(HasSubstr("function that returns multiple views")));
+}
+
+TEST(InPlace, IndexAssignmentIsDifferentiable) {
+  const Tensor x = ones({3}, requires_grad());
+  const Tensor v = tensor({4.0}, requires_grad());
+  Tensor y = x * 2;
+  y.index_put_({tensor({1})}, v);
+  (y * y).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({8.0, 0.0, 8.0})));
+  EXPECT_EQ(v.grad().item<float>(), 8);
+}
+
+}  // namespace
+}  // namespace tenon
