@@ -194,6 +194,7 @@ void add_plugins(CLI::App& program, Outcome& outcome) {
   details->footer(example("tenon plugins info caching"));
   details->callback([options, &outcome] { outcome.exit_code = info(*options); });
 
+  add_plugins_test(*verb, outcome);
   verb->callback([verb, options, &outcome] {
     if (verb->get_subcommands().empty()) outcome.exit_code = list(*options);
   });

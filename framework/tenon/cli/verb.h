@@ -28,6 +28,7 @@ struct Outcome {
 
 void add_run(CLI::App& program, Outcome& outcome);
 void add_plugins(CLI::App& program, Outcome& outcome);
+void add_plugins_test(CLI::App& plugins, Outcome& outcome);  ///< `tenon plugins test`
 void add_devices(CLI::App& program, Outcome& outcome);
 void add_config(CLI::App& program, Outcome& outcome);
 void add_doctor(CLI::App& program, Outcome& outcome);
