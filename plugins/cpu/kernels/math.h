@@ -37,24 +37,37 @@ inline float with_sign_of(float magnitude, float sign) {
 /// 2^n for -126 <= n <= 127.
 inline float power_of_two(i32 n) { return bits_to_float(static_cast<u32>(n + 127) << 23); }
 
-inline float exp(float x) {
-  const float low = x < -104.0f ? -104.0f : x;  // comparisons are false for NaN, which passes through
-  const float clamped = low > 89.0f ? 89.0f : low;
+/// e^x = value * 2^n with value near 1.
+struct Exponential {
+  float value;
+  i32 n;
+};
+inline Exponential exponential(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
-  const float shifted = mad(clamped, 1.44269504f, kRound);
+  const float shifted = mad(x, 1.44269504f, kRound);
   const i32 n = static_cast<i32>(float_to_bits(shifted)) - 0x4b400000;
   const float whole = shifted - kRound;
-  float r = mad(whole, -0.693359375f, clamped);
+  float r = mad(whole, -0.693359375f, x);
   r = mad(whole, 2.12194440e-4f, r);
   float q = 1.395047533e-3f;
   q = mad(q, r, 8.368889075e-3f);
   q = mad(q, r, 4.166620605e-2f);
   q = mad(q, r, 1.666651884e-1f);
   q = mad(q, r, 5.000000095e-1f);
-  const float value = mad(q, r * r, r) + 1.0f;
+  return {mad(q, r * r, r) + 1.0f, n};
+}
+
+inline float exp(float x) {
+  const float low = x < -104.0f ? -104.0f : x;  // comparisons are false for NaN, which passes through
+  const Exponential e = exponential(low > 89.0f ? 89.0f : low);
   // In two steps, so that subnormal results and overflow come out right.
-  const i32 half = n >> 1;
-  return value * power_of_two(half) * power_of_two(n - half);
+  const i32 half = e.n >> 1;
+  return e.value * power_of_two(half) * power_of_two(e.n - half);
+}
+/// For -80 <= x <= 80, where the result is normal.
+inline float exp_normal(float x) {
+  const Exponential e = exponential(x);
+  return bits_to_float(float_to_bits(e.value) + (static_cast<u32>(e.n) << 23));
 }
 inline double exp(double x) { return __builtin_exp(x); }
 
@@ -92,7 +105,8 @@ inline float tanh(float x) {
   q = mad(q, z, 1.33314913e-1f);
   q = mad(q, z, -3.333328393e-1f);
   const float small = with_sign_of(mad(q * z, x, x), x);
-  const float large = with_sign_of(1.0f - 2.0f / (exp(t + t) + 1.0f), x);
+  const float u = t > 10.0f ? 10.0f : t;
+  const float large = with_sign_of(1.0f - 2.0f / (exp_normal(u + u) + 1.0f), x);
   const float value = t < 0.625f ? small : large;
   return x != x ? x : value;
 }
@@ -120,7 +134,7 @@ inline float erf(float x) {
   q = mad(q, u, 1.063736784e-1f);
   q = mad(q, u, 6.350682204e-1f);
   q = mad(q, u, 1.286690535e-1f);
-  const float large = with_sign_of(1.0f - exp(-mad(q, u, u)), x);
+  const float large = with_sign_of(1.0f - exp_normal(-mad(q, u, u)), x);
   const float value = t < 0.95f ? small : large;
   return x != x ? x : value;
 }

@@ -26,6 +26,7 @@ T sum_of(i64 n, const F& f) {
   for (i64 j = 0; j < kWide; ++j) part[j] = T(0);
   i64 i = 0;
   for (; i + kWide <= n; i += kWide) {
+#pragma GCC ivdep
     for (i64 j = 0; j < kWide; ++j) part[j] += f(i + j);
   }
   for (i64 j = 0; i + j < n; ++j) part[j] += f(i + j);
@@ -41,9 +42,10 @@ T maximum_of(const T* x, i64 n) {
     for (i64 j = 0; j < kWide; ++j) part[j] = x[i + j] > part[j] ? x[i + j] : part[j];
   }
   for (; i < n; ++i) part[0] = x[i] > part[0] ? x[i] : part[0];
-  T most = part[0];
-  for (i64 j = 1; j < kWide; ++j) most = part[j] > most ? part[j] : most;
-  return most;
+  for (i64 half = kWide / 2; half > 0; half /= 2) {
+    for (i64 j = 0; j < half; ++j) part[j] = part[j + half] > part[j] ? part[j + half] : part[j];
+  }
+  return part[0];
 }
 
 template <class T>
@@ -51,9 +53,8 @@ void softmax_line(char* const* p, i64 n) {
   T* y = reinterpret_cast<T*>(p[0]);
   const T* x = reinterpret_cast<const T*>(p[1]);
   const T most = maximum_of(x, n);
-#pragma GCC ivdep
-  for (i64 i = 0; i < n; ++i) y[i] = math::exp(x[i] - most);
-  const T scale = T(1) / sum_of<T>(n, [&](i64 i) { return y[i]; });
+  const T sum = sum_of<T>(n, [&](i64 i) { return y[i] = math::exp(x[i] - most); });
+  const T scale = T(1) / sum;
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) y[i] *= scale;
 }
