@@ -41,7 +41,10 @@ class Direct final : public Allocator {
     try {
       source_.synchronize();
     } catch (const Error&) {
-      return;  // nobody knows who still uses it: it stays out until teardown
+      // Nobody knows who still uses it: it stays until teardown.
+      std::lock_guard lock(mutex_);
+      record->state = BlockState::kAwaitingStream;
+      return;
     }
     {
       std::lock_guard lock(mutex_);
@@ -59,7 +62,7 @@ class Direct final : public Allocator {
       visitor.block({.address = record->address,
                      .bytes = record->bytes,
                      .requested_bytes = record->bytes,
-                     .state = BlockState::kActive});
+                     .state = record->state});
     }
   }
 
@@ -77,6 +80,7 @@ class Direct final : public Allocator {
     void* address = nullptr;
     std::size_t bytes = 0;
     StreamRef stream;
+    BlockState state = BlockState::kActive;
     Record* next = nullptr;
     Record* previous = nullptr;
   };
