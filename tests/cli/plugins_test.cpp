@@ -1,0 +1,104 @@
+// `tenon plugins`, `tenon devices`, `tenon doctor`, and plugins that would not load: exit code 5.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class PluginsVerb : public Program {
+ protected:
+  Said run_with(const std::string& plugin) {
+    folder_.write("exp.toml", "[allocator]\nname = \"" + plugin + "\"\n");
+    return tenon({"run", "exp.toml"});
+  }
+};
+
+TEST_F(PluginsVerb, ListNamesWhatIsShipped) {
+  const Said said = tenon({"plugins", "list"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  for (const char* word : {"device cpu", "device simulated", "allocator caching", "allocator direct", "caching.so"})
+    EXPECT_THAT(said.out, HasSubstr(word));
+  EXPECT_EQ(tenon({"plugins"}).out, said.out);
+}
+
+TEST_F(PluginsVerb, ListAsJsonFollowsTheSchema) {
+  const auto json = nlohmann::json::parse(tenon({"plugins", "list", "--format", "json"}).out);
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_GT(json["environment"]["cores"], 0);
+  EXPECT_GE(json["rows"].size(), 5U);
+  EXPECT_EQ(json["rows"][0]["sha256"].get<std::string>().size(), 64U);
+}
+
+TEST_F(PluginsVerb, InfoShowsEachOption) {
+  const Said said = tenon({"plugins", "info", std::string(TENON_FIXTURE_DIR) + "/tiny.so"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  for (const char* word : {"[allocator.tiny]", "chunk", "size", "4KiB", "512", "1MiB", "best, first", "a whole number"})
+    EXPECT_THAT(said.out, HasSubstr(word));
+  EXPECT_THAT(tenon({"plugins", "info", "limit"}).out, HasSubstr("[allocator.limit]"));
+  const Said unknown = tenon({"plugins", "info", "cachng"});
+  EXPECT_EQ(unknown.code, 5);
+  EXPECT_THAT(unknown.error, HasSubstr("did you mean \"caching\"?"));
+}
+
+TEST_F(PluginsVerb, ABrokenPluginIsListedWithItsProblem) {
+  folder_.write("plug/bad.so", "words");
+  const Said said = tenon({"plugins", "list"}, {{"TENON_PLUGIN_PATH", (folder_.path() / "plug").string()}});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("not a shared library"), HasSubstr("caching")));
+}
+
+TEST_F(PluginsVerb, EachThatWouldNotLoadEndsTheRunWithCodeFive) {
+  const std::string fixtures = TENON_FIXTURE_DIR;
+  const std::string whole = read_bytes(fixture("tiny"));
+  folder_.write("cut.so", whole.substr(0, whole.size() / 3));
+  folder_.write("text.so", "words, not code");
+  for (const auto& [plugin, words] :
+       std::map<std::string, std::string>{{"./gone.so", "no such file"},
+                                          {"./text.so", "not a shared library"},
+                                          {"./cut.so", "truncated"},
+                                          {fixtures + "/plain.so", "no Tenon plugin"},
+                                          {fixtures + "/new_abi.so", "plugin ABI 99."},
+                                          {fixtures + "/old_abi.so", "rebuild the plugin"},
+                                          {fixtures + "/other_library.so", "same C++ standard library"},
+                                          {fixtures + "/undefined.so", "undefined symbol"},
+                                          {fixtures + "/throws.so", "the licence server is down"}}) {
+    const Said said = run_with(plugin);
+    SCOPED_TRACE(plugin);
+    EXPECT_EQ(said.code, 5);
+    EXPECT_EQ(said.out, "");
+    EXPECT_THAT(said.error, AllOf(HasSubstr("exp.toml:2:8: "), HasSubstr(words)));
+  }
+}
+
+TEST_F(PluginsVerb, TestRunsTheKitAndSurvivesACrash) {
+  const Said good = tenon({"plugins", "test", "direct"});
+  EXPECT_EQ(good.code, 0) << good.out << good.error;
+  const Said bad = tenon({"plugins", "test", fixture("crasher").string()});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.error, HasSubstr("SIGSEGV"));
+}
+
+TEST_F(PluginsVerb, DevicesListsTheCpuAndTheSimulatedOnes) {
+  folder_.write("two.toml", "[device.simulated]\ncount = 2\ncapacity = \"80GiB\"\n");
+  const Said said = tenon({"devices", "--config", "two.toml"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  for (const char* word : {"cpu:0", "simulated:0", "simulated:1", "80.0 GiB"}) EXPECT_THAT(said.out, HasSubstr(word));
+}
+
+TEST_F(PluginsVerb, DoctorSaysWhatIsThereAndHowToGetTheRest) {
+  const Said said = tenon({"doctor"});
+  EXPECT_EQ(said.code, 0) << said.out << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("plugin caching"), HasSubstr("fashion-mnist"), HasSubstr("cuda")));
+  folder_.write("plug/bad.so", "words");
+  const Said sick = tenon({"doctor"}, {{"TENON_PLUGIN_PATH", (folder_.path() / "plug").string()}});
+  EXPECT_EQ(sick.code, 1);
+  EXPECT_THAT(sick.out, HasSubstr("broken"));
+}
+
+}  // namespace
+}  // namespace tenon::test

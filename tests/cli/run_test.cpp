@@ -1,0 +1,111 @@
+// `tenon run`: one experiment, its files, and the ways in which it fails.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class RunVerb : public Program {
+ protected:
+  nlohmann::json result(const std::string& folder) {
+    return nlohmann::json::parse(read_bytes(folder_.path() / folder / "result.json"));
+  }
+};
+
+TEST_F(RunVerb, WritesItsFilesAndSaysWhereLast) {
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("peak reserved"), EndsWith("results: res\n")));
+  EXPECT_THAT(said.error, Not(HasSubstr("\x1b"))) << "no terminal, no control codes";
+  const auto json = result("res");
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["status"], "done");
+  EXPECT_EQ(json["allocator"], "caching");
+  EXPECT_EQ(json["result"]["steps"], 8);
+  EXPECT_EQ(json["result"]["losses"].size(), 8U);
+  EXPECT_TRUE(json["memory"]["peak_reserved_bytes"].is_number_integer());
+  EXPECT_GE(json["memory"]["peak_reserved_bytes"], json["memory"]["peak_allocated_bytes"]);
+  EXPECT_GE(json["memory"]["peak_allocated_bytes"], json["memory"]["peak_requested_bytes"]);
+  EXPECT_EQ(json["memory"]["leaked_bytes"], 0);
+  EXPECT_EQ(json["settings"]["train.epochs"]["from"], "exp.toml:6:10");
+  for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version"})
+    EXPECT_TRUE(json["environment"].contains(key)) << key;
+  EXPECT_EQ(json["environment"]["plugins"][0]["sha256"].get<std::string>().size(), 64U);
+}
+
+TEST_F(RunVerb, TheResolvedFileRepeatsTheRun) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "train.lr=0.01", "--out", "one"}).code, 0);
+  ASSERT_EQ(tenon({"run", "one/config.resolved.toml", "--out", "two"}).code, 0);
+  EXPECT_EQ(result("one")["result"]["losses_fnv1a64"], result("two")["result"]["losses_fnv1a64"]);
+}
+
+TEST_F(RunVerb, WithoutOutItMakesAFolderOfItsOwn) {
+  const Said said = tenon({"run", "exp.toml", "train.max_steps=1"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, HasSubstr("results: tenon-out/exp-"));
+}
+
+TEST_F(RunVerb, JsonOnStdoutIsJsonAlone) {
+  const Said said = tenon({"run", "exp.toml", "--out", "res", "--format", "json", "--quiet"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_EQ(said.error, "");
+  const auto json = nlohmann::json::parse(said.out);
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["rows"][0]["status"], "done");
+}
+
+TEST_F(RunVerb, ADryRunRunsNothing) {
+  const Said said = tenon({"run", "exp.toml", "--dry-run", "--out", "res"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, HasSubstr("epochs = 2"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
+}
+
+TEST_F(RunVerb, AMissingDataFileFailsTheRunAndIsNamed) {
+  std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("train-labels-idx1-ubyte"), HasSubstr("no such data file")));
+  EXPECT_EQ(result("res")["status"], "failed");
+  EXPECT_EQ(result("res")["exit_code"], 1);
+}
+
+TEST_F(RunVerb, ATruncatedDataFileFailsTheRunAndIsNamed) {
+  const auto file = folder_.path() / "data/train-images-idx3-ubyte";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, HasSubstr("train-images-idx3-ubyte"));
+}
+
+TEST_F(RunVerb, OutOfMemoryEndsWithItsReportAndCodeFour) {
+  const Said said =
+      tenon({"run", "exp.toml", "allocator.layers=[limit]", "allocator.limit.bytes=16KiB", "--out", "res"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("OutOfMemory: caching on cpu"), HasSubstr("limit")));
+  const auto json = result("res");
+  EXPECT_EQ(json["status"], "out_of_memory");
+  EXPECT_GE(json["memory"]["ooms"], 1);
+  EXPECT_EQ(json["memory"]["leaked_bytes"], 0) << "nothing stays behind when a step fails";
+}
+
+TEST_F(RunVerb, TheTraceLayerWritesIntoTheRunsFolder) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "allocator.layers=[trace]", "--out", "res"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "res/memory.trace.gz"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "memory.trace.gz"));
+}
+
+TEST_F(RunVerb, AFolderThatCannotBeMadeIsAUsageError) {
+  folder_.write("file", "");
+  EXPECT_EQ(tenon({"run", "exp.toml", "--out", "file/below"}).code, 2);
+}
+
+}  // namespace
+}  // namespace tenon::test

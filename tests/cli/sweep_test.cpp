@@ -1,0 +1,83 @@
+// `tenon run` with a sweep: a process for each cell, and a row whatever becomes of it.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class SweepVerb : public Program {
+ protected:
+  nlohmann::json rows(const Said& said) { return nlohmann::json::parse(said.out)["rows"]; }
+};
+
+TEST_F(SweepVerb, LossesAreEqualToTheLastBitUnderEveryAllocator) {
+  folder_.write("exp.toml", experiment("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\", \"expandable\"]\n"));
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("losses: equal to the last bit in 3 cells"),
+                              EndsWith("results: res\n")));
+  const auto json = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  EXPECT_EQ(json["schema_version"], 1);
+  ASSERT_EQ(json["rows"].size(), 3U);
+  EXPECT_EQ(json["rows"][0]["allocator.name"], "direct");
+  EXPECT_EQ(json["rows"][0]["losses_fnv1a64"], json["rows"][2]["losses_fnv1a64"]);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "res/cells/002-caching/config.resolved.toml"));
+}
+
+TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {
+  const Said said = tenon(
+      {"run", "exp.toml", "allocator.name=direct,caching", "train.checkpoint=[false, true]", "--sweep", "--dry-run"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, HasSubstr("4 cells; nothing was run"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
+}
+
+TEST_F(SweepVerb, ACrashLosesOneCell) {
+  const std::string crasher = fixture("crasher").string();
+  const Said said = tenon(
+      {"run", "exp.toml",
+       "allocator.name=[\"" + crasher + "\", \"" + crasher + ":how=abort\", \"" + crasher + ":how=kill\", \"direct\"]",
+       "--sweep", "--out", "res", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 1);
+  const auto cells = rows(said);
+  ASSERT_EQ(cells.size(), 4U);
+  EXPECT_EQ(cells[0]["status"], "crashed");
+  EXPECT_THAT(cells[0]["error"].get<std::string>(), HasSubstr("SIGSEGV"));
+  EXPECT_THAT(cells[1]["error"].get<std::string>(), HasSubstr("SIGABRT"));
+  EXPECT_EQ(cells[2]["status"], "killed");
+  EXPECT_THAT(cells[2]["error"].get<std::string>(), AllOf(HasSubstr("SIGKILL"), HasSubstr("out of memory")));
+  EXPECT_EQ(cells[3]["status"], "done");
+  EXPECT_TRUE(cells[0]["peak_reserved_bytes"].is_null());
+}
+
+TEST_F(SweepVerb, ARunThatEndsWithoutAWordIsAFailedRow) {
+  const Said said = tenon({"run", "exp.toml", "allocator.name=[\"" + fixture("crasher").string() + ":how=exit\"]",
+                           "--sweep", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 9) << "the one failing cell hands on its code";
+  EXPECT_EQ(rows(said)[0]["status"], "failed");
+}
+
+TEST_F(SweepVerb, OutOfMemoryOfACellIsARowThatSaysSo) {
+  const Said said = tenon({"run", "exp.toml", "allocator.layers=[\"limit\"]",
+                           "allocator.limit.bytes=[\"16KiB\", \"64MiB\"]", "--sweep", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_EQ(rows(said)[0]["status"], "out_of_memory");
+  EXPECT_EQ(rows(said)[1]["status"], "done");
+}
+
+TEST_F(SweepVerb, AMistakeInAnyCellStopsItBeforeTheFirst) {
+  const Said said = tenon({"run", "exp.toml", "train.batch_size=[16, 0]", "--sweep", "--out", "res"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
+  EXPECT_EQ(tenon({"run", "exp.toml", "--sweep"}).code, 2) << "nothing to sweep";
+  EXPECT_EQ(tenon({"run", "exp.toml", "--sweep", "--no-sweep"}).code, 2);
+}
+
+}  // namespace
+}  // namespace tenon::test
