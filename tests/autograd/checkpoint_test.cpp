@@ -25,7 +25,12 @@ TEST_P(Checkpoint, GivesTheSameGradients) {
   x.mutable_grad().reset();
   w.mutable_grad().reset();
   int runs = 0;
-  const Tensor y = checkpoint([&](Tensor v) { ++runs; return part(v); }, x, options);
+  const Tensor y = checkpoint(
+      [&](Tensor v) {
+        ++runs;
+        return part(v);
+      },
+      x, options);
   y.square().sum().backward();
   EXPECT_EQ(runs, 2);
   EXPECT_TRUE(x.grad().equal(dx));
@@ -60,7 +65,8 @@ TEST_P(Checkpoint, NestsAndTakesSeveralTensors) {
   EXPECT_EQ(b.grad().item<float>(), 2 * 4 * 3 + 3 * 4 * 9);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Checkpoint, ::testing::Bool(), [](const auto& info) { return info.param ? "Reentrant" : "ByHooks"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, Checkpoint, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Reentrant" : "ByHooks"; });
 
 TEST(CheckpointSequential, GivesTheSameGradients) {
   std::vector<std::function<Tensor(Tensor)>> layers;

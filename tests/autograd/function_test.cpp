@@ -44,7 +44,8 @@ struct TooMany : Function<TooMany> {
 
 TEST(Function, CountsItsGradients) {
   const Tensor x = tensor({2.0}, requires_grad());
-  EXPECT_THAT([&] { TooMany::apply(x).backward(); }, ThrowsMessage<Error>(HasSubstr("returned an incorrect number of gradients (expected 1, got 2)")));
+  EXPECT_THAT([&] { TooMany::apply(x).backward(); },
+              ThrowsMessage<Error>(HasSubstr("returned an incorrect number of gradients (expected 1, got 2)")));
 }
 
 struct Halves : Function<Halves> {

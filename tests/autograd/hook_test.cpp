@@ -56,7 +56,8 @@ TEST(Hook, StaysWithTheHistoryItWasRegisteredOn) {
 TEST(Hook, OfNodesSeesBothSides) {
   const Tensor x = ones({2}, requires_grad());
   const Tensor y = x * 3;
-  y.grad_fn()->add_pre_hook([](const autograd::variable_list& gradients) { return autograd::variable_list{gradients[0] * 10}; });
+  y.grad_fn()->add_pre_hook(
+      [](const autograd::variable_list& gradients) { return autograd::variable_list{gradients[0] * 10}; });
   y.sum().backward();
   EXPECT_TRUE(x.grad().equal(full({2}, 30.0)));
   EXPECT_EQ(y.grad_fn()->name(), "MulBackward0");

@@ -50,7 +50,9 @@ TEST(Version, AnomalyModeTellsWhereTheForwardRan) {
 
 TEST(InPlace, LeavesAreProtected) {
   Tensor x = ones({2}, requires_grad());
-  EXPECT_THAT([&] { x.add_(1); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad is being used in an in-place operation")));
+  EXPECT_THAT(
+      [&] { x.add_(1); },
+      ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad is being used in an in-place operation")));
   EXPECT_THAT([&] { x[0].add_(1); }, ThrowsMessage<Error>(HasSubstr("a view of a leaf Variable that requires grad")));
   NoGradGuard no_grad;
   x.add_(1);
@@ -66,12 +68,21 @@ TEST(InPlace, HistoryIsKept) {
   EXPECT_EQ(x.grad().item<float>(), 32);
 }
 
-TEST(InPlace, ProductWithItselfUsesTheValuesBeforeTheWrite) {
+TEST(InPlace, ProductWithItselfIsRefusedBecauseItOverwritesItsFactor) {
   const Tensor x = tensor({3.0}, requires_grad());
   const Tensor y = x * 1;
   y.mul_(y);
+  EXPECT_THAT([&] { y.backward(); }, ThrowsMessage<Error>(HasSubstr("is at version 1; expected version 0")));
+}
+
+TEST(InPlace, ProductSavesItsOwnValuesBeforeTheWrite) {
+  const Tensor x = tensor({3.0}, requires_grad());
+  const Tensor w = tensor({5.0}, requires_grad());
+  const Tensor y = x * 1;
+  y.mul_(w);
   y.backward();
-  EXPECT_EQ(x.grad().item<float>(), 6);
+  EXPECT_EQ(x.grad().item<float>(), 5);
+  EXPECT_EQ(w.grad().item<float>(), 3);
 }
 
 TEST(InPlace, WritingAViewRewritesTheBase) {
@@ -111,7 +122,8 @@ TEST(InPlace, ViewsMadeWithoutGradAreRefused) {
     NoGradGuard no_grad;
     view = y[0];
   }
-  EXPECT_THAT([&] { view.add_(1); }, ThrowsMessage<Error>(HasSubstr("A view was created in no_grad mode and is being modified inplace")));
+  EXPECT_THAT([&] { view.add_(1); },
+              ThrowsMessage<Error>(HasSubstr("A view was created in no_grad mode and is being modified inplace")));
   EXPECT_THAT([&] { y.unbind()[0].add_(1); }, ThrowsMessage<Error>(HasSubstr("function that returns multiple views")));
 }
 

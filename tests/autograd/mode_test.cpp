@@ -35,9 +35,10 @@ TEST(InferenceMode, MakesTensorsWithoutVersions) {
     EXPECT_TRUE(x.is_inference());
   }
   EXPECT_THAT([&] { x._version(); }, ThrowsMessage<Error>(HasSubstr("Inference tensors do not track version counter")));
-  EXPECT_THAT([&] { x.add_(1); }, ThrowsMessage<Error>(HasSubstr("Inplace update to inference tensor outside InferenceMode")));
+  EXPECT_THAT([&] { x.add_(1); },
+              ThrowsMessage<Error>(HasSubstr("Inplace update to inference tensor outside InferenceMode")));
   const Tensor w = ones({2}, requires_grad());
-  EXPECT_THAT([&] { x * w; }, ThrowsMessage<Error>(HasSubstr("Inference tensors cannot be saved for backward")));
+  EXPECT_THAT([&] { x* w; }, ThrowsMessage<Error>(HasSubstr("Inference tensors cannot be saved for backward")));
   EXPECT_FALSE(x.clone().is_inference());
 }
 
@@ -60,7 +61,8 @@ TEST(Anomaly, NamesTheFunctionThatReturnedNan) {
   Warning::set_warning_handler(&handler);
   autograd::DetectAnomalyGuard anomaly;
   const Tensor x = zeros({1}, requires_grad());
-  EXPECT_THAT([&] { (x / x).backward(); }, ThrowsMessage<Error>(HasSubstr("Function 'DivBackward0' returned nan values in its")));
+  EXPECT_THAT([&] { (x / x).backward(); },
+              ThrowsMessage<Error>(HasSubstr("Function 'DivBackward0' returned nan values in its")));
   Warning::set_warning_handler(nullptr);
   EXPECT_THAT(handler.messages, HasSubstr("Traceback of forward call that caused the error"));
 }

@@ -27,7 +27,8 @@ TEST(Indexing, TensorsGather) {
   const Tensor x = grid();
   const Tensor rows = tensor({1, 0});
   EXPECT_TRUE(x.index({rows}).equal(stack({x[1], x[0]})));
-  EXPECT_TRUE(x.index({Slice(), rows, tensor({2, 3})}).equal(stack({x.select(1, 1).select(1, 2), x.select(1, 0).select(1, 3)}, 1)));
+  EXPECT_TRUE(x.index({Slice(), rows, tensor({2, 3})})
+                  .equal(stack({x.select(1, 1).select(1, 2), x.select(1, 0).select(1, 3)}, 1)));
   // Tensors apart: their dimension comes first.
   EXPECT_EQ(x.index({rows, Slice(), tensor({2, 3})}).sizes().vec(), (std::vector<std::int64_t>{2, 3}));
   EXPECT_TRUE(x.index({x > 20}).equal(tensor({21, 22, 23})));
@@ -52,18 +53,36 @@ TEST(Indexing, WritesGoThrough) {
 
 TEST(Indexing, ErrorsNameIndexDimensionAndSize) {
   Tensor x = grid();
-  EXPECT_THAT([&] { x.index({0, 3}); }, ThrowsMessage<IndexError>(HasSubstr("index 3 is out of bounds for dimension 0 with size 3")));
-  EXPECT_THAT([&] { x.index({tensor({5})}); }, ThrowsMessage<IndexError>(HasSubstr("index 5 is out of bounds for dimension 0 with size 2")));
-  EXPECT_THAT([&] { x.index({0, 0, 0, 0}); }, ThrowsMessage<IndexError>(HasSubstr("too many indices for tensor of dimension 3")));
-  EXPECT_THAT([&] { x.index({tensor({true, false, true})}); }, ThrowsMessage<IndexError>(HasSubstr("The shape of the mask [3]")));
-  EXPECT_THAT([&] { x.index({tensor({0, 1}), tensor({0, 1, 2})}); }, ThrowsMessage<IndexError>(HasSubstr("shape mismatch")));
+  EXPECT_THAT(
+      [&] {
+        x.index({0, 3});
+      },
+      ThrowsMessage<IndexError>(HasSubstr("index 3 is out of bounds for dimension 0 with size 3")));
+  EXPECT_THAT([&] { x.index({tensor({5})}); },
+              ThrowsMessage<IndexError>(HasSubstr("index 5 is out of bounds for dimension 0 with size 2")));
+  EXPECT_THAT(
+      [&] {
+        x.index({0, 0, 0, 0});
+      },
+      ThrowsMessage<IndexError>(HasSubstr("too many indices for tensor of dimension 3")));
+  EXPECT_THAT(
+      [&] {
+        x.index({tensor({true, false, true})});
+      },
+      ThrowsMessage<IndexError>(HasSubstr("The shape of the mask [3]")));
+  EXPECT_THAT(
+      [&] {
+        x.index({tensor({0, 1}), tensor({0, 1, 2})});
+      },
+      ThrowsMessage<IndexError>(HasSubstr("shape mismatch")));
   EXPECT_THAT([&] { x.index({".."}); }, ThrowsMessage<Error>(HasSubstr("Expected \"...\"")));
 }
 
 TEST(Indexing, AlongOneDimension) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   EXPECT_TRUE(x.gather(1, tensor({{0, 0}, {1, 0}})).equal(tensor({{1, 1}, {4, 3}})));
-  EXPECT_TRUE(zeros({2, 2}, kInt64).scatter_(1, tensor({{1}, {0}}), tensor({{5}, {6}})).equal(tensor({{0, 5}, {6, 0}})));
+  EXPECT_TRUE(
+      zeros({2, 2}, kInt64).scatter_(1, tensor({{1}, {0}}), tensor({{5}, {6}})).equal(tensor({{0, 5}, {6, 0}})));
   EXPECT_TRUE(x.index_select(1, tensor({1, 1})).equal(tensor({{2, 2}, {4, 4}})));
   EXPECT_TRUE(zeros({2}).index_add(0, tensor({1, 1, 0}), tensor({1.0, 2.0, 3.0})).equal(tensor({3.0, 3.0})));
   EXPECT_TRUE(x.masked_select(x > 2).equal(tensor({3, 4})));

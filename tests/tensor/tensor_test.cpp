@@ -26,7 +26,11 @@ TEST(Tensor, LiteralsHaveTheDtypeOfTheirElements) {
   const Tensor nested = tensor({{{1, 2}}, {{3, 4}}});
   EXPECT_EQ(nested.sizes().vec(), (std::vector<std::int64_t>{2, 1, 2}));
   EXPECT_EQ(nested[1][0][1].item<int>(), 4);
-  EXPECT_THAT([] { tensor({{1, 2}, {3}}); }, ThrowsMessage<Error>(HasSubstr("Expected all sub-lists to have sizes: 2")));
+  EXPECT_THAT(
+      [] {
+        tensor({{1, 2}, {3}});
+      },
+      ThrowsMessage<Error>(HasSubstr("Expected all sub-lists to have sizes: 2")));
   EXPECT_THAT([] { tensor({{1, 2}, {3.0, 4.0}}); }, ThrowsMessage<Error>(HasSubstr("same scalar type: Long")));
 }
 
@@ -56,19 +60,37 @@ TEST(Tensor, InPlaceRefusesWhatItCannotHold) {
   const Tensor longs = ones({2}, kInt64);
   EXPECT_THAT([&] { longs.add_(1.5); },
               ThrowsMessage<Error>(HasSubstr("result type Float can't be cast to the desired output type Long")));
-  EXPECT_THAT([&] { ones({2}).add_(ones({3, 2})); },
-              ThrowsMessage<Error>(HasSubstr("output with shape [2] doesn't match the broadcast shape [3, 2]")));
+  EXPECT_THAT(
+      [&] {
+        ones({2}).add_(ones({3, 2}));
+      },
+      ThrowsMessage<Error>(HasSubstr("output with shape [2] doesn't match the broadcast shape [3, 2]")));
   EXPECT_THAT([&] { ones({1}).expand({3}).add_(1); }, ThrowsMessage<Error>(HasSubstr("single memory location")));
 }
 
 TEST(Tensor, ErrorsNameShapesAndDtypes) {
-  EXPECT_THAT([] { ones({2, 3}) + ones({2, 4}); },
-              ThrowsMessage<Error>(HasSubstr("The size of tensor a (3) must match the size of tensor b (4)")));
+  EXPECT_THAT(
+      [] {
+        ones({2, 3}) + ones({2, 4});
+      },
+      ThrowsMessage<Error>(HasSubstr("The size of tensor a (3) must match the size of tensor b (4)")));
   EXPECT_THAT([] { ones({2, 3}).mm(ones({2, 3})); }, ThrowsMessage<Error>(HasSubstr("(2x3 and 2x3)")));
-  EXPECT_THAT([] { ones({2, 3}).mm(ones({3, 2}, kFloat64)); }, ThrowsMessage<Error>(HasSubstr("expected scalar type Float but found Double")));
-  EXPECT_THAT([] { ones({2, 3}).view({4}); }, ThrowsMessage<Error>(HasSubstr("shape '[4]' is invalid for input of size 6")));
+  EXPECT_THAT(
+      [] {
+        ones({2, 3}).mm(ones({3, 2}, kFloat64));
+      },
+      ThrowsMessage<Error>(HasSubstr("expected scalar type Float but found Double")));
+  EXPECT_THAT(
+      [] {
+        ones({2, 3}).view({4});
+      },
+      ThrowsMessage<Error>(HasSubstr("shape '[4]' is invalid for input of size 6")));
   EXPECT_THAT([] { ones({2, 3}).transpose(0, 1).view({6}); }, ThrowsMessage<Error>(HasSubstr("Use .reshape")));
-  EXPECT_THAT([] { ones({2, 3}).sum(2); }, ThrowsMessage<IndexError>(HasSubstr("expected to be in range of [-2, 1], but got 2")));
+  EXPECT_THAT(
+      [] {
+        ones({2, 3}).sum(2);
+      },
+      ThrowsMessage<IndexError>(HasSubstr("expected to be in range of [-2, 1], but got 2")));
   EXPECT_THAT([] { ones({2}).item(); }, ThrowsMessage<Error>(HasSubstr("2 elements cannot be converted to Scalar")));
   EXPECT_THAT([] { Tensor().sizes(); }, ThrowsMessage<Error>(HasSubstr("undefined")));
 }
@@ -105,7 +127,11 @@ TEST(Tensor, ConversionsRoundAndTruncate) {
 TEST(Tensor, ConcatenationChecksSizes) {
   EXPECT_TRUE(cat({ones({1, 2}), zeros({2, 2})}).equal(tensor({{1.0, 1.0}, {0.0, 0.0}, {0.0, 0.0}})));
   EXPECT_EQ(stack({ones({2}), ones({2})}, 1).sizes().vec(), (std::vector<std::int64_t>{2, 2}));
-  EXPECT_THAT([] { cat({ones({1, 2}), ones({1, 3})}); }, ThrowsMessage<Error>(HasSubstr("Expected size 2 but got size 3 for tensor number 1")));
+  EXPECT_THAT(
+      [] {
+        cat({ones({1, 2}), ones({1, 3})});
+      },
+      ThrowsMessage<Error>(HasSubstr("Expected size 2 but got size 3 for tensor number 1")));
 }
 
 TEST(Random, IsSetBySeedAndMovesOn) {
