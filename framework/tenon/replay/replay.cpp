@@ -69,6 +69,7 @@ class ActionLog final : public SourceListener {
  public:
   explicit ActionLog(std::vector<SegmentAction>& actions) : actions_(actions) {}
   std::uint64_t event = 0;
+  bool is_on = true;  ///< off when the policy is taken down
   void acquired(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kAlloc, bytes); }
   void released(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kFree, bytes); }
   void address_reserved(std::uint64_t, std::uint64_t) override {}
@@ -80,7 +81,9 @@ class ActionLog final : public SourceListener {
   void synchronized() override {}
 
  private:
-  void add(SegmentAction::Kind kind, std::uint64_t bytes) { actions_.push_back({kind, bytes, event}); }
+  void add(SegmentAction::Kind kind, std::uint64_t bytes) {
+    if (is_on) actions_.push_back({kind, bytes, event});
+  }
   std::vector<SegmentAction>& actions_;
 };
 
@@ -218,6 +221,7 @@ class ObservedPass {
   }
 
   void finish() {
+    log_.is_on = false;
     if (checks()) oracle_.rethrow_problem();
     row_.peak_reserved_bytes = source_.peak_reserved_bytes();
     row_.end_reserved_bytes = source_.reserved_bytes();

@@ -18,6 +18,7 @@ class ImageListener final : public SourceListener {
   explicit ImageListener(std::vector<ImageEntry>& entries) : entries_(entries) {}
   std::int64_t time = 0;
   std::uint64_t stream = 0;
+  bool is_on = true;  ///< off when the policy is taken down
   void acquired(std::uint64_t address, std::uint64_t bytes) override {
     add(HistoryAction::kSegmentAlloc, address, bytes);
   }
@@ -38,10 +39,11 @@ class ImageListener final : public SourceListener {
 
  private:
   void add(HistoryAction action, std::uint64_t address, std::uint64_t bytes) {
-    entries_.push_back({action, address, bytes, stream, time, 0});
+    if (is_on) entries_.push_back({action, address, bytes, stream, time, 0});
   }
   // Pages are mapped one by one, PyTorch lists the range.
   void merge(HistoryAction action, std::uint64_t address, std::uint64_t bytes) {
+    if (!is_on) return;
     if (!entries_.empty() && entries_.back().action == action && entries_.back().time_us == time &&
         entries_.back().address + entries_.back().bytes == address) {
       entries_.back().bytes += bytes;
@@ -286,6 +288,7 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
     }
   }
   std::ranges::sort(image.segments, {}, &ImageSegment::address);
+  listener.is_on = false;
   return image;
 }
 
