@@ -32,6 +32,6 @@ std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, std::int6
                                             Dtype dtype, Device device);
 
 /// The order of an epoch: 0 … count - 1 shuffled by a generator of our own, the same on every machine.
-std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, bool shuffle);
+TENON_API std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, bool shuffle);
 
 }  // namespace tenon::train

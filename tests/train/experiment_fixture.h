@@ -1,0 +1,86 @@
+// Experiments in a test's own process, on a small made-up data set.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/runtime/config.h>
+#include <tenon/runtime/world.h>
+#include <tenon/train/run_experiment.h>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace tenon::test {
+
+class Silent final : public ProgressSink {
+ public:
+  void progress(const Progress&) override {}
+  void note(std::string_view line) override { notes.emplace_back(line); }
+  std::vector<std::string> notes;
+};
+
+/// Pictures of stripes whose width is their class: learnable, and made in a millisecond.
+inline void write_stripes(const std::filesystem::path& folder, const std::string& stem, std::uint32_t count) {
+  const auto header = [](std::ofstream& file, std::vector<std::uint32_t> sizes) {
+    const char magic[4] = {0, 0, 8, static_cast<char>(sizes.size())};
+    file.write(magic, 4);
+    for (const std::uint32_t size : sizes) {
+      const char bytes[4] = {static_cast<char>(size >> 24), static_cast<char>(size >> 16), static_cast<char>(size >> 8),
+                             static_cast<char>(size)};
+      file.write(bytes, 4);
+    }
+  };
+  std::ofstream images(folder / (stem + "-images-idx3-ubyte"), std::ios::binary);
+  std::ofstream labels(folder / (stem + "-labels-idx1-ubyte"), std::ios::binary);
+  header(images, {count, 28, 28});
+  header(labels, {count});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t label = i % 10;
+    labels.put(static_cast<char>(label));
+    for (std::uint32_t pixel = 0; pixel < 28 * 28; ++pixel) {
+      images.put(static_cast<char>((pixel % 28 + i / 10) / (label + 1) % 2 == 0 ? 255 : pixel % 7));
+    }
+  }
+}
+
+class Experiment : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() / ("tenon_train_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder);
+    write_stripes(folder, "train", 640);
+    write_stripes(folder, "t10k", 100);
+  }
+  void TearDown() override {
+    shutdown();
+    std::filesystem::remove_all(folder);
+  }
+
+  /// Overrides as on the command line; data, seed and one thread are set already.
+  ExperimentResult run(std::vector<std::string> overrides) {
+    shutdown();
+    std::vector<std::string> all{"data.path=\"" + folder.string() + "\"", "train.batch_size=32", "train.threads=1"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    ConfigRequest request;
+    request.overrides = std::move(all);
+    request.use_environment = false;
+    request.sections = training_sections();
+    const ExperimentConfig config = Config::load(request).experiment();
+    install(config);
+    ExperimentResult result = run_experiment(config, sink);
+    live_bytes = device_state(config.device).allocator().stats().requested_bytes.current;
+    return result;
+  }
+
+  std::filesystem::path folder;
+  Silent sink;
+  std::int64_t live_bytes = -1;
+};
+
+}  // namespace tenon::test

@@ -1,0 +1,115 @@
+// A training run: what it computes does not depend on where its memory lies, and it gives all of it back.
+#include "train/experiment_fixture.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+TEST_F(Experiment, LossesAreEqualToTheLastBitUnderEveryAllocator) {
+  for (const char* model : {"mlp", "lenet"}) {
+    const std::string name = std::string("model.name=\"") + model + "\"";
+    const ExperimentResult direct = run({name, "allocator.name=\"direct\"", "model.dropout=0.2"});
+    ASSERT_EQ(direct.losses.size(), 20u);
+    for (const char* allocator : {"caching", "expandable"}) {
+      const ExperimentResult other =
+          run({name, std::string("allocator.name=\"") + allocator + "\"", "model.dropout=0.2"});
+      EXPECT_TRUE(same_bits(direct.losses, other.losses)) << model << " under " << allocator;
+      EXPECT_EQ(direct.test_accuracy, other.test_accuracy);
+      EXPECT_EQ(direct.memory.requested_bytes.peak, other.memory.requested_bytes.peak);
+    }
+  }
+}
+
+TEST_F(Experiment, AnotherSeedGivesOtherLosses) {
+  EXPECT_FALSE(same_bits(run({"train.max_steps=3"}).losses, run({"train.max_steps=3", "train.seed=48"}).losses));
+}
+
+TEST_F(Experiment, CachingMakesNoDeviceCallAfterWarmup) {
+  for (const char* model : {"mlp", "lenet"}) {
+    const ExperimentResult result = run({std::string("model.name=\"") + model + "\"", "train.epochs=2"});
+    EXPECT_EQ(result.steps, 40);
+    EXPECT_EQ(result.device_calls_after_warmup, 0) << model;
+  }
+  EXPECT_GT(run({"allocator.name=\"direct\""}).device_calls_after_warmup, 0);
+}
+
+TEST_F(Experiment, LearnsStripes) {
+  const ExperimentResult result = run({"train.epochs=5", "train.lr=0.003"});
+  EXPECT_LT(result.epochs.back().train_loss, 0.5 * result.epochs.front().train_loss);
+  EXPECT_GT(result.test_accuracy, 0.9);
+}
+
+TEST_F(Experiment, GivesAllMemoryBack) {
+  run({"model.name=\"lenet\"", "train.max_steps=3"});
+  EXPECT_EQ(live_bytes, 0);
+}
+
+TEST_F(Experiment, EveryPurposeIsAttributed) {
+  const ExperimentResult result = run({"train.max_steps=3"});
+  const auto peak = [&](Purpose purpose) {
+    return result.memory.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  };
+  EXPECT_EQ(peak(Purpose::kParameter), result.parameters * 4);
+  EXPECT_EQ(peak(Purpose::kOptimizerState), result.parameters * 8);  // two moments
+  EXPECT_GE(peak(Purpose::kGradient), result.parameters * 4);        // and those that only pass through
+  EXPECT_GT(peak(Purpose::kActivation), 0);
+  EXPECT_GE(peak(Purpose::kData), (640 + 100) * 28 * 28);
+}
+
+TEST_F(Experiment, MicroBatchesAddUpToTheBatch) {
+  const ExperimentResult whole = run({"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "train.lr=0.01"});
+  const ExperimentResult parts =
+      run({"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "train.lr=0.01", "train.micro_batches=4"});
+  ASSERT_EQ(whole.losses.size(), parts.losses.size());
+  for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], parts.losses[i], 1e-9) << i;
+}
+
+TEST_F(Experiment, InplaceActivationsAndZeroedGradientsChangeNoLoss) {
+  const ExperimentResult plain = run({"model.name=\"lenet\""});
+  const ExperimentResult inplace = run({"model.name=\"lenet\"", "train.inplace_activations=true"});
+  const ExperimentResult zeroed = run({"model.name=\"lenet\"", "train.zero_grad=\"zero\""});
+  EXPECT_TRUE(same_bits(plain.losses, inplace.losses));
+  EXPECT_TRUE(same_bits(plain.losses, zeroed.losses));
+}
+
+TEST_F(Experiment, EveryOptimiserLowersTheLoss) {
+  for (const char* optimizer : {"sgd", "adam", "adamw", "rmsprop", "adagrad"}) {
+    const ExperimentResult result =
+        run({std::string("train.optimizer=\"") + optimizer + "\"", "train.epochs=2", "train.momentum=0.5"});
+    EXPECT_LT(result.epochs[1].train_loss, result.epochs[0].train_loss) << optimizer;
+  }
+}
+
+TEST_F(Experiment, OutOfMemoryInTheMiddleOfAStepIsReportedAndLeaksNothing) {
+  try {
+    run({"model.name=\"lenet\"", "train.batch_size=320", "allocator.layers=[\"limit\"]",
+         "allocator.limit.bytes=\"12MiB\""});
+    FAIL() << "12 MiB were enough";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
+    EXPECT_GT(error.info().requested_bytes, 0u);
+    EXPECT_THAT(error.what(), HasSubstr("MiB"));
+  }
+  EXPECT_EQ(device_state(Device(kCPU, 0)).allocator().stats().requested_bytes.current, 0);
+}
+
+TEST_F(Experiment, ABatchLargerThanTheDataNamesBoth) {
+  try {
+    run({"train.batch_size=641"});
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("641 is more than the 640 training examples"));
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
