@@ -40,6 +40,15 @@ TEST_F(RunVerb, WritesItsFilesAndSaysWhereLast) {
   EXPECT_EQ(json["environment"]["plugins"][0]["sha256"].get<std::string>().size(), 64U);
 }
 
+TEST_F(RunVerb, TheReportIsOnePageThatNeedsNothingElse) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
+  const std::string page = read_bytes(folder_.path() / "res/report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<svg"), HasSubstr("train.epochs"), HasSubstr("exp.toml:6:10")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("src=")), Not(HasSubstr("@import"))));
+  ASSERT_EQ(tenon({"run", "exp.toml", "report.html=false", "--out", "none"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none/report.html"));
+}
+
 TEST_F(RunVerb, TheResolvedFileRepeatsTheRun) {
   ASSERT_EQ(tenon({"run", "exp.toml", "train.lr=0.01", "--out", "one"}).code, 0);
   ASSERT_EQ(tenon({"run", "one/config.resolved.toml", "--out", "two"}).code, 0);

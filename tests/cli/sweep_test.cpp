@@ -28,6 +28,7 @@ TEST_F(SweepVerb, LossesAreEqualToTheLastBitUnderEveryAllocator) {
   EXPECT_EQ(json["rows"][0]["allocator.name"], "direct");
   EXPECT_EQ(json["rows"][0]["losses_fnv1a64"], json["rows"][2]["losses_fnv1a64"]);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "res/cells/002-caching/config.resolved.toml"));
+  EXPECT_THAT(read_bytes(folder_.path() / "res/report.html"), AllOf(HasSubstr("expandable"), HasSubstr("<svg")));
 }
 
 TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {

@@ -6,6 +6,7 @@
 #include <tenon/cli/verb.h>
 
 #include <tenon/device/device_state.h>
+#include <tenon/report/run_html.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/world.h>
 #include <tenon/train/run_experiment.h>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -54,7 +57,9 @@ DeviceState* opened(Device device) {
 }
 
 void write_results(const fs::path& folder, const Config& config, const RunRecord& record) {
-  write_file(folder / "result.json", result_json(config, record));
+  const std::string json = result_json(config, record);
+  write_file(folder / "result.json", json);
+  if (config.experiment().section("report").boolean("html")) write_file(folder / "report.html", run_html(json));
 }
 
 /// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
@@ -153,6 +158,7 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
   std::vector<std::vector<std::string>> values;
   std::vector<CellSummary> summaries;
   std::vector<int> codes;
+  std::vector<std::pair<std::string, std::string>> results;  // of the cells that left one: name, text of result.json
   for (std::size_t i = 0; i < cells.size(); ++i) {
     values.emplace_back();
     for (const std::string& word : cells[i]) values.back().push_back(shown_value(word));
@@ -178,6 +184,10 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
     }
     if (options.quiet) cell.arguments.push_back("--quiet");
     CellOutcome outcome = run_cell(cell);
+    if (std::ifstream file(cell.folder / "result.json"); outcome.exit_code == 0 && file) {
+      results.emplace_back(fmt::format("{}", fmt::join(values.back(), ", ")),
+                           std::string(std::istreambuf_iterator<char>(file), {}));
+    }
     if (outcome.exit_code != 0 && !options.quiet)
       say(fmt::format("{}{}: {}", label, outcome.summary.status, outcome.summary.error));
     summaries.push_back(std::move(outcome.summary));
@@ -185,6 +195,9 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
   }
   const Table table = comparison(keys, values, summaries);
   write_file(folder / "result.json", render(table, TableFormat::kJson, environment_json()));
+  if (config.experiment().section("report").boolean("html")) {
+    write_file(folder / "report.html", sweep_html(config.experiment().name, table, results));
+  }
   print(render(table, options.format, environment_json()));
   if (options.format == TableFormat::kTable) {
     for (std::size_t i = 0; i < summaries.size(); ++i) {
