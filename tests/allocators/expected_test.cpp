@@ -23,15 +23,12 @@ std::unique_ptr<Allocator> make_1_13(MemorySource& source, const std::string& co
   return caching::make_policy({.source = source, .options = options}, false);
 }
 
-TEST(Expected, EveryRowOfTheRealAllocatorIsReproduced) {
-  const std::string folder = testing::traces_folder();
-  if (folder.empty()) GTEST_SKIP() << "the recorded histories are not beside this checkout; name them in TENON_TRACES";
-  std::ifstream file(folder + "/expected/pytorch-1.13.1.json");
-  if (!file) GTEST_SKIP() << folder << " has no expected/pytorch-1.13.1.json";
+/// Plays every row of an expectations file on the histories of `folder`.
+void expect_rows(const std::string& expected_file, const std::string& folder) {
+  std::ifstream file(expected_file);
+  ASSERT_TRUE(file) << expected_file;
   const json expected = json::parse(file);
   std::map<std::string, testing::Trace> traces;
-  std::size_t events = 0, rows = 0;
-  double seconds = 0;
   for (const json& row : expected.at("rows")) {
     const std::string name = row.at("trace");
     if (!traces.contains(name)) traces[name] = testing::read_trace(folder + "/" + name);
@@ -40,25 +37,48 @@ TEST(Expected, EveryRowOfTheRealAllocatorIsReproduced) {
     SCOPED_TRACE(name + " with \"" + conf + "\" on " + std::to_string(capacity));
     const testing::Outcome got =
         testing::play(traces[name], capacity, [&](MemorySource& source) { return make_1_13(source, conf); });
-    EXPECT_EQ(got.peak_requested_bytes, row.at("peak_requested_bytes").get<std::size_t>());
-    EXPECT_EQ(got.peak_allocated_bytes, row.at("peak_allocated_bytes").get<std::int64_t>());
-    EXPECT_EQ(got.peak_active_bytes, row.at("peak_active_bytes").get<std::int64_t>());
-    EXPECT_EQ(got.peak_reserved_bytes, row.at("peak_reserved_bytes").get<std::size_t>());
-    EXPECT_EQ(got.device_allocations, row.at("device_allocations").get<std::size_t>());
-    EXPECT_EQ(got.device_frees, row.at("device_frees").get<std::size_t>());
-    EXPECT_EQ(got.retries, row.at("retries").get<std::int64_t>());
-    EXPECT_EQ(got.ooms, row.at("ooms").get<std::size_t>());
-    EXPECT_EQ(got.first_oom_event.has_value(), !row.at("first_oom_event").is_null());
-    if (got.first_oom_event && !row.at("first_oom_event").is_null())
-      EXPECT_EQ(*got.first_oom_event, row.at("first_oom_event").get<std::size_t>());
-    EXPECT_EQ(got.reserved_changes, row.at("reserved_changes").get<std::size_t>());
-    EXPECT_EQ(got.reserved_series_fnv1a64, row.at("reserved_series_fnv1a64").get<std::string>());
-    events += traces[name].events.size();
-    seconds += got.seconds;
-    ++rows;
+    const json figures = {{"peak_requested_bytes", got.peak_requested_bytes},
+                          {"peak_allocated_bytes", got.peak_allocated_bytes},
+                          {"peak_active_bytes", got.peak_active_bytes},
+                          {"peak_reserved_bytes", got.peak_reserved_bytes},
+                          {"device_allocations", got.device_allocations},
+                          {"device_frees", got.device_frees},
+                          {"retries", got.retries},
+                          {"ooms", got.ooms},
+                          {"first_oom_event", got.first_oom_event ? json(*got.first_oom_event) : json(nullptr)},
+                          {"reserved_changes", got.reserved_changes},
+                          {"reserved_series_fnv1a64", got.reserved_series_fnv1a64}};
+    for (const auto& [key, value] : figures.items()) EXPECT_EQ(value, row.at(key)) << key;
   }
-  std::printf("%zu rows, %zu events, %.1f M events/s\n", rows, events, static_cast<double>(events) / seconds / 1e6);
-  EXPECT_GT(rows, 0u);
+  EXPECT_GT(expected.at("rows").size(), 0u);
+}
+
+TEST(Expected, TheHistoriesOfTheExamplesAreReproduced) {
+  const std::string source = TENON_SOURCE_DIR;
+  expect_rows(source + "/tests/allocators/expected_of_examples.json", source + "/examples/traces");
+}
+
+TEST(Expected, EveryRowOfTheRealAllocatorIsReproduced) {
+  const std::string folder = testing::traces_folder();
+  if (folder.empty()) GTEST_SKIP() << "the recorded histories are not beside this checkout; name them in TENON_TRACES";
+  if (!std::filesystem::exists(folder + "/expected/pytorch-1.13.1.json"))
+    GTEST_SKIP() << folder << " has no expected/pytorch-1.13.1.json";
+  expect_rows(folder + "/expected/pytorch-1.13.1.json", folder);
+}
+
+// The histories above have one stream and a flush only under pressure. Here the invariants are checked after every
+// event.
+TEST(Expected, InvariantsHoldAfterEveryEventOfARealHistory) {
+  testing::Trace trace = testing::read_trace(std::string(TENON_SOURCE_DIR) + "/examples/traces/gpt2_adam.trace.gz");
+  trace.events.resize(2000);
+  for (const bool expandable : {false, true}) {
+    const AllocatorInfo info{.name = "caching", .options = caching::option_schema(expandable)};
+    const Options options(info.options);
+    testing::play(
+        trace, 2 * GiB,
+        [&](MemorySource& source) { return caching::make_policy({.source = source, .options = options}, expandable); },
+        [](Allocator& policy) { policy.check_invariants(); });
+  }
 }
 
 }  // namespace
