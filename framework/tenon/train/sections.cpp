@@ -32,7 +32,8 @@ std::vector<SectionSpec> training_sections() {
                          "where its files are: a folder (fashion-mnist) or a file (text); empty: the usual place"),
         OptionSpec::integer("limit", 0, "how many training pictures are used; 0 = all").range(std::int64_t{0}, many),
         OptionSpec::integer("test_limit", 0, "how many test pictures are used; 0 = all").range(std::int64_t{0}, many)},
-       {}});
+       {},
+       {"path"}});
   sections.push_back(
       {"train",
        "how it is trained",
