@@ -66,7 +66,7 @@ TEST(LimitLayer, GivesBackTheCacheBeforeItGivesUp) {
   const Block block = stack->allocate({.bytes = 2 * MiB});  // 3 MiB of cache are in the way
   EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(2 * MiB));
   EXPECT_EQ(stack->stats().ooms, 0);
-  EXPECT_EQ(reported(*stack, "limit", "retries_after_trim"), "1");
+  EXPECT_EQ(stack->stats().policy.retries, 1);
   stack->deallocate(block);
 }
 

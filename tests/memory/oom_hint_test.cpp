@@ -23,12 +23,15 @@ std::string hint_after(AllocatorStack& stack, std::size_t bytes) {
 }
 
 TEST(OomHint, ForMemoryCachedInPiecesTooSmallIsExpandableSegments) {
-  AddressOnlySource source({.capacity_bytes = 10 * MiB});
-  const auto stack = testing::make_stack(source);
+  AddressOnlySource source({.capacity_bytes = 100 * MiB});
+  const auto stack = testing::make_stack(source, {}, {.pools = true});
   std::vector<Block> blocks;
-  for (int i = 0; i < 9; ++i) blocks.push_back(stack->allocate({.bytes = 1 * MiB}));
+  for (int i = 0; i < 9; ++i) blocks.push_back(stack->allocate({.bytes = 10 * MiB}));
   for (const Block& block : blocks) stack->deallocate(block);
-  EXPECT_THAT(hint_after(*stack, 5 * MiB), HasSubstr("allocator 'expandable' would have fitted"));
+  EXPECT_EQ(hint_after(*stack, 50 * MiB),
+            "90.0 MiB are cached in pieces too small or for other streams: allocator 'expandable' would have fitted");
+  EXPECT_THAT(hint_after(*stack, 90 * MiB), HasSubstr("allocator 'expandable' could join them"))
+      << "its pages leave no room for the promise";
 }
 
 TEST(OomHint, ForARequestLargerThanTheDeviceSaysSo) {

@@ -143,7 +143,7 @@ TEST_P(StackAgainstLedger, ExactInCurrentPeakAndSums) {
   SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
   std::mt19937_64 random(kSeed);
   AddressOnlySource source;
-  const auto stack = make_stack(source, {}, GetParam());
+  const auto stack = make_stack(source, {}, {.safe = GetParam()});
   struct Ledger {
     std::int64_t current = 0, peak = 0, in = 0, out = 0;
     void add(std::int64_t n) {
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(, StackAgainstLedger, ::testing::Bool(),
 
 TEST(AllocatorStack, OutOfMemoryCarriesEveryFigure) {
   AddressOnlySource source({.device = "test:0", .capacity_bytes = 10 * MiB});
-  const auto stack = make_stack(source);
+  const auto stack = make_stack(source, {}, {.pools = true});
   const Block kept = stack->allocate({.bytes = 4 * MiB, .purpose = Purpose::kActivation});
   stack->deallocate(stack->allocate({.bytes = 2 * MiB}));
   try {
@@ -225,6 +225,27 @@ TEST(AllocatorStack, OutOfMemoryCarriesEveryFigure) {
   EXPECT_EQ(stack->stats().ooms, 1);
   EXPECT_EQ(stack->stats().allocated_bytes.current, static_cast<std::int64_t>(4 * MiB));
   stack->deallocate(kept);
+}
+
+TEST(AllocatorStack, FlushesTheCacheOfAPolicyThatDoesNotDoSoItself) {
+  AddressOnlySource source({.capacity_bytes = 10 * MiB});
+  const auto stack = make_stack(source);
+  stack->deallocate(stack->allocate({.bytes = 6 * MiB}));
+  stack->deallocate(stack->allocate({.bytes = 8 * MiB}));
+  EXPECT_EQ(stack->stats().ooms, 0);
+  EXPECT_EQ(stack->stats().policy.retries, 1);
+  EXPECT_THROW(stack->allocate({.bytes = 11 * MiB}), OutOfMemory);
+  EXPECT_EQ(stack->stats().policy.retries, 2);
+  EXPECT_THROW(stack->allocate({.bytes = 11 * MiB}), OutOfMemory);
+  EXPECT_EQ(stack->stats().policy.retries, 2) << "nothing is cached any more";
+}
+
+TEST(AllocatorStack, LeavesTheCacheOfAPolicyWithPoolsToItself) {
+  AddressOnlySource source({.capacity_bytes = 10 * MiB});
+  const auto stack = make_stack(source, {}, {.pools = true});
+  stack->deallocate(stack->allocate({.bytes = 6 * MiB}));
+  EXPECT_THROW(stack->allocate({.bytes = 8 * MiB}), OutOfMemory);
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(6 * MiB));
 }
 
 TEST(AllocatorStack, ObserversOfOutOfMemoryRunBeforeItIsThrownAndMayAskTheStack) {

@@ -14,10 +14,16 @@
 
 namespace tenon::testing {
 
-/// Rounds to 512 bytes and caches freed segments by size and stream. `safe` adds a mutex of its own.
+/// What a SimplePolicy is like.
+struct SimpleTraits {
+  bool safe = false;   ///< has a mutex of its own
+  bool pools = false;  ///< says that it has pools of PyTorch's kind, hence has done what it could before it gives up
+};
+
+/// Rounds to 512 bytes and caches freed segments by size and stream.
 class SimplePolicy final : public Allocator {
  public:
-  SimplePolicy(MemorySource& source, bool safe) : source_(source), safe_(safe) {}
+  SimplePolicy(MemorySource& source, SimpleTraits traits) : source_(source), safe_(traits.safe), pools_(traits.pools) {}
   ~SimplePolicy() override {
     for (Segment* segment : all_) {
       source_.release(segment->data, segment->bytes);
@@ -77,6 +83,7 @@ class SimplePolicy final : public Allocator {
 
   void report(PolicyStats& stats) const override {
     const Lock lock(*this);
+    stats.has_pools = pools_;
     for (const Segment* segment : all_) {
       if (segment->live) continue;
       stats.cached_bytes += segment->bytes;
@@ -110,15 +117,16 @@ class SimplePolicy final : public Allocator {
 
   MemorySource& source_;
   const bool safe_;
+  const bool pools_;
   mutable std::mutex mutex_;
   std::set<Segment*> all_;
 };
 
-inline AllocatorInfo simple_policy(bool safe = false) {
+inline AllocatorInfo simple_policy(SimpleTraits traits = {}) {
   return {.name = "simple",
           .summary = "for tests",
-          .create = [safe](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
-            return std::make_unique<SimplePolicy>(context.source, safe);
+          .create = [traits](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+            return std::make_unique<SimplePolicy>(context.source, traits);
           }};
 }
 
@@ -136,8 +144,8 @@ inline LayerConfig layer(const LayerText& text) {
 
 /// The simple policy under these layers, outermost first.
 inline std::shared_ptr<AllocatorStack> make_stack(MemorySource& source, const std::vector<LayerText>& layers = {},
-                                                  bool safe = false) {
-  StackConfig config{.policy = simple_policy(safe)};
+                                                  SimpleTraits traits = {}) {
+  StackConfig config{.policy = simple_policy(traits)};
   for (const LayerText& text : layers) config.layers.push_back(layer(text));
   return AllocatorStack::make(source, config);
 }

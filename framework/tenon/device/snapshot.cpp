@@ -14,7 +14,6 @@ class Collect final : public SegmentVisitor {
   void segment(const SegmentInfo& info) override {
     close();
     info_ = info;
-    has_segment_ = true;
   }
 
   void block(const BlockInfo& info) override {
@@ -52,7 +51,6 @@ class Collect final : public SegmentVisitor {
 
   const History* history_;
   SegmentInfo info_;
-  bool has_segment_ = false;
   bool open_ = false;
   std::vector<SnapshotSegment> segments_;
 };

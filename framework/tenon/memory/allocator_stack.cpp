@@ -48,7 +48,20 @@ inline void copy_request(Request& to, const Request& from) noexcept {
   try {
     return serve(request);
   } catch (const OutOfMemory& error) {
-    fail(request, error.info());
+    return recover(request, error.info());
+  }
+}
+
+// A policy of PyTorch's kind has flushed its cache before it gave up. For any other one the host does that, once; what
+// a layer decided stays decided.
+[[gnu::cold, gnu::noinline]] Block AllocatorStack::Impl::recover(const Request& request,
+                                                                 const OutOfMemoryInfo& failure) {
+  const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
+  if (by_layer || !give_back_cache()) fail(request, failure);
+  try {
+    return serve(request);
+  } catch (const OutOfMemory& again) {
+    fail(request, again.info());
   }
 }
 

@@ -68,16 +68,16 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
   }
   const std::size_t ceiling = info.limit_bytes != 0 ? std::min(info.limit_bytes, reachable) : reachable;
   if (cached != 0 && needed <= ceiling && info.largest_free_bytes < info.requested_bytes) {
+    const std::string state =
+        fmt::format("{} are cached in pieces too small or for other streams", format_bytes(cached));
     if (!circumstances.is_expandable && circumstances.has_virtual_memory) {
-      return fmt::format(
-          "{} are cached in pieces too small or for other streams: allocator 'expandable' would have fitted",
-          format_bytes(cached));
+      // Its pages are up to 20 MiB long, one begun for large and one for small blocks.
+      const bool surely = needed <= ceiling - std::min(ceiling, 22 * MiB);
+      return state +
+             (surely ? ": allocator 'expandable' would have fitted" : ": allocator 'expandable' could join them");
     }
     if (circumstances.splits_all_sizes && !circumstances.is_expandable) {
-      return fmt::format(
-          "{} are cached in pieces too small or for other streams: option max_split_size of allocator "
-          "'caching' keeps large blocks whole",
-          format_bytes(cached));
+      return state + ": option max_split_size of allocator 'caching' keeps large blocks whole";
     }
   }
   const auto& by_purpose = circumstances.stats.requested_by_purpose;
@@ -90,6 +90,16 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
     return purpose == Purpose::kActivation ? held + ": a smaller batch or checkpointing takes less" : held;
   }
   return {};
+}
+
+bool AllocatorStack::Impl::give_back_cache() {
+  const Turn turn(*this);
+  if (observed_.reserved_bytes() <= static_cast<std::size_t>(ledger_->allocated_bytes())) return false;
+  PolicyStats stats;
+  top_->report(stats);
+  if (stats.has_pools || top_->trim(0) == 0) return false;
+  retries_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& from_policy) {

@@ -93,6 +93,7 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.device_shrinks = counters.shrinks;
   stats.ooms = ooms_.load(std::memory_order_relaxed);
   top_->report(stats.policy);
+  stats.policy.retries += retries_.load(std::memory_order_relaxed);
   return stats;
 }
 
@@ -107,6 +108,7 @@ void AllocatorStack::Impl::reset_stats(bool peaks, bool accumulated) {
     ledger_->reset_accumulated();
     observed_.reset_accumulated();
     ooms_.store(0, std::memory_order_relaxed);
+    retries_.store(0, std::memory_order_relaxed);
   }
   top_->reset_stats(peaks, accumulated);
 }

@@ -68,6 +68,8 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   void mapped(const void* address, std::size_t bytes) noexcept override;
   void unmapped(const void* address, std::size_t bytes) noexcept override;
 
+  Block recover(const Request& request, const OutOfMemoryInfo& failure);
+  bool give_back_cache();
   [[noreturn]] void fail(const Request& request, const OutOfMemoryInfo& from_policy);
   MemoryStats stats_locked() const;
   History* history() const noexcept {
@@ -91,6 +93,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   std::optional<UsageLedger> ledger_;
   LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};
+  std::atomic<std::int64_t> retries_{0};  ///< the host's own, see recover()
 
   std::atomic<History*> history_{nullptr};
   mutable std::mutex history_mutex_;

@@ -10,42 +10,22 @@ namespace tenon {
 
 namespace {
 
-/// Counts reserved bytes: the ceiling is in the source, where the policy meets it like a full device.
+/// Counts reserved bytes: the ceiling is in the source, where the policy meets it like a full device. What it caches it
+/// gives back itself, or the host does that for it.
 class ReservedLimit final : public LayerAllocator {
  public:
   ReservedLimit(std::unique_ptr<Allocator> inner, ObservedSource& observed, std::size_t limit_bytes)
-      : LayerAllocator(std::move(inner)), observed_(observed), limit_bytes_(limit_bytes) {
-    observed_.add_layer_limit(limit_bytes);
-  }
-
-  Block allocate(const Request& request) override {
-    try {
-      return inner_->allocate(request);
-    } catch (const OutOfMemory&) {
-      if (!cache_is_in_the_way(request)) throw;
-    }
-    retries_.fetch_add(1, std::memory_order_relaxed);
-    return inner_->allocate(request);
+      : LayerAllocator(std::move(inner)), limit_bytes_(limit_bytes) {
+    observed.add_layer_limit(limit_bytes);
   }
 
   std::vector<std::pair<std::string, std::string>> summary() const override {
-    return {{"limit", format_size_exact(limit_bytes_)},
-            {"retries_after_trim", std::to_string(retries_.load(std::memory_order_relaxed))}};
+    return {{"limit", format_size_exact(limit_bytes_)}};
   }
   bool is_thread_safe() const override { return inner_->is_thread_safe(); }
 
  private:
-  /// Whether giving back cached memory made room. A policy with pools of PyTorch's kind has tried that itself.
-  bool cache_is_in_the_way(const Request& request) {
-    if (observed_.reserved_bytes() + request.bytes <= limit_bytes_) return false;
-    PolicyStats stats;
-    inner_->report(stats);
-    return !stats.has_pools && inner_->trim(0) != 0;
-  }
-
-  ObservedSource& observed_;
   const std::size_t limit_bytes_;
-  std::atomic<std::int64_t> retries_{0};
 };
 
 /// Counts the blocks that pass: what is cached is free.

@@ -2,6 +2,8 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/layers/built_in.h>
 
+#include <atomic>
+
 namespace tenon {
 
 namespace {
@@ -34,18 +36,19 @@ class Retry final : public LayerAllocator {
   }
 
   std::vector<std::pair<std::string, std::string>> summary() const override {
-    return {{"retries", std::to_string(retries_)},
-            {"recovered", std::to_string(recovered_)},
-            {"given_up", std::to_string(given_up_)}};
+    return {{"retries", std::to_string(retries_.load())},
+            {"recovered", std::to_string(recovered_.load())},
+            {"given_up", std::to_string(given_up_.load())}};
   }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
 
  private:
   MemorySource& source_;
   const std::int64_t attempts_;
   const bool waits_;
-  std::int64_t retries_ = 0;
-  std::int64_t recovered_ = 0;
-  std::int64_t given_up_ = 0;
+  std::atomic<std::int64_t> retries_{0};
+  std::atomic<std::int64_t> recovered_{0};
+  std::atomic<std::int64_t> given_up_{0};
 };
 
 }  // namespace
