@@ -50,7 +50,7 @@ TEST(Table, AsJsonSurvivesWhatJsonLacks) {
   table.add_row({Real{std::numeric_limits<double>::quiet_NaN()}, std::string("\xff\x01")});
   const auto json = nlohmann::json::parse(render(table, TableFormat::kJson, "{}"));
   EXPECT_TRUE(json["rows"][0]["x"].is_null());
-  EXPECT_EQ(nlohmann::json::parse(render(Table({{"x", "x"}}), TableFormat::kJson, "{}"))["rows"].size(), 0U);
+  EXPECT_EQ(nlohmann::json::parse(render(Table(std::vector<Column>{{"x", "x"}}), TableFormat::kJson, "{}"))["rows"].size(), 0U);
 }
 
 TEST(Table, AsCsvQuotesWhatNeedsIt) {
