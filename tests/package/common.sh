@@ -30,5 +30,12 @@ logged() {
   shift
   "$@" >"$work/step.log" 2>&1 || { cat "$work/step.log"; fail "$what"; }
 }
-configure() { logged "configuring" "${CMAKE_COMMAND:-cmake}" -G Ninja -DCMAKE_BUILD_TYPE=Release "$@"; }
+# setting NAME: of the build under test. A consumer is compiled alike, so that the compiler cache has what is compiled twice.
+setting() { sed -n "s/^$1:[A-Z]*=//p" "$TENON_BINARY_DIR/CMakeCache.txt"; }
+configure() {
+  local type
+  type=$(setting CMAKE_BUILD_TYPE)
+  logged "configuring" "${CMAKE_COMMAND:-cmake}" -G Ninja -DCMAKE_BUILD_TYPE="$type" \
+    -DCMAKE_CXX_FLAGS_"${type^^}"="$(setting "CMAKE_CXX_FLAGS_${type^^}")" "$@"
+}
 compile() { logged "building" "${CMAKE_COMMAND:-cmake}" --build "$@"; }
