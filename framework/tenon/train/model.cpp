@@ -16,6 +16,8 @@ struct KnownModel {
 constexpr KnownModel kModels[] = {
     {"mlp", make_mlp, false},
     {"lenet", make_lenet, false},
+    {"resnet18", make_resnet18, false},
+    {"resnet50", make_resnet50, false},
 };
 
 }  // namespace

@@ -46,5 +46,7 @@ TENON_API Model make_model(const ModelRequest& request);
 // One file each, under models/.
 Model make_mlp(const ModelRequest& request);
 Model make_lenet(const ModelRequest& request);
+Model make_resnet18(const ModelRequest& request);
+Model make_resnet50(const ModelRequest& request);
 
 }  // namespace tenon::train

@@ -1,0 +1,110 @@
+// resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution, no
+// pooling.
+#include <tenon/autograd/checkpoint.h>
+#include <tenon/nn/batch_norm.h>
+#include <tenon/nn/conv.h>
+#include <tenon/nn/functional/activation.h>
+#include <tenon/nn/linear.h>
+#include <tenon/nn/module_list.h>
+#include <tenon/ops/ops.h>
+#include <tenon/train/model.h>
+
+namespace tenon::train {
+namespace {
+
+namespace F = nn::functional;
+
+nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+/// Convolutions with normalisation, and a way around them. kBasic: 3x3, 3x3; otherwise 1x1, 3x3, 1x1 with four times
+/// the width.
+struct BlockImpl : nn::Module {
+  BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, bool basic, bool inplace)
+      : relu(F::ReLUFuncOptions(inplace)) {
+    const std::int64_t out = basic ? width : 4 * width;
+    const auto add = [&](const nn::Conv2d& layer, std::int64_t channels) {
+      convs->push_back(layer);
+      norms->push_back(nn::BatchNorm2d(channels));
+    };
+    if (basic) {
+      add(conv(in, width, 3, stride), width);
+      add(conv(width, out, 3, 1), out);
+    } else {
+      add(conv(in, width, 1, 1), width);
+      add(conv(width, width, 3, stride), width);
+      add(conv(width, out, 1, 1), out);
+    }
+    register_module("convs", convs);
+    register_module("norms", norms);
+    if (in != out || stride != 1) {
+      shortcut = register_module("shortcut", conv(in, out, 1, stride));
+      shortcut_norm = register_module("shortcut_norm", nn::BatchNorm2d(out));
+    }
+  }
+
+  Tensor forward(const Tensor& x) {
+    Tensor y = x;
+    for (std::size_t i = 0; i < convs->size(); ++i) {
+      y = norms->at<nn::BatchNorm2dImpl>(i).forward(convs->at<nn::Conv2dImpl>(i).forward(y));
+      if (i + 1 < convs->size()) y = F::relu(y, relu);
+    }
+    return F::relu(y + (shortcut.is_empty() ? x : shortcut_norm(shortcut(x))), relu);
+  }
+
+  F::ReLUFuncOptions relu;
+  nn::ModuleList convs, norms;
+  nn::Conv2d shortcut{nullptr};
+  nn::BatchNorm2d shortcut_norm{nullptr};
+};
+
+struct ResNetImpl : nn::Module {
+  ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic)
+      : checkpoint_blocks(request.checkpoint), relu(F::ReLUFuncOptions(request.inplace_activations)) {
+    stem = register_module("stem", conv(request.data.channels, 64, 3, 1));
+    norm = register_module("norm", nn::BatchNorm2d(64));
+    std::int64_t channels = 64;
+    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+      const std::int64_t width = 64 << stage;
+      for (int i = 0; i < counts[stage]; ++i) {
+        const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
+        auto block = std::make_shared<BlockImpl>(channels, width, stride, basic, request.inplace_activations);
+        blocks.push_back(register_module("block" + std::to_string(blocks.size()), block));
+        channels = basic ? width : 4 * width;
+      }
+    }
+    head = register_module("head", nn::Linear(channels, request.data.classes));
+  }
+
+  Tensor forward(const Tensor& x) {
+    Tensor y = F::relu(norm(stem(x)), relu);
+    for (const auto& block : blocks) {
+      // The recomputation updates running statistics a second time: with checkpointing they lean further to new
+      // batches.
+      y = checkpoint_blocks && is_training()
+              ? tenon::checkpoint([block](const Tensor& t) { return block->forward(t); }, y)
+              : block->forward(y);
+    }
+    return head(y.mean({2, 3}));
+  }
+
+  bool checkpoint_blocks;
+  F::ReLUFuncOptions relu;
+  nn::Conv2d stem{nullptr};
+  nn::BatchNorm2d norm{nullptr};
+  std::vector<std::shared_ptr<BlockImpl>> blocks;
+  nn::Linear head{nullptr};
+};
+TENON_MODULE(ResNet);
+
+}  // namespace
+
+Model make_resnet18(const ModelRequest& request) {
+  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true));
+}
+Model make_resnet50(const ModelRequest& request) {
+  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false));
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,132 @@
+// Archives: what is written comes back to the bit; a file that is cut, changed or hostile is refused.
+#include <tenon/nn/linear.h>
+#include <tenon/nn/sequential.h>
+#include <tenon/nn/serialize.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string bytes_of(const nn::TensorFile& file) {
+  std::string bytes;
+  nn::write_safetensors(
+      file, [&](const void* data, std::size_t count) { bytes.append(static_cast<const char*>(data), count); });
+  return bytes;
+}
+
+nn::TensorFile parse(const std::string& bytes) {
+  return nn::read_safetensors(std::as_bytes(std::span(bytes.data(), bytes.size())), "test");
+}
+
+/// A file with this header and so many bytes of data.
+std::string with_header(const std::string& header, std::size_t data) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i)));
+  return bytes + header + std::string(data, '\0');
+}
+
+TEST(Safetensors, EveryDtypeAndRankComesBack) {
+  nn::TensorFile file;
+  for (const Dtype dtype : {kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64}) {
+    file.tensors.insert(std::string(name_of(dtype)), tenon::arange(6, TensorOptions(kInt64)).to(dtype).view({2, 3}));
+  }
+  file.tensors.insert("scalar", tenon::full({}, 2.5));
+  file.tensors.insert("empty", tenon::empty({3, 0}));
+  file.metadata["a"] = "b \"c\"";
+  const nn::TensorFile back = parse(bytes_of(file));
+  EXPECT_EQ(back.metadata, file.metadata);
+  ASSERT_EQ(back.tensors.size(), file.tensors.size());
+  for (const auto& item : file.tensors) {
+    const Tensor& other = back.tensors[item.key()];
+    EXPECT_EQ(other.scalar_type(), item.value().scalar_type()) << item.key();
+    EXPECT_TRUE(other.equal(item.value())) << item.key();
+  }
+}
+
+TEST(Safetensors, EveryTruncationIsRefused) {
+  nn::TensorFile file;
+  file.tensors.insert("x", tenon::ones({4}));
+  const std::string bytes = bytes_of(file);
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_NE(message_of([&] { parse(bytes.substr(0, length)); }), "no error") << length;
+  }
+}
+
+TEST(Safetensors, HostileHeadersAreRefused) {
+  const auto refused = [](const std::string& header, std::size_t data) {
+    return message_of([&] { parse(with_header(header, data)); });
+  };
+  EXPECT_THAT(refused("not json", 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refused("[1,2]", 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refused(std::string(200000, '['), 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[1]}})", 4), HasSubstr("lacks"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("unknown dtype"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,400]}})", 4), HasSubstr("truncated"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), HasSubstr("needs 8 bytes"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), HasSubstr("size"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
+              HasSubstr("too large"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4), HasSubstr("offsets"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2), HasSubstr("begins at 1"));
+  EXPECT_THAT(refused(R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 2), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(
+      refused(
+          R"({"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+          2),
+      HasSubstr("begins at 1"));
+  EXPECT_THAT(message_of([&] { parse(std::string(8, '\xff') + "{}"); }), HasSubstr("header"));
+}
+
+TEST(Archive, AModuleComesBackByItsNames) {
+  nn::Sequential a(nn::Linear(3, 4), nn::Linear(4, 2)), b(nn::Linear(3, 4), nn::Linear(4, 2));
+  std::stringstream stream;
+  save(a, stream);
+  load(b, stream);
+  for (const auto& parameter : a->named_parameters()) {
+    EXPECT_TRUE(parameter.value().equal(b->named_parameters()[parameter.key()])) << parameter.key();
+  }
+}
+
+TEST(Archive, PlainValuesAndNestingComeBack) {
+  OutputArchive out, inner;
+  inner.write("i", 7);
+  inner.write("b", true);
+  inner.write("d", 0.1);
+  inner.write_text("s", "a: b");
+  out.write("inner", inner);
+  std::stringstream stream;
+  out.save_to(stream);
+  InputArchive in, nested;
+  in.load_from(stream);
+  in.read("inner", nested);
+  EXPECT_EQ(nested.read_integer("i"), 7);
+  EXPECT_TRUE(nested.read_boolean("b"));
+  EXPECT_EQ(nested.read_real("d"), 0.1);
+  EXPECT_EQ(nested.read_text("s"), "a: b");
+  EXPECT_THAT(message_of([&] { nested.read_integer("x"); }), HasSubstr("does not have a field with name 'inner.x'"));
+  EXPECT_THAT(message_of([&] { nested.read_integer("d"); }), HasSubstr("another kind"));
+  Tensor tensor = tenon::zeros({1});
+  EXPECT_THAT(message_of([&] { nested.read("t", tensor); }), HasSubstr("No such serialized tensor 'inner.t'"));
+  InputArchive deeper;
+  EXPECT_THAT(message_of([&] { nested.read("m", deeper); }), HasSubstr("No such serialized submodule: 'inner.m'"));
+}
+
+}  // namespace
+}  // namespace tenon::test

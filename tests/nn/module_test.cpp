@@ -1,0 +1,100 @@
+// Module: registration, traversal, conversion, cloning.
+#include <tenon/nn/dropout.h>
+#include <tenon/nn/linear.h>
+#include <tenon/nn/module_list.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct NetImpl : nn::Cloneable<NetImpl> {
+  NetImpl() { reset(); }
+  void reset() override {
+    first = register_module("first", nn::Linear(2, 3));
+    second = register_module("second", nn::Linear(nn::LinearOptions(3, 1).bias(false)));
+    offset = register_buffer("offset", tenon::ones({1}));
+  }
+  Tensor forward(const Tensor& x) { return second(tenon::relu(first(x))) + offset; }
+  nn::Linear first{nullptr}, second{nullptr};
+  Tensor offset;
+};
+TENON_MODULE(Net);
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Module, NamesParametersByTheirPath) {
+  Net net;
+  EXPECT_THAT(net->named_parameters().keys(), ElementsAre("first.weight", "first.bias", "second.weight"));
+  EXPECT_THAT(net->named_buffers().keys(), ElementsAre("offset"));
+  EXPECT_EQ(net->modules().size(), 3u);
+}
+
+TEST(Module, RefusesNamesThatAreEmptyDottedOrTaken) {
+  Net net;
+  EXPECT_THAT(message_of([&] { net->register_buffer("", Tensor()); }), HasSubstr("Buffer name must not be empty"));
+  EXPECT_THAT(message_of([&] { net->register_buffer("a.b", Tensor()); }),
+              HasSubstr("must not contain a dot (got 'a.b')"));
+  EXPECT_THAT(message_of([&] { net->register_module("first", nn::Linear(1, 1)); }),
+              HasSubstr("Submodule 'first' already defined"));
+}
+
+TEST(Module, ACloneHasItsOwnParameters) {
+  Net net;
+  auto copy = std::dynamic_pointer_cast<NetImpl>(net->clone());
+  NoGradGuard no_grad;
+  EXPECT_TRUE(copy->first->weight.equal(net->first->weight));
+  net->first->weight.fill_(7);
+  EXPECT_FALSE(copy->first->weight.equal(net->first->weight));
+  EXPECT_TRUE(copy->first->weight.requires_grad());
+}
+
+TEST(Module, ConvertsFloatingTensorsInPlace) {
+  Net net;
+  const Tensor weight = net->first->weight;
+  net->to(kFloat64);
+  EXPECT_EQ(weight.scalar_type(), kFloat64);
+  EXPECT_EQ(net->forward(tenon::ones({1, 2}, TensorOptions(kFloat64))).scalar_type(), kFloat64);
+}
+
+TEST(Module, TrainingModeReachesEveryChild) {
+  nn::ModuleList list(nn::Dropout(0.9), nn::Dropout(0.9));
+  list->eval();
+  for (const auto& child : *list) EXPECT_FALSE(child->is_training());
+  const Tensor x = tenon::ones({8});
+  EXPECT_TRUE(list->at<nn::DropoutImpl>(0).forward(x).equal(x));
+}
+
+TEST(Module, ZeroGradZeroesOrGivesBack) {
+  Net net;
+  net->forward(tenon::ones({4, 2})).sum().backward();
+  ASSERT_TRUE(net->first->bias.grad().defined());
+  net->zero_grad();
+  EXPECT_EQ(net->first->bias.grad().abs().sum().item<float>(), 0);
+  net->zero_grad(/*set_to_none=*/true);
+  EXPECT_FALSE(net->first->bias.grad().defined());
+}
+
+TEST(Module, PrintsItsTree) {
+  std::ostringstream stream;
+  stream << *Net();
+  EXPECT_THAT(stream.str(), HasSubstr("  (first): tenon::nn::Linear(in_features=2, out_features=3, bias=true)\n"));
+}
+
+}  // namespace
+}  // namespace tenon::test
