@@ -1,5 +1,5 @@
-// Two streams of a simulated device, one held back: with record_use the numbers are right, and without it they are wrong.
-// The second half is the point: it shows that the first one tests something.
+// Two streams of a simulated device, one held back: with record_use the numbers are right, and without it they are
+// wrong. The second half is the point: it shows that the first one tests something.
 #include <caching/policy.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/allocator_stack.h>
@@ -23,8 +23,8 @@ class Forgetful final : public ForwardingAllocator {
   void record_use(const Block&, StreamRef) override {}
 };
 
-/// Stream B sums a block of ones that stream A made, but B is held back until the block was freed and its bytes, if they are
-/// given out again, overwritten on A. Returns what B saw.
+/// Stream B sums a block of ones that stream A made, but B is held back until the block was freed and its bytes, if
+/// they are given out again, overwritten on A. Returns what B saw.
 long sum_seen_by_the_slow_stream(bool forgetful) {
   static Backend& backend = [&]() -> Backend& {
     Backend& simulated = find_backend("simulated");

@@ -148,6 +148,30 @@ std::uint64_t large_segment_mib(const Tokens& tokens) {
   return size;
 }
 
+bool is_known(const std::string& key) {
+  static constexpr std::string_view kKeys[] = {"backend",
+                                               "expandable_segments",
+                                               "garbage_collection_threshold",
+                                               "graph_capture_record_stream_reuse",
+                                               "large_segment_size_mb",
+                                               "max_non_split_rounding_mb",
+                                               "max_split_size_mb",
+                                               "per_process_memory_fraction",
+                                               "pinned_free_catch_all",
+                                               "pinned_max_cached_size_mb",
+                                               "pinned_max_round_threshold_mb",
+                                               "pinned_num_register_threads",
+                                               "pinned_reserve_segment_size_mb",
+                                               "pinned_use_background_threads",
+                                               "pinned_use_cuda_host_register",
+                                               "pinned_use_hip_host_register",
+                                               "release_lock_on_cudamalloc",
+                                               "release_lock_on_hipmalloc",
+                                               "roundup_power2_divisions",
+                                               "throw_on_cudamalloc_oom"};
+  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 void set(PytorchConf& conf, const std::string& name, std::string value) {
   std::erase_if(conf.options, [&](const auto& option) { return option.first == name; });  // later duplicates win
   conf.options.emplace_back(name, std::move(value));
@@ -174,6 +198,7 @@ PytorchConf parse_current(std::string_view text) {
   while (!tokens.done()) {
     const std::string key = tokens.take();
     if (key == ",") continue;
+    if (!is_known(key)) refuse(text, "Unrecognized key '" + key + "' in CUDA allocator config.");
     tokens.take_separator();
     if (key == "max_split_size_mb") {
       set(conf, "max_split_size", megabytes(key));
@@ -219,8 +244,6 @@ PytorchConf parse_current(std::string_view text) {
                key == "pinned_max_cached_size_mb") {
       to_number(text, tokens.take(), key);
       conf.ignored.push_back(key);
-    } else {
-      refuse(text, "Unrecognized key '" + key + "' in CUDA allocator config.");
     }
     if (!tokens.done()) tokens.take_separator();
   }
