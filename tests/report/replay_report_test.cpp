@@ -1,0 +1,85 @@
+// The offline pages: complete, readable without a script, and free of addresses on a network.
+#include "replay/support.h"
+
+#include <tenon/report/replay_html.h>
+#include <tenon/report/replay_table.h>
+#include <tenon/report/svg.h>
+#include <tenon/report/trace_html.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace tenon {
+namespace {
+
+using replay::ReplayRow;
+using replay::Trace;
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<ReplayRow> rows_of(const Trace& trace) {
+  replay::CellOptions options;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  options.keep_curve = options.keep_layout = true;
+  std::vector<ReplayRow> rows = {replay::replay_cell(trace, replay::plain_policy(), options), replay::ideal_row(trace, std::nullopt)};
+  rows.front().label = "plain <policy>";
+  return rows;
+}
+
+void expect_offline(const std::string& page) {
+  for (const char* trace_of_a_network : {"http:", "https:", "<script", "<link", "url(", "@import", "src="}) {
+    EXPECT_EQ(page.find(trace_of_a_network), std::string::npos) << trace_of_a_network;
+  }
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.ends_with("</html>\n"));
+}
+
+TEST(ReplayReport, IsOneOfflinePage) {
+  const Trace trace = replay::read_traces(replay::example_trace("gpt2_adam.trace.gz")).front();
+  const std::string path = testing::TempDir() + "report.html";
+  write_replay_html(path, {trace}, rows_of(trace), "{\"host\":\"x\"}");
+  const std::string page = content(path);
+  expect_offline(page);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("plain &lt;policy&gt;"), std::string::npos) << "names are escaped";
+  EXPECT_NE(page.find("ideal"), std::string::npos);
+  EXPECT_LT(page.size(), 2u << 20);
+}
+
+TEST(TracePage, IsOneOfflinePage) {
+  const Trace trace = replay::read_traces(replay::example_trace("gpt2_adam.trace.gz")).front();
+  const std::string path = testing::TempDir() + "page.html";
+  write_trace_html(path, trace, rows_of(trace));
+  expect_offline(content(path));
+}
+
+TEST(ReplayReport, NamesAFileThatCannotBeWritten) {
+  const Trace trace = replay::read_one("a 0 8 0\n");
+  EXPECT_THROW(write_replay_html("/nowhere/at/all.html", {trace}, rows_of(trace), ""), Error);
+}
+
+TEST(ReplayTable, SaysWhereMemoryRanOut) {
+  ReplayRow row;
+  row.trace = "t";
+  row.allocator = "plain";
+  row.ooms = 2;
+  row.first_oom_event = 17;
+  row.first_oom_bytes = 1024;
+  EXPECT_NE(replay_remarks({row}).front().find("2 times, first at event 17 (a request of 1.0 KiB)"), std::string::npos) << replay_remarks({row}).front();
+}
+
+TEST(SvgChart, SurvivesNothingAndOnePoint) {
+  EXPECT_NE(svg_chart({.title = "none"}).find("</svg>"), std::string::npos);
+  SvgChart chart{.title = "one"};
+  chart.lines.push_back({"x", {{5, 0}}});
+  EXPECT_EQ(svg_chart(chart).find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon
