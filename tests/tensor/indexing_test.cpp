@@ -57,7 +57,7 @@ TEST(Indexing, ErrorsNameIndexDimensionAndSize) {
       [&] {
         x.index({0, 3});
       },
-      ThrowsMessage<IndexError>(HasSubstr("index 3 is out of bounds for dimension 0 with size 3")));
+      ThrowsMessage<IndexError>(HasSubstr("index 3 is out of bounds for dimension 1 with size 3")));
   EXPECT_THAT([&] { x.index({tensor({5})}); },
               ThrowsMessage<IndexError>(HasSubstr("index 5 is out of bounds for dimension 0 with size 2")));
   EXPECT_THAT(

@@ -4,6 +4,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/tensor/warning.h>
 
 #include <exception>
 #include <thread>
@@ -97,6 +98,12 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
               bool create_graph, const variable_list& inputs) {
   if (!grad_tensors.empty() && grad_tensors.size() != tensors.size()) {
     throw Error("got " + std::to_string(tensors.size()) + " tensors and " + std::to_string(grad_tensors.size()) + " gradients");
+  }
+  if (create_graph) {
+    TENON_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+                    "which can cause a memory leak. It is recommended to use autograd.grad when creating the graph to avoid this. If "
+                    "you have to use this function, make sure to reset the .grad fields of your parameters to None after use to "
+                    "break the cycle and avoid the leak.");
   }
   const variable_list gradients = make_gradients(tensors, grad_tensors);
   const edge_list roots = root_edges(tensors);

@@ -89,7 +89,7 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
       } else if (wrapped.requires_grad() && !wrapped.is_leaf()) {
         wrapped.detach_();
       }
-      if (node) node->add_undefined_input();
+      if (node) node->add_input_metadata(wrapped);  // backward still gets a zero gradient for it
       result.push_back(std::move(wrapped));
       ++count;
       continue;

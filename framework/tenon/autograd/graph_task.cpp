@@ -65,12 +65,12 @@ Tensor accumulate(Tensor&& old, Tensor&& fresh) {
 
 void print_forward_trace(const Node& node) {
   if (!node.trace()) return;
-  std::string text = "Error detected in " + node.name() + ". Traceback of forward call that caused the error:\n" + node.trace()->text;
+  TENON_WARN("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n", node.trace()->text);
   for (const ForwardTrace* trace = node.trace(); trace && trace->parent; trace = trace->parent->trace()) {
-    text += "\nPrevious calculation was induced by " + trace->parent->name() + ".";
-    if (trace->parent->trace()) text += " Traceback of forward call that induced the previous calculation:\n" + trace->parent->trace()->text;
+    const ForwardTrace* outer = trace->parent->trace();
+    TENON_WARN("Previous calculation was induced by ", trace->parent->name(),
+               ". Traceback of forward call that induced the previous calculation:\n", outer ? outer->text : std::string());
   }
-  TENON_WARN(text);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/warning.h>
 
 namespace tenon {
 
@@ -40,7 +41,14 @@ Tensor& Tensor::mutable_grad() const { return materialize_meta(*this).grad; }
 const Tensor& Tensor::grad() const {
   static const Tensor none;
   const AutogradMeta* meta = meta_of(*this);
-  return meta ? meta->grad : none;
+  if (!meta) return none;
+  if (!meta->grad.defined() && !meta->retains_grad && grad_fn()) {
+    TENON_WARN("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+               "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+               "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
+               "leaf Tensor instead.");
+  }
+  return meta->grad;
 }
 
 std::int64_t Tensor::output_nr() const {

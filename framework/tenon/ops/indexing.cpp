@@ -248,7 +248,9 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
     advanced[static_cast<std::size_t>(dim)] = std::move(index);
     ++dim;
   };
+  std::int64_t named_at = -1;  // the position among the indices given is what an error names, as in PyTorch
   for (const TensorIndex& index : given) {
+    ++named_at;
     if (index.is_none()) {
       result = result.unsqueeze(dim++);
     } else if (index.is_ellipsis()) {
@@ -269,7 +271,7 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
       if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
       const std::int64_t length = result.size(dim);
       if (index.integer() < -length || index.integer() >= length) {
-        throw IndexError("index " + std::to_string(index.integer()) + " is out of bounds for dimension " + std::to_string(dim) +
+        throw IndexError("index " + std::to_string(index.integer()) + " is out of bounds for dimension " + std::to_string(named_at) +
                          " with size " + std::to_string(length));
       }
       result = result.select(dim, index.integer());
@@ -286,7 +288,7 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
           if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
           const std::int64_t length = result.size(dim);
           if (position < -length || position >= length) {
-            throw IndexError("index " + std::to_string(position) + " is out of bounds for dimension " + std::to_string(dim) + " with size " + std::to_string(length));
+            throw IndexError("index " + std::to_string(position) + " is out of bounds for dimension " + std::to_string(named_at) + " with size " + std::to_string(length));
           }
           result = result.select(dim, position);
         } else {

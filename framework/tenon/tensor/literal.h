@@ -32,7 +32,21 @@ class TENON_API TensorDataContainer {
   }
 
   bool is_scalar() const { return kind_ == Kind::kScalar; }
-  const Scalar& scalar() const { return scalar_; }
+  bool is_init_list() const { return kind_ == Kind::kList; }
+  bool is_tensor() const { return kind_ == Kind::kRun; }
+  const std::vector<TensorDataContainer>& init_list() const {
+    require(is_init_list(), "init_list()", "is_init_list()");
+    return list_;
+  }
+  /// A flat run of numbers as a tensor.
+  Tensor tensor() const {
+    require(is_tensor(), "tensor()", "is_tensor()");
+    return convert_to_tensor({});
+  }
+  const Scalar& scalar() const {
+    require(is_scalar(), "scalar()", "is_scalar()");
+    return scalar_;
+  }
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   Dtype scalar_type() const { return dtype_; }
   Tensor convert_to_tensor(TensorOptions options) const;
@@ -40,6 +54,11 @@ class TENON_API TensorDataContainer {
 
  private:
   enum class Kind { kScalar, kList, kRun };
+  static void require(bool holds, const char* call, const char* condition) {
+    if (!holds) {
+      throw Error(std::string("Can only call `") + call + "` on a TensorDataContainer that has `" + condition + " == true`");
+    }
+  }
   /// Floating literals take the default dtype, integers kInt64, as torch::tensor does.
   template <class T>
   static Dtype literal_dtype() {

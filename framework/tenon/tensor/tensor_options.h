@@ -39,6 +39,7 @@ class TensorOptions {
     return options;
   }
   TensorOptions device(Device device) const { return this->device(std::optional<Device>(device)); }
+  TensorOptions device(DeviceType type) const { return this->device(Device(type)); }
   template <class... Arguments>
     requires(sizeof...(Arguments) == 2)
   TensorOptions device(Arguments&&... arguments) const {
