@@ -17,8 +17,8 @@ class Fnv1a {
   std::uint64_t value() const { return value_; }
 
  private:
-  // The start value that the recorded outcomes of the real allocator use: the standard one, 14695981039346656037, without
-  // its last digit. Series are comparable with theirs only so.
+  // The start value that the recorded outcomes of the real allocator use: the standard one, 14695981039346656037,
+  // without its last digit. Series are comparable with theirs only so.
   std::uint64_t value_ = 1469598103934665603u;
 };
 

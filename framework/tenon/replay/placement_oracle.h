@@ -16,7 +16,7 @@
 
 namespace tenon::replay {
 
-class PlacementError : public Error {
+class TENON_EXPORT PlacementError : public Error {
  public:
   using Error::Error;
 };
@@ -32,7 +32,7 @@ struct Extent {
   std::uint64_t end = 0;
 };
 
-class PlacementOracle final : public SourceListener {
+class TENON_API PlacementOracle final : public SourceListener {
  public:
   /// A block was handed out.
   Place place(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);

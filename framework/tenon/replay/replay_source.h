@@ -24,7 +24,7 @@ struct DeviceCalls {
 };
 
 /// What the source tells the overlap check.
-class SourceListener {
+class TENON_EXPORT SourceListener {
  public:
   virtual ~SourceListener() = default;
   virtual void acquired(std::uint64_t address, std::uint64_t bytes) = 0;

@@ -1,0 +1,68 @@
+// RMM logs and minimalloc problems.
+#include "replay/support.h"
+
+namespace tenon::replay {
+namespace {
+
+constexpr char kRmm[] = "Thread,Time,Action,Pointer,Size,Stream\n";
+
+TEST(RmmReader, ReadsStreamsAndPointersInHex) {
+  const Trace trace =
+      read_one(std::string(kRmm) +
+               "12,10:00:00.000001,allocate,0x7f0010,1024,0x2\n12,10:00:00.000002,allocate,0x7f0020,8,0x1a\n"
+               "12,10:00:00.000003,free,0x7f0010,1024,0x2\n");
+  EXPECT_EQ(trace.format, "rmm");
+  EXPECT_EQ(trace.facts.allocations, 2u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 1032u);
+  EXPECT_EQ(trace.streams, (std::vector<std::uint64_t>{2, 26}));
+}
+
+TEST(RmmReader, LeavesOutFailuresAndSaysSo) {
+  const Trace trace = read_one(std::string(kRmm) + "1,0,allocate failure,(nil),4096,0x0\n1,0,allocate,0x10,8,0x0\n");
+  EXPECT_EQ(trace.facts.allocations, 1u);
+  EXPECT_NE(trace.notes.front().find("1 requests failed"), std::string::npos);
+}
+
+TEST(RmmReader, LetsAnAddressBeUsedAgain) {
+  EXPECT_EQ(read_one(std::string(kRmm) + "1,0,allocate,0x10,8,0\n1,0,free,0x10,8,0\n1,0,allocate,0x10,16,0\n")
+                .facts.end_live_bytes,
+            16u);
+}
+
+TEST(RmmReader, NamesLineAndReason) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"1,0,free,0x10,8,0\n", "file:2: frees 10, which is not alive"},
+      {"1,0,allocate,0x10,8,0\n1,0,allocate,0x10,8,0\n", "file:3: allocates 10, which is alive"},
+      {"1,0,realloc,0x10,8,0\n", "file:2: unknown action 'realloc'"},
+      {"1,0,allocate,0x10,x,0\n", "file:2: expected a size in bytes, not 'x'"},
+      {"1,0,allocate,0x10,-8,0\n", "file:2: expected a size in bytes"},
+      {"1,0,allocate,zebra,8,0\n", "file:2: expected a pointer"},
+      {"1,0,allocate,0x10,8\n", "file:2: a row of 5 fields under a header of 6"},
+      {"1,0,allocate,0x10,99999999999999999999,0\n", "does not fit in 63 bits"},
+  };
+  for (const auto& [row, reason] : mistakes)
+    EXPECT_NE(refusal_of(std::string(kRmm) + row).find(reason), std::string::npos)
+        << refusal_of(std::string(kRmm) + row);
+}
+
+TEST(MinimallocReader, OrdersByTimeWithFreesFirst) {
+  const Trace trace = read_one("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\n");
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 8u) << "b1 is gone when b2 begins";
+  EXPECT_EQ(trace.facts.events, 6u);
+}
+
+TEST(MinimallocReader, TakesTheOtherColumnNames) {
+  const Trace trace = read_one("buffer_id,start,end,size,alignment\n1,0,2,4,1\n2,2,5,4,1\n");
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 8u) << "`end` is inclusive: both live at 2";
+}
+
+TEST(MinimallocReader, NamesLineAndReason) {
+  EXPECT_NE(refusal_of("id,lower,upper,size\na,5,5,4\n").find("file:2: a buffer whose life ends at 5"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("id,lower,upper,size\na,5\n").find("file:2: a row of 2 fields"), std::string::npos);
+  EXPECT_NE(refusal_of("id,lower,upper,size\na,x,5,4\n").find("expected a lower bound, not 'x'"), std::string::npos);
+  EXPECT_NE(refusal_of("id,lower,size\na,1,4\n").find("no column 'end'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::replay

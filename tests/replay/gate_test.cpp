@@ -1,0 +1,65 @@
+// --fail-if: parsing and judging.
+#include "replay/support.h"
+
+#include <tenon/replay/gate.h>
+
+namespace tenon::replay {
+namespace {
+
+std::string mistake(const char* text) {
+  try {
+    parse_gate(text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted: " << text;
+  return {};
+}
+
+ReplayRow row(std::uint64_t peak, std::uint64_t ooms = 0) {
+  ReplayRow made;
+  made.trace = "t";
+  made.allocator = "plain";
+  made.peak_reserved_bytes = peak;
+  made.ooms = ooms;
+  return made;
+}
+
+TEST(Gate, ComparesWithNumbersAndSizes) {
+  EXPECT_EQ(tripped(parse_gate("ooms > 0"), {row(1, 1)}, {}).size(), 1u);
+  EXPECT_EQ(tripped(parse_gate("ooms>0"), {row(1, 0)}, {}).size(), 0u);
+  EXPECT_EQ(tripped(parse_gate("peak_reserved_bytes >= 2KiB"), {row(2048)}, {}).size(), 1u);
+  EXPECT_EQ(tripped(parse_gate("peak_reserved_bytes != 2048"), {row(2048)}, {}).size(), 0u);
+}
+
+TEST(Gate, ComparesWithTheBaseline) {
+  const Gate gate = parse_gate("peak_reserved_bytes > +2%");
+  EXPECT_EQ(tripped(gate, {row(1021)}, {row(1000)}).size(), 1u);
+  EXPECT_EQ(tripped(gate, {row(1020)}, {row(1000)}).size(), 0u);
+  EXPECT_EQ(tripped(parse_gate("peak_reserved_bytes > +10"), {row(1011)}, {row(1000)}).size(), 1u);
+  EXPECT_NE(tripped(gate, {row(1)}, {}).front().find("no such row"), std::string::npos);
+}
+
+TEST(Gate, DoesNotJudgeTheIdealRow) {
+  ReplayRow ideal = row(5000);
+  ideal.allocator = "ideal";
+  EXPECT_TRUE(tripped(parse_gate("peak_reserved_bytes > 1"), {ideal}, {}).empty());
+}
+
+TEST(Gate, SaysWhatIsWrong) {
+  EXPECT_NE(mistake("peak_reservd_bytes > 1").find("did you mean peak_reserved_bytes?"), std::string::npos)
+      << mistake("peak_reservd_bytes > 1");
+  EXPECT_NE(mistake("ooms").find("no comparison"), std::string::npos);
+  EXPECT_NE(mistake("ooms >").find("nothing to compare with"), std::string::npos);
+  EXPECT_NE(mistake("ooms > many").find("neither a number"), std::string::npos);
+  EXPECT_NE(mistake("ooms > 2%").find("needs a sign"), std::string::npos);
+}
+
+TEST(Gate, ReachesPercentiles) {
+  ReplayRow slow = row(1);
+  slow.allocate_ns.p99_9 = 700;
+  EXPECT_EQ(tripped(parse_gate("allocate_ns.p99_9 > 500"), {slow}, {}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace tenon::replay

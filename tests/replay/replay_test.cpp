@@ -1,0 +1,135 @@
+// The engine: figures, running out of memory, streams that finish where the recording says.
+#include "replay/support.h"
+
+#include <tenon/replay/compare.h>
+#include <tenon/replay/fnv.h>
+
+namespace tenon::replay {
+namespace {
+
+CellOptions observed() {
+  CellOptions options;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  return options;
+}
+
+TEST(Replay, AddsUpWhatADirectPolicyDoes) {
+  const ReplayRow row = replay_cell(read_one("a 0 1000 0\na 1 500 0\nf 0\ne\na 2 700 0\n"), plain_policy(), observed());
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.peak_requested_bytes, 1500u);
+  EXPECT_EQ(row.peak_reserved_bytes, 1500u);
+  EXPECT_EQ(row.peak_reserved_event, 1u);
+  EXPECT_EQ(row.excess, 0);
+  EXPECT_EQ(row.device_allocations, 3u);
+  EXPECT_EQ(row.device_frees, 1u);
+  EXPECT_EQ(row.end_reserved_bytes, 1200u);
+}
+
+TEST(Replay, HashesTheReservedSeriesAsTheContractSays) {
+  const ReplayRow row = replay_cell(read_one("a 0 1000 0\nm x\na 1 8 0\nf 1\nf 0\n"), plain_policy(), observed());
+  Fnv1a hash;
+  const std::string lines = "0 1000\n1 1008\n2 1000\n3 0\n";
+  hash.bytes(lines.data(), lines.size());
+  EXPECT_EQ(row.reserved_series_fnv1a64, hash.value());
+  EXPECT_EQ(row.reserved_changes, 4u);
+}
+
+TEST(Replay, GoesOnAfterRunningOutOfMemoryAndSkipsThatBlocksLines) {
+  CellOptions options = observed();
+  options.capacity_bytes = 1024;
+  const ReplayRow row =
+      replay_cell(read_one("a 0 512 0\na 1 1024 0\nu 1 3\nf 1\na 2 512 0\nf 0\nf 2\n"), plain_policy(), options);
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.ooms, 1u);
+  EXPECT_EQ(row.first_oom_event, 1u);
+  EXPECT_EQ(row.first_oom_bytes, 1024u);
+  EXPECT_EQ(row.peak_reserved_bytes, 1024u);
+}
+
+TEST(Replay, TimesEveryPassAndEveryCall) {
+  CellOptions options;
+  options.timed_passes = 4;
+  options.timed_budget_seconds = 60;
+  const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
+  const ReplayRow row = replay_cell(trace, plain_policy(), options);
+  EXPECT_EQ(row.pass_seconds.size(), 4u);
+  EXPECT_GT(row.events_per_second, 0);
+  EXPECT_GT(row.harness_seconds, 0);
+  EXPECT_LE(row.allocate_ns.p50, row.allocate_ns.p99);
+  EXPECT_LE(row.free_ns.p99_9, row.free_ns.max);
+}
+
+/// Gives a block back to the device once its side streams have got there, asked at each allocation.
+struct WaitsForStreams final : PlainPolicy {
+  using PlainPolicy::PlainPolicy;
+  struct Waiting {
+    Block block;
+    Ticket ticket;
+  };
+  Block allocate(const Request& request) override {
+    std::erase_if(waiting, [&](const Waiting& entry) {
+      if (!source_.reached(entry.ticket)) return false;
+      source_.release(entry.block.data, entry.block.bytes);
+      return true;
+    });
+    return PlainPolicy::allocate(request);
+  }
+  void record_use(const Block& block, StreamRef stream) override { uses.emplace_back(block.data, stream); }
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    for (const auto& [data, stream] : uses) {
+      if (data == block.data) return waiting.push_back({block, source_.mark(stream)});
+    }
+    PlainPolicy::deallocate(block, last_use);
+  }
+  std::vector<std::pair<void*, StreamRef>> uses;
+  std::vector<Waiting> waiting;
+};
+
+TEST(Replay, ADeferredFreeCompletesWhereTheRecordingSays) {
+  const Trace trace = read_one("a 0 1000 0\nm tenon:deferred 0\nf 0\na 1 10 0\nm tenon:completed 0\na 2 10 0\n");
+  const StackConfig policy = policy_of(
+      "waits", [](const AllocatorContext& context) { return std::make_unique<WaitsForStreams>(context.source); });
+  CellOptions options = observed();
+  options.keep_curve = true;
+  const ReplayRow row = replay_cell(trace, policy, options);
+  ASSERT_EQ(row.failure, "");
+  ASSERT_EQ(row.curve.size(), 4u);
+  EXPECT_EQ(row.curve[2].reserved_bytes, 1010u) << "still waiting at the second allocation";
+  EXPECT_EQ(row.curve[3].reserved_bytes, 20u) << "done at the third";
+  EXPECT_EQ(row.peak_active_bytes, 1010u);
+  EXPECT_EQ(row.peak_allocated_bytes, 1000u);
+}
+
+TEST(Replay, TheIdealRowReservesWhatIsAskedFor) {
+  const ReplayRow row = ideal_row(read_one("a 0 1000 0\na 1 500 0\n"), 4096);
+  EXPECT_EQ(row.allocator, "ideal");
+  EXPECT_EQ(row.peak_reserved_bytes, row.peak_requested_bytes);
+  EXPECT_EQ(row.peak_reserved_bytes, 1500u);
+}
+
+TEST(Compare, AnIntervalHoldsItsMedianAndIsRepeatable) {
+  const std::vector<double> samples = {3, 1, 2, 5, 4};
+  const Interval interval = bootstrap_median(samples);
+  EXPECT_EQ(interval.middle, 3);
+  EXPECT_LE(interval.low, 3);
+  EXPECT_GE(interval.high, 3);
+  EXPECT_EQ(bootstrap_median(samples).low, interval.low);
+  EXPECT_EQ(bootstrap_median({7}).high, 7);
+}
+
+TEST(Compare, CallsAChangeByItsName) {
+  ReplayRow before = replay_cell(read_one("a 0 1000 0\n"), plain_policy(), observed());
+  ReplayRow after = before;
+  after.peak_reserved_bytes = 2000;
+  before.pass_seconds = {1, 1.01, 0.99, 1, 1.02};
+  after.pass_seconds = {1.01, 1, 0.98, 1, 1.02};
+  const std::string verdict = verdicts({after}, {before}).front();
+  EXPECT_NE(verdict.find("peak_reserved_bytes worse"), std::string::npos) << verdict;
+  EXPECT_NE(verdict.find("seconds within noise"), std::string::npos) << verdict;
+  after.pass_seconds = {2, 2.01, 1.99, 2, 2.02};
+  EXPECT_NE(verdicts({after}, {before}).front().find("seconds worse"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::replay

@@ -1,0 +1,155 @@
+// Snapshots: rebuilt histories, every schema, and the round trip through Tenon's own writer.
+#include "replay/support.h"
+
+#include <tenon/replay/fidelity.h>
+#include <tenon/replay/snapshot_image.h>
+#include <tenon/replay/trace_tools.h>
+#include <tenon/replay/tune_space.h>
+
+namespace tenon::replay {
+namespace {
+
+/// One segment of 20 MiB and the given entries, written as PyTorch would.
+Trace through_file(const SnapshotImage& image) {
+  const std::string path = testing::TempDir() + "image.pickle";
+  write_snapshot(image, path);
+  return read_traces(path, {.with_stacks = true}).front();
+}
+
+ImageEntry entry(HistoryAction action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream = 0) {
+  return {action, address, bytes, stream, 1, 0};
+}
+
+SnapshotImage image_with(std::vector<ImageEntry> entries, std::vector<ImageBlock> blocks = {}) {
+  SnapshotImage image;
+  std::uint64_t bytes = 0;
+  for (const ImageBlock& block : blocks) bytes += block.bytes;
+  if (bytes != 0)
+    image.segments.push_back({.address = blocks.front().address, .bytes = bytes, .blocks = std::move(blocks)});
+  image.entries = std::move(entries);
+  return image;
+}
+
+TEST(Snapshot, AFreeThatCompletesAtOnceIsOneEvent) {
+  const Trace trace =
+      through_file(image_with({entry(HistoryAction::kAlloc, 512, 100), entry(HistoryAction::kFreeRequested, 512, 100),
+                               entry(HistoryAction::kFreeCompleted, 512, 100)}));
+  EXPECT_EQ(trace.facts.events, 2u);
+  EXPECT_EQ(trace.facts.deferred_frees, 0u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 0u);
+}
+
+TEST(Snapshot, AFreeThatWaitedCompletesWhereTheRecordingSays) {
+  const Trace trace =
+      through_file(image_with({entry(HistoryAction::kAlloc, 512, 100), entry(HistoryAction::kFreeRequested, 512, 100),
+                               entry(HistoryAction::kAlloc, 4096, 100), entry(HistoryAction::kFreeCompleted, 512, 100),
+                               entry(HistoryAction::kAlloc, 512, 100)},
+                              {{512, 1024, 100, BlockState::kActive, 0}, {4096, 512, 100, BlockState::kActive, 0}}));
+  EXPECT_EQ(trace.facts.deferred_frees, 1u);
+  ASSERT_EQ(trace.events.size(), 5u);
+  EXPECT_EQ(trace.events[3].kind, EventKind::kFreeCompleted);
+}
+
+TEST(Snapshot, WhatLivedBeforeIsPutAtTheStart) {
+  const Trace trace =
+      through_file(image_with({entry(HistoryAction::kFreeRequested, 512, 100),
+                               entry(HistoryAction::kFreeCompleted, 512, 100), entry(HistoryAction::kAlloc, 512, 64)},
+                              {{512, 512, 64, BlockState::kActive, 0}, {1024, 512, 300, BlockState::kActive, 0}}));
+  EXPECT_EQ(trace.facts.seeded_blocks, 2u) << "one known from its free, one from the segments";
+  EXPECT_EQ(trace.facts.seeded_bytes, 400u);
+  EXPECT_EQ(trace.marks.front(), "recording starts");
+  ASSERT_FALSE(trace.notes.empty());
+  EXPECT_NE(trace.notes[0].find("2 blocks of 400 B"), std::string::npos) << trace.notes[0];
+}
+
+TEST(Snapshot, ACompletionWhoseRequestTheRingLostWasPendingFromTheStart) {
+  const Trace trace = through_file(
+      image_with({entry(HistoryAction::kAlloc, 4096, 8), entry(HistoryAction::kFreeCompleted, 512, 100),
+                  entry(HistoryAction::kFreeRequested, 4096, 8), entry(HistoryAction::kFreeCompleted, 4096, 8)}));
+  EXPECT_EQ(trace.facts.seeded_blocks, 1u);
+  EXPECT_EQ(trace.facts.deferred_frees, 1u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 0u);
+}
+
+TEST(Snapshot, SegmentsGivenBackWithoutNeedAreAnEmptyCache) {
+  const auto alloc = entry(HistoryAction::kSegmentAlloc, 512, 2 << 20);
+  const auto give_back = entry(HistoryAction::kSegmentFree, 512, 2 << 20);
+  EXPECT_EQ(through_file(image_with({alloc, give_back, entry(HistoryAction::kAlloc, 4096, 8)},
+                                    {{4096, 512, 8, BlockState::kActive, 0}}))
+                .facts.empty_caches,
+            1u);
+  EXPECT_EQ(through_file(image_with({alloc, give_back, entry(HistoryAction::kSegmentAlloc, 4096, 2 << 20),
+                                     entry(HistoryAction::kAlloc, 4096, 8)},
+                                    {{4096, 2 << 20, 8, BlockState::kActive, 0}}))
+                .facts.empty_caches,
+            0u)
+      << "the allocator needed the memory";
+}
+
+TEST(Snapshot, FreeingTwiceIsRefusedWithItsEntry) {
+  const std::string path = testing::TempDir() + "twice.pickle";
+  write_snapshot(
+      image_with({entry(HistoryAction::kAlloc, 512, 100), entry(HistoryAction::kFreeRequested, 512, 100),
+                  entry(HistoryAction::kFreeCompleted, 512, 100), entry(HistoryAction::kFreeCompleted, 512, 100),
+                  entry(HistoryAction::kFreeRequested, 512, 100)}),
+      path);
+  try {
+    read_traces(path);
+    FAIL() << "accepted";
+  } catch (const TraceError& error) {
+    EXPECT_NE(std::string(error.what()).find("device_traces[0][3]"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Snapshot, ARealHistoryComesBackUnchangedThroughASnapshot) {
+  const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
+  const Trace back = through_file(image_of_replay(trace, keeping_policy(), std::nullopt));
+  const TraceDifference found = difference(trace, back);
+  EXPECT_TRUE(found.are_equal) << found.what;
+}
+
+TEST(Snapshot, AReplayUnderTheRecordedSettingsIsExact) {
+  const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
+  const StackConfig policy = keeping_policy();
+  const Trace whole = through_file(image_of_replay(trace, policy, std::nullopt));
+  const Fidelity fidelity = measure_fidelity(whole, policy, "");
+  EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
+  EXPECT_GT(fidelity.recorded_actions, 0u);
+}
+
+TEST(Snapshot, OfTwoDevicesGivesTwoTraces) {
+  // Written by hand: each device has one block, alive at the end.
+  const auto text = [](const std::string& value) {
+    return std::string("\x8c") + static_cast<char>(value.size()) + value;
+  };
+  const std::string alloc = "}(" + text("action") + text("alloc") + text("addr") + "K\x20" + text("size") + "K\x40" +
+                            text("stream") + "K\x01" + "u";
+  const std::string head = "\x80\x04}(" + text("device_traces");
+  const std::vector<Trace> traces = read_bytes(head + "](](" + alloc + "e](" + alloc + "eeu.");
+  ASSERT_EQ(traces.size(), 2u);
+  EXPECT_EQ(traces[0].name, "file@0");
+  EXPECT_EQ(traces[1].facts.peak_requested_bytes, 64u);
+}
+
+TEST(Snapshot, IsRefusedWhenItIsSomethingElse) {
+  EXPECT_NE(refusal_of(std::string("\x80\x04}.", 4)).find("not a memory snapshot"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("\x80\x04K\x01.", 5)).find("no memory snapshot"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("\x80\x04].", 4)).find("nothing was allocated"), std::string::npos);
+}
+
+TEST(TuneSpace, KeepsWhatWasSetBeforeAndIsNotSearched) {
+  EXPECT_EQ(merge_conf("pinned_use_background_threads:True,expandable_segments:False", "expandable_segments:True"),
+            "expandable_segments:True,pinned_use_background_threads:True");
+  EXPECT_EQ(merge_conf("roundup_power2_divisions:[64:8,>:2],max_split_size_mb:64", ""), "");
+}
+
+TEST(TuneSpace, LeavesOutWhatPyTorchRefuses) {
+  const std::vector<Dimension> space = pytorch_space(std::uint64_t{1} << 30);
+  Choice choice(space.size(), 0);
+  EXPECT_EQ(conf_of(space, choice), "");
+  choice[0] = 1;
+  EXPECT_EQ(conf_of(space, choice), "expandable_segments:True");
+}
+
+}  // namespace
+}  // namespace tenon::replay

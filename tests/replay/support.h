@@ -1,0 +1,95 @@
+// What the tests of replay share: reading from strings, a policy made on the spot.
+#pragma once
+
+#include <tenon/memory/factory.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/replay.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tenon::replay {
+
+inline std::vector<Trace> read_bytes(std::string_view bytes, const ReadOptions& options = {}) {
+  InputFile input("file", {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return read_traces(input, options);
+}
+
+inline Trace read_one(std::string_view bytes, const ReadOptions& options = {}) {
+  std::vector<Trace> traces = read_bytes(bytes, options);
+  EXPECT_EQ(traces.size(), 1u);
+  return std::move(traces.front());
+}
+
+/// The message of the refusal; fails the test when the bytes are accepted.
+inline std::string refusal_of(std::string_view bytes) {
+  try {
+    read_bytes(bytes);
+  } catch (const TraceError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted: " << bytes.substr(0, 200);
+  return {};
+}
+
+/// A device allocation for every block.
+class PlainPolicy : public Allocator {
+ public:
+  explicit PlainPolicy(MemorySource& source) : source_(source) {}
+  Block allocate(const Request& request) override {
+    void* const data = source_.acquire(request.bytes);
+    if (data == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+    return {.data = data, .bytes = request.bytes, .request = request};
+  }
+  void deallocate(const Block& block, StreamRef) noexcept override { source_.release(block.data, block.bytes); }
+
+ protected:
+  MemorySource& source_;
+};
+
+inline StackConfig policy_of(const std::string& name, AllocatorFactory create) {
+  return {.policy = {.name = name, .summary = "", .options = {}, .create = std::move(create)}};
+}
+inline StackConfig plain_policy() {
+  return policy_of("plain",
+                   [](const AllocatorContext& context) { return std::make_unique<PlainPolicy>(context.source); });
+}
+
+/// Keeps what it gets: a freed block serves the next request of its size.
+class KeepingPolicy final : public PlainPolicy {
+ public:
+  using PlainPolicy::PlainPolicy;
+  Block allocate(const Request& request) override {
+    std::vector<void*>& kept = kept_[request.bytes];
+    if (kept.empty()) return PlainPolicy::allocate(request);
+    void* const data = kept.back();
+    kept.pop_back();
+    return {.data = data, .bytes = request.bytes, .request = request};
+  }
+  void deallocate(const Block& block, StreamRef) noexcept override { kept_[block.bytes].push_back(block.data); }
+
+ private:
+  std::map<std::size_t, std::vector<void*>> kept_;
+};
+inline StackConfig keeping_policy() {
+  return policy_of("keeping",
+                   [](const AllocatorContext& context) { return std::make_unique<KeepingPolicy>(context.source); });
+}
+
+/// Recorded histories that a checkout may have beside it; empty where there are none.
+inline std::filesystem::path traces_folder() {
+  const char* const named = std::getenv("TENON_TRACES");
+  const std::filesystem::path folder = named != nullptr ? named : TENON_SOURCE_DIR "/../shared/traces";
+  return std::filesystem::exists(folder) ? folder : std::filesystem::path();
+}
+
+inline std::string example_trace(const std::string& name) { return TENON_SOURCE_DIR "/examples/traces/" + name; }
+
+}  // namespace tenon::replay

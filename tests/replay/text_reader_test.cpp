@@ -1,0 +1,135 @@
+// The text form: what is read, and each way to be refused.
+#include "replay/support.h"
+
+#include <zlib.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace tenon::replay {
+namespace {
+
+using testing::TempDir;
+
+TEST(TextReader, CountsWhatTheFileHolds) {
+  const Trace trace = read_one("# name: tiny\na 0 100 0\na 1 200 3\nm step 1\nu 0 3\nf 0\ne\na 2 50 0\nf 2\n");
+  EXPECT_EQ(trace.facts.events, 7u);
+  EXPECT_EQ(trace.facts.allocations, 3u);
+  EXPECT_EQ(trace.facts.frees, 2u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 300u);
+  EXPECT_EQ(trace.facts.peak_event, 1u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 200u);
+  EXPECT_EQ(trace.stream_count(), 2u);
+  EXPECT_EQ(trace.header.at("name"), "tiny");
+  EXPECT_EQ(trace.marks, std::vector<std::string>{"step 1"});
+  EXPECT_EQ(trace.slot_count, 2u) << "the slot of block 0 serves block 2";
+}
+
+TEST(TextReader, TakesIdsInAnyOrder) {
+  const Trace trace = read_one("a 900000000000 8 0\na 0 8 0\na 1 8 0\nf 900000000000\nf 1\nf 0\n");
+  EXPECT_EQ(trace.facts.end_live_bytes, 0u);
+}
+
+TEST(TextReader, AcceptsAMissingLastNewlineAndCarriageReturns) {
+  EXPECT_EQ(read_one("a 0 8 0\r\nf 0").facts.events, 2u);
+}
+
+TEST(TextReader, NamesLineAndReasonOfEachMistake) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"a 0 8 0\nf 1\n", "file:2: frees id 1, which was never allocated"},
+      {"a 0 8 0\nf 0\nf 0\n", "file:3: frees id 0, which was freed before"},
+      {"a 0 8 0\na 0 8 0\n", "file:2: id 0 was allocated before"},
+      {"a 0 0 0\n", "file:1: a size of 0 bytes"},
+      {"a 0 8\n", "file:1: expected a space and a stream"},
+      {"a 0 x 0\n", "file:1: expected a size in bytes, not 'x 0'"},
+      {"a 0 -8 0\n", "file:1: expected a size in bytes"},
+      {"a 0 9223372036854775808 0\n", "file:1: a size in bytes does not fit in 63 bits"},
+      {"a 0 99999999999999999999999 0\n", "does not fit in 63 bits"},
+      {"a 0 8 0 7\n", "file:1: text after the last field: '7'"},
+      {"a 0 8 0\nz 1\n", "file:2: unknown record 'z 1'"},
+      {"a 0 8 0\nu 5 1\n", "file:2: uses id 5, which was never allocated"},
+      {"a 0 4611686018427387905 0\n", "file:1: the live bytes exceed 2^62"},
+      {"# events: 4\na 0 8 0\nf ", "file:3: expected the id of a block"},
+      {"# events: 4\na 0 8 0\nf 0", "it is truncated"},
+  };
+  for (const auto& [text, reason] : mistakes)
+    EXPECT_NE(refusal_of(text).find(reason), std::string::npos) << text << "\n" << refusal_of(text);
+}
+
+TEST(TextReader, SaysWhenAFileWasCutAtALineEnd) {
+  const Trace trace = read_one("# events: 4\na 0 8 0\nf 0\n");
+  ASSERT_EQ(trace.notes.size(), 1u);
+  EXPECT_NE(trace.notes[0].find("its header states 4"), std::string::npos);
+}
+
+TEST(TextReader, RefusesWhatIsNoTrace) {
+  EXPECT_NE(refusal_of("").find("empty"), std::string::npos);
+  EXPECT_NE(refusal_of("hello world\n").find("not a trace"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("a \0\0\0", 5)).find("file:1"), std::string::npos);
+  EXPECT_NE(refusal_of("# x\n" + std::string(3 << 20, 'y')).find("more than a mebibyte"), std::string::npos);
+}
+
+TEST(TextReader, KeepsDeferredFreesApart) {
+  const Trace trace = read_one("a 0 8 0\nm tenon:deferred 0\nf 0\na 1 8 0\nm tenon:completed 0\na 2 8 0\n");
+  EXPECT_EQ(trace.facts.deferred_frees, 1u);
+  EXPECT_EQ(trace.slot_count, 2u) << "slot 0 is free again for block 2 only";
+  EXPECT_NE(refusal_of("a 0 8 0\nf 0\nm tenon:completed 0\n").find("not pending"), std::string::npos);
+}
+
+class Files : public testing::Test {
+ protected:
+  std::string gz(const std::string& name, const std::string& text) {
+    const std::string path = TempDir() + name;
+    const gzFile file = ::gzopen(path.c_str(), "wb");
+    ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    ::gzclose(file);
+    return path;
+  }
+  static std::string refusal(const std::string& path) {
+    try {
+      read_traces(path);
+    } catch (const TraceError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << path << " is accepted";
+    return {};
+  }
+};
+
+TEST_F(Files, ReadsGz) { EXPECT_EQ(read_traces(gz("plain.gz", "a 0 8 0\nf 0\n")).front().facts.events, 2u); }
+
+TEST_F(Files, RefusesATruncatedGz) {
+  std::string text;
+  for (int i = 0; i < 50000; ++i)
+    text += "a " + std::to_string(i) + " " + std::to_string(i * 7919 % 100003 + 1) + " 0\n";
+  const std::string path = gz("cut.gz", text);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  EXPECT_NE(refusal(path).find("truncated"), std::string::npos) << refusal(path);
+}
+
+TEST_F(Files, RefusesADamagedGz) {
+  std::string text;
+  for (int i = 0; i < 50000; ++i)
+    text += "a " + std::to_string(i) + " " + std::to_string(i * 7919 % 100003 + 1) + " 0\n";
+  const std::string path = gz("bad.gz", text);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path) / 2));
+  file.write("\x55\xaa\x55\xaa\x55\xaa", 6);
+  file.close();
+  EXPECT_NE(refusal(path).find(path), std::string::npos);
+}
+
+TEST_F(Files, NamesAMissingFileAndAFolder) {
+  EXPECT_NE(refusal(TempDir() + "absent.gz").find("No such file"), std::string::npos);
+  EXPECT_NE(refusal(TempDir()).find("directory"), std::string::npos);
+}
+
+TEST_F(Files, TheExampleHistoryHasThePeakOfItsHeader) {
+  const Trace trace = read_traces(example_trace("llama7b_lora_ckpt.trace.gz")).front();
+  EXPECT_EQ(std::to_string(trace.facts.peak_requested_bytes), trace.header.at("peak_live_bytes"));
+  EXPECT_EQ(trace.facts.events, 80276u);
+  EXPECT_TRUE(trace.notes.empty());
+}
+
+}  // namespace
+}  // namespace tenon::replay
