@@ -1,0 +1,139 @@
+// The memory API over PyTorch's policy: its worked history, its worked snapshot, its well-known figures, its pools.
+#include <tenon/device/memory_api.h>
+#include <tenon/memory/address_only_source.h>
+
+#include <caching/policy.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::shared_ptr<AllocatorStack> caching_stack(MemorySource& source) {
+  StackConfig config;
+  config.policy = {.name = "caching",
+                   .options = caching::option_schema(false),
+                   .create = [](const AllocatorContext& context) { return caching::make_policy(context, false); }};
+  config.options = Options(config.policy.options);
+  return AllocatorStack::make(source, config);
+}
+
+/// "alloc 1000" for each event.
+std::vector<std::string> told(const History& history) {
+  std::vector<std::string> lines;
+  for (const HistoryEvent& event : history.events()) {
+    lines.push_back(std::string(name_of(event.action)) + " " + std::to_string(event.bytes));
+  }
+  return lines;
+}
+
+// PyTorch's own trace for: 1000 B, 2 MiB, free the first, free the second after another stream used it, 500 B,
+// empty_cache().
+TEST(CachingHistory, IsPyTorchsForTheWorkedExample) {
+  AddressOnlySource source({.manual_completion = true});
+  const auto stack = caching_stack(source);
+  const auto history = std::make_shared<History>();
+  stack->attach_history(history);
+  history->start({});
+  const Block small = stack->allocate({.bytes = 1000});
+  const Block large = stack->allocate({.bytes = 2 * MiB});
+  EXPECT_EQ(stack->stats().allocated_bytes.current, 2098176);
+  EXPECT_EQ(stack->stats().reserved_bytes.current, 23068672);
+  stack->deallocate(small);
+  stack->record_use(large, {1});
+  stack->deallocate(large);
+  EXPECT_EQ(memory_stats_table(stack->stats()).at("active_bytes.all.current"), static_cast<std::int64_t>(2 * MiB));
+  EXPECT_EQ(memory_stats_table(stack->stats()).at("allocated_bytes.all.current"), 0);
+  source.complete(StreamRef{1});
+  const Block again = stack->allocate({.bytes = 500});
+  stack->trim();
+  EXPECT_THAT(told(*history),
+              ElementsAre("segment_alloc 2097152", "alloc 1000", "segment_alloc 20971520", "alloc 2097152",
+                          "free_requested 1000", "free_completed 1000", "free_requested 2097152",
+                          "free_completed 2097152", "alloc 500", "segment_free 20971520"));
+  EXPECT_EQ(history->events()[8].address, reinterpret_cast<std::uint64_t>(small.data));
+  stack->deallocate(again);
+}
+
+TEST(CachingSnapshot, ShowsABlockAndTheRestOfItsSegment) {
+  AddressOnlySource source;
+  const auto stack = caching_stack(source);
+  const Block block = stack->allocate({.bytes = 4000000});
+  const MemorySnapshot snapshot = take_snapshot(kCPU, *stack, nullptr);
+  ASSERT_EQ(snapshot.segments.size(), 1u);
+  const SnapshotSegment& segment = snapshot.segments[0];
+  EXPECT_EQ(segment.total_bytes, 20971520u);
+  EXPECT_EQ(segment.allocated_bytes, 4000256u);
+  EXPECT_EQ(segment.active_bytes, 4000256u);
+  EXPECT_EQ(segment.requested_bytes, 4000000u);
+  EXPECT_TRUE(segment.is_large);
+  EXPECT_FALSE(segment.is_expandable);
+  ASSERT_EQ(segment.blocks.size(), 2u);
+  EXPECT_EQ(segment.blocks[0].bytes, 4000256u);
+  EXPECT_EQ(segment.blocks[0].state, BlockState::kActive);
+  EXPECT_EQ(segment.blocks[1].address, segment.address + 4000256);
+  EXPECT_EQ(segment.blocks[1].bytes, 16971264u);
+  EXPECT_EQ(segment.blocks[1].state, BlockState::kFree);
+  stack->deallocate(block);
+}
+
+TEST(CachingStats, HostAndPolicyAgreeOnWhatBothCount) {
+  AddressOnlySource source;
+  const auto stack = caching_stack(source);
+  std::vector<Block> blocks;
+  for (std::size_t i = 1; i < 200; ++i) blocks.push_back(stack->allocate({.bytes = i * 40009 % 5000000 + 1}));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+  const MemoryStats stats = stack->stats();
+  const auto same = [](const Stat& host, const Stat& policy) {
+    EXPECT_EQ(host.current, policy.current);
+    EXPECT_EQ(host.peak, policy.peak);
+    EXPECT_EQ(host.allocated, policy.allocated);
+    EXPECT_EQ(host.freed, policy.freed);
+  };
+  ASSERT_TRUE(stats.policy.has_pools);
+  same(stats.allocations, stats.policy.allocation[0]);
+  same(stats.allocated_bytes, stats.policy.allocated_bytes[0]);
+  same(stats.requested_bytes, stats.policy.requested_bytes[0]);
+  same(stats.reserved_bytes, stats.policy.reserved_bytes[0]);
+  same(stats.segments, stats.policy.segment[0]);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+  stack->check_invariants();
+}
+
+TEST(CachingPools, KeepTheirMemoryApartUntilTheyGo) {
+  AddressOnlySource source;
+  const auto stack = caching_stack(source);
+  auto pool = std::make_unique<MemPool>(stack);
+  const Block outside = stack->allocate({.bytes = 1 * MiB});
+  Block inside;
+  {
+    const UseMemPool scope(*pool);
+    inside = stack->allocate({.bytes = 1 * MiB});
+  }
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(4 * MiB)) << "a segment for each";
+  stack->deallocate(inside);
+  const Block second = stack->allocate({.bytes = 1 * MiB});
+  EXPECT_NE(second.data, inside.data) << "what the pool caches is not for requests outside of it";
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(4 * MiB));
+  pool.reset();
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(2 * MiB));
+  stack->deallocate(outside);
+  stack->deallocate(second);
+}
+
+TEST(CachingLimit, TheHostsCeilingActsLikeAFullDevice) {
+  AddressOnlySource source;
+  const auto stack = caching_stack(source);
+  stack->set_reserved_limit(100 * MiB);
+  stack->deallocate(stack->allocate({.bytes = 60 * MiB}));
+  stack->deallocate(stack->allocate({.bytes = 80 * MiB}));
+  EXPECT_EQ(stack->stats().policy.retries, 1) << "flushed and retried";
+  EXPECT_THROW(stack->allocate({.bytes = 101 * MiB}), OutOfMemory);
+  EXPECT_LE(stack->stats().reserved_bytes.peak, static_cast<std::int64_t>(100 * MiB));
+  EXPECT_EQ(stack->stats().ooms, 1);
+}
+
+}  // namespace
+}  // namespace tenon
