@@ -24,6 +24,21 @@ void OutputArchive::write(const std::string& key, OutputArchive& nested) {
   for (const auto& [name, text] : nested.file_.metadata) put(key + "." + name, text);
 }
 void OutputArchive::write_text(const std::string& key, const std::string& text) { put(key, "s:" + text); }
+void OutputArchive::write(const std::string& key, const IValue& value) {
+  if (value.isTensor()) {
+    write(key, value.toTensor());
+  } else if (value.isBool()) {
+    write_boolean(key, value.toBool());
+  } else if (value.isInt()) {
+    write_integer(key, value.toInt());
+  } else if (value.isDouble()) {
+    write_real(key, value.toDouble());
+  } else if (value.isString()) {
+    write_text(key, value.toStringRef());
+  } else {
+    throw Error(fmt::format("archive: the value of '{}' is of a kind that cannot be written", key));
+  }
+}
 void OutputArchive::write_boolean(const std::string& key, bool value) { put(key, value ? "b:1" : "b:0"); }
 void OutputArchive::write_integer(const std::string& key, std::int64_t value) { put(key, fmt::format("i:{}", value)); }
 void OutputArchive::write_real(const std::string& key, double value) { put(key, fmt::format("d:{:a}", value)); }
@@ -103,6 +118,25 @@ bool InputArchive::try_read(const std::string& key, InputArchive& nested) {
 }
 void InputArchive::read(const std::string& key, InputArchive& nested) {
   if (!try_read(key, nested)) throw Error(fmt::format("No such serialized submodule: '{}'", full_name(key)));
+}
+
+bool InputArchive::try_read(const std::string& key, IValue& value) {
+  if (const Tensor* tensor = file_.tensors.find(key)) {
+    value = *tensor;
+    return true;
+  }
+  const auto text = try_read_raw(key);
+  if (!text || text->empty()) return false;
+  switch ((*text)[0]) {
+    case 'b': value = read_boolean(key); return true;
+    case 'i': value = read_integer(key); return true;
+    case 'd': value = read_real(key); return true;
+    case 's': value = read_text(key); return true;
+    default: return false;
+  }
+}
+void InputArchive::read(const std::string& key, IValue& value) {
+  if (!try_read(key, value)) throw Error(fmt::format("archive does not have a field with name '{}'", full_name(key)));
 }
 
 std::optional<std::string> InputArchive::try_read_raw(const std::string& key) const {

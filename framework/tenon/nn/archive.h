@@ -5,6 +5,7 @@
 // metadata as text: "i:7", "d:0x1.8p+1", "b:1", "s:text"; archives as "a:".
 #pragma once
 
+#include <tenon/autograd/ivalue.h>
 #include <tenon/core/export.h>
 #include <tenon/nn/safetensors.h>
 #include <tenon/tensor/tensor.h>
@@ -26,6 +27,8 @@ class TENON_API OutputArchive {
   void write(const std::string& key, const Tensor& tensor, bool is_buffer = false);
   void write(const std::string& key, OutputArchive& nested);
   void write_text(const std::string& key, const std::string& text);
+  /// A tensor, boolean, integer, number or string. Throws Error for the other kinds.
+  void write(const std::string& key, const IValue& value);
   template <class T>
   requires std::is_arithmetic_v<T>
   void write(const std::string& key, T value) {
@@ -69,6 +72,8 @@ class TENON_API InputArchive {
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, InputArchive& nested);
   bool try_read(const std::string& key, InputArchive& nested);
+  void read(const std::string& key, IValue& value);
+  bool try_read(const std::string& key, IValue& value);
   bool read_boolean(const std::string& key) const;
   std::int64_t read_integer(const std::string& key) const;
   double read_real(const std::string& key) const;

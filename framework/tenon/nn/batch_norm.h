@@ -9,7 +9,7 @@
 
 namespace tenon::nn {
 
-struct BatchNormOptions {
+struct TENON_EXPORT BatchNormOptions {
   BatchNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT: as in libtorch
   TENON_ARG(std::int64_t, num_features);
   TENON_ARG(double, eps) = 1e-5;
@@ -22,7 +22,7 @@ using BatchNorm1dOptions = BatchNormOptions;
 using BatchNorm2dOptions = BatchNormOptions;
 using BatchNorm3dOptions = BatchNormOptions;
 
-struct InstanceNormOptions {
+struct TENON_EXPORT InstanceNormOptions {
   InstanceNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT
   TENON_ARG(std::int64_t, num_features);
   TENON_ARG(double, eps) = 1e-5;
@@ -34,7 +34,8 @@ using InstanceNorm1dOptions = InstanceNormOptions;
 using InstanceNorm2dOptions = InstanceNormOptions;
 using InstanceNorm3dOptions = InstanceNormOptions;
 
-/// Parameters and running statistics, which both kinds have.
+/// Parameters and running statistics, which both kinds have. (An instance is visible only if its arguments are: hence the
+/// mark on the options.)
 template <class Derived, class Options>
 class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
  public:
