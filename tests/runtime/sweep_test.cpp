@@ -89,7 +89,7 @@ TEST_F(Sweep, EveryValueIsCheckedBeforeAnythingRuns) {
               AllOf(HasSubstr("exp.toml:2:18: "), HasSubstr("list of values")));
   EXPECT_THAT(mistake("[sweep]\n\"train.epochs\" = []\n"), HasSubstr("no values"));
   EXPECT_THAT(mistake("[sweep]\n\"allocator.name\" = [\"direct\", \"cachng\"]\n"),
-              AllOf(HasSubstr("exp.toml:2:30: "), HasSubstr("\"caching\"")));
+              AllOf(HasSubstr("exp.toml:2:31: "), HasSubstr("\"caching\"")));
 }
 
 TEST_F(Sweep, AllocatorsByPathBecomeAbsolute) {

@@ -92,11 +92,12 @@ const SectionSpec* SchemaBook::find_section(const std::string& name, const Posit
     try {
       return &allocator_section(wanted);
     } catch (const ConfigError& error) {
-      const std::string near = nearest_name(wanted, layer_names());
+      std::vector<std::string> known = layer_names();
+      for (const std::string& policy : allocator_names()) known.push_back(policy);
+      const std::string near = nearest_name(wanted, known);
       throw config_error(position,
-                         near.empty() || std::string_view(error.what()).find("did you mean") != std::string_view::npos
-                             ? fmt::format("[{}]: {}", name, error.what())
-                             : fmt::format("unknown section [{}]; did you mean [allocator.{}]?", name, near));
+                         near.empty() ? fmt::format("[{}]: {}", name, error.what())
+                                      : fmt::format("unknown section [{}]; did you mean [allocator.{}]?", name, near));
     } catch (const PluginError& error) {
       throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
     }
