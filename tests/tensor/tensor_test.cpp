@@ -31,7 +31,7 @@ TEST(Tensor, LiteralsHaveTheDtypeOfTheirElements) {
         tensor({{1, 2}, {3}});
       },
       ThrowsMessage<Error>(HasSubstr("Expected all sub-lists to have sizes: 2")));
-  EXPECT_THAT([] { tensor({{1, 2}, {3.0, 4.0}}); }, ThrowsMessage<Error>(HasSubstr("same scalar type: Long")));
+  EXPECT_THAT([] { tensor({{1, 2}, {3.0, 4.0}}); }, ThrowsMessage<Error>(HasSubstr("same scalar type: Int")));
 }
 
 TEST(Tensor, PromotionIsPyTorchs) {

@@ -43,7 +43,7 @@ void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::st
                 tenon::toString(gradient.scalar_type()));
   }
   if (gradient.scalar_type() != expected.dtype) gradient = gradient.to(expected.dtype);
-  if (!(gradient.device() == expected.state->device())) {
+  if (&gradient.impl().storage().state() != expected.state) {
     if (gradient.dim() == 0) {
       gradient = gradient.to(TensorOptions(expected.state->device()));
     } else {

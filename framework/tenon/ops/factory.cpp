@@ -186,9 +186,10 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   std::int64_t reach = dims.product() == 0 ? 0 : 1;
   for (int i = 0; i < dims.rank() && reach > 0; ++i) reach += (dims[i] - 1) * steps[i];
   const Dtype dtype = options.dtype();
+  void* const context = deleter ? data : nullptr;  // what the deleter gets
   auto impl = make_intrusive<TensorImpl>(
       make_intrusive<StorageImpl>(tenon::state_of(options), data, static_cast<std::size_t>(reach) * size_of(dtype),
-                                  std::move(deleter), data),
+                                  std::move(deleter), context),
       dtype);
   impl->set_strided(dims, steps, 0);
   return with_grad(Tensor(std::move(impl)), options);

@@ -36,7 +36,9 @@ void TensorDataContainer::append(std::vector<Scalar>& out) const {
 }
 
 Tensor TensorDataContainer::convert_to_tensor(TensorOptions options) const {
-  const Dtype dtype = options.dtype_opt().value_or(dtype_);
+  // As torch::tensor: integers give kInt64, floating numbers the default dtype.
+  const Dtype natural = is_floating_point(dtype_) ? default_dtype() : dtype_ == kBool ? kBool : kInt64;
+  const Dtype dtype = options.dtype_opt().value_or(natural);
   std::vector<Scalar> values;
   append(values);
   Tensor host = empty(sizes_, TensorOptions(dtype));

@@ -59,12 +59,12 @@ class TENON_API TensorDataContainer {
       throw Error(std::string("Can only call `") + call + "` on a TensorDataContainer that has `" + condition + " == true`");
     }
   }
-  /// Floating literals take the default dtype, integers kInt64, as torch::tensor does.
+  /// The dtype of the C++ type; what the tensor gets is decided in convert_to_tensor.
   template <class T>
-  static Dtype literal_dtype() {
+  static constexpr Dtype literal_dtype() {
     if constexpr (std::is_same_v<T, bool>) return kBool;
-    else if constexpr (std::is_integral_v<T>) return kInt64;
-    else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) return default_dtype();
+    else if constexpr (std::is_same_v<T, unsigned char>) return kUInt8;
+    else if constexpr (std::is_integral_v<T>) return sizeof(T) == 1 ? kInt8 : sizeof(T) == 2 ? kInt16 : sizeof(T) == 4 ? kInt32 : kInt64;
     else return dtype_of<T>;
   }
   void append(std::vector<Scalar>& out) const;

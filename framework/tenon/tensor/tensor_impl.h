@@ -37,7 +37,11 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
   StorageImpl& storage() const { return *storage_; }
   const IntrusivePtr<StorageImpl>& storage_ptr() const { return storage_; }
   Dtype dtype() const { return dtype_; }
-  Device device() const { return storage_->device(); }
+  /// The host has no index, as in PyTorch.
+  Device device() const {
+    const Device device = storage_->device();
+    return device.is_cpu() ? Device(kCPU) : device;
+  }
   const Dims& sizes() const { return sizes_; }
   const Dims& strides() const { return strides_; }
   int rank() const { return sizes_.rank(); }
