@@ -2,7 +2,7 @@
 // the first by order, without looking at the others.
 //
 //   words_     one bit per size class that holds something      class 0 … 4096: one per 512 bytes up to 2 MiB,
-//   summary_   one bit per word that is not zero                then 128 per power of two
+//   summary_   one bit per word that is not zero                then 512 per power of two
 //   classes_   the pieces of each class, ordered
 #pragma once
 
@@ -16,7 +16,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
 
 namespace tenon::caching {
 
@@ -29,7 +32,6 @@ class FreeIndex {
   void insert(Piece* piece) {
     const std::size_t index = class_of(piece->bytes);
     // Free runs of an expandable small pool outgrow its segments.
-    if (index >= classes_.size()) classes_.resize(kClasses);
     classes_[index].insert(piece, nodes_);
     words_[index / 64] |= std::uint64_t{1} << (index % 64);
     summary_[index / 4096] |= std::uint64_t{1} << (index / 64 % 64);
@@ -64,16 +66,18 @@ class FreeIndex {
 
  private:
   static constexpr std::size_t kLinearClasses = 2 * MiB / 512 + 1;
+  static constexpr int kFinenessBits = 9;
+  static constexpr std::size_t kPerMagnitude = std::size_t{1} << kFinenessBits;
   static constexpr int kFirstMagnitude = 21, kLastMagnitude = 44;  // above 32 TiB all share the last class
-  static constexpr std::size_t kClasses = kLinearClasses + 128 * (kLastMagnitude - kFirstMagnitude + 1);
+  static constexpr std::size_t kClasses = kLinearClasses + kPerMagnitude * (kLastMagnitude - kFirstMagnitude + 1);
   static constexpr std::size_t kWords = (kClasses + 63) / 64;
 
   static std::size_t class_of(std::size_t bytes) {
     if (bytes < 2 * MiB + 512) return bytes / 512;
     const int magnitude = std::bit_width(bytes) - 1;
     if (magnitude > kLastMagnitude) return kClasses - 1;
-    return kLinearClasses + 128 * static_cast<std::size_t>(magnitude - kFirstMagnitude) +
-           (bytes >> (magnitude - 7) & 127);
+    return kLinearClasses + kPerMagnitude * static_cast<std::size_t>(magnitude - kFirstMagnitude) +
+           (bytes >> (magnitude - kFinenessBits) & (kPerMagnitude - 1));
   }
 
   /// The first class from `index` on that holds something, kClasses when there is none.
@@ -102,7 +106,17 @@ class FreeIndex {
 
   std::array<std::uint64_t, kWords> words_{};
   std::array<std::uint64_t, (kWords + 63) / 64> summary_{};
-  std::vector<OrderedPieces> classes_ = std::vector<OrderedPieces>(kClasses);
+  struct Free {
+    void operator()(OrderedPieces* classes) const { std::free(classes); }
+  };
+  /// From calloc: all empty, and no page of it resident before a class on it is used.
+  static OrderedPieces* make_classes() {
+    static_assert(std::is_trivially_destructible_v<OrderedPieces>);
+    auto* classes = static_cast<OrderedPieces*>(std::calloc(kClasses, sizeof(OrderedPieces)));
+    if (!classes) throw std::bad_alloc();
+    return classes;
+  }
+  std::unique_ptr<OrderedPieces[], Free> classes_{make_classes()};
   NodeStore nodes_;
   std::size_t bytes_ = 0;
   std::size_t count_ = 0;
