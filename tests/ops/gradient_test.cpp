@@ -134,7 +134,7 @@ TEST(Gradient, Convolutions) {
                     return conv2d(x[0], x[1], x[2], {1, 2}, 1, 1);
                   },
                   {leaf({1, 2, 3, 4}, -1, 1), leaf({2, 2, 2, 3}, -1, 1), leaf({2}, -1, 1)});
-  check_gradients("conv2d groups", [](const List& x) { return conv2d(x[0], x[1], Tensor(), 1, 0, 2, 2); },
+  check_gradients("conv2d groups", [](const List& x) { return conv2d(x[0], x[1], Tensor(), 1, IntArrayRef({0}), 2, 2); },
                   {leaf({1, 2, 4, 4}, -1, 1), leaf({2, 1, 2, 2}, -1, 1)});
   check_gradients("conv3d", [](const List& x) { return conv3d(x[0], x[1]); },
                   {leaf({1, 1, 2, 3, 3}, -1, 1), leaf({1, 1, 2, 2, 2}, -1, 1)});
