@@ -36,6 +36,7 @@ class @CLASS@ final : public Allocator {
 
   Block allocate(const Request& request) override {
     const std::size_t bytes = align_up(request.bytes, granularity_);
+    if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounded past the last address
     std::vector<void*>& waiting = free_[{bytes, request.stream}];
     void* address = nullptr;
     if (!waiting.empty()) {

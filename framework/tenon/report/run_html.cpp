@@ -83,7 +83,8 @@ std::string facts(const Json& object) {
 
 std::string purposes(const Json& memory) {
   Table table({{"purpose", "purpose"}, {"peak_requested_bytes", "peak requested"}});
-  for (const auto& [purpose, bytes] : memory.value("peak_requested_bytes_by_purpose", Json::object()).items()) {
+  const Json by_purpose = memory.value("peak_requested_bytes_by_purpose", Json::object());  // outlives its items()
+  for (const auto& [purpose, bytes] : by_purpose.items()) {
     if (bytes.is_number() && bytes.get<std::int64_t>() > 0) table.add_row({purpose, Bytes{bytes.get<std::int64_t>()}});
   }
   return table.empty() ? std::string() : "<h2>What it was for</h2>\n" + html_table(table);
@@ -105,7 +106,8 @@ std::string epochs(const Json& block) {
 
 std::string settings(const Json& result) {
   Table table({{"key", "setting"}, {"value", "value"}, {"from", "from"}});
-  for (const auto& [key, setting] : result.value("settings", Json::object()).items()) {
+  const Json written = result.value("settings", Json::object());  // outlives its items()
+  for (const auto& [key, setting] : written.items()) {
     table.add_row({key, setting.value("value", ""), setting.value("from", "")});
   }
   return table.empty() ? std::string() : "<h2>Settings</h2>\n" + html_table(table);

@@ -24,6 +24,7 @@ class ExactFit final : public tenon::Allocator {
 
   tenon::Block allocate(const tenon::Request& request) override {
     const std::size_t bytes = tenon::align_up(request.bytes, granularity_);
+    if (bytes < request.bytes) throw tenon::OutOfMemory({.requested_bytes = request.bytes});  // rounded past the end
     void* address = nullptr;
     if (auto found = cached_.find({request.stream, bytes}); found != cached_.end()) {
       address = found->second;
