@@ -22,6 +22,8 @@ class CopySlices final : public Node {
     add_input_metadata(base);
     add_next_edge(gradient_edge(base));
     for (std::size_t i = 1; i < function_->num_outputs(); ++i) add_next_edge(function_->next_edge(i));
+    // Whether the function computes its first gradient is decided by who wants the base's, not the view's former history.
+    function_->edges()[0] = next_edge(0);
   }
   std::string name() const override { return "CopySlices"; }
   void release_variables() override {

@@ -94,7 +94,7 @@ Tensor dot(const Tensor& self, const Tensor& other) {
     throw Error("inconsistent tensor size, expected tensor " + to_string(self.sizes()) + " and src " + to_string(other.sizes()) +
                 " to have the same number of elements, but got " + std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
   }
-  return mm(self.unsqueeze(0), other.unsqueeze(1)).view({});
+  return mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef());
 }
 Tensor outer(const Tensor& self, const Tensor& other) {
   check_rank("outer", "self", self, 1);
