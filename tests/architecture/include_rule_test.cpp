@@ -35,6 +35,7 @@ const std::vector<Layers> kRanks = {
 const std::map<std::string, Layers> kSideways = {
     {"report", {"replay"}},  // a comparison's rows are printed
     {"optim", {"nn"}},       // a module's parameters are optimised
+    {"data", {"nn"}},        // samplers are saved in archives, options are spelled alike
 };
 
 const Layers kBelowTheBoundary = {"plugin", "device", "kernel", "memory", "core"};
