@@ -13,13 +13,12 @@ struct Template {
 inline constexpr std::string_view kAllocatorSource = R"cpp(// @NAME@: freed pieces wait in a list for each size and stream, and are handed out again.
 #include <tenon/plugin/plugin.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 namespace {
-
 using namespace tenon;
 
 class @CLASS@ final : public Allocator {
@@ -35,6 +34,7 @@ class @CLASS@ final : public Allocator {
   }
 
   Block allocate(const Request& request) override {
+    if (request.bytes > PTRDIFF_MAX) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding would wrap
     const std::size_t bytes = align_up(request.bytes, granularity_);
     if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounded past the last address
     std::vector<void*>& waiting = free_[{bytes, request.stream}];
