@@ -68,14 +68,36 @@ class KeepingPolicy final : public PlainPolicy {
   using PlainPolicy::PlainPolicy;
   Block allocate(const Request& request) override {
     std::vector<void*>& kept = kept_[request.bytes];
-    if (kept.empty()) return PlainPolicy::allocate(request);
+    if (kept.empty()) {
+      const Block block = PlainPolicy::allocate(request);
+      segments_[block.data] = {block.bytes, true};
+      return block;
+    }
     void* const data = kept.back();
     kept.pop_back();
+    segments_[data].is_live = true;
     return {.data = data, .bytes = request.bytes, .request = request};
   }
-  void deallocate(const Block& block, StreamRef) noexcept override { kept_[block.bytes].push_back(block.data); }
+  void deallocate(const Block& block, StreamRef) noexcept override {
+    kept_[block.bytes].push_back(block.data);
+    segments_[block.data].is_live = false;
+  }
+  void walk(SegmentVisitor& visitor) const override {
+    for (const auto& [address, segment] : segments_) {
+      visitor.segment({.address = address, .bytes = segment.bytes});
+      visitor.block({.address = address,
+                     .bytes = segment.bytes,
+                     .requested_bytes = segment.is_live ? segment.bytes : 0,
+                     .state = segment.is_live ? BlockState::kActive : BlockState::kFree});
+    }
+  }
 
  private:
+  struct Segment {
+    std::size_t bytes = 0;
+    bool is_live = false;
+  };
+  std::map<void*, Segment> segments_;
   std::map<std::size_t, std::vector<void*>> kept_;
 };
 inline StackConfig keeping_policy() {
