@@ -164,7 +164,6 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   const Tensor none;
   Recording recording = record_binary(rule, self, other ? *other : none, attributes);
   if (recording && rule.saves()) {
-    NoGradGuard no_grad;
     const bool left_wanted = autograd::requires_grad(self);
     const bool right_wanted = other && autograd::requires_grad(*other);
     // The values before the write.

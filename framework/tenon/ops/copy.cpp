@@ -79,9 +79,8 @@ Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optiona
 }  // namespace
 
 Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
-  if (options.requires_grad_opt()) {
-    throw Error(std::string("to(options) expects unset requires_grad flag, but got options.requires_grad set as ") +
-                (options.requires_grad() ? "true" : "false"));
+  if (options.requires_grad()) {
+    throw Error("to(options) expects unset requires_grad flag, but got options.requires_grad set as true");
   }
   if (!format) format = options.memory_format_opt();
   const Dtype dtype = options.dtype_opt().value_or(scalar_type());

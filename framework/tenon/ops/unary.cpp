@@ -66,8 +66,7 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   autograd::check_inplace(self);
   Recording recording = record_unary(rule, self, attributes);
   if (recording && rule.saves == pointwise::Saves::kInput) {
-    NoGradGuard no_grad;
-    recording.save(0, self.clone());  // the values before the write
+    recording.save(0, self.clone());  // the values before the write, with their history for a second derivative
   }
   if (self.impl().may_overlap_itself()) {
     throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
