@@ -45,9 +45,6 @@ function(tenon_configure_target target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>
     # __FILE__ in messages is relative to the tree: binaries name no path of the machine that built them.
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
-  if(TENON_FUZZ)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
-  endif()
   if(TENON_SANITIZE)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)

@@ -1,4 +1,4 @@
-# tenon_add_test, tenon_add_script_test, tenon_add_fuzzer: every kind of test, each labelled with its folder under tests/.
+# tenon_add_test, tenon_add_script_test: GoogleTest programs and bash scripts, each labelled with its folder under tests/.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
@@ -42,28 +42,4 @@ function(tenon_add_script_test name script)
   add_test(NAME ${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS ${label}
     ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}")
-endfunction()
-
-# tenon_add_fuzzer(NAME_fuzzer CORPUS sources…): sources define LLVMFuzzerTestOneInput. With TENON_FUZZ (clang) it is a libFuzzer
-# program, which `./dev test --full` runs; otherwise a test that feeds it every file of the folder CORPUS once.
-function(tenon_add_fuzzer name corpus)
-  tenon_test_label(label)
-  add_executable(${name} ${ARGN})
-  tenon_configure_test(${name})
-  target_link_libraries(${name} PRIVATE Tenon::tenon)
-  add_dependencies(tests_${label} ${name})
-  if(NOT TARGET tenon_fuzzers)
-    add_custom_target(tenon_fuzzers)
-  endif()
-  add_dependencies(tenon_fuzzers ${name})
-  if(TENON_FUZZ)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
-    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
-    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${corpus} ${PROJECT_BINARY_DIR}/fuzz/${name}.corpus SYMBOLIC)
-  else()
-    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/replay_corpus.cpp)
-    add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/${corpus})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label})
-  endif()
 endfunction()
