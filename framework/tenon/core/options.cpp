@@ -1,4 +1,5 @@
-// Option schemas: checking values against them, with messages that name the option, its type, its range and near misses.
+// Option schemas: checking values against them, with messages that name the option, its type, its range and near
+// misses.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
@@ -33,8 +34,9 @@ std::string shown(const OptionSpec& spec, const OptionValue& value) {
   if (spec.minimum && spec.maximum) {
     allowed = fmt::format(", from {} to {}", shown(spec, *spec.minimum), shown(spec, *spec.maximum));
   }
-  throw ConfigError(fmt::format("option '{}' expects a {}{}; got {}{}{}", spec.name, name_of(spec.type), allowed, got,
-                                why.empty() ? "" : ": ", why));
+  const std::string_view article = spec.type == OptionType::kInteger ? "an" : "a";
+  throw ConfigError(fmt::format("option '{}' expects {} {}{}; got {}{}{}", spec.name, article, name_of(spec.type),
+                                allowed, got, why.empty() ? "" : ": ", why));
 }
 
 void check_range(const OptionSpec& spec, const OptionValue& value) {
@@ -82,7 +84,8 @@ OptionValue parse_text(const OptionSpec& spec, std::string_view text) {
       } catch (const ConfigError& error) {
         throw ConfigError(fmt::format("option '{}': {}", spec.name, error.what()));
       }
-    case OptionType::kText: return std::string(text);
+    case OptionType::kText:
+      return std::string(text);
   }
   return {};
 }
@@ -169,7 +172,8 @@ void Options::set(std::string_view name, OptionValue value) {
   } else if (spec.type == OptionType::kReal && whole != nullptr) {
     value = static_cast<double>(*whole);
   }
-  if (value.index() != spec.default_value.index()) refuse(spec, fmt::format("{} ({})", kind_of(value), to_string(value)), "");
+  if (value.index() != spec.default_value.index())
+    refuse(spec, fmt::format("{} ({})", kind_of(value), to_string(value)), "");
   check_range(spec, value);
   values_.find(name)->second = std::move(value);
 }
@@ -177,7 +181,8 @@ void Options::set(std::string_view name, OptionValue value) {
 const OptionValue& Options::value(std::string_view name, OptionType type) const {
   const auto found = values_.find(name);
   TENON_ASSERT(found != values_.end(), "an option that the schema declares");
-  TENON_ASSERT(static_cast<int>(type) == static_cast<int>(found->second.index()), "an option read by its declared type");
+  TENON_ASSERT(static_cast<int>(type) == static_cast<int>(found->second.index()),
+               "an option read by its declared type");
   return found->second;
 }
 
