@@ -40,6 +40,6 @@ endfunction()
 function(tenon_add_script_test name script)
   tenon_test_label(label)
   add_test(NAME ${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS ${label}
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77 LABELS ${label}
     ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}")
 endfunction()
