@@ -44,12 +44,12 @@ void warn_sizes(const char* name, const Tensor& input, const Tensor& target) {
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& o) {
   warn_sizes("l1_loss", input, target);
-  return reduce((input - target).abs(), o.reduction());
+  return tenon::l1_loss(input, target, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOptions& o) {
   warn_sizes("mse_loss", input, target);
-  return reduce((input - target).square(), o.reduction());
+  return tenon::mse_loss(input, target, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossFuncOptions& o) {
@@ -57,17 +57,12 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1L
 }
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossFuncOptions& o, double beta) {
   warn_sizes("smooth_l1_loss", input, target);
-  if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
-  if (beta == 0) return l1_loss(input, target, o.reduction());
-  const Tensor z = (input - target).abs();
-  return reduce(tenon::where(z.lt(beta), z.square() * (0.5 / beta), z - 0.5 * beta), o.reduction());
+  return tenon::smooth_l1_loss(input, target, enumtype::reduction_get_enum(o.reduction()), beta);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& o) {
   warn_sizes("huber_loss", input, target);
-  if (!(o.delta() > 0)) throw Error("huber_loss does not support non-positive values for delta.");
-  const Tensor z = (input - target).abs();
-  return reduce(tenon::where(z.lt(o.delta()), z.square() * 0.5, (z - 0.5 * o.delta()) * o.delta()), o.reduction());
+  return tenon::huber_loss(input, target, enumtype::reduction_get_enum(o.reduction()), o.delta());
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
@@ -106,11 +101,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Bin
         "have the same size.",
         text(target.sizes()), text(input.sizes())));
   }
-  // Logarithms are kept above -100, as in PyTorch.
-  const Tensor log_p = input.log().clamp_min(-100), log_q = (1 - input).log().clamp_min(-100);
-  Tensor loss = (target - 1) * log_q - target * log_p;
-  if (o.weight().defined()) loss = loss * o.weight();
-  return reduce(loss, o.reduction());
+  return tenon::binary_cross_entropy(input, target, o.weight(), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
@@ -119,12 +110,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
     throw Error(
         fmt::format("Target size ({}) must be the same as input size ({})", text(target.sizes()), text(input.sizes())));
   }
-  // log(1 + exp(-x)) without overflow.
-  const Tensor log_term = tenon::log1p((-input.abs()).exp()) + (-input).clamp_min(0);
-  Tensor loss = o.pos_weight().defined() ? (1 - target) * input + ((o.pos_weight() - 1) * target + 1) * log_term
-                                         : (1 - target) * input + log_term;
-  if (o.weight().defined()) loss = loss * o.weight();
-  return reduce(loss, o.reduction());
+  return tenon::binary_cross_entropy_with_logits(input, target, o.weight(), o.pos_weight(),
+                                                 enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingLossFuncOptions& o) {
