@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,12 +74,14 @@ class Experiment : public ::testing::Test {
     request.sections = training_sections();
     const ExperimentConfig config = Config::load(request).experiment();
     install(config);
+    if (before_training) before_training();
     ExperimentResult result = run_experiment(config, sink);
     live_bytes = device_state(config.device).allocator().stats().requested_bytes.current;
     return result;
   }
 
   std::filesystem::path folder;
+  std::function<void()> before_training;  ///< runs in the world of the experiment, right before it
   Silent sink;
   std::int64_t live_bytes = -1;
 };

@@ -1,6 +1,8 @@
 // A training run: what it computes does not depend on where its memory lies, and it gives all of it back.
 #include "train/experiment_fixture.h"
 
+#include <tenon/ops/factory.h>
+
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -100,6 +102,31 @@ TEST_F(Experiment, OutOfMemoryInTheMiddleOfAStepIsReportedAndLeaksNothing) {
     EXPECT_THAT(error.what(), HasSubstr("MiB"));
   }
   EXPECT_EQ(device_state(Device(kCPU, 0)).allocator().stats().requested_bytes.current, 0);
+}
+
+TEST_F(Experiment, AStepThatRanOutOfMemoryIsTakenOnceMoreAfterATrim) {
+  const ExperimentResult plain = run({"model.name=\"lenet\"", "model.dropout=0.2"});
+  EXPECT_EQ(plain.oom_recoveries, 0);
+  // A request for an activation fails, in the middle of a forward pass; by then the step drew random numbers.
+  const ExperimentResult survived = run({"model.name=\"lenet\"", "model.dropout=0.2", "allocator.layers=[\"inject\"]",
+                                         "allocator.inject.nth=40", "allocator.inject.purpose=\"activation\""});
+  EXPECT_EQ(survived.oom_recoveries, 1);
+  EXPECT_TRUE(same_bits(plain.losses, survived.losses));
+  EXPECT_EQ(live_bytes, 0);
+}
+
+TEST_F(Experiment, UnderALimitWhatIsCachedIsGivenBackInTheMiddleOfAStepAndTheRunGoesOn) {
+  const std::vector<std::string> settings{"model.name=\"lenet\"", "train.batch_size=53", "allocator.layers=[\"limit\"]",
+                                          "allocator.limit.bytes=\"44MiB\""};
+  const ExperimentResult roomy = run(settings);
+  ASSERT_EQ(roomy.memory.policy.retries, 0);
+  // Something ran before and left 40 MiB in the cache, of no use to the small blocks of this model.
+  before_training = [] { empty({40 << 20}, kUInt8); };
+  const ExperimentResult tight = run(settings);
+  EXPECT_GT(tight.memory.policy.retries, 0);
+  EXPECT_LE(tight.memory.reserved_bytes.peak, 44 << 20);
+  EXPECT_TRUE(same_bits(roomy.losses, tight.losses));
+  EXPECT_EQ(live_bytes, 0);
 }
 
 TEST_F(Experiment, ABatchLargerThanTheDataNamesBoth) {
