@@ -11,6 +11,7 @@
 
 #include <tenon/memory/allocator.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -36,6 +37,10 @@ class Counter {
   void increase(std::int64_t amount) {
     set(current_, get(current_) + amount);
     set(came_, get(came_) + amount);
+  }
+  void change(std::int64_t amount) {
+    set(current_, get(current_) + amount);
+    set(came_, get(came_) + std::max<std::int64_t>(amount, 0));
   }
   void decrease(std::int64_t amount) { set(current_, get(current_) - amount); }
   std::int64_t current() const { return get(current_); }
@@ -65,18 +70,22 @@ struct alignas(64) Counters {
 
   /// Whether an allowance is exceeded: Peaks::settle is then due.
   bool increase(bool large, Metric metric, std::int64_t amount) {
-    Counter& counter = of[large][metric];
-    counter.increase(amount);
-    return (counter.current() > counter.allowance()) | (current(metric) > both[metric].allowance());
+    of[large][metric].increase(amount);
+    return exceeds(large, metric);
   }
   void decrease(bool large, Metric metric, std::int64_t amount) { of[large][metric].decrease(amount); }
-  /// A signed change, positive or negative as one step.
+  /// A signed change as one step, without a branch: what falls cannot exceed an allowance.
   bool change(bool large, Metric metric, std::int64_t amount) {
-    if (amount > 0) return increase(large, metric, amount);
-    if (amount < 0) decrease(large, metric, -amount);
-    return false;
+    of[large][metric].change(amount);
+    return exceeds(large, metric);
   }
   std::int64_t current(Metric metric) const { return of[0][metric].current() + of[1][metric].current(); }
+
+ private:
+  bool exceeds(bool large, Metric metric) const {
+    const Counter& counter = of[large][metric];
+    return (counter.current() > counter.allowance()) | (current(metric) > both[metric].allowance());
+  }
 };
 
 /// The peaks over all arenas.

@@ -5,6 +5,7 @@
 //
 // Segments never change stream; pages move between streams only by unmapping and mapping.
 #include "everything.h"
+#include "hot_path.h"
 #include "policy.h"
 
 #include <tenon/core/error.h>

@@ -1,11 +1,17 @@
 // FreeIndex: the cached pieces of one pool on one stream. Finds the smallest that suffices, exactly, and of equal ones
 // the first by order, without looking at the others.
 //
-//   words_     one bit per size class that holds something      class 0 … 4096: one per 512 bytes up to 2 MiB,
-//   summary_   one bit per word that is not zero                then 512 per power of two
-//   classes_   the pieces of each class, ordered
+//   words_     two bits per size class: holds something, holds several
+//   summary_   one bit per word in which a class holds something
+//   classes_   the pieces of each class, ordered: one for each multiple of 512 bytes up to 2 MiB, so that its pieces
+//   are
+//              equal, and one for what lies between two of them; above 2 MiB 512 per power of two
+//
+// The words stay in the nearest cache, the classes do not: a piece that has its class to itself comes and goes without
+// a look at it.
 #pragma once
 
+#include "equal_pieces.h"
 #include "ordered_pieces.h"
 #include "piece.h"
 
@@ -25,39 +31,74 @@ namespace tenon::caching {
 
 class FreeIndex {
  public:
-  Piece* at_least(std::size_t bytes) const { return at_least(PieceKey{bytes, 0}); }
+  /// A piece and the class that holds it.
+  struct Place {
+    Piece* piece = nullptr;
+    std::size_t index = 0;
+  };
+
+  /// The smallest piece of at least so many bytes, no piece when there is none.
+  Place find(std::size_t bytes) const {
+    std::size_t index = class_of(bytes);
+    // All of a class of equal pieces suffices, or none: nothing needs to be compared.
+    if (!is_equal(index)) {
+      if (bit(words_[index / 64].something, index))
+        if (Piece* piece = classes_[index].mixed.at_least({bytes, 0})) return {piece, index};
+      ++index;
+    }
+    return first_from(index);
+  }
+  Piece* at_least(std::size_t bytes) const { return find(bytes).piece; }
+
   /// The piece that follows in (bytes, order).
-  Piece* after(const Piece* piece) const { return at_least(PieceKey{piece->bytes, piece->order + 1}); }
+  Place after(const Piece* piece) const {
+    const std::size_t index = class_of(piece->bytes);
+    if (bit(words_[index / 64].several, index)) {
+      Piece* next = is_equal(index) ? classes_[index].equal.after(piece->order)
+                                    : classes_[index].mixed.at_least({piece->bytes, piece->order + 1});
+      if (next) return {next, index};
+    }
+    return first_from(index + 1);
+  }
 
   void insert(Piece* piece) {
     const std::size_t index = class_of(piece->bytes);
-    // Free runs of an expandable small pool outgrow its segments.
-    classes_[index].insert(piece, nodes_);
-    words_[index / 64] |= std::uint64_t{1} << (index % 64);
+    Word& word = words_[index / 64];
+    const std::uint64_t mask = std::uint64_t{1} << (index % 64);
+    if (word.something & mask) {
+      insert_beside(piece, index);
+      word.several |= mask;
+      return;
+    }
+    word.something |= mask;
     summary_[index / 4096] |= std::uint64_t{1} << (index / 64 % 64);
-    bytes_ += piece->bytes;
-    ++count_;
+    classes_[index].equal.set_single(piece);
   }
 
-  void erase(Piece* piece) {
-    const std::size_t index = class_of(piece->bytes);
-    classes_[index].erase(piece, nodes_);
-    bytes_ -= piece->bytes;
-    --count_;
-    if (!classes_[index].empty()) return;
-    words_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
-    if (words_[index / 64] == 0) summary_[index / 4096] &= ~(std::uint64_t{1} << (index / 64 % 64));
+  void erase(Piece* piece) { erase({piece, class_of(piece->bytes)}); }
+  void erase(Place place) {
+    Word& word = words_[place.index / 64];
+    const std::uint64_t mask = std::uint64_t{1} << (place.index % 64);
+    if (word.several & mask) {
+      if (erase_from_several(place)) word.several &= ~mask;
+      return;
+    }
+    word.something &= ~mask;
+    if (word.something == 0) summary_[place.index / 4096] &= ~(std::uint64_t{1} << (place.index / 64 % 64));
   }
 
   /// All pieces in (bytes, order).
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t index = next_class(0); index < kClasses; index = next_class(index + 1))
-      classes_[index].for_each(visit);
+    for (std::size_t index = next_class(0); index < kClasses; index = next_class(index + 1)) {
+      if (is_equal(index))
+        for (Piece* piece : classes_[index].equal.in_order()) visit(piece);
+      else
+        classes_[index].mixed.for_each(visit);
+    }
   }
 
-  std::size_t bytes() const { return bytes_; }
-  std::size_t count() const { return count_; }
+  /// Of the largest piece; 0 when there is none.
   std::size_t largest_bytes() const {
     std::size_t largest = 0;
     for_each([&](const Piece* piece) { largest = std::max(largest, piece->bytes); });
@@ -65,61 +106,89 @@ class FreeIndex {
   }
 
  private:
-  static constexpr std::size_t kLinearClasses = 2 * MiB / 512 + 1;
+  static constexpr std::size_t kLinearClasses = 2 * (2 * MiB / 512 + 1);
   static constexpr int kFinenessBits = 9;
   static constexpr std::size_t kPerMagnitude = std::size_t{1} << kFinenessBits;
   static constexpr int kFirstMagnitude = 21, kLastMagnitude = 44;  // above 32 TiB all share the last class
   static constexpr std::size_t kClasses = kLinearClasses + kPerMagnitude * (kLastMagnitude - kFirstMagnitude + 1);
   static constexpr std::size_t kWords = (kClasses + 63) / 64;
+  static constexpr std::size_t kGroups = (kWords + 63) / 64;
 
   static std::size_t class_of(std::size_t bytes) {
-    if (bytes < 2 * MiB + 512) return bytes / 512;
+    if (bytes < 2 * MiB + 512) return bytes / 512 * 2 + (bytes % 512 != 0);
     const int magnitude = std::bit_width(bytes) - 1;
     if (magnitude > kLastMagnitude) return kClasses - 1;
     return kLinearClasses + kPerMagnitude * static_cast<std::size_t>(magnitude - kFirstMagnitude) +
            (bytes >> (magnitude - kFinenessBits) & (kPerMagnitude - 1));
   }
 
+  static bool is_equal(std::size_t index) { return index < kLinearClasses && index % 2 == 0; }
+  static bool bit(std::uint64_t bits, std::size_t index) { return bits >> (index % 64) & 1; }
+
+  void insert_beside(Piece* piece, std::size_t index) {
+    if (is_equal(index))
+      classes_[index].equal.insert_beside(piece, heaps_);
+    else
+      classes_[index].mixed.insert_beside(piece, nodes_);
+  }
+  /// Whether only one is left.
+  bool erase_from_several(Place place) {
+    Class& from = classes_[place.index];
+    if (is_equal(place.index))
+      from.equal.erase(place.piece, heaps_);
+    else
+      from.mixed.erase(place.piece, nodes_);
+    return from.equal.is_single();
+  }
+
   /// The first class from `index` on that holds something, kClasses when there is none.
   std::size_t next_class(std::size_t index) const {
     if (index >= kClasses) return kClasses;
-    std::size_t word = index / 64;
-    if (const std::uint64_t rest = words_[word] >> (index % 64))
+    const std::size_t word = index / 64;
+    if (const std::uint64_t rest = words_[word].something >> (index % 64))
       return index + static_cast<std::size_t>(std::countr_zero(rest));
-    ++word;
-    for (std::size_t group = word / 64; group < summary_.size(); ++group, word = group * 64) {
-      const std::uint64_t rest = word % 64 == 0 ? summary_[group] : summary_[group] >> (word % 64) << (word % 64);
-      if (rest == 0) continue;
-      word = group * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-      return word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word]));
+    // Of its group of words the later ones, then the groups that follow.
+    std::size_t group = word / 64;
+    std::uint64_t rest = summary_[group] & ~std::uint64_t{1} << (word % 64);
+    while (rest == 0) {
+      if (++group == kGroups) return kClasses;
+      rest = summary_[group];
     }
-    return kClasses;
+    const std::size_t next = group * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+    return next * 64 + static_cast<std::size_t>(std::countr_zero(words_[next].something));
   }
 
-  Piece* at_least(PieceKey key) const {
-    const std::size_t index = class_of(key.bytes);
-    if (!classes_[index].empty())
-      if (Piece* piece = classes_[index].at_least(key)) return piece;
-    const std::size_t next = next_class(index + 1);
-    return next < kClasses ? classes_[next].first() : nullptr;
+  Place first_from(std::size_t index) const {
+    const std::size_t next = next_class(index);
+    if (next == kClasses) return {};
+    const Class& holder = classes_[next];
+    return {is_equal(next) || holder.equal.is_single() ? holder.equal.first() : holder.mixed.first(), next};
   }
 
-  std::array<std::uint64_t, kWords> words_{};
-  std::array<std::uint64_t, (kWords + 63) / 64> summary_{};
-  struct Free {
-    void operator()(OrderedPieces* classes) const { std::free(classes); }
+  /// Either way a pointer, to the piece itself where there is only one.
+  union Class {
+    EqualPieces equal;
+    OrderedPieces mixed;
   };
-  /// From calloc: all empty, and no page of it resident before a class on it is used.
-  static OrderedPieces* make_classes() {
-    static_assert(std::is_trivially_destructible_v<OrderedPieces>);
-    auto* classes = static_cast<OrderedPieces*>(std::calloc(kClasses, sizeof(OrderedPieces)));
+
+  struct Word {
+    std::uint64_t something, several;
+  };
+  std::array<Word, kWords> words_{};
+  std::array<std::uint64_t, kGroups> summary_{};
+  struct Free {
+    void operator()(Class* classes) const { std::free(classes); }
+  };
+  /// From calloc: no page of it is resident before a class on it is used.
+  static Class* make_classes() {
+    static_assert(std::is_trivially_destructible_v<Class>);
+    auto* classes = static_cast<Class*>(std::calloc(kClasses, sizeof(Class)));
     if (!classes) throw std::bad_alloc();
     return classes;
   }
-  std::unique_ptr<OrderedPieces[], Free> classes_{make_classes()};
+  std::unique_ptr<Class[], Free> classes_{make_classes()};
+  HeapStore heaps_;
   NodeStore nodes_;
-  std::size_t bytes_ = 0;
-  std::size_t count_ = 0;
 };
 
 }  // namespace tenon::caching

@@ -1,4 +1,5 @@
 // What happens on nearly every call: a cached piece is found, split and handed out; a freed one is merged and cached.
+#include "hot_path.h"
 #include "everything.h"
 #include "policy.h"
 
@@ -10,7 +11,12 @@
 namespace tenon::caching {
 
 Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer)
-    : source_(source), settings_(settings), observer_(observer), old_(settings.compat == Compat::k1_13) {
+    : source_(source),
+      settings_(settings),
+      observer_(observer),
+      old_(settings.compat == Compat::k1_13),
+      rounds_plainly_(std::all_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
+                                  [&](std::uint32_t divisions) { return divisions <= (old_ ? 0u : 1u); })) {
   const SourceTraits traits = source_.traits();
   if (traits.host_accessible) settings_.least_alignment = kDefaultAlignment;
   // As in PyTorch nine eighths of the device, so that fragmentation of addresses alone cannot fail a request that fits.
@@ -40,6 +46,7 @@ void Policy::set_memory_fraction(double fraction) {
     const double limit = fraction * static_cast<double>(total);
     limit_bytes_ = static_cast<std::size_t>(old_ ? std::trunc(limit) : std::round(limit));
   }
+  collects_garbage_ = settings_.garbage_collection_threshold > 0 && limit_bytes_ != kUnlimited;
 }
 
 Block Policy::allocate(const Request& request) {
@@ -48,22 +55,22 @@ Block Policy::allocate(const Request& request) {
   // Frees that waited for a stream come first: this very request may get what they gave back.
   if (deferred_.any_pending() && !(old_ && in_a_pool)) process_events();
 
-  const std::size_t bytes = round_size(settings_, request.bytes);
+  const std::size_t bytes = rounds_plainly_ ? round_to_blocks(request.bytes) : round_size(settings_, request.bytes);
   const bool large = is_large(bytes);
   Arena& arena = in_a_pool ? route(request) : arena_of(request.stream);
   {
     std::lock_guard lock(arena.mutex);
-    if (large && arena.pool == 0 && collects_garbage()) large_lookups_.fetch_add(1, std::memory_order_relaxed);
-    if (Piece* piece = find_fit_locked(arena, large, bytes)) {
-      arena.free[large].erase(piece);
-      return hand_out_locked(arena, piece, bytes, request);
+    if (collects_garbage_ && large && arena.pool == 0) [[unlikely]]
+      large_lookups_.fetch_add(1, std::memory_order_relaxed);
+    if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) [[likely]] {
+      arena.free[large].erase(place);
+      return hand_out_locked(arena, place.piece, bytes, request);
     }
   }
   return allocate_slowly(request, arena, bytes);
 }
 
-Arena& Policy::arena_of(StreamRef stream) {
-  std::atomic<Arena*>& bucket = default_arenas_[(stream.id ^ stream.id >> 12) % kBuckets];
+Arena& Policy::look_for_arena(std::atomic<Arena*>& bucket, StreamRef stream) {
   for (Arena* arena = bucket.load(std::memory_order_acquire); arena; arena = arena->next)
     if (arena->stream == stream) return *arena;
   std::lock_guard lock(world_mutex_);
@@ -82,94 +89,20 @@ Arena& Policy::add_arena_locked(StreamRef stream, std::uint64_t pool) {
   return *arenas_.back();
 }
 
-/// Exact best fit; of equal sizes the oldest segment's (1.13: the lowest) address.
-Piece* Policy::find_fit_locked(Arena& arena, bool large, std::size_t bytes) const {
-  const FreeIndex& free = arena.free[large];
-  Piece* piece = free.at_least(bytes);
-  if (!piece) return nullptr;
-  if (piece->expandable) {
-    if (settings_.expandable) {
-      // Keep what can still grow for later: of the sufficient pieces take one that is not followed by unmapped space.
-      const auto extended = [](const Piece* p) {
-        return p->bytes + (p->right && p->right->state == BlockState::kUnmapped ? p->right->bytes : 0);
-      };
-      for (Piece* next; piece->expandable && (next = free.after(piece)) && extended(next) < extended(piece);)
-        piece = next;
-    } else {
-      while (piece && piece->expandable) piece = free.after(piece);
-      if (!piece) return nullptr;
-    }
+/// Keep what can still grow for later: of the sufficient pieces take one that is not followed by unmapped space. Where
+/// expandable segments are off by now, none of them is taken.
+FreeIndex::Place Policy::choose_among_expandable_locked(const FreeIndex& free, FreeIndex::Place place) const {
+  if (!settings_.expandable) {
+    while (place.piece && place.piece->expandable) place = free.after(place.piece);
+    return place;
   }
-  if (bytes < settings_.max_split_bytes && piece->bytes >= settings_.max_split_bytes) return nullptr;
-  if (bytes >= settings_.max_split_bytes && piece->bytes >= bytes + settings_.max_non_split_rounding_bytes)
-    return nullptr;
-  return piece;
-}
-
-void Policy::put_locked(Arena& arena, Piece* piece) const {
-  piece->state = BlockState::kFree;
-  piece->born = collects_garbage() ? large_lookups_.load(std::memory_order_relaxed) : 0;
-  arena.free[piece->large].insert(piece);
-}
-
-/// `piece` is in no index. Cuts it at `bytes` where the rules say so and hands it out.
-Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, const Request& request) {
-  const bool large = piece->large;
-  const std::size_t remainder = piece->bytes - bytes;
-  const bool was_split = !piece->is_whole_segment();
-  const bool split = !piece->large || settings_.expandable
-                         ? remainder >= kMinBlockBytes
-                         : bytes < settings_.max_split_bytes && remainder > kLargeSplitSlackBytes;
-  bool grown = false;
-  if (split) {
-    Piece* rest = arena.pieces.take();
-    *rest = {.address = piece->address + bytes,
-             .bytes = remainder,
-             .order = piece->order + order_step(bytes),
-             .requested_bytes = 0,
-             .left = piece,
-             .right = piece->right,
-             .arena = &arena,
-             .segment = piece->segment,
-             .state = BlockState::kFree,
-             .large = piece->large,
-             .expandable = piece->expandable,
-             .has_uses = false};
-    if (rest->right) rest->right->left = rest;
-    piece->right = rest;
-    piece->bytes = bytes;
-    put_locked(arena, rest);
-    if (!piece->expandable) {
-      if (was_split) {
-        arena.counters.decrease(large, kInactiveSplitBytes, static_cast<std::int64_t>(bytes));
-      } else {
-        grown |= arena.counters.increase(large, kInactiveSplit, 1);
-        grown |= arena.counters.increase(large, kInactiveSplitBytes, static_cast<std::int64_t>(remainder));
-      }
-    }
-  } else if (was_split && !piece->expandable) {
-    arena.counters.decrease(large, kInactiveSplit, 1);
-    arena.counters.decrease(large, kInactiveSplitBytes, static_cast<std::int64_t>(piece->bytes));
-  }
-  piece->state = BlockState::kActive;
-  piece->requested_bytes = request.bytes;
-  piece->has_uses = false;
-
-  const auto block_bytes = static_cast<std::int64_t>(piece->bytes);
-  grown |= arena.counters.increase(large, kAllocation, 1);
-  grown |= arena.counters.increase(large, kAllocatedBytes, block_bytes);
-  if (arena.counts_active) {
-    grown |= arena.counters.increase(large, kActive, 1);
-    grown |= arena.counters.increase(large, kActiveBytes, block_bytes);
-  }
-  grown |= arena.counters.increase(large, kRequestedBytes, static_cast<std::int64_t>(request.bytes));
-  if (grown) [[unlikely]]
-    peaks_.settle();
-  if (piece->bytes >= settings_.max_split_bytes) [[unlikely]] {
-    std::lock_guard lock(oversize_mutex_);
-    oversize_allocations_.increase(1);
-  }
-  return {.data = piece->data(), .bytes = piece->bytes, .cookie = piece, .request = request};
+  const auto extended = [](const Piece* p) {
+    return p->bytes + (p->right && p->right->state == BlockState::kUnmapped ? p->right->bytes : 0);
+  };
+  for (FreeIndex::Place next; place.piece->expandable && (next = free.after(place.piece)).piece &&
+                              extended(next.piece) < extended(place.piece);)
+    place = next;
+  return place;
 }
 
 void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
@@ -195,56 +128,6 @@ void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
     piece->state = BlockState::kAwaitingStream;
   }
   free_slowly(piece, last_use);
-}
-
-/// Merges with free neighbours and caches the result. The left piece of a merge lives on, so that a segment's first
-/// piece stays the same object.
-void Policy::free_piece_locked(Piece* piece) noexcept {
-  Arena& arena = *piece->arena;
-  FreeIndex& free = arena.free[piece->large];
-  const bool large = piece->large;
-  const auto bytes = static_cast<std::int64_t>(piece->bytes);
-  const auto requested = static_cast<std::int64_t>(piece->requested_bytes);
-  std::int64_t split_count = 0, split_bytes = 0;
-
-  if (Piece* left = piece->left; left && left->state == BlockState::kFree) {
-    free.erase(left);
-    --split_count;
-    split_bytes -= static_cast<std::int64_t>(left->bytes);
-    left->bytes += piece->bytes;
-    left->right = piece->right;
-    if (left->right) left->right->left = left;
-    arena.pieces.give(piece);
-    piece = left;
-  }
-  if (Piece* right = piece->right; right && right->state == BlockState::kFree) {
-    free.erase(right);
-    --split_count;
-    split_bytes -= static_cast<std::int64_t>(right->bytes);
-    piece->bytes += right->bytes;
-    piece->right = right->right;
-    if (piece->right) piece->right->left = piece;
-    arena.pieces.give(right);
-  }
-  put_locked(arena, piece);
-
-  bool grown = false;
-  if (!piece->expandable) {
-    if (!piece->is_whole_segment()) {
-      ++split_count;
-      split_bytes += static_cast<std::int64_t>(piece->bytes);
-    }
-    // Once, as a sum: what came and went in between would show in the peaks.
-    grown |= arena.counters.change(large, kInactiveSplit, split_count);
-    grown |= arena.counters.change(large, kInactiveSplitBytes, split_bytes);
-  }
-  if (arena.counts_active) {
-    arena.counters.decrease(large, kActive, 1);
-    arena.counters.decrease(large, kActiveBytes, bytes);
-  }
-  arena.counters.decrease(large, kRequestedBytes, requested);
-  if (grown) [[unlikely]]
-    peaks_.settle();
 }
 
 void Policy::record_use(const Block& block, StreamRef stream) {

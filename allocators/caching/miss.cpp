@@ -1,6 +1,7 @@
 // The slow path: no cached piece would do. In PyTorch's order: collect garbage, a new segment, free oversized pieces
 // and try again, flush everything and try again, out of memory. And the ways back to the device.
 #include "everything.h"
+#include "hot_path.h"
 #include "policy.h"
 
 #include <tenon/core/error.h>
@@ -29,9 +30,9 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   const bool large = is_large(bytes);
   const Everything lock(*this);
   // Another thread may have freed something meanwhile.
-  if (Piece* piece = find_fit_locked(arena, large, bytes)) {
-    arena.free[large].erase(piece);
-    return hand_out_locked(arena, piece, bytes, request);
+  if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) {
+    arena.free[large].erase(place);
+    return hand_out_locked(arena, place.piece, bytes, request);
   }
   collect_garbage_locked();
   Piece* piece = device_allocate_locked(arena, large, bytes);
@@ -128,7 +129,7 @@ std::vector<Arena*> Policy::default_arenas_locked() const {
 /// Frees whole large segments that were not looked at for longer than the average, until the limit's share is
 /// respected.
 void Policy::collect_garbage_locked() {
-  if (!collects_garbage()) return;
+  if (!collects_garbage_) return;
   const auto allowed =
       static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit_bytes_));
   if (reserved_total_ <= allowed) return;
@@ -206,10 +207,9 @@ void Policy::synchronize_and_free_events_locked(std::uint64_t only_pool) {
   }
 }
 
+/// What is reserved and neither handed out nor waiting for a stream.
 std::size_t Policy::cached_bytes_locked() const {
-  std::size_t bytes = 0;
-  for (const auto& arena : arenas_) bytes += arena->free[0].bytes() + arena->free[1].bytes();
-  return bytes;
+  return reserved_total_ - static_cast<std::size_t>(peaks_.stat(0, kActiveBytes).current);
 }
 
 /// Gives back what is whole of the arenas' free pieces, in (stream, size, order), and the free pages of expandable

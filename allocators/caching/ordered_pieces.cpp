@@ -1,7 +1,22 @@
-// Insertion and removal in the B+-tree of one size class. Nodes split in the middle and vanish when they are empty.
+// Look-up, insertion and removal in the B+-tree of one size class. Nodes split in the middle and vanish when they are
+// empty.
 #include "ordered_pieces.h"
 
 namespace tenon::caching {
+
+Piece* OrderedPieces::at_least(PieceKey key) const {
+  if (is_single()) return key_of(single()) < key ? nullptr : single();
+  const Node* next = nullptr;  // what follows the path taken: no node is ever empty, so its first piece is the answer
+  const Node* node = root();
+  while (!node->is_leaf) {
+    const int slot = child_slot(*node, key);
+    if (slot + 1 < static_cast<int>(node->count)) next = static_cast<const Node*>(node->entries[slot + 1].item);
+    node = static_cast<const Node*>(node->entries[slot].item);
+  }
+  const int slot = leaf_slot(*node, key);
+  if (slot < static_cast<int>(node->count)) return static_cast<Piece*>(node->entries[slot].item);
+  return next ? leftmost(next) : nullptr;
+}
 
 void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   const Entry entry{key_of(piece), piece};
@@ -49,7 +64,7 @@ void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   put(*node, slot, carried);
 }
 
-void OrderedPieces::erase_from_tree(Piece* piece, NodeStore& nodes) {
+void OrderedPieces::erase(Piece* piece, NodeStore& nodes) {
   const PieceKey key = key_of(piece);
   Step path[kMaxDepth];
   int depth = 0;

@@ -1,4 +1,5 @@
-// OrderedPieces: the free pieces of one size class by (bytes, order). Nothing, one piece, or a B+-tree of small nodes.
+// OrderedPieces: the free pieces of one size class by (bytes, order). One piece, or a B+-tree of small nodes; whether
+// there is anything inside, its owner knows.
 //
 // Most classes hold none or one: that one needs no node. A workload that frees a hundred thousand equal blocks gets
 // four levels of twenty-one entries each, every key beside the others of its node.
@@ -26,22 +27,16 @@ class NodeStore;
 
 class OrderedPieces {
  public:
-  bool empty() const { return root_ == 0; }
   Piece* first() const;
   /// The first piece whose key is not below `key`, null when there is none.
   Piece* at_least(PieceKey key) const;
-  void insert(Piece* piece, NodeStore& nodes) {
-    if (empty())
-      root_ = reinterpret_cast<std::uintptr_t>(piece);
-    else
-      insert_beside(piece, nodes);
-  }
-  void erase(Piece* piece, NodeStore& nodes) {
-    if (is_single())
-      root_ = 0;
-    else
-      erase_from_tree(piece, nodes);
-  }
+  /// Nothing is inside: whatever was before is forgotten.
+  void set_single(Piece* piece) { root_ = reinterpret_cast<std::uintptr_t>(piece); }
+  /// Something is inside.
+  void insert_beside(Piece* piece, NodeStore& nodes);
+  /// Not the only one inside.
+  void erase(Piece* piece, NodeStore& nodes);
+  bool is_single() const { return (root_ & 1) == 0; }
   template <class Visit>
   void for_each(Visit&& visit) const;
 
@@ -63,12 +58,9 @@ class OrderedPieces {
     int slot;
   };
 
-  bool is_single() const { return (root_ & 1) == 0; }
   Piece* single() const { return reinterpret_cast<Piece*>(root_); }
   Node* root() const { return reinterpret_cast<Node*>(root_ & ~std::uintptr_t{1}); }
   void set_root(Node* node) { root_ = reinterpret_cast<std::uintptr_t>(node) | 1; }
-  void insert_beside(Piece* piece, NodeStore& nodes);
-  void erase_from_tree(Piece* piece, NodeStore& nodes);
   static PieceKey key_of(const Piece* piece) { return {piece->bytes, piece->order}; }
   static void put(Node& node, int slot, Entry entry);
   static void drop(Node& node, int slot);
@@ -78,7 +70,7 @@ class OrderedPieces {
   template <class Visit>
   static void visit_all(const Node* node, Visit&& visit);
 
-  std::uintptr_t root_ = 0;  // 0, a Piece*, or a Node* with bit 0 set
+  std::uintptr_t root_ = 0;  // a Piece*, or a Node* with bit 0 set
 };
 
 class NodeStore {
@@ -135,25 +127,7 @@ inline Piece* OrderedPieces::leftmost(const Node* node) {
   return static_cast<Piece*>(node->entries[0].item);
 }
 
-inline Piece* OrderedPieces::first() const {
-  if (empty()) return nullptr;
-  return is_single() ? single() : leftmost(root());
-}
-
-inline Piece* OrderedPieces::at_least(PieceKey key) const {
-  if (empty()) return nullptr;
-  if (is_single()) return key_of(single()) < key ? nullptr : single();
-  const Node* next = nullptr;  // what follows the path taken: no node is ever empty, so its first piece is the answer
-  const Node* node = root();
-  while (!node->is_leaf) {
-    const int slot = child_slot(*node, key);
-    if (slot + 1 < static_cast<int>(node->count)) next = static_cast<const Node*>(node->entries[slot + 1].item);
-    node = static_cast<const Node*>(node->entries[slot].item);
-  }
-  const int slot = leaf_slot(*node, key);
-  if (slot < static_cast<int>(node->count)) return static_cast<Piece*>(node->entries[slot].item);
-  return next ? leftmost(next) : nullptr;
-}
+inline Piece* OrderedPieces::first() const { return is_single() ? single() : leftmost(root()); }
 
 template <class Visit>
 void OrderedPieces::visit_all(const Node* node, Visit&& visit) {
@@ -167,7 +141,6 @@ void OrderedPieces::visit_all(const Node* node, Visit&& visit) {
 
 template <class Visit>
 void OrderedPieces::for_each(Visit&& visit) const {
-  if (empty()) return;
   if (is_single())
     visit(single());
   else

@@ -22,7 +22,8 @@ struct alignas(64) Piece {
   std::uint64_t order;  ///< ranks pieces of equal size: see Policy::order_of
   union {
     std::size_t requested_bytes;  ///< while handed out or awaiting a stream
-    std::uint64_t born;           ///< while free: look-ups in its pool before it went there
+    std::uint64_t born;           ///< while free: look-ups in its pool before it went there; only of whole segments
+    std::size_t place;            ///< while free, beside others of its size: where in EqualPieces
   };
   Piece* left;
   Piece* right;

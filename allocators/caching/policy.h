@@ -70,20 +70,23 @@ class Policy final : public Allocator {
     StreamRef stream;
   };
 
-  // hot_path.cpp
+  // hot_path.h
   Arena& arena_of(StreamRef stream);
+  FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes) const;
+  Block hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, const Request& request);
+  void free_piece_locked(Piece* piece) noexcept;
+  void put_locked(Arena& arena, Piece* piece) const;
+  std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
+
+  // hot_path.cpp
+  Arena& look_for_arena(std::atomic<Arena*>& bucket, StreamRef stream);
   Arena& add_arena_locked(StreamRef stream, std::uint64_t pool);
   Arena& private_arena_locked(std::uint64_t pool, StreamRef stream);
   Arena& route(const Request& request);
-  Piece* find_fit_locked(Arena& arena, bool large, std::size_t bytes) const;
-  Block hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, const Request& request);
-  void free_piece_locked(Piece* piece) noexcept;
+  FreeIndex::Place choose_among_expandable_locked(const FreeIndex& free, FreeIndex::Place place) const;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
   void process_events();
   void count_active() noexcept;
-  void put_locked(Arena& arena, Piece* piece) const;
-  std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
-  bool collects_garbage() const { return settings_.garbage_collection_threshold > 0 && limit_bytes_ != kUnlimited; }
 
   // miss.cpp; all of these assume that everything is locked
   Block allocate_slowly(const Request& request, Arena& arena, std::size_t bytes);
@@ -108,7 +111,9 @@ class Policy final : public Allocator {
   MemorySource& source_;
   Settings settings_;
   PolicyObserver* const observer_;
-  const bool old_;  ///< compat 1.13
+  const bool old_;                 ///< compat 1.13
+  const bool rounds_plainly_;      ///< no size is rounded to divisions of a power of two
+  bool collects_garbage_ = false;  ///< guarded by every arena's lock
   std::size_t limit_bytes_ = kUnlimited;
   std::size_t address_space_bytes_ = 0;  ///< of one expandable segment, before rounding to pages
 

@@ -1,6 +1,7 @@
 // Private pools: memory that only the requests of one scope use. A scope belongs to the thread that opened it and takes
 // every stream of that thread, innermost first, as torch.cuda.use_mem_pool does.
 #include "everything.h"
+#include "hot_path.h"
 #include "policy.h"
 
 #include <tenon/core/error.h>

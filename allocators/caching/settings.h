@@ -5,6 +5,7 @@
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,10 @@ Settings settings_from(const Options& options, bool expandable);
 
 /// The size of the block that a request gets, before the question whether a larger cached one is split.
 std::size_t round_size(const Settings& settings, std::size_t requested_bytes);
+/// The same where no size is rounded to divisions.
+inline std::size_t round_to_blocks(std::size_t requested_bytes) {
+  return std::max(kMinBlockBytes, (requested_bytes + kMinBlockBytes - 1) & ~(kMinBlockBytes - 1));
+}
 /// The bytes to take from the device for a block of `bytes`.
 std::size_t segment_size(const Settings& settings, std::size_t bytes);
 

@@ -18,9 +18,10 @@ struct ByKey {
   }
 };
 
-/// Inserts, erases and looks up at random; `size` draws the size of a piece.
+/// Inserts, erases and looks up at random, from `at_once` pieces on; `size` draws the size of a piece. Then everything
+/// leaves by request, smallest first.
 template <class Size>
-void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size size) {
+void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size size, std::size_t at_once = 0) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::vector<std::unique_ptr<Piece>> pieces;
@@ -40,6 +41,12 @@ void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size 
     return piece;
   };
   for (int step = 0; step < steps; ++step) {
+    while (step == 0 && inside.size() < at_once) {
+      Piece* piece = move_one(outside, inside);
+      piece->bytes = size(random);
+      index.insert(piece);
+      model.insert(piece);
+    }
     if (!outside.empty() && (inside.empty() || random() % 5 < 3)) {
       Piece* piece = move_one(outside, inside);
       piece->bytes = size(random);
@@ -56,13 +63,18 @@ void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size 
     ASSERT_EQ(index.at_least(wanted.bytes), expected == model.end() ? nullptr : *expected) << "step " << step;
     if (expected != model.end()) {
       const auto next = std::next(expected);
-      ASSERT_EQ(index.after(*expected), next == model.end() ? nullptr : *next) << "step " << step;
+      ASSERT_EQ(index.after(*expected).piece, next == model.end() ? nullptr : *next) << "step " << step;
     }
-    ASSERT_EQ(index.count(), model.size());
   }
   std::vector<Piece*> in_order;
   index.for_each([&](Piece* piece) { in_order.push_back(piece); });
   EXPECT_EQ(in_order, std::vector<Piece*>(model.begin(), model.end()));
+  for (Piece* expected : model) {
+    Piece* first = index.at_least(0);
+    ASSERT_EQ(first, expected);
+    index.erase(first);
+  }
+  EXPECT_EQ(index.at_least(0), nullptr);
 }
 
 TEST(FreeIndex, FindsTheSmallestSufficientPieceOfManySizes) {
@@ -78,6 +90,33 @@ TEST(FreeIndex, FindsItAmongThousandsOfEqualOnes) {
 
 TEST(FreeIndex, FindsItWhereSizesDifferByBytes) {
   compare_with_a_set(2000, 20000, 3, [](std::mt19937_64& random) { return 1 + random() % 3000; });
+}
+
+TEST(FreeIndex, FindsItAmongAHundredThousandOfOneSize) {
+  compare_with_a_set(
+      150000, 100000, 5, [](std::mt19937_64&) { return std::size_t{512}; }, 100000);
+}
+
+TEST(FreeIndex, FindsItAmongAHundredThousandWhoseSizesDifferByBytes) {
+  compare_with_a_set(
+      150000, 100000, 6, [](std::mt19937_64& random) { return 4097 + random() % 500; }, 100000);
+}
+
+TEST(FreeIndex, FindsItAmongAHundredThousandOfManySizes) {
+  const auto size = [](std::mt19937_64& random) {
+    return static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(9, 30)(random))) &
+           ~std::size_t{511};
+  };
+  compare_with_a_set(150000, 100000, 7, size, 100000);
+}
+
+TEST(FreeIndex, FindsItWhereFewSizesCrowdAndSomeLieBetweenThem) {
+  // Fragments: most are of a few small sizes, some are odd, some large.
+  const auto size = [](std::mt19937_64& random) {
+    const std::size_t small = 512 * (1 + random() % 4);
+    return random() % 8 != 0 ? small : small + random() % 512 + (random() % 4 == 0 ? 5 * MiB : 0);
+  };
+  compare_with_a_set(150000, 100000, 8, size, 100000);
 }
 
 TEST(FreeIndex, FindsItAtTheBordersOfTheClasses) {
