@@ -89,14 +89,4 @@ inline void check_gradients(const std::string& name, const Function& function, c
   compare_gradients(name + " (second derivative)", gradient, inputs, second);
 }
 
-/// Inputs of the four kinds: contiguous, strided (a transposed view's memory), broadcast against a larger partner,
-/// empty.
-inline Tensor leaf(IntArrayRef sizes, double low, double high) {
-  return rand(sizes, TensorOptions(kFloat64)).mul(high - low).add(low).set_requires_grad(true);
-}
-inline Tensor strided_leaf(std::int64_t rows, std::int64_t columns, double low, double high) {
-  Tensor base = rand({columns, 2 * rows}, TensorOptions(kFloat64)).mul(high - low).add(low);
-  return base.slice(1, 0, 2 * rows, 2).t().detach().set_requires_grad(true);
-}
-
 }  // namespace tenon::testing

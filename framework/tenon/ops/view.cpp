@@ -128,6 +128,7 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
   const Dims self_sizes = impl().sizes();
   const Dims self_strides = impl().strides();
   const std::int64_t self_offset = storage_offset();
+  const bool shares_places = impl().may_overlap_itself();
   return ::tenon::make_view(
       "AsStridedBackward0", *this, new_sizes, new_strides, start,
       [=](Backward& b) {
@@ -141,8 +142,13 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
         const std::int64_t last = std::max(self_offset + extent(self_sizes, self_strides), start + extent(new_sizes, new_strides));
         const Tensor positions = arange(last - first, TensorOptions(kInt64).device(b.grad().device()));
         const Tensor places = positions.as_strided(new_sizes, new_strides, start - first).reshape({-1});
-        const Tensor line = b.grad().new_zeros({last - first}).index_add(0, places, b.grad().reshape({-1}));
-        b.set(0, line.index_select(0, positions.as_strided(self_sizes, self_strides, self_offset - first).reshape({-1})).view(self_sizes));
+        const Tensor own_places = positions.as_strided(self_sizes, self_strides, self_offset - first).reshape({-1});
+        Tensor line = b.grad().new_zeros({last - first}).index_add(0, places, b.grad().reshape({-1}));
+        if (shares_places) {  // elements of self in one place share what arrives there
+          const Tensor ones = b.grad().new_ones({own_places.numel()});
+          line = line / b.grad().new_zeros({last - first}).index_add(0, own_places, ones).clamp_min(1);
+        }
+        b.set(0, line.index_select(0, own_places).view(self_sizes));
       });
 }
 
