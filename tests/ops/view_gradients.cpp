@@ -131,6 +131,24 @@ std::vector<GradientCase> writes() {
                   y.select(1, 3).zero_();
                   return y;
                 }),
+      of_matrix("copy_",
+                [](const Tensor& x) {
+                  const Tensor y = x * 2;
+                  y.copy_(x.select(1, 0).unsqueeze(1) * 3);
+                  return y;
+                }),
+      of_matrix("fill_",
+                [](const Tensor& x) {
+                  const Tensor y = x * 2;
+                  y.fill_(5);
+                  return y + x;
+                }),
+      of_matrix("uniform_",
+                [](const Tensor& x) {
+                  const Tensor y = x * 2;
+                  y.uniform_();
+                  return y * 0 + x;
+                }),
       of_matrix("uniform_ of a view",
                 [](const Tensor& x) {
                   const Tensor y = x * 2;
