@@ -58,6 +58,42 @@ TEST(ChromeReader, NamesPositionAndReason) {
   EXPECT_NE(refusal_of(file({memory_event(1, 2, 512, 512)}) + "x").find("no valid JSON"), std::string::npos);
 }
 
+TEST(ChromeReader, KeepsTheOrderOfNanoseconds) {
+  // Three decimals below sixteen digits: a double would call these three moments one.
+  const auto at = [](const std::string& time, int address, int bytes) {
+    return R"({"name":"[memory]","ts":)" + time + R"(,"args":{"Device Type":1,"Device Id":0,"Addr":)" +
+           std::to_string(address) + R"(,"Bytes":)" + std::to_string(bytes) + "}}";
+  };
+  const Trace trace = read_one("[" + at("1712345678901234.569", 16, 1024) + "," + at("1712345678901234.568", 16, -512) +
+                               "," + at("1712345678901234.567", 16, 512) + "]");
+  EXPECT_EQ(trace.facts.seeded_blocks, 0u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 1024u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 1024u);
+  EXPECT_NE(refusal_of("[" + at("\"noon\"", 16, 512) + "]").find("is no time"), std::string::npos);
+  EXPECT_NE(refusal_of("[" + at("1e300", 16, 512) + "]").find("out of range"), std::string::npos);
+}
+
+TEST(ChromeReader, TakesDevicesApartAndCountsFailedRequests) {
+  const auto on = [](int device, int bytes) {
+    return R"({"name":"[memory]","ts":1,"args":{"Device Type":1,"Device Id":)" + std::to_string(device) +
+           R"(,"Addr":4096,"Bytes":)" + std::to_string(bytes) + "}}";
+  };
+  const std::vector<Trace> traces =
+      read_bytes("[" + on(1, 512) + "," + on(0, 1024) + R"(,{"name":"[OutOfMemory]","ts":2,"args":{"Bytes":9}}])");
+  ASSERT_EQ(traces.size(), 2u);
+  EXPECT_EQ(traces[0].name, "file@cuda:0");
+  EXPECT_EQ(traces[0].facts.peak_requested_bytes, 1024u);
+  EXPECT_EQ(traces[1].facts.peak_requested_bytes, 512u);
+  EXPECT_NE(traces[1].notes.back().find("1 requests ran out of memory"), std::string::npos);
+}
+
+TEST(ChromeReader, RefusesEventsWithoutAddresses) {
+  EXPECT_NE(refusal_of(R"([{"name":"[memory]","ts":1,"args":{"Bytes":512}}])").find("without \"Addr\""),
+            std::string::npos);
+  EXPECT_NE(refusal_of(R"([{"name":"[memory]","ts":1,"args":{"Addr":"0xzz","Bytes":512}}])").find("is no address"),
+            std::string::npos);
+}
+
 TEST(ChromeReader, NestsDeepWithoutAStack) {
   std::string deep(200000, '[');
   EXPECT_NE(refusal_of(deep).find("no valid JSON"), std::string::npos);

@@ -29,6 +29,17 @@ TEST(RmmReader, LetsAnAddressBeUsedAgain) {
             16u);
 }
 
+TEST(RmmReader, AFreeCountsWhateverSizeAndStreamItNames) {
+  const Trace trace = read_one("\xef\xbb\xbf" + std::string(kRmm) +
+                               "1,0,allocate,0x10,8,0x1\r\n2,0,allocate,(nil),0,0x0\r\n2,0,free,0x10,0,0x2\r\n"
+                               "2,0,free,(nil),0,0x0");
+  EXPECT_EQ(trace.facts.frees, 1u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 0u);
+  ASSERT_EQ(trace.notes.size(), 2u);
+  EXPECT_NE(trace.notes[0].find("2 requests of 0 bytes"), std::string::npos);
+  EXPECT_NE(trace.notes[1].find("1 frees name another stream"), std::string::npos);
+}
+
 TEST(RmmReader, NamesLineAndReason) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"1,0,free,0x10,8,0\n", "file:2: frees 10, which is not alive"},

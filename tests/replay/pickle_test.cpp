@@ -109,6 +109,54 @@ TEST(PickleMachine, ABillionLaughsCostWhatTheirBytesCost) {
   EXPECT_EQ(pickle.word_count(), 300u);
 }
 
+std::string short_text(const std::string& text) { return bytes({0x8c, static_cast<int>(text.size())}) + text; }
+
+/// {"name": "f", "line": LINE}, memoised as picklers do it.
+std::string frame(int line) {
+  return "}" + bytes({0x94}) + "(" + short_text("name") + short_text("f") + short_text("line") + bytes({'K', line}) +
+         "u";
+}
+
+TEST(PickleMachine, FramesThatAFileWritesOutForEveryEntryAreKeptOnce) {
+  std::string program = kProto + "](";
+  for (int entry = 0; entry < 10000; ++entry) {
+    program += "]" + bytes({0x94}) + "(";
+    for (int line = 0; line < 20; ++line) program += frame(line);
+    program += "e";
+  }
+  const Pickle pickle = load(program + "e.");
+  EXPECT_LT(pickle.node_count(), 100u);
+  EXPECT_EQ(pickle.word_count(), 10000u + 10000u * 20 + 10000u * 40) << "what the file said counts for its budget";
+  pickle.for_each(pickle.root(), [&](std::uint64_t, PickleValue stack) {
+    ASSERT_EQ(pickle.size(stack), 20u);
+    pickle.for_each(stack, [&](std::uint64_t i, PickleValue item) {
+      bool ok = false;
+      ASSERT_EQ(pickle.unsigned_int(pickle.get(item, "line"), ok), i);
+    });
+  });
+}
+
+TEST(PickleMachine, TheMemoFollowsWhatIsKeptOnce) {
+  // [{f 1}, {f 1}, memo 2 (the second dict), {f 2}, memo 3 (the third)]
+  const Pickle pickle = load(kProto + "]" + bytes({0x94}) + "(" + frame(1) + frame(1) + bytes({'h', 2}) + frame(2) +
+                             bytes({'h', 3}) + "e.");
+  std::vector<std::uint64_t> lines;
+  pickle.for_each(pickle.root(), [&](std::uint64_t, PickleValue item) {
+    bool ok = false;
+    lines.push_back(pickle.unsigned_int(pickle.get(item, "line"), ok));
+  });
+  EXPECT_EQ(lines, (std::vector<std::uint64_t>{1, 1, 1, 2, 2}));
+}
+
+TEST(PickleMachine, AListThatNamesItselfIsLeftAlone) {
+  const Pickle pickle = load(kProto + "]" + bytes({0x94}) + "(" + bytes({'h', 0}) + "e.");
+  EXPECT_EQ(pickle.size(pickle.root()), 1u);
+}
+
+TEST(PickleMachine, AddingToWhatEqualOnesStandForIsRefused) {
+  EXPECT_NE(refusal(kProto + "](](K\1K\2eK\3ae.").find("was complete"), std::string::npos);
+}
+
 TEST(PickleMachine, NestsAMillionDeepWithoutAStack) {
   std::string program = kProto;
   for (int i = 0; i < 1000000; ++i) program += "]";

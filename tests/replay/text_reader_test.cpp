@@ -34,6 +34,31 @@ TEST(TextReader, AcceptsAMissingLastNewlineAndCarriageReturns) {
   EXPECT_EQ(read_one("a 0 8 0\r\nf 0").facts.events, 2u);
 }
 
+TEST(TextReader, AcceptsAByteOrderMarkBlankLinesAndTabs) {
+  EXPECT_EQ(read_one("\xef\xbb\xbf# name: x\r\n\r\n  \r\na\t0  8 0 \r\n f 0\r\n").facts.events, 2u);
+  EXPECT_EQ(read_one("\xef\xbb\xbf"
+                     "a 0 8 0\n")
+                .facts.events,
+            1u);
+}
+
+TEST(TextReader, ATraceOfCommentsIsEmpty) {
+  const Trace trace = read_one("# name: nothing\n");
+  EXPECT_EQ(trace.facts.events, 0u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 0u);
+}
+
+TEST(TextReader, TakesThousandsOfStreamsAndTheLargestIds) {
+  std::string text = "a 9223372036854775807 8 9223372036854775807\nf 9223372036854775807\n";
+  for (int i = 0; i < 5000; ++i) text += "a " + std::to_string(i) + " 512 " + std::to_string(i) + "\n";
+  EXPECT_EQ(read_one(text).stream_count(), 5001u);
+  EXPECT_NE(refusal_of("a 9223372036854775808 8 0\n").find("file:1: the id of a block does not fit"),
+            std::string::npos);
+  std::string many;
+  for (int i = 0; i < 70000; ++i) many += "a " + std::to_string(i) + " 512 " + std::to_string(i) + "\n";
+  EXPECT_NE(refusal_of(many).find("more than 65535 streams"), std::string::npos);
+}
+
 TEST(TextReader, NamesLineAndReasonOfEachMistake) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"a 0 8 0\nf 1\n", "file:2: frees id 1, which was never allocated"},

@@ -143,6 +143,15 @@ TEST_F(ConfigMistake, TextThatIsNoTomlHasItsPlace) {
   EXPECT_THAT(mistake("[train\n"), HasSubstr("exp.toml:1:"));
   EXPECT_THAT(mistake("[train]\nepochs = 1\nepochs = 2\n"), HasSubstr("exp.toml:3:"));
   EXPECT_THAT(mistake(std::string(100000, '[')), HasSubstr("exp.toml:1:"));
+  EXPECT_THAT(mistake("\n" +
+                      [] {
+                        std::string deep = "x";
+                        for (int i = 0; i < 100000; ++i) deep += ".x";
+                        return deep;
+                      }() +
+                      " = 1\n"),
+              HasSubstr("exp.toml:2:1: a key of more than 16 parts"));
+  EXPECT_THAT(mistake("x = " + std::string(2 << 20, '1')), HasSubstr("more than a mebibyte"));
   EXPECT_THAT(mistake("x = \"\xff\xfe\"\n"), HasSubstr("exp.toml:1:"));
 }
 

@@ -21,6 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
+constexpr std::int64_t kMaxTime = std::numeric_limits<std::int64_t>::max() / 1000 - 1;  // microseconds
 
 /// The parser's view of the file: one byte after the other.
 class ByteIterator {
@@ -47,7 +48,7 @@ class ByteIterator {
 };
 
 struct MemoryEvent {
-  double time = 0;
+  std::int64_t time = 0;  ///< nanoseconds
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
   std::int64_t total_allocated = -1;
@@ -57,9 +58,31 @@ struct MemoryEvent {
 };
 
 struct Step {
-  double time = 0;
+  std::int64_t time = 0;
   std::string name;
 };
+
+/// A time stamp in microseconds as nanoseconds. Since 2.3 the profiler writes three decimals below a number of sixteen
+/// digits, more than a double holds: events would change places. Empty for what is no plain number.
+std::optional<std::int64_t> nanoseconds(std::string_view text) {
+  const bool is_negative = text.starts_with('-');
+  if (is_negative) text.remove_prefix(1);
+  std::int64_t whole = 0;
+  const char* const end = text.data() + text.size();
+  auto [next, error] = std::from_chars(text.data(), end, whole);
+  if (error != std::errc() || whole > kMaxTime) return std::nullopt;
+  std::int64_t rest = 0;
+  if (next != end && *next == '.') {
+    ++next;
+    for (const int place : {100, 10, 1}) {
+      if (next == end || *next < '0' || *next > '9') break;
+      rest += (*next++ - '0') * place;
+    }
+    while (next != end && *next >= '0' && *next <= '9') ++next;
+  }
+  if (next != end) return std::nullopt;
+  return is_negative ? -(whole * 1000 + rest) : whole * 1000 + rest;
+}
 
 /// Collects the memory events; everything else of the file passes by.
 class Handler final : public nlohmann::json_sax<Json> {
@@ -68,28 +91,51 @@ class Handler final : public nlohmann::json_sax<Json> {
 
   std::vector<MemoryEvent> events;
   std::vector<Step> steps;
+  std::uint64_t out_of_memory = 0;  ///< requests that failed
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t number) override { return number_value(static_cast<double>(number), number); }
-  bool number_unsigned(number_unsigned_t number) override {
-    if (wanted() == Field::kAddress) current_.address = number;
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return number_value(static_cast<double>(number), std::nullopt);
-    return number_value(static_cast<double>(number), static_cast<std::int64_t>(number));
+  bool number_integer(number_integer_t number) override {
+    if (wanted() == Field::kAddress) address(static_cast<std::uint64_t>(number));
+    return number_value(number);
   }
-  bool number_float(number_float_t number, const string_t&) override { return number_value(number, std::nullopt); }
+  bool number_unsigned(number_unsigned_t number) override {
+    if (wanted() == Field::kAddress) address(number);
+    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return number_value(std::nullopt);
+    return number_value(static_cast<std::int64_t>(number));
+  }
+  bool number_float(number_float_t number, const string_t& text) override {
+    if (wanted() == Field::kTime) {
+      const auto exact = nanoseconds(text);
+      has_bad_time_ = !exact && !(std::abs(number) < 9e15);
+      if (!has_bad_time_) current_.time = exact ? *exact : static_cast<std::int64_t>(number * 1000);
+      return true;
+    }
+    // Tools that rewrite a trace write whole numbers as 1.4e+14.
+    const bool is_whole = std::abs(number) < 9007199254740992.0 && std::trunc(number) == number;
+    if (is_whole && wanted() == Field::kAddress) address(static_cast<std::uint64_t>(number));
+    return number_value(is_whole ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt);
+  }
   bool string(string_t& text) override {
     if (is_in_event() && depth_ == event_depth_ && key_ == "name") {
       is_memory_ = text == "[memory]";
+      is_out_of_memory_ = text == "[OutOfMemory]";
       if (text.starts_with("ProfilerStep#")) step_name_ = text;
     }
     if (wanted() == Field::kAddress) {
       const bool is_hex = text.starts_with("0x");
-      std::from_chars(text.data() + (is_hex ? 2 : 0), text.data() + text.size(), current_.address, is_hex ? 16 : 10);
+      const char* const end = text.data() + text.size();
+      std::uint64_t number = 0;
+      const auto [next, error] = std::from_chars(text.data() + (is_hex ? 2 : 0), end, number, is_hex ? 16 : 10);
+      if (error != std::errc() || next != end)
+        input_.fail_at(input_.position(), "\"Addr\" of an event is no address: \"" + text.substr(0, 40) + "\"");
+      address(number);
     }
     if (wanted() == Field::kTime) {
-      current_.time = std::strtod(text.c_str(), nullptr);
+      const auto exact = nanoseconds(text);
+      has_bad_time_ = !exact;
+      current_.time = exact.value_or(0);
     }
     return value();
   }
@@ -99,7 +145,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     if (event_depth_ == 0 && !lists_.empty() && lists_.back() == depth_ - 1) {
       event_depth_ = depth_;
       current_ = {};
-      has_bytes_ = is_memory_ = false;
+      has_bytes_ = has_address_ = has_bad_time_ = is_memory_ = is_out_of_memory_ = false;
       step_name_.clear();
     } else if (is_in_event() && depth_ == event_depth_ + 1) {
       is_args_ = key_ == "args";
@@ -154,20 +200,24 @@ class Handler final : public nlohmann::json_sax<Json> {
     return Field::kNone;
   }
   bool value() { return true; }
-  bool number_value(double real, std::optional<std::int64_t> whole) {
+  void address(std::uint64_t number) {
+    current_.address = number;
+    has_address_ = true;
+  }
+  /// Empty: no integer of 64 bits.
+  bool number_value(std::optional<std::int64_t> whole) {
     const Field field = wanted();
     switch (field) {
       case Field::kNone:
-        break;
-      case Field::kTime:
-        current_.time = real;
-        break;
       case Field::kAddress:
         break;
+      case Field::kTime:
+        has_bad_time_ = !whole || *whole > kMaxTime || *whole < -kMaxTime;
+        current_.time = has_bad_time_ ? 0 : *whole * 1000;
+        break;
       case Field::kBytes:
-        if (!whole) input_.fail_at(input_.position(), "\"Bytes\" of a [memory] event is no integer of 64 bits");
-        current_.bytes = *whole;
-        has_bytes_ = true;
+        current_.bytes = whole.value_or(0);
+        has_bytes_ = whole.has_value();
         break;
       case Field::kTotal:
         current_.total_allocated = whole.value_or(-1);
@@ -176,18 +226,22 @@ class Handler final : public nlohmann::json_sax<Json> {
         current_.total_reserved = whole.value_or(-1);
         break;
       case Field::kDeviceType:
-        current_.device_type = static_cast<std::int32_t>(whole.value_or(0));
+        current_.device_type = static_cast<std::int32_t>(std::clamp<std::int64_t>(whole.value_or(0), -1, 1 << 20));
         break;
       case Field::kDeviceId:
-        current_.device_index = static_cast<std::int32_t>(whole.value_or(0));
+        current_.device_index = static_cast<std::int32_t>(std::clamp<std::int64_t>(whole.value_or(0), -1, 1 << 20));
         break;
     }
     return true;
   }
   void finish_event() {
-    if (!step_name_.empty()) steps.push_back({current_.time, step_name_});
+    if (!step_name_.empty() && !has_bad_time_) steps.push_back({current_.time, step_name_});
+    if (is_out_of_memory_) ++out_of_memory;
     if (!is_memory_) return;
-    if (!has_bytes_) input_.fail_at(input_.position(), "a [memory] event without \"Bytes\"");
+    if (!has_bytes_)
+      input_.fail_at(input_.position(),
+                     "a [memory] event without \"Bytes\", or with what is no integer of 64 bits there");
+    if (has_bad_time_) input_.fail_at(input_.position(), "\"ts\" of a [memory] event is no time, or out of range");
     if (current_.bytes == std::numeric_limits<std::int64_t>::min() ||
         static_cast<std::uint64_t>(std::abs(current_.bytes)) > kMaxBytes) {
       input_.fail_at(input_.position(),
@@ -195,7 +249,12 @@ class Handler final : public nlohmann::json_sax<Json> {
     }
     if (current_.address >= IdMap::kErased)
       input_.fail_at(input_.position(), "\"Addr\" of a [memory] event is out of range");
-    if (!std::isfinite(current_.time)) input_.fail_at(input_.position(), "\"ts\" of a [memory] event is out of range");
+    if (current_.bytes != 0 && !has_address_) {
+      input_.fail_at(
+          input_.position(),
+          "a [memory] event without \"Addr\": allocations and frees cannot be paired (PyTorch writes addresses "
+          "from 1.11 on)");
+    }
     if (current_.bytes != 0) events.push_back(current_);
   }
 
@@ -208,7 +267,10 @@ class Handler final : public nlohmann::json_sax<Json> {
   std::string step_name_;
   bool is_args_ = false;
   bool is_memory_ = false;
+  bool is_out_of_memory_ = false;
   bool has_bytes_ = false;
+  bool has_address_ = false;
+  bool has_bad_time_ = false;
 };
 
 constexpr std::int32_t kCpuDeviceType = 0;  // c10::DeviceType
@@ -339,6 +401,10 @@ std::vector<Trace> read_chrome(InputFile& input) {
   for (auto& [key, events] : by_device) {
     const std::string suffix = by_device.size() > 1 ? "@" + device_name(events.front()) : "";
     traces.push_back(rebuild(input, std::move(events), handler.steps, suffix));
+    if (handler.out_of_memory != 0) {
+      traces.back().notes.push_back(std::to_string(handler.out_of_memory) +
+                                    " requests ran out of memory in the recording and are left out");
+    }
     if (left_out != 0) traces.back().notes.push_back(std::to_string(left_out) + " events of host memory are left out");
   }
   return traces;

@@ -118,7 +118,9 @@ Trace read_rmm(InputFile& input) {
   TraceBuilder builder(input.path());
   builder.trace().format = "rmm";
   IdMap live;
+  std::vector<std::uint64_t> stream_of_slot;
   std::uint64_t failures = 0;
+  std::uint64_t elsewhere = 0;
   std::uint64_t empty = 0;
   while (table.next()) {
     const std::string_view action = table.field(action_column);
@@ -134,20 +136,28 @@ Trace read_rmm(InputFile& input) {
     const std::uint64_t pointer = table.hexadecimal(pointer_column, "a pointer");
     // RMM prints the handle as a pointer: 0x0, 0x1, 0x2 are the default streams.
     const std::uint64_t stream = stream_column < 0 ? 0 : table.hexadecimal(stream_column, "a stream");
-    if (bytes == 0) {
+    if (bytes == 0 && (action == "allocate" || pointer == 0)) {
       ++empty;
       continue;
     }
     if (pointer >= IdMap::kErased) input.fail_line("a pointer out of range");
-    std::uint32_t* const slot = live.find(pointer);
+    const std::uint32_t* const slot = live.find(pointer);
     if (action == "allocate") {
       if (slot != nullptr)
         input.fail_line("allocates " + std::string(table.field(pointer_column)) + ", which is alive");
       if (builder.would_overflow(bytes)) input.fail_line("the live bytes exceed 2^62");
-      live.insert(pointer, builder.allocate(bytes, stream));
+      const std::uint32_t made = builder.allocate(bytes, stream);
+      live.insert(pointer, made);
+      if (made >= stream_of_slot.size()) stream_of_slot.resize(made + 1);
+      stream_of_slot[made] = stream;
     } else {
+      if (slot == nullptr && bytes == 0) {
+        ++empty;
+        continue;
+      }
       if (slot == nullptr)
         input.fail_line("frees " + std::string(table.field(pointer_column)) + ", which is not alive");
+      if (stream_of_slot[*slot] != stream) ++elsewhere;
       builder.free(*slot);
       live.erase(pointer);
     }
@@ -155,6 +165,11 @@ Trace read_rmm(InputFile& input) {
   if (failures != 0)
     builder.trace().notes.push_back(std::to_string(failures) + " requests failed in the recording and are left out");
   if (empty != 0) builder.trace().notes.push_back(std::to_string(empty) + " requests of 0 bytes are left out");
+  if (elsewhere != 0) {
+    builder.trace().notes.push_back(std::to_string(elsewhere) +
+                                    " frees name another stream than their allocation; the replay gives such a block "
+                                    "back to the stream that it was allocated on");
+  }
   return std::move(builder).finish();
 }
 

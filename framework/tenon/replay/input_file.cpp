@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 256 * KiB;
 /// Text histories compress about 10 times, snapshots with repeated stacks about 60 times; deflate cannot exceed 1032.
 constexpr std::uint64_t kMaxExpansion = 400;
-constexpr std::uint64_t kExpansionFree = 256 * MiB;
+constexpr std::uint64_t kExpansionFree = 64 * MiB;
 constexpr std::size_t kMaxLineBytes = MiB;
 }  // namespace
 

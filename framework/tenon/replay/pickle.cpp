@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 namespace tenon::replay {
 
@@ -112,20 +113,20 @@ class PickleMachine {
   }
   std::uint32_t new_node() {
     if (out_.nodes_.size() >= Pickle::kNone) fail("more than 4294967294 containers");
-    out_.nodes_.emplace_back();
+    out_.nodes_.push_back({});
     return static_cast<std::uint32_t>(out_.nodes_.size() - 1);
   }
-  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  std::size_t floor() const { return marks_.size() == 0 ? 0 : marks_[marks_.size() - 1]; }
   PickleValue pop() {
     if (stack_.size() <= floor()) fail("takes a value from an empty stack");
     const PickleValue value = stack_.back();
-    stack_.pop_back();
+    stack_.shrink(stack_.size() - 1);
     return value;
   }
   std::size_t pop_mark() {
-    if (marks_.empty()) fail("no MARK for this operator");
+    if (marks_.size() == 0) fail("no MARK for this operator");
     const std::size_t mark = marks_.back();
-    marks_.pop_back();
+    marks_.shrink(marks_.size() - 1);
     return mark;
   }
 
@@ -194,31 +195,47 @@ class PickleMachine {
     target.last = piece;
   }
 
-  void append(std::size_t from) {
+  Pickle::Node& open_node(PickleValue container, std::uint64_t more) {
+    Pickle::Node& node = out_.nodes_[container.payload()];
+    if (node.memo == Pickle::kComplete)
+      fail("adds to a list or dict that was complete: no pickle is written like this");
+    if (more >= Pickle::kNone - node.count) fail("more than 4294967294 values in a container");
+    node.count += static_cast<std::uint32_t>(more);
+    return node;
+  }
+  /// The values from `from` on leave the stack for the end of words_.
+  void move_words(std::size_t from) {
+    const std::size_t count = stack_.size() - from;
+    out_.words_.append(stack_.data() + from, count);
+    out_.words_read_ += count;
+  }
+
+  void append(std::size_t from, bool is_batch) {
     if (from == floor()) fail("appends to nothing");
     const PickleValue list = stack_[from - 1];
     if (list.kind() != Kind::kList) fail("appends to something that is no list");
     const std::size_t count = stack_.size() - from;
-    Pickle::Node& node = out_.nodes_[list.payload()];
+    Pickle::Node& node = open_node(list, count);
     const bool continues = node.last != Pickle::kNone &&
                            out_.pieces_[node.last].begin + out_.pieces_[node.last].count == out_.words_.size() &&
                            out_.pieces_[node.last].count + count < Pickle::kNone;
-    out_.words_.insert(out_.words_.end(), stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end());
-    node.count += count;
+    move_words(from);
     if (continues) {
       out_.pieces_[node.last].count += static_cast<std::uint32_t>(count);
     } else if (count != 0) {
       add_piece(list.payload(), count, Pickle::kNone);
     }
-    stack_.resize(from);
+    stack_.shrink(from);
+    if (is_batch) settle(list_settling_);
   }
 
-  void set_items(std::size_t from) {
+  void set_items(std::size_t from, bool is_batch) {
     if (from == floor()) fail("sets an item of nothing");
     const PickleValue dict = stack_[from - 1];
     if (dict.kind() != Kind::kDict) fail("sets an item of something that is no dict");
     const std::size_t count = stack_.size() - from;
     if (count % 2 != 0) fail("a key without a value");
+    open_node(dict, count / 2);
     keys_.clear();
     for (std::size_t i = from; i < stack_.size(); i += 2) {
       const bool is_text = stack_[i].kind() == Kind::kText;
@@ -226,10 +243,80 @@ class PickleMachine {
       keys_.push_back(is_text ? static_cast<std::uint32_t>(stack_[i].payload()) : Pickle::kNone);
       out_.words_.push_back(stack_[i + 1]);
     }
-    out_.nodes_[dict.payload()].count += count / 2;
-    if (count != 0) add_piece(dict.payload(), count / 2, shape_of(keys_));
-    stack_.resize(from);
+    out_.words_read_ += count / 2;
+    stack_.shrink(from);
+    if (count == 0) return;
+    const std::uint32_t shape = shape_of(keys_);
+    add_piece(dict.payload(), count / 2, shape);
+    if (shape >= shape_settling_.size()) shape_settling_.resize(shape + 1);
+    if (is_batch) settle(shape_settling_[shape]);
   }
+
+  /// How often containers of one kind turned out to be there already.
+  struct Settling {
+    std::uint64_t tried = 0;
+    std::uint64_t found = 0;
+    bool is_worth_it() const { return tried < 1000 || found * 8 > tried; }
+  };
+  static constexpr std::uint32_t kMaxSettled = 256;
+
+  /// The container on top of the stack is complete, as far as picklers go. If an equal one is there, that one takes its
+  /// place, and what this one took is given back: it stands at the end of every array then.
+  void settle(Settling& kind) {
+    PickleValue& value = stack_.back();
+    Pickle::Node& node = out_.nodes_[value.payload()];
+    if (!kind.is_worth_it() || node.count == 0 || node.count > kMaxSettled || node.first != node.last ||
+        node.memo == Pickle::kManyNames || value.payload() + 1 != out_.nodes_.size() ||
+        node.first + 1 != out_.pieces_.size()) {
+      return;
+    }
+    ++kind.tried;
+    if ((settled_ + 1) * 2 > settled_table_.size()) grow_settled_table();
+    const std::size_t mask = settled_table_.size() - 1;
+    std::size_t i = hash_node(node) & mask;
+    for (; settled_table_[i] != Pickle::kNone; i = (i + 1) & mask) {
+      const std::uint32_t known = settled_table_[i];
+      if (!are_equal(out_.nodes_[known], node)) continue;
+      ++kind.found;
+      const PickleValue own = std::exchange(value, PickleValue::make(value.kind(), known));
+      if (node.memo != Pickle::kNone && memo_[node.memo] == own) memo_[node.memo] = value;
+      out_.words_.shrink(out_.words_.size() - node.count);
+      out_.pieces_.shrink(out_.pieces_.size() - 1);
+      out_.nodes_.shrink(out_.nodes_.size() - 1);
+      return;
+    }
+    settled_table_[i] = static_cast<std::uint32_t>(value.payload());
+    ++settled_;
+    node.memo = Pickle::kComplete;
+  }
+  const PickleValue* words_of(const Pickle::Node& node) const {
+    return out_.words_.data() + out_.pieces_[node.first].begin;
+  }
+  bool are_equal(const Pickle::Node& a, const Pickle::Node& b) const {
+    return a.count == b.count && out_.pieces_[a.first].shape == out_.pieces_[b.first].shape &&
+           std::memcmp(words_of(a), words_of(b), a.count * sizeof(PickleValue)) == 0;
+  }
+  std::size_t hash_node(const Pickle::Node& node) const {
+    std::uint64_t hash = out_.pieces_[node.first].shape * std::uint64_t{0xff51afd7ed558ccd} + node.count;
+    const PickleValue* const words = words_of(node);
+    for (std::uint32_t i = 0; i < node.count; ++i) {
+      hash = (hash ^ words[i].word) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+    return static_cast<std::size_t>(hash ^ (hash >> 32));
+  }
+  void grow_settled_table() {
+    std::vector<std::uint32_t> old(std::max<std::size_t>(1024, settled_table_.size() * 2), Pickle::kNone);
+    old.swap(settled_table_);
+    const std::size_t mask = settled_table_.size() - 1;
+    for (const std::uint32_t id : old) {
+      if (id == Pickle::kNone) continue;
+      std::size_t i = hash_node(out_.nodes_[id]) & mask;
+      while (settled_table_[i] != Pickle::kNone) i = (i + 1) & mask;
+      settled_table_[i] = id;
+    }
+  }
+
   std::uint32_t shape_of(const std::vector<std::uint32_t>& keys) {
     // Entries of one kind follow each other, so the last shape is the likely one.
     if (last_shape_ != Pickle::kNone && out_.shapes_[last_shape_] == keys) return last_shape_;
@@ -247,33 +334,54 @@ class PickleMachine {
   void tuple(std::size_t from) {
     const std::size_t count = stack_.size() - from;
     const std::uint32_t node = new_node();
-    out_.words_.insert(out_.words_.end(), stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end());
-    out_.nodes_[node].count = count;
+    open_node(PickleValue::make(Kind::kTuple, node), count);
+    move_words(from);
     if (count != 0) add_piece(node, count, Pickle::kNone);
-    stack_.resize(from);
+    stack_.shrink(from);
     push(PickleValue::make(Kind::kTuple, node));
+    settle(list_settling_);
   }
   void tuple_of(std::size_t count) {
     if (stack_.size() < floor() + count) fail("takes a value from an empty stack");
     tuple(stack_.size() - count);
   }
 
+  static bool is_container(PickleValue value) { return value.kind() >= Kind::kList; }
+
   void put(std::uint64_t index) {
     if (stack_.size() <= floor()) fail("memoises an empty stack");
+    const PickleValue value = stack_.back();
+    if (is_container(value)) {
+      std::uint32_t& memo = out_.nodes_[value.payload()].memo;
+      if (memo == Pickle::kNone && index <= memo_.size() && index < Pickle::kComplete) {
+        memo = static_cast<std::uint32_t>(index);
+      } else if (memo != Pickle::kComplete) {
+        memo = Pickle::kManyNames;
+      }
+    }
     if (index == memo_.size()) {
-      memo_.push_back(stack_.back());
+      memo_.push_back(value);
     } else if (index < memo_.size()) {
-      memo_[index] = stack_.back();
+      memo_[index] = value;
     } else {
-      sparse_memo_[index] = stack_.back();
+      sparse_memo_[index] = value;
     }
     ++puts_;
   }
   void get(std::uint64_t index) {
-    if (index < memo_.size()) return push(memo_[index]);
-    const auto found = sparse_memo_.find(index);
-    if (found == sparse_memo_.end()) fail("memo entry " + std::to_string(index) + " was never set");
-    push(found->second);
+    PickleValue value;
+    if (index < memo_.size()) {
+      value = memo_[index];
+    } else {
+      const auto found = sparse_memo_.find(index);
+      if (found == sparse_memo_.end()) fail("memo entry " + std::to_string(index) + " was never set");
+      value = found->second;
+    }
+    if (is_container(value)) {
+      std::uint32_t& memo = out_.nodes_[value.payload()].memo;
+      if (memo != Pickle::kComplete) memo = Pickle::kManyNames;
+    }
+    push(value);
   }
 
   bool step() {
@@ -362,17 +470,17 @@ class PickleMachine {
         break;
       case 'a':
         if (stack_.size() < floor() + 2) fail("appends to nothing");
-        append(stack_.size() - 1);
+        append(stack_.size() - 1, false);
         break;
       case 'e':
-        append(pop_mark());
+        append(pop_mark(), true);
         break;
       case 's':
         if (stack_.size() < floor() + 3) fail("sets an item of nothing");
-        set_items(stack_.size() - 2);
+        set_items(stack_.size() - 2, false);
         break;
       case 'u':
-        set_items(pop_mark());
+        set_items(pop_mark(), true);
         break;
       case 0x94:
         put(puts_);
@@ -408,9 +516,9 @@ class PickleMachine {
 
   InputFile& input_;
   Pickle& out_;
-  std::vector<PickleValue> stack_;
-  std::vector<std::size_t> marks_;
-  std::vector<PickleValue> memo_;
+  PodVector<PickleValue> stack_;
+  PodVector<std::size_t> marks_;
+  PodVector<PickleValue> memo_;
   std::unordered_map<std::uint64_t, PickleValue> sparse_memo_;
   std::uint64_t puts_ = 0;
   std::uint64_t op_offset_ = 0;
@@ -418,6 +526,10 @@ class PickleMachine {
   std::vector<std::uint32_t> keys_;
   std::uint32_t last_shape_ = Pickle::kNone;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> shape_ids_;
+  std::vector<std::uint32_t> settled_table_;  ///< open addressing over complete nodes, by content
+  std::uint64_t settled_ = 0;
+  Settling list_settling_;
+  std::vector<Settling> shape_settling_;
 };
 
 Pickle::Pickle(InputFile& input) { PickleMachine(input, *this).run(); }

@@ -1,11 +1,13 @@
 // A restricted pickle machine: data only. It reads protocols 2 to 5 into a graph of indices and never runs anything.
 //
 // The graph stays a graph: a list that is named a thousand times is there once, so a "billion laughs" file costs what
-// its bytes cost. Dicts share their keys ("shapes"), so that a trace entry costs eight bytes a field.
+// its bytes cost. Dicts share their keys ("shapes"), so that a trace entry costs eight bytes a field; small containers
+// of equal content, such as stack frames that a file writes out for every entry, are kept once.
 #pragma once
 
 #include <tenon/core/export.h>
 #include <tenon/replay/input_file.h>
+#include <tenon/replay/pod_vector.h>
 
 #include <cstdint>
 #include <string>
@@ -74,7 +76,8 @@ class TENON_API Pickle {
   }
   static bool is_dict(PickleValue value) { return value.kind() == PickleValue::Kind::kDict; }
 
-  std::uint64_t word_count() const { return words_.size(); }
+  /// Values in all containers, those counted too that are kept once only.
+  std::uint64_t word_count() const { return words_read_; }
   std::uint64_t node_count() const { return nodes_.size(); }
   int protocol() const { return protocol_; }
 
@@ -82,10 +85,15 @@ class TENON_API Pickle {
   friend class PickleMachine;
   static constexpr std::uint32_t kNone = 0xffffffff;
 
+  // What Node::memo may be besides an index.
+  static constexpr std::uint32_t kManyNames = 0xfffffffe;  ///< other values may refer to the container already
+  static constexpr std::uint32_t kComplete = 0xfffffffd;  ///< equal ones are replaced by it: it may not change any more
+
   struct Node {  // a container
-    std::uint64_t count = 0;
+    std::uint32_t count = 0;
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
+    std::uint32_t memo = kNone;  ///< where it is memoised
   };
   struct Piece {  // what one APPENDS or SETITEMS added
     std::uint64_t begin = 0;
@@ -96,9 +104,10 @@ class TENON_API Pickle {
 
   PickleValue root_;
   int protocol_ = 0;
-  std::vector<Node> nodes_;
-  std::vector<Piece> pieces_;
-  std::vector<PickleValue> words_;
+  PodVector<Node> nodes_;
+  PodVector<Piece> pieces_;
+  PodVector<PickleValue> words_;
+  std::uint64_t words_read_ = 0;
   std::vector<std::vector<std::uint32_t>> shapes_;  ///< text ids of the keys
   std::vector<std::int64_t> wide_;                  ///< integers beyond 60 bits
   std::vector<bool> wide_is_unsigned_;

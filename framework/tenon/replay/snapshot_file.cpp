@@ -125,6 +125,10 @@ class Decoder {
     segment.stream = stream(pickle_.get(value, "stream"), place);
     segment.is_large = pickle_.text(pickle_.get(value, "segment_type")) != "small";
     segment.is_expandable = pickle_.truth(pickle_.get(value, "is_expandable"));
+    if (const PickleValue pool = pickle_.get(value, "segment_pool_id"); Pickle::is_sequence(pool)) {
+      spend(pickle_.size(pool));
+      pickle_.for_each(pool, [&](std::uint64_t, PickleValue part) { segment.is_private |= pickle_.truth(part); });
+    }
     const PickleValue index = pickle_.get(value, "device");
     const std::int64_t device_index =
         index.kind() == Kind::kNone ? 0 : static_cast<std::int64_t>(number(index, "device", place, kMaxDevices));

@@ -46,6 +46,7 @@ struct SnapshotSegment {
   std::uint64_t stream = 0;
   bool is_large = true;
   bool is_expandable = false;
+  bool is_private = false;  ///< of a pool of its own: a CUDA graph's, a MemPool's
 };
 
 struct SnapshotDevice {

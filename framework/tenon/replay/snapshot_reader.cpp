@@ -291,6 +291,9 @@ class Rebuilder {
     if (overwritten_ != 0)
       note(std::to_string(overwritten_) +
            " blocks were allocated over one whose free is missing: the history has gaps");
+    if (const auto pooled = std::ranges::count(device_.segments, true, &SnapshotSegment::is_private); pooled != 0)
+      note(std::to_string(pooled) + " of " + std::to_string(device_.segments.size()) +
+           " segments belong to private pools (CUDA graphs, MemPool); the replay serves every request from one pool");
     if (with_stacks_) {
       trace.stacks.frames = file_.frames;
       trace.stacks.stacks = file_.stacks;

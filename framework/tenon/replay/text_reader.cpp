@@ -34,6 +34,8 @@ class TextIds {
   IdMap sparse_;
 };
 
+constexpr bool is_space(char c) { return c == ' ' || c == '\t'; }
+
 /// Cuts one line into fields; knows the line's file for its complaints.
 class Fields {
  public:
@@ -41,8 +43,10 @@ class Fields {
       : input_(input), next_(text.data()), end_(next_ + text.size()) {}
 
   std::uint64_t number(const char* what) {
-    if (next_ == end_ || *next_ != ' ') input_.fail_line(std::string("expected a space and ") + what);
-    ++next_;
+    if (next_ == end_ || !is_space(*next_)) input_.fail_line(std::string("expected a space and ") + what);
+    do {
+      ++next_;
+    } while (next_ != end_ && is_space(*next_));
     const char* const start = next_;
     std::uint64_t value = 0;
     while (next_ != end_) {
@@ -62,7 +66,7 @@ class Fields {
     return value;
   }
   void end() {
-    while (next_ != end_ && *next_ == ' ') ++next_;
+    while (next_ != end_ && is_space(*next_)) ++next_;
     if (next_ != end_)
       input_.fail_line("text after the last field: '" + std::string(next_, std::min(end_, next_ + 40)) + "'");
   }
@@ -80,6 +84,8 @@ class TextReader {
   Trace read() {
     std::string_view line;
     while (input_.line(line)) {
+      if (input_.line_number() == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+      while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
       if (!line.empty()) record(line);
     }
     Trace trace = std::move(builder_).finish();

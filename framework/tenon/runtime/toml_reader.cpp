@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,25 @@
 namespace tenon {
 
 namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxKeyParts = 16;
+/// Every value keeps its line for messages: a long line with many values would cost its square.
+constexpr std::size_t kMaxExcerptBytes = 160;
+
+/// toml++ bounds how deep values nest, not how deep a dotted key does, and tables are walked and destroyed recursively.
+bool has_deep_key(std::string_view line) {
+  std::size_t parts = 1;
+  char last = 0;
+  for (const char c : line) {
+    const bool is_in_key = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == ' ' ||
+                           c == '\t' || c == '"' || c == '\'' || c == '.';
+    if (!is_in_key || (c == '.' && last == '.')) parts = 1;
+    last = c;
+    if (c == '.' && ++parts > kMaxKeyParts) return true;
+  }
+  return false;
+}
 
 struct Reader {
   std::string source;
@@ -25,16 +45,21 @@ struct Reader {
     position.source = source;
     position.line = static_cast<int>(region.begin.line);
     position.column = static_cast<int>(region.begin.column);
-    if (region.begin.line >= 1 && region.begin.line <= lines.size()) position.excerpt = lines[region.begin.line - 1];
+    if (region.begin.line >= 1 && region.begin.line <= lines.size() &&
+        lines[region.begin.line - 1].size() <= kMaxExcerptBytes) {
+      position.excerpt = lines[region.begin.line - 1];
+    }
     return position;
   }
 
   ConfigValue value_of(const toml::node& node) const {
     ConfigValue value;
     value.position = at(node.source());
-    std::ostringstream text;
-    node.visit([&](const auto& held) { text << held; });
-    value.text = text.str();
+    if (!node.is_array()) {
+      std::ostringstream text;
+      node.visit([&](const auto& held) { text << held; });
+      value.text = text.str();
+    }
     if (const auto* flag = node.as_boolean()) value.value = flag->get();
     if (const auto* whole = node.as_integer()) value.value = whole->get();
     if (const auto* real = node.as_floating_point()) value.value = real->get();
@@ -72,9 +97,9 @@ struct Reader {
   }
 };
 
-std::vector<std::string> split_lines(const std::string& text) {
+std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> lines;
-  std::istringstream stream(text);
+  std::istringstream stream{std::string(text)};
   for (std::string line; std::getline(stream, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
@@ -91,12 +116,23 @@ std::vector<ConfigEntry> read_toml_file(const std::filesystem::path& path) {
     throw ConfigError(
         fmt::format("{}: cannot be read: {}", path.string(), file ? "it is a folder" : std::strerror(errno)));
   }
-  std::ostringstream buffer;
-  buffer << file.rdbuf();
-  const std::string text = buffer.str();
-  Reader reader{path.string(), split_lines(text), {}};
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return read_toml(text, path.string());
+}
+
+std::vector<ConfigEntry> read_toml(std::string_view text, const std::string& source) {
+  if (text.size() > kMaxFileBytes) {
+    throw ConfigError(fmt::format("{}: more than a mebibyte: this is no configuration", source));
+  }
+  Reader reader{source, split_lines(text), {}};
+  for (std::size_t i = 0; i < reader.lines.size(); ++i) {
+    if (!has_deep_key(reader.lines[i])) continue;
+    throw ConfigError(fmt::format("{}:{}:1: a key of more than {} parts", source, i + 1, kMaxKeyParts));
+  }
   try {
-    reader.walk(toml::parse(text, path.string()), "");
+    reader.walk(toml::parse(text, source), "");
   } catch (const toml::parse_error& error) {
     throw config_error(reader.at(error.source()), fmt::format("not TOML: {}", error.description()));
   }
@@ -109,7 +145,7 @@ std::vector<ConfigEntry> read_toml_file(const std::filesystem::path& path) {
 }
 
 std::optional<ConfigValue> read_toml_value(std::string_view text) {
-  if (text.find_first_of("\r\n") != std::string_view::npos) return std::nullopt;
+  if (text.find_first_of("\r\n") != std::string_view::npos || has_deep_key(text)) return std::nullopt;
   try {
     const toml::table table = toml::parse(fmt::format("value = {}", text));
     const toml::node* node = table.get("value");
