@@ -34,14 +34,9 @@ enum Metric : int {
 /// Written under its arena's lock only; read by anyone, hence atomic, but never a locked instruction.
 class Counter {
  public:
-  void increase(std::int64_t amount) {
-    set(current_, get(current_) + amount);
-    set(came_, get(came_) + amount);
-  }
-  void change(std::int64_t amount) {
-    set(current_, get(current_) + amount);
-    set(came_, get(came_) + std::max<std::int64_t>(amount, 0));
-  }
+  std::int64_t increase(std::int64_t amount) { return change(amount, amount); }
+  /// Up or down; only what comes counts as come.
+  std::int64_t change(std::int64_t amount) { return change(amount, std::max<std::int64_t>(amount, 0)); }
   void decrease(std::int64_t amount) { set(current_, get(current_) - amount); }
   std::int64_t current() const { return get(current_); }
   std::int64_t came() const { return get(came_); }
@@ -57,6 +52,12 @@ class Counter {
   using Cell = std::atomic<std::int64_t>;
   static std::int64_t get(const Cell& cell) { return cell.load(std::memory_order_relaxed); }
   static void set(Cell& cell, std::int64_t value) { cell.store(value, std::memory_order_relaxed); }
+  std::int64_t change(std::int64_t amount, std::int64_t coming) {
+    const std::int64_t current = get(current_) + amount;
+    set(current_, current);
+    set(came_, get(came_) + coming);
+    return current;
+  }
 
   Cell current_{0};
   Cell came_{0};
@@ -70,21 +71,19 @@ struct alignas(64) Counters {
 
   /// Whether an allowance is exceeded: Peaks::settle is then due.
   bool increase(bool large, Metric metric, std::int64_t amount) {
-    of[large][metric].increase(amount);
-    return exceeds(large, metric);
+    return exceeds(of[large][metric].increase(amount), large, metric);
   }
   void decrease(bool large, Metric metric, std::int64_t amount) { of[large][metric].decrease(amount); }
   /// A signed change as one step, without a branch: what falls cannot exceed an allowance.
   bool change(bool large, Metric metric, std::int64_t amount) {
-    of[large][metric].change(amount);
-    return exceeds(large, metric);
+    return exceeds(of[large][metric].change(amount), large, metric);
   }
   std::int64_t current(Metric metric) const { return of[0][metric].current() + of[1][metric].current(); }
 
  private:
-  bool exceeds(bool large, Metric metric) const {
-    const Counter& counter = of[large][metric];
-    return (counter.current() > counter.allowance()) | (current(metric) > both[metric].allowance());
+  bool exceeds(std::int64_t current, bool large, Metric metric) const {
+    return (current > of[large][metric].allowance()) |
+           (current + of[!large][metric].current() > both[metric].allowance());
   }
 };
 

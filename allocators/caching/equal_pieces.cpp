@@ -31,15 +31,17 @@ void EqualPieces::rise(Entry* entries, std::size_t place, Entry entry) {
   put(entries, place, entry);
 }
 
-/// The entry goes down from `place`, below what comes before it.
+/// The entry goes down from `place`, below what comes before it. Which child is least nobody can predict: no branch
+/// asks.
 void EqualPieces::sink(Entry* entries, std::size_t count, std::size_t place, Entry entry) {
   for (;;) {
     const std::size_t child = place * kBranches + 1;
     if (child >= count) break;
-    std::size_t least = child;
-    const std::size_t end = std::min(child + kBranches, count);
-    for (std::size_t other = child + 1; other < end; ++other)
-      least = entries[other].order < entries[least].order ? other : least;
+    const Entry* four = &entries[child];
+    const std::size_t low = four[1].order < four[0].order;
+    const std::size_t high = 2 + std::size_t{four[3].order < four[2].order};
+    const std::size_t is_high = four[high].order < four[low].order;
+    const std::size_t least = child + low + is_high * (high - low);
     if (entry.order < entries[least].order) break;
     put(entries, place, entries[least]);
     place = least;
@@ -64,7 +66,10 @@ void EqualPieces::insert_beside(Piece* piece, HeapStore& heaps) {
     heaps.give(into);
     into = larger;
   }
-  rise(entries(into), into->count++, {piece->order, piece});
+  const std::size_t place = into->count++;
+  if (place % kBranches == 1)
+    for (std::size_t sister = place + 1; sister < place + kBranches; ++sister) entries(into)[sister].order = kNone;
+  rise(entries(into), place, {piece->order, piece});
 }
 
 void EqualPieces::erase(Piece* piece, HeapStore& heaps) {
@@ -73,6 +78,7 @@ void EqualPieces::erase(Piece* piece, HeapStore& heaps) {
   const std::size_t place = piece->place;
   const std::size_t count = --from->count;
   const Entry last = all[count];
+  all[count].order = kNone;
   if (count == 1) {
     set_single(place == 0 ? last.piece : all[0].piece);
     heaps.give(from);

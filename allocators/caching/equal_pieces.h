@@ -49,6 +49,7 @@ class EqualPieces {
   };
   static constexpr std::size_t kEntriesAt = 48;
   static constexpr std::size_t kBranches = 4;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  ///< order of the missing of four children
 
   static Entry* entries(Heap* heap) {
     return reinterpret_cast<Entry*>(reinterpret_cast<std::byte*>(heap) + kEntriesAt);

@@ -31,10 +31,11 @@ namespace tenon::caching {
 
 class FreeIndex {
  public:
-  /// A piece and the class that holds it.
+  /// A piece, the class that holds it, and its size, which is known before the piece has come to the cache.
   struct Place {
     Piece* piece = nullptr;
     std::size_t index = 0;
+    std::size_t bytes = 0;
   };
 
   /// The smallest piece of at least so many bytes, no piece when there is none.
@@ -43,7 +44,7 @@ class FreeIndex {
     // All of a class of equal pieces suffices, or none: nothing needs to be compared.
     if (!is_equal(index)) {
       if (bit(words_[index / 64].something, index))
-        if (Piece* piece = classes_[index].mixed.at_least({bytes, 0})) return {piece, index};
+        if (Piece* piece = classes_[index].mixed.at_least({bytes, 0})) return {piece, index, piece->bytes};
       ++index;
     }
     return first_from(index);
@@ -56,7 +57,7 @@ class FreeIndex {
     if (bit(words_[index / 64].several, index)) {
       Piece* next = is_equal(index) ? classes_[index].equal.after(piece->order)
                                     : classes_[index].mixed.at_least({piece->bytes, piece->order + 1});
-      if (next) return {next, index};
+      if (next) return {next, index, next->bytes};
     }
     return first_from(index + 1);
   }
@@ -75,7 +76,7 @@ class FreeIndex {
     classes_[index].equal.set_single(piece);
   }
 
-  void erase(Piece* piece) { erase({piece, class_of(piece->bytes)}); }
+  void erase(Piece* piece) { erase({piece, class_of(piece->bytes), piece->bytes}); }
   void erase(Place place) {
     Word& word = words_[place.index / 64];
     const std::uint64_t mask = std::uint64_t{1} << (place.index % 64);
@@ -107,19 +108,19 @@ class FreeIndex {
 
  private:
   static constexpr std::size_t kLinearClasses = 2 * (2 * MiB / 512 + 1);
-  static constexpr int kFinenessBits = 9;
+  static constexpr std::size_t kFinenessBits = 9;
   static constexpr std::size_t kPerMagnitude = std::size_t{1} << kFinenessBits;
-  static constexpr int kFirstMagnitude = 21, kLastMagnitude = 44;  // above 32 TiB all share the last class
+  static constexpr std::size_t kFirstMagnitude = 21, kLastMagnitude = 44;  // above 32 TiB all share the last class
   static constexpr std::size_t kClasses = kLinearClasses + kPerMagnitude * (kLastMagnitude - kFirstMagnitude + 1);
   static constexpr std::size_t kWords = (kClasses + 63) / 64;
   static constexpr std::size_t kGroups = (kWords + 63) / 64;
 
   static std::size_t class_of(std::size_t bytes) {
     if (bytes < 2 * MiB + 512) return bytes / 512 * 2 + (bytes % 512 != 0);
-    const int magnitude = std::bit_width(bytes) - 1;
+    const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(bytes)) - 1;
     if (magnitude > kLastMagnitude) return kClasses - 1;
-    return kLinearClasses + kPerMagnitude * static_cast<std::size_t>(magnitude - kFirstMagnitude) +
-           (bytes >> (magnitude - kFinenessBits) & (kPerMagnitude - 1));
+    return kLinearClasses - kPerMagnitude * (kFirstMagnitude + 1) + kPerMagnitude * magnitude +
+           (bytes >> (magnitude - kFinenessBits));
   }
 
   static bool is_equal(std::size_t index) { return index < kLinearClasses && index % 2 == 0; }
@@ -162,7 +163,9 @@ class FreeIndex {
     const std::size_t next = next_class(index);
     if (next == kClasses) return {};
     const Class& holder = classes_[next];
-    return {is_equal(next) || holder.equal.is_single() ? holder.equal.first() : holder.mixed.first(), next};
+    if (is_equal(next)) return {holder.equal.first(), next, next / 2 * 512};
+    Piece* first = holder.mixed.first();
+    return {first, next, first->bytes};
   }
 
   /// Either way a pointer, to the piece itself where there is only one.

@@ -64,7 +64,7 @@ Block Policy::allocate(const Request& request) {
       large_lookups_.fetch_add(1, std::memory_order_relaxed);
     if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) [[likely]] {
       arena.free[large].erase(place);
-      return hand_out_locked(arena, place.piece, bytes, request);
+      return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request);
     }
   }
   return allocate_slowly(request, arena, bytes);

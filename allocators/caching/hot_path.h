@@ -29,10 +29,9 @@ namespace tenon::caching {
     place = choose_among_expandable_locked(free, place);
     if (!place.piece) return place;
   }
-  const std::size_t found_bytes = place.piece->bytes;
-  if (found_bytes >= settings_.max_split_bytes) [[unlikely]] {
+  if (place.bytes >= settings_.max_split_bytes) [[unlikely]] {
     // Oversized pieces serve oversized requests only, and only if little of them is wasted.
-    if (bytes < settings_.max_split_bytes || found_bytes >= bytes + settings_.max_non_split_rounding_bytes) return {};
+    if (bytes < settings_.max_split_bytes || place.bytes >= bytes + settings_.max_non_split_rounding_bytes) return {};
   }
   return place;
 }
@@ -43,17 +42,16 @@ namespace tenon::caching {
   arena.free[piece->large].insert(piece);
 }
 
-/// `piece` is in no index. Cuts it at `bytes` where the rules say so and hands it out.
-[[gnu::always_inline]] inline Block Policy::hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes,
+/// `piece`, of `whole_bytes`, is in no index. Cuts it at `bytes` where the rules say so and hands it out.
+[[gnu::always_inline]] inline Block Policy::hand_out_locked(Arena& arena, bool large, Piece* piece,
+                                                            std::size_t whole_bytes, std::size_t bytes,
                                                             const Request& request) {
-  const bool large = piece->large;
   const bool expandable = piece->expandable;
-  const std::size_t whole_bytes = piece->bytes;
   const std::size_t remainder = whole_bytes - bytes;
   const bool was_split = !piece->is_whole_segment();
-  const bool split = !large || settings_.expandable
-                         ? remainder >= kMinBlockBytes
-                         : bytes < settings_.max_split_bytes && remainder > kLargeSplitSlackBytes;
+  const bool keeps_slack = large & !settings_.expandable;
+  const std::size_t least_rest = keeps_slack ? kLargeSplitSlackBytes + 1 : kMinBlockBytes;
+  const bool split = (remainder >= least_rest) & (!keeps_slack | (bytes < settings_.max_split_bytes));
   const std::size_t block_bytes = split ? bytes : whole_bytes;
   if (split) {
     Piece* rest = arena.pieces.take();

@@ -32,7 +32,7 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   // Another thread may have freed something meanwhile.
   if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) {
     arena.free[large].erase(place);
-    return hand_out_locked(arena, place.piece, bytes, request);
+    return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request);
   }
   collect_garbage_locked();
   Piece* piece = device_allocate_locked(arena, large, bytes);
@@ -44,7 +44,7 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
     piece = device_allocate_locked(arena, large, bytes);
   }
   if (!piece) throw OutOfMemory({.requested_bytes = request.bytes});
-  return hand_out_locked(arena, piece, bytes, request);
+  return hand_out_locked(arena, large, piece, piece->bytes, bytes, request);
 }
 
 /// A piece in no index, of at least `bytes`; null when the limit or the device does not allow it.

@@ -34,7 +34,7 @@ struct alignas(64) Piece {
   bool expandable;
   bool has_uses;  ///< record_use named it: who uses it is in DeferredFrees
 
-  bool is_whole_segment() const { return !left && !right; }
+  bool is_whole_segment() const { return (left == nullptr) & (right == nullptr); }
   void* data() const { return reinterpret_cast<void*>(address); }
 };
 static_assert(sizeof(Piece) == 64);

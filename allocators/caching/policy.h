@@ -73,7 +73,8 @@ class Policy final : public Allocator {
   // hot_path.h
   Arena& arena_of(StreamRef stream);
   FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes) const;
-  Block hand_out_locked(Arena& arena, Piece* piece, std::size_t bytes, const Request& request);
+  Block hand_out_locked(Arena& arena, bool large, Piece* piece, std::size_t whole_bytes, std::size_t bytes,
+                        const Request& request);
   void free_piece_locked(Piece* piece) noexcept;
   void put_locked(Arena& arena, Piece* piece) const;
   std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
