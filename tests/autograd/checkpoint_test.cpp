@@ -50,6 +50,23 @@ TEST_P(Checkpoint, DrawsTheSameRandomNumbers) {
   EXPECT_TRUE(after.equal(rand({3})));
 }
 
+TEST_P(Checkpoint, LeavesRunningStatisticsAsOneRunDoes) {
+  const CheckpointOptions options{.use_reentrant = GetParam()};
+  manual_seed(7);
+  const Tensor x = randn({16, 3}, requires_grad());
+  const auto statistics = [&](bool checkpointed) {
+    const Tensor mean = zeros({3}), variance = ones({3});
+    const auto part = [&](Tensor v) {
+      return batch_norm(v, Tensor(), Tensor(), mean, variance, /*training=*/true, 0.1, 1e-5).tanh();
+    };
+    x.mutable_grad().reset();
+    (checkpointed ? checkpoint(part, x, options) : part(x)).sum().backward();
+    EXPECT_FALSE(is_recomputing());
+    return cat({mean, variance, x.grad().flatten()});
+  };
+  EXPECT_TRUE(statistics(true).equal(statistics(false)));
+}
+
 TEST_P(Checkpoint, NestsAndTakesSeveralTensors) {
   const CheckpointOptions options{.use_reentrant = GetParam()};
   const Tensor a = tensor({2.0}, requires_grad());

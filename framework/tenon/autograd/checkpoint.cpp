@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace tenon {
 
@@ -15,21 +16,28 @@ using namespace autograd;
 
 namespace {
 
-/// Puts the generators where they were when the part first ran, and back.
-class ReplayRandom {
+thread_local bool recomputing = false;
+
+/// The surroundings of a second run: gradients on, memory counted as activations, generators where they were when the
+/// part first ran, and is_recomputing(). Puts all of it back.
+class SecondRun {
  public:
-  explicit ReplayRandom(const std::optional<RandomStates>& then) {
+  explicit SecondRun(const std::optional<RandomStates>& then) : was_recomputing_(std::exchange(recomputing, true)) {
     if (!then) return;
     now_ = random_states();
     set_random_states(*then);
   }
-  ~ReplayRandom() {
+  ~SecondRun() {
     if (now_) set_random_states(*now_);
+    recomputing = was_recomputing_;
   }
-  ReplayRandom(const ReplayRandom&) = delete;
-  ReplayRandom& operator=(const ReplayRandom&) = delete;
+  SecondRun(const SecondRun&) = delete;
+  SecondRun& operator=(const SecondRun&) = delete;
 
  private:
+  AutoGradMode grad_{true};
+  PurposeGuard purpose_{Purpose::kActivation};
+  bool was_recomputing_;
   std::optional<RandomStates> now_;
 };
 
@@ -66,9 +74,7 @@ class CheckpointNode final : public Node {
     const variable_list leaves = detached(inputs);
     variable_list outputs;
     {
-      AutoGradMode grad(true);
-      PurposeGuard purpose(Purpose::kActivation);
-      ReplayRandom random(random_);
+      SecondRun second(random_);
       outputs = function_(leaves);
     }
     variable_list roots;
@@ -130,9 +136,7 @@ struct Frame {
                                      return tensor;
                                    },
                                    [](const std::any& value) { return std::any_cast<Tensor>(value); }});
-      AutoGradMode grad(true);
-      PurposeGuard purpose(Purpose::kActivation);
-      ReplayRandom replay(random);
+      SecondRun second(random);
       function(detached(inputs));
     }
     if (again->size() != packed) {
@@ -159,6 +163,8 @@ variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& 
 }
 
 }  // namespace
+
+bool is_recomputing() noexcept { return recomputing; }
 
 variable_list checkpoint(CheckpointFunction function, const variable_list& inputs, CheckpointOptions options) {
   return options.use_reentrant ? checkpoint_reentrant(std::move(function), inputs, options)

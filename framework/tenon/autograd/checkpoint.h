@@ -20,6 +20,8 @@ struct CheckpointOptions {
 
 using CheckpointFunction = std::function<autograd::variable_list(const autograd::variable_list& inputs)>;
 
+/// Running statistics (batch_norm) are updated by the first run alone, so that a model trained with checkpointing is the
+/// model trained without it to the bit; torch.utils.checkpoint updates them twice.
 TENON_API autograd::variable_list checkpoint(CheckpointFunction function, const autograd::variable_list& inputs,
                                              CheckpointOptions options = {});
 
@@ -33,6 +35,10 @@ Tensor checkpoint(Function function, const Tensor& input, CheckpointOptions opti
       }),
       autograd::variable_list{input}, options)[0];
 }
+
+/// Whether this thread is in the second run of a checkpointed part: what a module remembers from step to step must not
+/// change then.
+TENON_API bool is_recomputing() noexcept;
 
 /// Runs the functions one after the other in `segments` parts, all but the last checkpointed.
 TENON_API Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, std::size_t segments,

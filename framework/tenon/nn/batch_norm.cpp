@@ -1,6 +1,7 @@
 // Normalisation over a batch or over an instance.
 #include <tenon/nn/batch_norm.h>
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/functional/normalization.h>
 #include <tenon/nn/init.h>
@@ -24,7 +25,7 @@ void check_rank(const Tensor& input, std::int64_t low, std::int64_t high) {
 template <class Impl>
 Tensor batch_norm(Impl& self, const Tensor& input) {
   double factor = self.options.momentum().value_or(0.0);
-  const bool tracks = self.is_training() && self.options.track_running_stats();
+  const bool tracks = self.is_training() && self.options.track_running_stats() && !is_recomputing();
   if (tracks && self.num_batches_tracked.defined()) {
     NoGradGuard no_grad;
     self.num_batches_tracked.add_(1);

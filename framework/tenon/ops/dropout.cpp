@@ -1,4 +1,5 @@
 // Dropout of whole channels, alpha dropout, and normalisation of single pictures: out of other operators.
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/ops/dropout.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/normalization.h>
@@ -23,7 +24,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   const Tensor mean = repeated(running_mean);
   const Tensor variance = repeated(running_var);
   const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance, use_input_stats, momentum, eps);
-  if (use_input_stats && mean.defined()) {
+  if (use_input_stats && mean.defined() && !is_recomputing()) {
     NoGradGuard no_grad;
     running_mean.copy_(mean.view({n, c}).mean(0));
     running_var.copy_(variance.view({n, c}).mean(0));

@@ -1,6 +1,7 @@
 // Normalisations. One formula serves the three kernels when a gradient must itself be differentiable: with the statistics
 // over a set of elements, x' = (x - mean) * rstd and
 //   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/normalization.h>
@@ -226,7 +227,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
   Tensor mean = allocate_like(x, {channels}, statistics_dtype(x));
   Tensor rstd = allocate_like(x, {channels}, statistics_dtype(x));
-  const bool updates = training && running_mean.defined() && running_var.defined();
+  const bool updates = training && running_mean.defined() && running_var.defined() && !is_recomputing();
   run(TENON_OP("batch_norm"), state_of(x),
       {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
        updates ? view_of(running_var) : undefined_view()},

@@ -1,6 +1,7 @@
 // Functional normalisation.
 #include <tenon/nn/functional/normalization.h>
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
 
@@ -32,7 +33,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
   const Tensor mean = repeated(running_mean), variance = repeated(running_var);
   const Tensor y = tenon::batch_norm(input.reshape(folded), repeated(weight), repeated(bias), mean, variance,
                                      use_input_stats, momentum, eps, true);
-  if (use_input_stats && running_mean.defined()) {
+  if (use_input_stats && running_mean.defined() && !is_recomputing()) {
     NoGradGuard no_grad;
     running_mean.copy_(mean.view({batch, channels}).mean({0}));
     running_var.copy_(variance.view({batch, channels}).mean({0}));
