@@ -5,4 +5,5 @@
 #include <tenon/data/dataset.h>
 #include <tenon/data/mnist.h>
 #include <tenon/data/samplers.h>
+#include <tenon/data/text.h>
 #include <tenon/data/transforms.h>
