@@ -33,12 +33,19 @@ class Sweep : public testing::Test {
   Folder folder_;
 };
 
+/// Each cell as its overrides.
+std::vector<std::vector<std::string>> overrides_of(const Config& config) {
+  std::vector<std::vector<std::string>> cells;
+  for (const SweepPoint& cell : config.sweep_cells()) cells.push_back(cell.overrides);
+  return cells;
+}
+
 constexpr char kTwoAxes[] = "[sweep]\n\"train.epochs\" = [1, 2]\n\"train.checkpoint\" = [false, true]\n";
 
 TEST_F(Sweep, IsTheProductWithTheLastKeyFastest) {
   const Config config = load(kTwoAxes);
   EXPECT_THAT(config.sweep_keys(), ElementsAre("train.epochs", "train.checkpoint"));
-  EXPECT_THAT(config.sweep_cells(), ElementsAre(ElementsAre("train.epochs=1", "train.checkpoint=false"),
+  EXPECT_THAT(overrides_of(config), ElementsAre(ElementsAre("train.epochs=1", "train.checkpoint=false"),
                                                 ElementsAre("train.epochs=1", "train.checkpoint=true"),
                                                 ElementsAre("train.epochs=2", "train.checkpoint=false"),
                                                 ElementsAre("train.epochs=2", "train.checkpoint=true")));
@@ -53,7 +60,7 @@ TEST_F(Sweep, WithoutOneThereAreNoCells) { EXPECT_THAT(load("").sweep_cells(), I
 TEST_F(Sweep, ACellIsAConfigurationOfItsOwn) {
   const Config config = load(std::string("[train]\nlr = 0.5\n") + kTwoAxes);
   const auto cell =
-      load(std::string("[train]\nlr = 0.5\n") + kTwoAxes, config.sweep_cells()[3], false, true).experiment();
+      load(std::string("[train]\nlr = 0.5\n") + kTwoAxes, config.sweep_cells()[3].overrides, false, true).experiment();
   EXPECT_EQ(cell.section("train").integer("epochs"), 2);
   EXPECT_TRUE(cell.section("train").boolean("checkpoint"));
   EXPECT_EQ(cell.section("train").real("lr"), 0.5);
@@ -73,7 +80,7 @@ TEST_F(Sweep, ListsOnTheCommandLineAreSweepsWhenAsked) {
 }
 
 TEST_F(Sweep, AListSettingIsSweptByListsOfLists) {
-  EXPECT_THAT(load("[sweep]\n\"allocator.layers\" = [[], [\"stats\"]]\n").sweep_cells(),
+  EXPECT_THAT(overrides_of(load("[sweep]\n\"allocator.layers\" = [[], [\"stats\"]]\n")),
               ElementsAre(ElementsAre("allocator.layers=[]"), ElementsAre("allocator.layers=[\"stats\"]")));
   EXPECT_THAT(load("", {"allocator.layers=[\"stats\"]", "train.epochs=1,2"}, true).sweep_keys(),
               ElementsAre("train.epochs"));
@@ -94,9 +101,44 @@ TEST_F(Sweep, EveryValueIsCheckedBeforeAnythingRuns) {
 
 TEST_F(Sweep, AllocatorsByPathBecomeAbsolute) {
   std::filesystem::create_symlink(fixture("tiny"), folder_.path() / "swept.so");
-  EXPECT_THAT(load("[sweep]\n\"allocator.name\" = [\"./swept.so:tries=1\", \"direct\"]\n").sweep_cells(),
+  EXPECT_THAT(overrides_of(load("[sweep]\n\"allocator.name\" = [\"./swept.so:tries=1\", \"direct\"]\n")),
               ElementsAre(ElementsAre("allocator.name=" + (folder_.path() / "swept.so:tries=1").string()),
                           ElementsAre("allocator.name=\"direct\"")));
+}
+
+constexpr char kRows[] =
+    "[sweep.rows]\n\"as it is\" = {}\ncheckpointing = { \"train.checkpoint\" = true }\n"
+    "both = { \"train.checkpoint\" = true, \"train.epochs\" = 3 }\n";
+
+TEST_F(Sweep, RowsAreNamedCellsInTheOrderOfTheFile) {
+  const Config config = load(kRows);
+  EXPECT_THAT(config.sweep_keys(), ElementsAre("row"));
+  EXPECT_THAT(overrides_of(config), ElementsAre(IsEmpty(), ElementsAre("train.checkpoint=true"),
+                                                ElementsAre("train.checkpoint=true", "train.epochs=3")));
+  EXPECT_THAT(config.sweep_cells()[0].values, ElementsAre("as it is"));
+  EXPECT_THAT(config.sweep_cells()[2].values, ElementsAre("both"));
+}
+
+TEST_F(Sweep, RowsMultiplyWithSweptKeys) {
+  const Config config = load(std::string("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\"]\n") + kRows);
+  EXPECT_THAT(config.sweep_keys(), ElementsAre("row", "allocator.name"));
+  ASSERT_THAT(config.sweep_cells(), SizeIs(6));
+  EXPECT_THAT(config.sweep_cells()[3].values, ElementsAre("checkpointing", "caching"));
+  EXPECT_THAT(overrides_of(config)[3], ElementsAre("train.checkpoint=true", "allocator.name=\"caching\""));
+}
+
+TEST_F(Sweep, TheCommandLineOutranksARow) {
+  EXPECT_THAT(overrides_of(load(kRows, {"train.epochs=9"}))[2], ElementsAre("train.checkpoint=true"));
+}
+
+TEST_F(Sweep, MistakesInRowsAreFoundBeforeAnythingRuns) {
+  const auto mistake = [&](const std::string& text) { return message_of<ConfigError>([&] { load(text); }); };
+  EXPECT_THAT(mistake("[sweep.rows]\none = { \"train.epoch\" = 1 }\n"),
+              AllOf(HasSubstr("exp.toml:2:9: "), HasSubstr("did you mean 'epochs'?")));
+  EXPECT_THAT(mistake("[sweep.rows]\none = { \"train.epochs\" = 0 }\n"), HasSubstr("from 1 to 1000"));
+  EXPECT_THAT(mistake("[sweep.rows]\none = 3\n"), HasSubstr("a row of a sweep is a table of settings"));
+  EXPECT_THAT(mistake("[sweep.rows]\n"), HasSubstr("a row of a sweep is a table of settings"));
+  EXPECT_THAT(mistake(std::string(kTwoAxes) + kRows), HasSubstr("the row 'checkpointing' sets train.checkpoint"));
 }
 
 }  // namespace

@@ -26,5 +26,10 @@ TEST(EpochOrder, WithoutShufflingIsTheFilesOrder) {
   EXPECT_EQ(train::epoch_order(3, 5, false), (std::vector<std::int64_t>{0, 1, 2}));
 }
 
+TEST(EpochOrder, IsWhatTheComparisonWithPyTorchComputesToo) {  // bench/train/common.py
+  EXPECT_EQ(train::epoch_order(8, 1, true), (std::vector<std::int64_t>{4, 3, 2, 7, 5, 6, 0, 1}));
+  EXPECT_EQ(train::epoch_order(10, 47, true), (std::vector<std::int64_t>{9, 1, 4, 3, 8, 6, 7, 0, 2, 5}));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -1,4 +1,5 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
+#include <tenon/cli/estimate.h>
 #include <tenon/cli/run_files.h>
 #include <tenon/cli/run_progress.h>
 #include <tenon/cli/sections.h>
@@ -115,28 +116,40 @@ ExitCode run_one(const RunOptions& options, const Config& config) {
     say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record.leaked_bytes,
                     experiment.device.str()));
   }
-  const Table table = comparison({}, {{}}, {read_summary(folder / "result.json")});
+  if (experiment.section("report").boolean("estimate")) {
+    shutdown();
+    record.estimate = estimate_of(experiment);
+    write_results(folder, config, record);
+  }
+  const bool by_purpose = experiment.section("report").boolean("by_purpose");
+  const Table table = comparison({}, {{}}, {read_summary(folder / "result.json")}, by_purpose);
   print(render(table, options.format, environment_json()));
   if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
   shutdown();
   return ExitCode::kDone;
 }
 
-/// "direct" for people, where the override says allocator.name="direct".
-std::string shown_value(const std::string& override_text) {
-  std::string value = override_text.substr(override_text.find('=') + 1);
-  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
-  return value;
-}
-
-std::string cell_folder_name(std::size_t index, const std::vector<std::string>& overrides) {
+std::string cell_folder_name(std::size_t index, const std::vector<std::string>& values) {
   std::string name = fmt::format("{:03}", index + 1);
-  for (const std::string& word : overrides) name += "-" + shown_value(word);
+  for (const std::string& value : values) name += "-" + value;
   for (char& c : name) {
     const bool keep = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
     if (!keep) c = '_';
   }
   return name.substr(0, 100);
+}
+
+/// The settings of a cell on the command line: those of the user that the cell does not set itself, then its own.
+std::vector<std::string> cell_overrides(const RunOptions& options, const SweepPoint& cell) {
+  const auto key_of = [](const std::string& word) { return word.substr(0, word.find('=')); };
+  std::vector<std::string> words;
+  for (const std::string& word : options.overrides) {
+    const bool is_swept = std::any_of(cell.overrides.begin(), cell.overrides.end(),
+                                      [&](const std::string& own) { return key_of(own) == key_of(word); });
+    if (!is_swept) words.push_back(word);
+  }
+  words.insert(words.end(), cell.overrides.begin(), cell.overrides.end());
+  return words;
 }
 
 /// One sentence on whether the cells computed the same thing.
@@ -160,8 +173,7 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
   std::vector<int> codes;
   std::vector<std::pair<std::string, std::string>> results;  // of the cells that left one: name, text of result.json
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    values.emplace_back();
-    for (const std::string& word : cells[i]) values.back().push_back(shown_value(word));
+    values.push_back(cells[i].values);
     const std::string label = fmt::format("[{}/{}] ", i + 1, cells.size());
     if (!options.quiet) {
       const double elapsed = seconds_since(start);
@@ -170,14 +182,11 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
               ? ""
               : fmt::format("  (about {} left)",
                             format_duration(elapsed / static_cast<double>(i) * static_cast<double>(cells.size() - i)));
-      say(fmt::format("{}{}{}", label, fmt::join(cells[i], " "), left));
+      const std::vector<std::string>& words = keys.front() == "row" ? cells[i].values : cells[i].overrides;
+      say(fmt::format("{}{}{}", label, fmt::join(words, " "), left));
     }
-    SweepCell cell{{"run", options.file}, folder / "cells" / cell_folder_name(i, cells[i])};
-    for (const std::string& word : options.overrides) {
-      const std::string key = word.substr(0, word.find('='));
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) cell.arguments.push_back(word);
-    }
-    cell.arguments.insert(cell.arguments.end(), cells[i].begin(), cells[i].end());
+    SweepCell cell{{"run", options.file}, folder / "cells" / cell_folder_name(i, cells[i].values)};
+    for (std::string& word : cell_overrides(options, cells[i])) cell.arguments.push_back(std::move(word));
     for (const std::string& word :
          {std::string("--no-sweep"), std::string("--out"), cell.folder.string(), std::string("--label"), label}) {
       cell.arguments.push_back(word);
@@ -193,7 +202,8 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
     summaries.push_back(std::move(outcome.summary));
     codes.push_back(outcome.exit_code);
   }
-  const Table table = comparison(keys, values, summaries);
+  const bool by_purpose = config.experiment().section("report").boolean("by_purpose");
+  const Table table = comparison(keys, values, summaries, by_purpose);
   write_file(folder / "result.json", render(table, TableFormat::kJson, environment_json()));
   if (config.experiment().section("report").boolean("html")) {
     write_file(folder / "report.html", sweep_html(config.experiment().name, table, results));
@@ -214,18 +224,38 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
   return static_cast<ExitCode>(code);
 }
 
+/// The experiment of one cell.
+ExperimentConfig experiment_of(const RunOptions& options, const SweepPoint& cell) {
+  RunOptions alone = options;
+  alone.sweep = false;
+  alone.no_sweep = true;
+  alone.overrides = cell_overrides(options, cell);
+  return Config::load(request_of(alone)).experiment();
+}
+
 ExitCode dry_run(const RunOptions& options, const Config& config) {
   const auto cells = config.sweep_cells();
   if (cells.empty()) {
-    print(config.resolved_toml());
+    print(config.resolved_toml() + "\n" + as_comment(estimate_of(config.experiment())));
     return ExitCode::kDone;
   }
   std::vector<Column> columns = {{"cell", "cell"}};
   for (const std::string& key : config.sweep_keys()) columns.push_back({key, key});
+  for (const char* figure : {"requested", "allocated", "reserved"}) {
+    columns.push_back({fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure)});
+  }
+  columns.push_back({"parameters", "parameters"});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::vector<Cell> row = {static_cast<std::int64_t>(i + 1)};
-    for (const std::string& word : cells[i]) row.emplace_back(shown_value(word));
+    for (const std::string& value : cells[i].values) row.emplace_back(value);
+    const Estimate estimate = estimate_of(experiment_of(options, cells[i]));
+    if (!estimate.memory) say(fmt::format("cell {}: no estimate of its memory: {}", i + 1, estimate.problem));
+    for (const Stat MemoryStats::*figure :
+         {&MemoryStats::requested_bytes, &MemoryStats::allocated_bytes, &MemoryStats::reserved_bytes}) {
+      row.push_back(estimate.memory ? Cell(Bytes{(estimate.memory->memory.*figure).peak}) : Cell());
+    }
+    row.push_back(estimate.memory ? Cell(estimate.memory->parameters) : Cell());
     table.add_row(std::move(row));
   }
   print(render(table, options.format, environment_json()));
@@ -250,7 +280,8 @@ void add_run(CLI::App& program, Outcome& outcome) {
       verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
   verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
   verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
-  verb->add_flag("--dry-run", options->dry_run, "check everything, say what would run, run nothing");
+  verb->add_flag("--dry-run", options->dry_run,
+                 "check everything, say what would run and the memory that it would need, run nothing");
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
   verb->add_option("--label", options->label)->group("");

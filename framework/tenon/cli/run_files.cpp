@@ -90,7 +90,9 @@ Json result_block(const ExperimentResult& result, const Options& report) {
                                {"test_accuracy", epoch.test_accuracy},
                                {"seconds", epoch.seconds}});
   }
-  for (const auto& [name, value] : result.figures) block["figures"][name] = value;
+  for (const auto& [name, value] : result.figures) {
+    block["figures"][name] = name.ends_with("_bytes") ? Json(static_cast<std::int64_t>(value)) : Json(value);
+  }
   if (report.boolean("losses")) block["losses"] = result.losses;
   return block;
 }
@@ -148,6 +150,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["result"] = result_block(record.result, experiment.section("report"));
   json["memory"] = memory_json(record.result);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
+  if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   for (const ExplainedSetting& setting : config.explain()) {
     json["settings"][setting.key] = {{"value", setting.text}, {"from", setting.winner.str()}};
   }
@@ -191,54 +194,11 @@ CellSummary read_summary(const fs::path& path) {
   cell.peak_requested_bytes = number<std::int64_t>(memory, "peak_requested_bytes");
   cell.peak_allocated_bytes = number<std::int64_t>(memory, "peak_allocated_bytes");
   cell.peak_reserved_bytes = number<std::int64_t>(memory, "peak_reserved_bytes");
+  const nlohmann::json purposes = memory.value("peak_requested_bytes_by_purpose", nlohmann::json::object());
+  for (const auto& [purpose, bytes] : purposes.items()) cell.peak_bytes_by_purpose[purpose] = bytes;
+  const nlohmann::json figures = result.value("figures", nlohmann::json::object());
+  for (const auto& [name, value] : figures.items()) cell.figures[name] = value;
   return cell;
-}
-
-Table comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
-                 const std::vector<CellSummary>& cells) {
-  std::vector<Column> columns;
-  for (const std::string& key : keys) columns.push_back({key, key});
-  for (Column& column : std::vector<Column>{{"status", "status"},
-                                            {"test_accuracy", "test accuracy"},
-                                            {"final_loss", "final loss"},
-                                            {"step_ms", "step ms"},
-                                            {"peak_requested_bytes", "peak requested"},
-                                            {"peak_allocated_bytes", "peak allocated"},
-                                            {"peak_reserved_bytes", "peak reserved"},
-                                            {"excess", "excess"},
-                                            {"device_calls_per_step", "device calls/step"},
-                                            {"seconds", "seconds"},
-                                            {"parameters", "parameters", false},
-                                            {"steps", "steps", false},
-                                            {"losses_fnv1a64", "losses", false},
-                                            {"error", "error", false}}) {
-    columns.push_back(std::move(column));
-  }
-  Table table(std::move(columns));
-  const auto real = [](const std::optional<double>& value, int digits) {
-    return value ? Cell(Real{*value, digits}) : Cell();
-  };
-  const auto bytes = [](const std::optional<std::int64_t>& value) { return value ? Cell(Bytes{*value}) : Cell(); };
-  const auto whole = [](const std::optional<std::int64_t>& value) { return value ? Cell(*value) : Cell(); };
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const CellSummary& cell = cells[i];
-    std::vector<Cell> row(values[i].begin(), values[i].end());
-    const bool known = cell.peak_requested_bytes && cell.peak_reserved_bytes && *cell.peak_requested_bytes > 0;
-    const double excess =
-        known ? static_cast<double>(*cell.peak_reserved_bytes) / static_cast<double>(*cell.peak_requested_bytes) - 1
-              : 0;
-    for (Cell& value : std::vector<Cell>{
-             cell.status, cell.test_accuracy ? Cell(Ratio{*cell.test_accuracy}) : Cell(), real(cell.final_loss, 4),
-             real(cell.step_ms, 2), bytes(cell.peak_requested_bytes), bytes(cell.peak_allocated_bytes),
-             bytes(cell.peak_reserved_bytes), known ? Cell(Ratio{excess}) : Cell(), real(cell.device_calls_per_step, 2),
-             real(cell.seconds, 1), whole(cell.parameters), whole(cell.steps),
-             cell.losses_hash.empty() ? Cell() : Cell(cell.losses_hash),
-             cell.error.empty() ? Cell() : Cell(cell.error)}) {
-      row.push_back(std::move(value));
-    }
-    table.add_row(std::move(row));
-  }
-  return table;
 }
 
 }  // namespace tenon::cli

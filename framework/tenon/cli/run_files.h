@@ -1,6 +1,7 @@
 // What a run leaves in its folder, and the row that it gives in a comparison.
 #pragma once
 
+#include <tenon/cli/estimate.h>
 #include <tenon/core/error.h>
 #include <tenon/report/table.h>
 #include <tenon/runtime/config.h>
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +21,10 @@ struct RunRecord {
   std::string status = "done";  ///< "done", "failed", "out_of_memory", "crashed", "killed"
   std::string error;            ///< empty when done
   int exit_code = 0;
-  ExperimentResult result;        ///< what there is of it
-  std::int64_t leaked_bytes = 0;  ///< still allocated after everything was torn down
-  double seconds = 0;             ///< wall clock
+  ExperimentResult result;           ///< what there is of it
+  std::int64_t leaked_bytes = 0;     ///< still allocated after everything was torn down
+  double seconds = 0;                ///< wall clock
+  std::optional<Estimate> estimate;  ///< what was expected before the run
 };
 
 /// Makes DIR, or tenon-out/NAME-DATE-TIME when that is empty. Throws ConfigError when it cannot.
@@ -39,12 +42,16 @@ struct CellSummary {
   std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
   std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
   std::string losses_hash;
+  std::map<std::string, std::int64_t> peak_bytes_by_purpose;
+  std::map<std::string, double> figures;  ///< among them "expected_…": what theory says
 };
 /// Throws Error when the file is missing or is no result.
 CellSummary read_summary(const std::filesystem::path& result_json);
 
-/// One row for each cell; `keys` are the swept settings, `values` each cell's values for them.
+/// One row for each cell; `keys` are the swept settings, `values` each cell's values for them. `by_purpose` shows
+/// people what the memory was for, and beside it what theory expects; the time and loss that it expects are those of
+/// the first cell, the time in proportion to the work.
 Table comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
-                 const std::vector<CellSummary>& cells);
+                 const std::vector<CellSummary>& cells, bool by_purpose = false);
 
 }  // namespace tenon::cli

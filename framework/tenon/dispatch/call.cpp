@@ -54,7 +54,9 @@ void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> 
   const Device device = state.device();
   Kernel kernel = find_kernel(device.type(), op);
   if (!kernel) [[unlikely]] kernel = require_kernel(device.type(), op);
-  Context context(state, current_stream(device));
+  const StreamRef stream = current_stream(device);
+  if (!state.driver().begin_kernel(stream)) return;  // addresses without bytes: there is nothing to compute on
+  Context context(state, stream);
   kernel(context, outputs, inputs, attributes);
 }
 

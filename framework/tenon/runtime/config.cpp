@@ -90,6 +90,11 @@ void load_allocator_files(State& state) {
     positioned(value.position, [&] { find_allocator(policy_part(*word), state.base_of(value.position)); });
   };
   if (const Setting* name = state.find("allocator.name")) load(name->winner().value);
+  for (const SweepRow& row : state.rows) {
+    for (const ConfigEntry& entry : row.settings) {
+      if (entry.key == "allocator.name") load(entry.value);
+    }
+  }
   for (const Axis& axis : state.axes) {
     if (axis.key != "allocator.name") continue;
     for (const ConfigValue& value : axis.values) load(value);
@@ -125,18 +130,23 @@ std::vector<LayerConfig> parse_layers(State& state, const std::string& joined, c
   return layers;
 }
 
-void check_axes(State& state) {
+/// One value that a sweep gives to `key`, against the setting's type, range and, for plugins, what there is.
+void check_swept(State& state, const std::string& key, const Position& key_position, const ConfigValue& value) {
+  const SectionSpec* section = state.book.section_of(key, key_position);
+  if (section == nullptr) return;
+  Options trial = state.options_of(*section);
+  set_option(trial, *section, state.book.option(*section, split_key(key).option), value, state.base_of(value.position));
+  if (key == "device.name") parse_device(trial.text("name"), value.position);
+  if (key == "allocator.name") parse_stack(state, trial.text("name"), value.position);
+  if (key == "allocator.layers") parse_layers(state, trial.text("layers"), value.position);
+}
+
+void check_sweep(State& state) {
+  for (const SweepRow& row : state.rows) {
+    for (const ConfigEntry& entry : row.settings) check_swept(state, entry.key, entry.key_position, entry.value);
+  }
   for (const Axis& axis : state.axes) {
-    const SectionSpec* section = state.book.section_of(axis.key, axis.position);
-    if (section == nullptr) continue;
-    const OptionSpec& option = state.book.option(*section, split_key(axis.key).option);
-    for (const ConfigValue& value : axis.values) {
-      Options trial = state.options_of(*section);
-      set_option(trial, *section, option, value, state.base_of(value.position));
-      if (axis.key == "device.name") parse_device(trial.text("name"), value.position);
-      if (axis.key == "allocator.name") parse_stack(state, trial.text("name"), value.position);
-      if (axis.key == "allocator.layers") parse_layers(state, trial.text("layers"), value.position);
-    }
+    for (const ConfigValue& value : axis.values) check_swept(state, axis.key, axis.position, value);
   }
 }
 
@@ -182,8 +192,11 @@ Config Config::load(const ConfigRequest& request) {
   const Options& allocator = state.options.at("allocator");
   state.allocator = parse_stack(state, allocator.text("name"), position_of(state, "allocator.name"));
   state.allocator.layers = parse_layers(state, allocator.text("layers"), position_of(state, "allocator.layers"));
-  check_axes(state);
-  if (request.ignore_sweep) state.axes.clear();
+  check_sweep(state);
+  if (request.ignore_sweep) {
+    state.rows.clear();
+    state.axes.clear();
+  }
   return Config(std::move(made));
 }
 

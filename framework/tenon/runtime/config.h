@@ -38,6 +38,12 @@ struct ExplainedSetting {
   std::vector<Source> overruled;  ///< strongest first; the default is not listed
 };
 
+/// One cell of a sweep.
+struct SweepPoint {
+  std::vector<std::string> values;     ///< for people: one for each of sweep_keys()
+  std::vector<std::string> overrides;  ///< for the command line: "train.epochs=2"
+};
+
 class TENON_API Config {
  public:
   /// Reads, merges and validates everything, sweep included, loading the plugins that are named: for their option
@@ -47,10 +53,10 @@ class TENON_API Config {
   /// What a run gets. With a sweep: the settings outside it.
   ExperimentConfig experiment() const;
 
-  /// The keys that are swept, and the product of their values, the last key fastest: each cell as overrides for the
-  /// command line. Empty without a sweep.
+  /// What varies: "row" where [sweep.rows] names its cells, then the keys that are swept; and the product of the rows
+  /// and their values, the last key fastest. Empty without a sweep.
   std::vector<std::string> sweep_keys() const;
-  std::vector<std::vector<std::string>> sweep_cells() const;
+  std::vector<SweepPoint> sweep_cells() const;
 
   /// A TOML file that means the same everywhere: all settings, paths absolute, no sweep.
   std::string resolved_toml() const;

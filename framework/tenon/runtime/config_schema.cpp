@@ -46,7 +46,10 @@ std::vector<SectionSpec> runtime_sections() {
        .summary = "what a run leaves behind besides result.json and config.resolved.toml",
        .options = {OptionSpec::boolean("html", true, "report.html: one offline page"),
                    OptionSpec::boolean("timeline", true, "a memory sample after each step in result.json"),
-                   OptionSpec::boolean("losses", true, "every step's loss in result.json")}});
+                   OptionSpec::boolean("losses", true, "every step's loss in result.json"),
+                   OptionSpec::boolean("estimate", true, "the estimate of --dry-run beside what was measured"),
+                   OptionSpec::boolean("by_purpose", false,
+                                       "columns for what the memory was for, beside what theory expects")}});
   return sections;
 }
 

@@ -25,12 +25,19 @@ struct Axis {
   Position position;
 };
 
+/// A cell with a name of its own: [sweep.rows] NAME = { "train.checkpoint" = true, … }.
+struct SweepRow {
+  std::string name;
+  std::vector<ConfigEntry> settings;  ///< keys without "sweep.rows.NAME."
+};
+
 struct Config::State {
   std::filesystem::path file;
   std::filesystem::path folder;  ///< absolute; of the file, or the current one
   SchemaBook book{{}};
   std::map<std::string, Options, std::less<>> options;  ///< by section, those of the book and those of plugins
   std::vector<Setting> settings;                        ///< in the order of their first appearance
+  std::vector<SweepRow> rows;
   std::vector<Axis> axes;
   Device device{kCPU, 0};
   StackConfig allocator;
@@ -45,7 +52,7 @@ struct Config::State {
 void set_option(Options& options, const SectionSpec& section, const OptionSpec& option, const ConfigValue& value,
                 const std::filesystem::path& base);
 
-/// Moves [sweep] and, when asked, lists on the command line out of `settings` into `axes`.
+/// Moves [sweep] and, when asked, lists on the command line out of `settings` into `rows` and `axes`.
 void take_sweep(Config::State& state, const ConfigRequest& request);
 
 }  // namespace tenon

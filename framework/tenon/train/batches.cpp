@@ -34,14 +34,19 @@ constexpr double kDeviation = 0.3530;
 
 class ImageBatches final : public Batches {
  public:
-  ImageBatches(const data::ImageSet& set, std::int64_t limit, std::int64_t image_size, Dtype dtype, Device device)
-      : count_(limit > 0 ? std::min(limit, set.count) : set.count), dtype_(dtype), device_(device) {
-    if (image_size > 0) {
-      if (image_size < set.height || image_size < set.width) {
-        throw Error("model.image_size is smaller than the pictures: " + std::to_string(image_size));
+  ImageBatches(const data::ImageSet& set, const ImageBatchOptions& options)
+      : count_(options.limit > 0 ? std::min(options.limit, set.count) : set.count),
+        classes_(set.classes),
+        label_pixels_(options.label_pixels),
+        dtype_(options.dtype),
+        device_(options.device) {
+    const std::int64_t side = options.image_size;
+    if (side > 0) {
+      if (side < set.height || side < set.width) {
+        throw Error("model.image_size is smaller than the pictures: " + std::to_string(side));
       }
-      enlarged_ = nearest(image_size, set.width);
-      enlarged_rows_ = nearest(image_size, set.height);
+      enlarged_ = nearest(side, set.width);
+      enlarged_rows_ = nearest(side, set.height);
     }
     PurposeGuard purpose(Purpose::kData);
     pixels_ = upload(set.pixels.data(), {count_, 1, set.height, set.width});
@@ -61,10 +66,15 @@ class ImageBatches final : public Batches {
     NoGradGuard no_grad;
     PurposeGuard purpose(Purpose::kData);
     const Tensor which = order_.narrow(0, first, count);
-    Tensor input = pixels_.index_select(0, which).to(dtype_);
+    Tensor pixels = pixels_.index_select(0, which);
+    if (enlarged_.defined()) pixels = pixels.index_select(2, enlarged_rows_).index_select(3, enlarged_);
+    Tensor target = labels_.index_select(0, which);
+    if (label_pixels_)
+      target =
+          target.view({-1, 1, 1}).expand(pixels.select(1, 0).sizes()).masked_fill(pixels.select(1, 0).eq(0), classes_);
+    Tensor input = pixels.to(dtype_);
     input.mul_(1 / (255 * kDeviation)).sub_(kMean / kDeviation);
-    if (enlarged_.defined()) input = input.index_select(2, enlarged_rows_).index_select(3, enlarged_);
-    return {input, labels_.index_select(0, which)};
+    return {input, target};
   }
 
  private:
@@ -81,6 +91,8 @@ class ImageBatches final : public Batches {
   }
 
   std::int64_t count_;
+  std::int64_t classes_;
+  bool label_pixels_;
   Dtype dtype_;
   Device device_;
   Tensor pixels_;  ///< (count, 1, height, width), bytes
@@ -103,9 +115,8 @@ std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, bo
   return order;
 }
 
-std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, std::int64_t limit, std::int64_t image_size,
-                                            Dtype dtype, Device device) {
-  return std::make_unique<ImageBatches>(set, limit, image_size, dtype, device);
+std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, const ImageBatchOptions& options) {
+  return std::make_unique<ImageBatches>(set, options);
 }
 
 }  // namespace tenon::train

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <tenon/data/image_set.h>
+#include <tenon/data/text.h>
+#include <tenon/runtime/experiment.h>
 #include <tenon/tensor/tensor.h>
 #include <tenon/train/model.h>
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace tenon::train {
 
@@ -26,10 +29,30 @@ class Batches {
   virtual Batch get(std::int64_t first, std::int64_t count) = 0;
 };
 
-/// Pictures as bytes on the device; a batch is gathered, scaled to mean 0 and deviation 1 of the training set, and,
-/// where image_size asks for it, enlarged.
-std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, std::int64_t limit, std::int64_t image_size,
-                                            Dtype dtype, Device device);
+struct ImageBatchOptions {
+  std::int64_t limit = 0;       ///< pictures that are used; 0 = all
+  std::int64_t image_size = 0;  ///< enlarged to this side; 0 = as they are
+  bool label_pixels = false;    ///< targets (N, H, W): a pixel's class is its picture's, or `classes` where it is black
+  Dtype dtype = kFloat32;
+  Device device{kCPU, 0};
+};
+/// Pictures as bytes on the device; a batch (N, 1, H, W) is gathered, scaled to mean 0 and deviation 1 of the training
+/// set, and, where image_size asks for it, enlarged. Targets (N).
+std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, const ImageBatchOptions& options);
+
+/// Windows of `context` symbols that do not overlap, gathered on the device; inputs and targets (N, context).
+/// `limit` windows are used; 0 = all. Throws Error where the text is shorter than one.
+std::unique_ptr<Batches> make_text_batches(const std::vector<std::int32_t>& symbols, std::int64_t context,
+                                           std::int64_t limit, Device device);
+
+/// Both parts of the data that [data] and [model] name, on the experiment's device, in the form that the model's task
+/// needs.
+struct TrainingData {
+  std::unique_ptr<Batches> train, test;
+  DataShape shape;
+};
+/// Throws ConfigError where the data do not suit the model, Error for the files.
+TrainingData open_data(const ExperimentConfig& config, Dtype dtype);
 
 /// The order of an epoch: 0 … count - 1 shuffled by a generator of our own, the same on every machine.
 TENON_API std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, bool shuffle);

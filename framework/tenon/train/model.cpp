@@ -11,14 +11,24 @@ namespace {
 struct KnownModel {
   const char* name;
   Model (*make)(const ModelRequest&);
-  bool text;
+  Task task;
 };
 constexpr KnownModel kModels[] = {
-    {"mlp", make_mlp, false},
-    {"lenet", make_lenet, false},
-    {"resnet18", make_resnet18, false},
-    {"resnet50", make_resnet50, false},
+    {"mlp", make_mlp, Task::kClassify},           {"lenet", make_lenet, Task::kClassify},
+    {"resnet8", make_resnet8, Task::kClassify},
+    {"vit", make_vit, Task::kClassify},           {"resnet18", make_resnet18, Task::kClassify},
+    {"resnet50", make_resnet50, Task::kClassify}, {"unet", make_unet, Task::kSegment},
+    {"gpt", make_gpt, Task::kLanguage},
 };
+
+const KnownModel& find(std::string_view name) {
+  const auto* known =
+      std::find_if(std::begin(kModels), std::end(kModels), [&](const auto& m) { return name == m.name; });
+  if (known == std::end(kModels)) {
+    throw Error(fmt::format("no model '{}'; there are {}", name, fmt::join(model_names(), ", ")));
+  }
+  return *known;
+}
 
 }  // namespace
 
@@ -28,17 +38,15 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+Task task_of(std::string_view name) { return find(name).task; }
+
 Model make_model(const ModelRequest& request) {
-  const std::string& name = request.options.text("name");
-  const auto* known =
-      std::find_if(std::begin(kModels), std::end(kModels), [&](const auto& m) { return name == m.name; });
-  if (known == std::end(kModels)) {
-    throw Error(fmt::format("no model '{}'; there are {}", name, fmt::join(model_names(), ", ")));
+  const KnownModel& known = find(request.options.text("name"));
+  if ((known.task == Task::kLanguage) != (request.data.vocabulary > 0)) {
+    throw Error(
+        fmt::format("the model '{}' reads {}", known.name, known.task == Task::kLanguage ? "text" : "pictures"));
   }
-  if (known->text != (request.data.vocabulary > 0)) {
-    throw Error(fmt::format("the model '{}' reads {}", name, known->text ? "text" : "pictures"));
-  }
-  return known->make(request);
+  return known.make(request);
 }
 
 }  // namespace tenon::train

@@ -4,19 +4,25 @@
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
 #include <tenon/nn/module.h>
+#include <tenon/train/theory.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::train {
 
-/// What a model must fit: pictures of classes, or characters of a vocabulary.
+/// What a model learns: the class of a picture, the class of each pixel, or the next symbol of a text.
+enum class Task { kClassify, kSegment, kLanguage };
+
+/// What a model must fit: pictures of classes, or windows of a vocabulary's symbols.
 struct DataShape {
   std::int64_t channels = 1, height = 28, width = 28, classes = 10;
   std::int64_t vocabulary = 0;  ///< > 0: text
+  std::int64_t context = 0;     ///< symbols of a window
 };
 
 struct ModelRequest {
@@ -28,17 +34,22 @@ struct ModelRequest {
 
 struct Model {
   std::shared_ptr<nn::Module> module;
-  /// Logits: (N, classes), or (N, length, vocabulary) for text.
+  /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
   std::function<Tensor(const Tensor&)> forward;
+  ActivationForm activations;        ///< without blocks: no closed form is known
+  std::int64_t head_parameters = 0;  ///< that get their gradient before the last block's backward begins
 };
 /// Of a holder whose forward takes one tensor.
 template <class Holder>
 Model model_of(Holder holder) {
-  return {holder.ptr(), [holder](const Tensor& x) mutable { return holder->forward(x); }};
+  return {.module = holder.ptr(), .forward = [holder](const Tensor& x) mutable { return holder->forward(x); }};
 }
 
 /// In the order of their size.
 TENON_API std::vector<std::string> model_names();
+
+/// Throws Error for an unknown name.
+TENON_API Task task_of(std::string_view name);
 
 /// Throws Error for a model that does not fit the data.
 TENON_API Model make_model(const ModelRequest& request);
@@ -46,7 +57,12 @@ TENON_API Model make_model(const ModelRequest& request);
 // One file each, under models/.
 Model make_mlp(const ModelRequest& request);
 Model make_lenet(const ModelRequest& request);
+Model make_resnet8(const ModelRequest& request);
 Model make_resnet18(const ModelRequest& request);
 Model make_resnet50(const ModelRequest& request);
+Model make_unet(const ModelRequest& request);
+Model make_vit(const ModelRequest& request);
+Model make_lstm_lm(const ModelRequest& request);
+Model make_gpt(const ModelRequest& request);
 
 }  // namespace tenon::train

@@ -32,6 +32,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vect
   return std::make_unique<optim::AdamW>(std::move(parameters), optim::AdamWOptions(lr).weight_decay(decay));
 }
 
+std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters) {
+  const std::string& name = train.text("optimizer");
+  const std::int64_t momentum = train.real("momentum") > 0 ? 1 : 0;
+  std::int64_t tensors = 2;  // adam, adamw: two moments
+  if (name == "sgd") tensors = momentum;
+  if (name == "rmsprop") tensors = 1 + momentum;
+  if (name == "adagrad") tensors = 1;
+  std::int64_t bytes = 0;
+  for (const Tensor& parameter : parameters) bytes += tensors * static_cast<std::int64_t>(parameter.nbytes());
+  return bytes;
+}
+
 double scheduled_lr(const Options& train, std::int64_t step, std::int64_t steps) {
   const double lr = train.real("lr");
   const std::int64_t warmup = train.integer("schedule_warmup");

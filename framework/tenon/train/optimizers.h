@@ -11,6 +11,9 @@ namespace tenon::train {
 /// As the section [train] says.
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters);
 
+/// What it will remember of the parameters, in bytes.
+std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters);
+
 /// The learning rate of a step, from 0, out of `steps`.
 double scheduled_lr(const Options& train, std::int64_t step, std::int64_t steps);
 

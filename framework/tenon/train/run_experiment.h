@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/stats.h>
 #include <tenon/runtime/config_schema.h>
 #include <tenon/runtime/experiment.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace tenon {
@@ -16,5 +18,15 @@ TENON_API std::vector<SectionSpec> training_sections();
 /// given back before it returns. Throws ConfigError (an unknown model, a setting that does not fit the data), Error
 /// (data files), OutOfMemory (when giving back what is cached and trying the step again did not help).
 TENON_API ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress);
+
+struct MemoryEstimate {
+  std::int64_t parameters = 0;  ///< elements
+  MemoryStats memory;           ///< peaks; without the workspace that kernels ask for
+};
+
+/// What a run of this experiment will need: two steps and a test batch are run on a simulated device that has addresses
+/// and computes nothing, under the experiment's own allocator without its layers. No device may be open; none is
+/// afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
+TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config);
 
 }  // namespace tenon

@@ -19,6 +19,10 @@ std::vector<SectionSpec> training_sections() {
         OptionSpec::integer("heads", 4, "attention heads (gpt, vit)").range(std::int64_t{1}, std::int64_t{1024}),
         OptionSpec::integer("context", 128, "characters that a language model sees at once")
             .range(std::int64_t{1}, std::int64_t{65536}),
+        OptionSpec::integer("vocabulary", 0, "symbols that a language model has room for; 0 = those of the text")
+            .range(std::int64_t{0}, std::int64_t{1 << 24}),
+        OptionSpec::boolean("tied", true, "the table of symbols is the output layer too (gpt, lstm-lm)"),
+        OptionSpec::text("activation", "gelu", "of the transformer's perceptrons (gpt, vit)").one_of({"gelu", "relu"}),
         OptionSpec::integer("patch", 4, "side of a patch (vit)").range(std::int64_t{1}, std::int64_t{1024}),
         OptionSpec::integer("image_size", 0, "pictures are enlarged to this side by repeating pixels; 0 leaves them")
             .range(std::int64_t{0}, std::int64_t{4096}),
@@ -28,10 +32,14 @@ std::vector<SectionSpec> training_sections() {
       {"data",
        "what it is trained on",
        {OptionSpec::text("name", "fashion-mnist", "the data set").one_of({"fashion-mnist", "text"}),
-        OptionSpec::text("path", "",
-                         "where its files are: a folder (fashion-mnist) or a file (text); empty: the usual place"),
-        OptionSpec::integer("limit", 0, "how many training pictures are used; 0 = all").range(std::int64_t{0}, many),
-        OptionSpec::integer("test_limit", 0, "how many test pictures are used; 0 = all").range(std::int64_t{0}, many)},
+        OptionSpec::text(
+            "path", "",
+            "where its files are: a folder (fashion-mnist), a file or a folder (text); empty: the usual place"),
+        OptionSpec::text("unit", "character", "one symbol of a text: a character of UTF-8, or a byte")
+            .one_of({"character", "byte"}),
+        OptionSpec::integer("limit", 0, "how many training examples (pictures, windows of text) are used; 0 = all")
+            .range(std::int64_t{0}, many),
+        OptionSpec::integer("test_limit", 0, "how many test examples are used; 0 = all").range(std::int64_t{0}, many)},
        {},
        {"path"}});
   sections.push_back(
@@ -66,8 +74,13 @@ std::vector<SectionSpec> training_sections() {
             .one_of({"none", "zero"}),
         OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
         OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
-        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, many)},
-       {}});
+        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, many),
+        OptionSpec::text("save", "", "file for the state of the run when it ends; empty: none"),
+        OptionSpec::text("resume", "", "file of a run to go on with"),
+        OptionSpec::integer("stop_at", 0, "end this run after so many steps in all, to be resumed; 0 = at the end")
+            .range(std::int64_t{0}, many)},
+       {},
+       {"save", "resume"}});
   return sections;
 }
 

@@ -4,23 +4,44 @@
 #include <tenon/nn/linear.h>
 #include <tenon/nn/sequential.h>
 #include <tenon/train/model.h>
+#include <tenon/train/part.h>
 
 namespace tenon::train {
+namespace {
 
-Model make_mlp(const ModelRequest& request) {
-  const DataShape& data = request.data;
-  const std::int64_t hidden = request.options.integer("hidden");
-  nn::Sequential model;
-  model->push_back(nn::Flatten());
-  std::int64_t width = data.channels * data.height * data.width;
-  for (std::int64_t i = 0; i < request.options.integer("layers"); ++i) {
-    model->push_back(nn::Linear(width, hidden));
-    model->push_back(nn::ReLU(nn::ReLUOptions(request.inplace_activations)));
-    if (request.options.real("dropout") > 0) model->push_back(nn::Dropout(request.options.real("dropout")));
-    width = hidden;
+struct MlpImpl : nn::Module {
+  explicit MlpImpl(const ModelRequest& request) : checkpoint(request.checkpoint) {
+    const DataShape& data = request.data;
+    const std::int64_t hidden = request.options.integer("hidden");
+    const double dropout = request.options.real("dropout");
+    std::int64_t width = data.channels * data.height * data.width;
+    for (std::int64_t i = 0; i < request.options.integer("layers"); ++i) {
+      nn::Sequential layer(nn::Linear(width, hidden), nn::ReLU(nn::ReLUOptions(request.inplace_activations)));
+      // Dropout is never in place: what it would overwrite is all that ReLU keeps.
+      if (dropout > 0) layer->push_back(nn::Dropout(dropout));
+      layers.push_back(register_module("layer" + std::to_string(i), layer));
+      width = hidden;
+    }
+    head = register_module("head", nn::Linear(width, data.classes));
   }
-  model->push_back(nn::Linear(width, data.classes));
-  return model_of(std::move(model));
-}
+
+  Tensor forward(const Tensor& pictures) {
+    Tensor x = pictures.flatten(1);
+    for (const auto& layer : layers) {
+      x = run_part(
+          checkpoint, [layer](const Tensor& t) { return layer->forward(t); }, x);
+    }
+    return head(x);
+  }
+
+  bool checkpoint;
+  std::vector<std::shared_ptr<nn::SequentialImpl>> layers;
+  nn::Linear head{nullptr};
+};
+TENON_MODULE(Mlp);
+
+}  // namespace
+
+Model make_mlp(const ModelRequest& request) { return model_of(Mlp(request)); }
 
 }  // namespace tenon::train

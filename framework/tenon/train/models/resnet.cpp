@@ -1,6 +1,5 @@
-// resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution, no
+// resnet8, resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution, no
 // pooling.
-#include <tenon/autograd/checkpoint.h>
 #include <tenon/nn/batch_norm.h>
 #include <tenon/nn/conv.h>
 #include <tenon/nn/functional/activation.h>
@@ -8,6 +7,7 @@
 #include <tenon/nn/module_list.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/model.h>
+#include <tenon/train/part.h>
 
 namespace tenon::train {
 namespace {
@@ -60,13 +60,14 @@ struct BlockImpl : nn::Module {
 };
 
 struct ResNetImpl : nn::Module {
-  ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic)
+  /// `counts` blocks in each stage; the first has `stem_width` channels, each further one twice as many.
+  ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic, std::int64_t stem_width)
       : checkpoint_blocks(request.checkpoint), relu(F::ReLUFuncOptions(request.inplace_activations)) {
-    stem = register_module("stem", conv(request.data.channels, 64, 3, 1));
-    norm = register_module("norm", nn::BatchNorm2d(64));
-    std::int64_t channels = 64;
+    stem = register_module("stem", conv(request.data.channels, stem_width, 3, 1));
+    norm = register_module("norm", nn::BatchNorm2d(stem_width));
+    std::int64_t channels = stem_width;
     for (std::size_t stage = 0; stage < counts.size(); ++stage) {
-      const std::int64_t width = 64 << stage;
+      const std::int64_t width = stem_width << stage;
       for (int i = 0; i < counts[stage]; ++i) {
         const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
         auto block = std::make_shared<BlockImpl>(channels, width, stride, basic, request.inplace_activations);
@@ -80,11 +81,8 @@ struct ResNetImpl : nn::Module {
   Tensor forward(const Tensor& x) {
     Tensor y = F::relu(norm(stem(x)), relu);
     for (const auto& block : blocks) {
-      // The recomputation updates running statistics a second time: with checkpointing they lean further to new
-      // batches.
-      y = checkpoint_blocks && is_training()
-              ? tenon::checkpoint([block](const Tensor& t) { return block->forward(t); }, y)
-              : block->forward(y);
+      y = run_part(
+          checkpoint_blocks, [block](const Tensor& t) { return block->forward(t); }, y);
     }
     return head(y.mean({2, 3}));
   }
@@ -100,11 +98,15 @@ TENON_MODULE(ResNet);
 
 }  // namespace
 
+/// Three narrow stages, as the networks for small pictures in section 4.2 of the paper.
+Model make_resnet8(const ModelRequest& request) {
+  return model_of(ResNet(request, std::vector<int>{1, 1, 1}, /*basic=*/true, 32));
+}
 Model make_resnet18(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true));
+  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true, 64));
 }
 Model make_resnet50(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false));
+  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false, 64));
 }
 
 }  // namespace tenon::train

@@ -1,0 +1,64 @@
+// gpt: a language model of causal transformer blocks, as GPT-2 (Radford et al., 2019): learned positions, the table of
+// symbols also serving as the output layer. hidden 768, layers 12, heads 12, context 1024 and vocabulary 50257 make it
+// GPT-2 small with its 124 million parameters.
+#include <tenon/nn/embedding.h>
+#include <tenon/nn/functional/dropout.h>
+#include <tenon/nn/init.h>
+#include <tenon/nn/linear.h>
+#include <tenon/nn/parameter.h>
+#include <tenon/ops/ops.h>
+#include <tenon/train/models/transformer.h>
+
+#include <fmt/format.h>
+
+namespace tenon::train {
+namespace {
+
+namespace F = nn::functional;
+
+struct GptImpl : nn::Module {
+  explicit GptImpl(const ModelRequest& request) : dropout(request.options.real("dropout")) {
+    const TransformerOptions options = transformer_options(request, /*causal=*/true);
+    symbols = register_module("symbols", nn::Embedding(request.data.vocabulary, options.width));
+    nn::init::normal_(symbols->weight, 0, 0.02);
+    positions = register_parameter("positions", nn::new_parameter({request.data.context, options.width}));
+    nn::init::normal_(positions, 0, 0.02);
+    body = register_module("body", Transformer(options));
+    if (!request.options.boolean("tied")) {
+      head = register_module("head", nn::Linear(nn::LinearOptions(options.width, request.data.vocabulary).bias(false)));
+      nn::init::normal_(head->weight, 0, 0.02);
+    }
+  }
+
+  Tensor forward(const Tensor& tokens) {
+    const std::int64_t length = tokens.size(1);
+    if (length > positions.size(0)) {
+      throw Error(fmt::format("gpt: {} symbols at once, but only {} positions", length, positions.size(0)));
+    }
+    Tensor x = symbols(tokens) + positions.narrow(0, 0, length);
+    if (dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
+    x = body(x);
+    return head.is_empty() ? tenon::linear(x, symbols->weight) : head(x);
+  }
+
+  double dropout;
+  nn::Embedding symbols{nullptr};
+  Tensor positions;
+  Transformer body{nullptr};
+  nn::Linear head{nullptr};
+};
+TENON_MODULE(Gpt);
+
+}  // namespace
+
+Model make_gpt(const ModelRequest& request) {
+  const TransformerOptions options = transformer_options(request, /*causal=*/true);
+  Model model = model_of(Gpt(request));
+  model.activations = activation_form(options, request.data.context);
+  // Logits, and their logarithms of probabilities.
+  model.activations.head += 2 * static_cast<double>(request.data.context * request.data.vocabulary);
+  model.head_parameters = request.data.vocabulary * options.width;
+  return model;
+}
+
+}  // namespace tenon::train

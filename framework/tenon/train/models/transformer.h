@@ -1,0 +1,60 @@
+// The block that gpt and vit are made of: attention and a perceptron, each on a normalised input and added to what came
+// in ("pre-norm"). Vaswani et al., 2017; Radford et al., "Language models are unsupervised multitask learners", 2019.
+#pragma once
+
+#include <tenon/nn/linear.h>
+#include <tenon/nn/module_list.h>
+#include <tenon/nn/normalization.h>
+#include <tenon/train/model.h>
+
+#include <string>
+
+namespace tenon::train {
+
+struct TransformerOptions {
+  std::int64_t width = 0, layers = 0, heads = 0;
+  double dropout = 0;
+  bool causal = false;  ///< a position sees itself and what is before it
+  bool relu = false;    ///< instead of GELU
+  bool inplace = false;
+  bool checkpoint = false;
+};
+/// From [model] and [train]. Throws Error where the heads do not divide the width.
+TransformerOptions transformer_options(const ModelRequest& request, bool causal);
+
+/// What the blocks and the last normalisation keep of one example of `length` positions. For each block, in units of
+/// length * width: its input, the normalised input, q, k, v, the heads joined, the sum after attention, that
+/// normalised, and four of the perceptron's hidden layer: once after ReLU, twice around GELU. Attention itself keeps a
+/// weight for each pair of positions and head; dropout keeps its masks, and the dropped weights beside the weights.
+ActivationForm activation_form(const TransformerOptions& options, std::int64_t length);
+
+class TransformerBlockImpl : public nn::Module {
+ public:
+  explicit TransformerBlockImpl(const TransformerOptions& options);
+  Tensor forward(const Tensor& x);
+
+ private:
+  Tensor attention(const Tensor& x);
+  Tensor drop(Tensor x) const;
+  Tensor activation(const Tensor& x) const;
+  Tensor add(const Tensor& x, Tensor branch) const;
+
+  TransformerOptions options_;
+  nn::LayerNorm norm1_, norm2_;
+  nn::Linear qkv_, out_, widen_, narrow_;
+};
+
+/// Blocks one after the other, and a normalisation: (N, length, width) -> (N, length, width).
+class TransformerImpl : public nn::Module {
+ public:
+  explicit TransformerImpl(const TransformerOptions& options);
+  Tensor forward(Tensor x);
+
+ private:
+  TransformerOptions options_;
+  std::vector<std::shared_ptr<TransformerBlockImpl>> blocks_;
+  nn::LayerNorm norm_;
+};
+TENON_MODULE(Transformer);
+
+}  // namespace tenon::train

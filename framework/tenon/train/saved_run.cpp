@@ -1,0 +1,71 @@
+// Saving and resuming a training run.
+#include <tenon/train/saved_run.h>
+
+#include <tenon/core/error.h>
+#include <tenon/nn/archive.h>
+#include <tenon/tensor/generator.h>
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+namespace tenon::train {
+namespace {
+
+void check_same(const std::filesystem::path& path, const char* what, std::int64_t then, std::int64_t now) {
+  if (then == now) return;
+  throw Error(fmt::format("'{}' is of a run with {} {}, this one has {}: its examples would come in another order",
+                          path.string(), what, then, now));
+}
+
+}  // namespace
+
+void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
+              const RunPosition& position) {
+  OutputArchive archive, model, state, random;
+  module.save(model);
+  optimizer.save(state);
+  const RandomStates generators = random_states();
+  for (int i = 0; i < kMaxDeviceTypes; ++i) {
+    random.write(fmt::format("seed{}", i), std::bit_cast<std::int64_t>(generators.states[i].seed));
+    random.write(fmt::format("offset{}", i), std::bit_cast<std::int64_t>(generators.states[i].offset));
+  }
+  archive.write("model", model);
+  archive.write("optimizer", state);
+  archive.write("random", random);
+  archive.write("steps", position.steps);
+  archive.write("epoch_loss_sum", position.epoch_loss_sum);
+  archive.write("seed", position.seed);
+  archive.write("batch_size", position.batch_size);
+  archive.write("examples", position.examples);
+  archive.save_to(path.string());
+}
+
+RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
+                     const RunPosition& now) {
+  InputArchive archive, model, state, random;
+  const std::vector<Tensor> parameters = module.parameters();
+  archive.load_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
+  RunPosition position;
+  position.steps = archive.read_integer("steps");
+  position.epoch_loss_sum = archive.read_real("epoch_loss_sum");
+  check_same(path, "seed", position.seed = archive.read_integer("seed"), now.seed);
+  check_same(path, "batch size", position.batch_size = archive.read_integer("batch_size"), now.batch_size);
+  check_same(path, "training examples", position.examples = archive.read_integer("examples"), now.examples);
+  archive.read("model", model);
+  archive.read("optimizer", state);
+  archive.read("random", random);
+  module.load(model);
+  optimizer.load(state);
+  RandomStates generators = random_states();
+  for (int i = 0; i < kMaxDeviceTypes; ++i) {
+    generators.states[i].seed = std::bit_cast<std::uint64_t>(random.read_integer(fmt::format("seed{}", i)));
+    generators.states[i].offset = std::bit_cast<std::uint64_t>(random.read_integer(fmt::format("offset{}", i)));
+  }
+  set_random_states(generators);
+  return position;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,33 @@
+// A training run on disk: everything that its next step depends on, so that a run that goes on from there equals one
+// that was never interrupted, to the bit.
+#pragma once
+
+#include <tenon/nn/module.h>
+#include <tenon/optim/optimizer.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace tenon::train {
+
+/// Where a run stands in its data. What decides the order of the examples is written too and held against the run that
+/// goes on.
+struct RunPosition {
+  std::int64_t steps = 0;     ///< done since the very beginning
+  double epoch_loss_sum = 0;  ///< of the steps done in the epoch under way
+  std::int64_t seed = 0;
+  std::int64_t batch_size = 0;
+  std::int64_t examples = 0;  ///< of the training part
+};
+
+/// Parameters, buffers, optimiser, random generators and position as one safetensors file, written beside its place and
+/// then renamed.
+void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
+              const RunPosition& position);
+
+/// Puts all of it back. Throws Error that names the file: missing, truncated, of another model or optimiser, or of a
+/// run whose seed, batch size or data differ from those in `now`.
+RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
+                     const RunPosition& now);
+
+}  // namespace tenon::train

@@ -1,0 +1,261 @@
+// Steps and tests of a training run.
+#include <tenon/train/training.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/nn/clip_grad.h>
+#include <tenon/ops/ops.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/train/optimizers.h>
+#include <tenon/train/peaks.h>
+#include <tenon/train/saved_run.h>
+#include <tenon/train/theory.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace tenon::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+Tensor loss_of(const Tensor& logits, const Tensor& target) {
+  // Text: every position of every window counts alike.
+  if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
+  return tenon::cross_entropy_loss(logits, target);
+}
+
+}  // namespace
+
+DefaultDtype::DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
+DefaultDtype::~DefaultDtype() { set_default_dtype(previous_); }
+
+Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits)
+    : config_(config),
+      options_(config.section("train")),
+      progress_(progress),
+      limits_(limits),
+      device_(device_state(config.device)) {}
+
+ExperimentResult Training::run() {
+  const auto start = Clock::now();
+  prepare();
+  check_sizes();
+  resume();
+  result_.memory = device_.allocator().stats();
+  const auto first_epoch = static_cast<int>(first_step_ / steps_per_epoch_) + 1;
+  for (int epoch = first_epoch; epoch <= epochs_ && steps_done() < last_step_; ++epoch) run_epoch(epoch);
+  save();
+  merge_peaks(result_.memory, device_.allocator().stats());
+  result_.test_accuracy = result_.epochs.empty() ? 0 : result_.epochs.back().test_accuracy;
+  result_.seconds = seconds_since(start);
+  return std::move(result_);
+}
+
+void Training::prepare() {
+  report("reading data", 0, 0);
+  const Dtype dtype = options_.text("precision") == "float64" ? kFloat64 : kFloat32;
+  dtype_.emplace(dtype);
+  if (const std::int64_t threads = options_.integer("threads"); threads > 0) {
+    device_.driver().set_threads(static_cast<int>(threads));
+  }
+  data_ = open_data(config_, dtype);
+
+  // Parameters are drawn on the host, so that every device starts from the same ones.
+  manual_seed(static_cast<std::uint64_t>(options_.integer("seed")));
+  model_ = make_model({.options = config_.section("model"),
+                       .data = data_.shape,
+                       .inplace_activations = options_.boolean("inplace_activations"),
+                       .checkpoint = options_.boolean("checkpoint")});
+  if (!config_.device.is_cpu()) {
+    PurposeGuard purpose(Purpose::kParameter);
+    model_.module->to(config_.device);
+  }
+  for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
+  optimizer_ = make_optimizer(options_, model_.module->parameters());
+
+  batch_size_ = options_.integer("batch_size");
+  epochs_ = static_cast<int>(options_.integer("epochs"));
+  steps_per_epoch_ = data_.train->size() / batch_size_;  // what is left over comes up in another epoch's order
+  planned_steps_ = steps_per_epoch_ * epochs_;
+  if (const std::int64_t most = options_.integer("max_steps"); most > 0)
+    planned_steps_ = std::min(planned_steps_, most);
+  last_step_ = planned_steps_;
+  if (const std::int64_t stop = options_.integer("stop_at"); stop > 0) last_step_ = std::min(last_step_, stop);
+  if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
+  result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  note_theory();
+}
+
+void Training::check_sizes() const {
+  if (batch_size_ > data_.train->size()) {
+    throw config_.error("train.batch_size",
+                        fmt::format("{} is more than the {} training examples", batch_size_, data_.train->size()));
+  }
+  if (options_.integer("micro_batches") > batch_size_) {
+    throw config_.error("train.micro_batches",
+                        fmt::format("{} parts of a batch of {}", options_.integer("micro_batches"), batch_size_));
+  }
+}
+
+void Training::resume() {
+  const std::string& file = options_.text("resume");
+  if (file.empty()) return;
+  const RunPosition now{.seed = options_.integer("seed"), .batch_size = batch_size_, .examples = data_.train->size()};
+  const RunPosition position = load_run(config_.resolve(file), *model_.module, *optimizer_, now);
+  first_step_ = position.steps;
+  epoch_loss_sum_ = position.epoch_loss_sum;
+  result_.figures.emplace_back("resumed_at_step", static_cast<double>(first_step_));
+}
+
+void Training::save() const {
+  const std::string& file = options_.text("save");
+  if (file.empty() || limits_.steps > 0) return;
+  save_run(config_.resolve(file), *model_.module, *optimizer_,
+           {.steps = steps_done(),
+            .epoch_loss_sum = steps_done() % steps_per_epoch_ == 0 ? 0 : epoch_loss_sum_,
+            .seed = options_.integer("seed"),
+            .batch_size = batch_size_,
+            .examples = data_.train->size()});
+}
+
+/// Of models that have a closed form: what should come out.
+void Training::note_theory() {
+  if (model_.activations.blocks == 0) return;
+  const auto current = [&](Purpose purpose) {
+    return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
+  };
+  const Theory theory = theory_of({.form = model_.activations,
+                                   .parameters = result_.parameters,
+                                   .head_parameters = model_.head_parameters,
+                                   .state_bytes = state_bytes(options_, model_.module->parameters()),
+                                   .data_bytes = current(Purpose::kData),
+                                   .element_bytes = options_.text("precision") == "float64" ? 8 : 4,
+                                   .batch_size = batch_size_,
+                                   .micro_batches = options_.integer("micro_batches"),
+                                   .checkpoint = options_.boolean("checkpoint"),
+                                   .gradients_stay = options_.text("zero_grad") == "zero"});
+  result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
+  result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
+  result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
+  result_.figures.emplace_back("expected_relative_time", theory.relative_time);
+}
+
+void Training::run_epoch(int epoch) {
+  const auto start = Clock::now();
+  model_.module->train();
+  data_.train->begin(
+      static_cast<std::uint64_t>(options_.integer("seed")) * 1'000'003 + static_cast<std::uint64_t>(epoch),
+      options_.boolean("shuffle"));
+  EpochResult figures{.epoch = epoch};
+  std::int64_t done = steps_done() % steps_per_epoch_;
+  if (done == 0) epoch_loss_sum_ = 0;
+  for (; done < steps_per_epoch_ && steps_done() < last_step_; ++done) {
+    const double loss = timed_step(done * batch_size_);
+    epoch_loss_sum_ += loss;
+    report("train", epoch, loss);
+  }
+  figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
+  figures.seconds = seconds_since(start);
+  test(epoch, figures);
+  progress_.note(fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s", epoch,
+                             epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
+                             figures.seconds));
+  result_.epochs.push_back(figures);
+}
+
+/// A step with its time, its peaks and its device calls.
+double Training::timed_step(std::int64_t first) {
+  AllocatorStack& allocator = device_.allocator();
+  allocator.reset_peak_stats();
+  const std::int64_t calls = allocator.stats().device_calls();
+  const auto start = Clock::now();
+  const double loss = step_or_retry(first);
+  result_.step_ms.push_back(1000 * seconds_since(start));
+  const MemoryStats after = allocator.stats();
+  if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
+  ++result_.steps;
+  result_.losses.push_back(loss);
+  result_.timeline.push_back({.step = steps_done(),
+                              .requested_bytes = after.requested_bytes.current,
+                              .allocated_bytes = after.allocated_bytes.current,
+                              .reserved_bytes = after.reserved_bytes.current,
+                              .peak_allocated_bytes = after.allocated_bytes.peak});
+  merge_peaks(result_.memory, after);
+  return loss;
+}
+
+/// Out of memory in the middle of a step: everything of the step is given back by then, so is the cache, and the step
+/// is tried once more from its beginning, unless it had begun to change parameters.
+double Training::step_or_retry(std::int64_t first) {
+  const RandomStates random = random_states();
+  try {
+    return compute(first);
+  } catch (const OutOfMemory& error) {
+    if (updating_) throw;  // parameters may have changed already
+    optimizer_->zero_grad(/*set_to_none=*/true);
+    if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
+    progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
+                               error.what()));
+  }
+  set_random_states(random);
+  const double loss = compute(first);
+  ++result_.oom_recoveries;
+  return loss;
+}
+
+double Training::compute(std::int64_t first) {
+  const std::int64_t parts = options_.integer("micro_batches");
+  double loss = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = batch_size_ * part / parts, end = batch_size_ * (part + 1) / parts;
+    const Batch batch = data_.train->get(first + begin, end - begin);
+    Tensor value = loss_of(model_.forward(batch.input), batch.target);
+    if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(batch_size_));
+    value.backward();
+    loss += value.item<double>();
+  }
+  if (const double norm = options_.real("clip_grad_norm"); norm > 0) {
+    nn::utils::clip_grad_norm_(model_.module->parameters(), norm);
+  }
+  const double lr = scheduled_lr(options_, steps_done(), planned_steps_);
+  for (auto& group : optimizer_->param_groups()) group.options().set_lr(lr);
+  updating_ = true;
+  optimizer_->step();
+  updating_ = false;
+  optimizer_->zero_grad(/*set_to_none=*/options_.text("zero_grad") == "none");
+  return loss;
+}
+
+void Training::test(int epoch, EpochResult& figures) {
+  model_.module->eval();
+  AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
+  data_.test->begin(0, /*shuffle=*/false);
+  const std::int64_t at_once = options_.integer("test_batch_size");
+  std::int64_t size = data_.test->size();
+  if (limits_.test_batches > 0) size = std::min(size, limits_.test_batches * at_once);
+  std::int64_t right = 0, answers = 0;
+  double loss = 0;
+  for (std::int64_t first = 0; first < size; first += at_once) {
+    report("test", epoch, 0);
+    const std::int64_t count = std::min(at_once, size - first);
+    const Batch batch = data_.test->get(first, count);
+    const Tensor logits = model_.forward(batch.input);
+    loss += loss_of(logits, batch.target).item<double>() * static_cast<double>(count);
+    right += logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum().item<std::int64_t>();
+    answers += batch.target.numel();
+  }
+  figures.test_loss = loss / static_cast<double>(size);
+  figures.test_accuracy = static_cast<double>(right) / static_cast<double>(answers);
+  merge_peaks(result_.memory, device_.allocator().stats());
+}
+
+void Training::report(const char* phase, int epoch, double loss) {
+  progress_.progress(
+      {.step = steps_done(), .steps = last_step_, .epoch = epoch, .epochs = epochs_, .loss = loss, .phase = phase});
+}
+
+}  // namespace tenon::train

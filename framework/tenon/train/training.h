@@ -1,0 +1,73 @@
+// A training run: data and model onto the device, steps, tests, figures.
+#pragma once
+
+#include <tenon/device/device_state.h>
+#include <tenon/optim/optimizer.h>
+#include <tenon/runtime/experiment.h>
+#include <tenon/train/batches.h>
+#include <tenon/train/model.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace tenon::train {
+
+/// New tensors of this scope have the experiment's dtype.
+class DefaultDtype {
+ public:
+  explicit DefaultDtype(Dtype dtype);
+  ~DefaultDtype();
+  DefaultDtype(const DefaultDtype&) = delete;
+  DefaultDtype& operator=(const DefaultDtype&) = delete;
+
+ private:
+  TypeMeta previous_;
+};
+
+/// Less than the whole, for estimates; 0 = no limit.
+struct TrainingLimits {
+  std::int64_t steps = 0;
+  std::int64_t test_batches = 0;  ///< of each test
+};
+
+/// One run, once.
+class Training {
+ public:
+  Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits = {});
+  ExperimentResult run();
+
+ private:
+  void prepare();
+  void check_sizes() const;
+  void resume();
+  void save() const;
+  void note_theory();
+  void run_epoch(int epoch);
+  double timed_step(std::int64_t first);
+  double step_or_retry(std::int64_t first);
+  double compute(std::int64_t first);
+  void test(int epoch, EpochResult& figures);
+  void report(const char* phase, int epoch, double loss);
+  std::int64_t steps_done() const { return first_step_ + result_.steps; }
+
+  const ExperimentConfig& config_;
+  const Options& options_;
+  ProgressSink& progress_;
+  TrainingLimits limits_;
+  DeviceState& device_;
+  std::optional<DefaultDtype> dtype_;
+  TrainingData data_;
+  Model model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::int64_t batch_size_ = 1, steps_per_epoch_ = 0;
+  std::int64_t planned_steps_ = 0;  ///< what the course of the learning rate is laid out for
+  std::int64_t last_step_ = 0;      ///< this run ends here; the plan's end, or earlier to be resumed
+  std::int64_t first_step_ = 0;     ///< of this run: what it resumed from had done so many
+  double epoch_loss_sum_ = 0;
+  int epochs_ = 0;
+  bool updating_ = false;
+  ExperimentResult result_;
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,78 @@
+// The estimate of a run's memory before it: how near it comes, and that it leaves nothing behind.
+#include "train/experiment_fixture.h"
+
+namespace tenon::test {
+namespace {
+
+class Estimate : public Experiment {
+ protected:
+  void SetUp() override {
+    Experiment::SetUp();
+    std::ofstream text(folder / "text");
+    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+  }
+  MemoryEstimate estimate(std::vector<std::string> overrides) {
+    shutdown();
+    ConfigRequest request;
+    request.overrides = {"data.path=\"" + folder.string() + "\"", "train.batch_size=32", "train.threads=1"};
+    request.overrides.insert(request.overrides.end(), overrides.begin(), overrides.end());
+    request.use_environment = false;
+    request.sections = training_sections();
+    return estimate_memory(Config::load(request).experiment());
+  }
+  static double ratio(const Stat& estimated, const Stat& measured) {
+    return static_cast<double>(estimated.peak) / static_cast<double>(measured.peak);
+  }
+  std::string text() const { return "data.path=\"" + (folder / "text").string() + "\""; }
+};
+
+TEST_F(Estimate, IsExactWhereKernelsNeedNoWorkspaceAndNearElsewhere) {
+  const std::vector<std::vector<std::string>> experiments = {
+      {"model.name=\"mlp\""},
+      {"model.name=\"mlp\"", "train.checkpoint=true", "train.micro_batches=4"},
+      {"model.name=\"lenet\"", "train.optimizer=\"sgd\""},
+      {"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=32", "model.context=32"},
+  };
+  for (const auto& experiment : experiments) {
+    std::vector<std::string> short_run = experiment;
+    short_run.insert(short_run.end(), {"train.max_steps=4", "train.test_batch_size=32"});
+    const MemoryEstimate estimated = estimate(short_run);
+    EXPECT_TRUE(open_devices().empty());
+    const ExperimentResult measured = run(short_run);
+    EXPECT_EQ(estimated.parameters, measured.parameters);
+    const auto purpose = [](const MemoryStats& stats, Purpose which) {
+      return stats.requested_by_purpose[static_cast<std::size_t>(which)];
+    };
+    for (const Purpose which : {Purpose::kParameter, Purpose::kOptimizerState, Purpose::kActivation}) {
+      EXPECT_EQ(purpose(estimated.memory, which).peak, purpose(measured.memory, which).peak)
+          << experiment[0] << ": " << name_of(which);
+    }
+    EXPECT_NEAR(ratio(estimated.memory.requested_bytes, measured.memory.requested_bytes), 1, 0.05) << experiment[0];
+    EXPECT_NEAR(ratio(estimated.memory.reserved_bytes, measured.memory.reserved_bytes), 1, 0.25) << experiment[0];
+  }
+}
+
+TEST_F(Estimate, NeedsNoMemoryForALargeModel) {
+  const MemoryEstimate estimated =
+      estimate({"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=64", "model.layers=2",
+                "model.context=512", "train.batch_size=8", "model.vocabulary=50257"});
+  EXPECT_GT(estimated.memory.requested_bytes.peak, std::int64_t{2} * 8 * 512 * 50257 * 4);  // logits alone: 1.6 GB
+}
+
+TEST_F(Estimate, TheoryOfTheTransformerIsNearWhatItKeeps) {
+  for (const char* more : {"train.checkpoint=false", "train.checkpoint=true", "train.micro_batches=4"}) {
+    const ExperimentResult result =
+        run({"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=64", "model.layers=4",
+             "model.context=32", "train.max_steps=3", "train.test_batch_size=1", "data.test_limit=1", more});
+    double expected = 0;
+    for (const auto& [name, value] : result.figures) {
+      if (name == "expected_activation_bytes") expected = value;
+    }
+    const auto measured =
+        static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kActivation)].peak);
+    EXPECT_NEAR(measured / expected, 1, 0.15) << more;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test

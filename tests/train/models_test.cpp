@@ -1,0 +1,184 @@
+// Every model by name: what the switches of [train] promise holds for each of them.
+#include "train/experiment_fixture.h"
+
+#include <tenon/train/model.h>
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+bool same_bits(const ExperimentResult& a, const ExperimentResult& b) {
+  return a.losses.size() == b.losses.size() &&
+         std::memcmp(a.losses.data(), b.losses.data(), a.losses.size() * sizeof(double)) == 0 &&
+         a.epochs.back().test_loss == b.epochs.back().test_loss && a.test_accuracy == b.test_accuracy;
+}
+
+class Models : public Experiment {
+ protected:
+  void SetUp() override {
+    Experiment::SetUp();
+    std::ofstream text(folder / "text");
+    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7) << (i % 9 == 0 ? " " : "");
+  }
+  /// A few steps of a model as small as it still has every part; `more` wins.
+  ExperimentResult run_small(const std::string& model, Words more) {
+    Words words{"model.name=\"" + model + "\"",
+                "model.hidden=8",
+                "model.layers=2",
+                "model.heads=2",
+                "model.context=16",
+                "model.dropout=0.1",
+                "train.batch_size=8",
+                "train.max_steps=3",
+                "train.test_batch_size=16",
+                "data.test_limit=16",
+                "train.lr=0.01"};
+    if (train::task_of(model) == train::Task::kLanguage) {
+      words.push_back("data.name=\"text\"");
+      words.push_back("data.path=\"" + (folder / "text").string() + "\"");
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+};
+
+/// resnet8 stands for the larger ones, whose code it shares.
+const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "gpt"};
+
+TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
+  for (const std::string& model : kAll) {
+    const ExperimentResult plain = run_small(model, {});
+    const ExperimentResult checkpointed = run_small(model, {"train.checkpoint=true"});
+    EXPECT_TRUE(same_bits(plain, checkpointed)) << model << ": dropout, running statistics";
+    EXPECT_EQ(plain.losses.size(), 3u);
+  }
+}
+
+TEST_F(Models, InPlaceActivationsAndZeroedGradientsChangeNothing) {
+  for (const std::string& model : kAll) {
+    const ExperimentResult plain = run_small(model, {"model.activation=\"relu\""});
+    EXPECT_TRUE(same_bits(plain, run_small(model, {"model.activation=\"relu\"", "train.inplace_activations=true"})))
+        << model;
+    EXPECT_TRUE(same_bits(plain, run_small(model, {"model.activation=\"relu\"", "train.zero_grad=\"zero\""}))) << model;
+  }
+}
+
+TEST_F(Models, AllTechniquesTogetherChangeNoMoreThanMicroBatchesDo) {
+  const Words parts = {"train.micro_batches=4", "model.activation=\"relu\""};
+  Words all = parts;
+  all.insert(all.end(), {"train.checkpoint=true", "train.inplace_activations=true", "train.zero_grad=\"zero\""});
+  EXPECT_TRUE(same_bits(run_small("gpt", parts), run_small("gpt", all)));
+}
+
+TEST_F(Models, MicroBatchesAddUpToTheBatch) {
+  // Without dropout, whose numbers are drawn per micro-batch, and without models whose batch norm sees the smaller one.
+  const Words exact = {"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "model.dropout=0.0"};
+  for (const char* model : {"mlp", "lenet", "vit", "gpt"}) {
+    Words split = exact;
+    split.push_back("train.micro_batches=4");
+    const ExperimentResult whole = run_small(model, exact), parts = run_small(model, split);
+    for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], parts.losses[i], 1e-9) << model;
+    EXPECT_NEAR(whole.epochs.back().test_loss, parts.epochs.back().test_loss, 1e-9) << model;
+  }
+}
+
+TEST_F(Models, TestingWithAHistoryChangesNoFigure) {
+  EXPECT_TRUE(same_bits(run_small("gpt", {}), run_small("gpt", {"train.eval_no_grad=false"})));
+  EXPECT_TRUE(same_bits(run_small("unet", {}), run_small("unet", {"train.eval_no_grad=false"})));
+}
+
+TEST_F(Models, ParametersAreThoseOfTheirPapers) {
+  const auto parameters = [&](const std::string& model, Words more) {
+    more.push_back("train.max_steps=1");
+    more.push_back("data.test_limit=1");
+    more.push_back("train.batch_size=1");
+    return run_small(model, std::move(more)).parameters;
+  };
+  EXPECT_EQ(parameters("resnet18", {}), 11'172'810);  // one input channel, ten classes, stem of 3 by 3
+  // A block of gpt has 12 w^2 + 13 w; then the tables and the last normalisation (w = 8, 6 letters and a space).
+  EXPECT_EQ(parameters("gpt", {}), 2 * (12 * 64 + 13 * 8) + 7 * 8 + 16 * 8 + 16);
+  EXPECT_EQ(parameters("gpt", {"model.tied=false"}) - parameters("gpt", {}), 7 * 8);
+  EXPECT_EQ(parameters("gpt", {"model.vocabulary=100"}) - parameters("gpt", {}), 93 * 8);
+}
+
+TEST_F(Models, ARunThatWasInterruptedEqualsOneThatWasNot) {
+  for (const char* model : {"gpt", "resnet8"}) {
+    // Stopped in the middle of the second epoch, with dropout, a schedule and a part of the epoch's loss behind it.
+    const Words course = {"train.epochs=3",     "train.max_steps=0",       "data.limit=32", "train.schedule=\"cosine\"",
+                          "train.momentum=0.9", "train.clip_grad_norm=1.0"};
+    const std::string file = (folder / "state.safetensors").string();
+    const auto with = [&](Words more) {
+      more.insert(more.begin(), course.begin(), course.end());
+      return run_small(model, more);
+    };
+    const ExperimentResult whole = with({});
+    const ExperimentResult first = with({"train.stop_at=6", "train.save=\"" + file + "\""});
+    const ExperimentResult second = with({"train.resume=\"" + file + "\""});
+    ASSERT_EQ(whole.losses.size(), 12u);
+    ASSERT_EQ(first.losses.size(), 6u);
+    std::vector<double> joined = first.losses;
+    joined.insert(joined.end(), second.losses.begin(), second.losses.end());
+    EXPECT_EQ(joined, whole.losses) << model;
+    EXPECT_EQ(second.epochs.front().train_loss, whole.epochs[1].train_loss) << model << ": the mean over all its steps";
+    EXPECT_EQ(second.epochs.back().test_loss, whole.epochs.back().test_loss) << model;
+  }
+}
+
+TEST_F(Models, ResumingAnotherRunIsRefused) {
+  const std::string file = "\"" + (folder / "state.safetensors").string() + "\"";
+  run_small("mlp", {"train.save=" + file});
+  const auto mistake = [&](const std::string& model, Words more) {
+    more.push_back("train.resume=" + file);
+    try {
+      run_small(model, std::move(more));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(mistake("mlp", {"train.seed=48"}), AllOf(HasSubstr("seed 47"), HasSubstr("has 48")));
+  EXPECT_THAT(mistake("mlp", {"train.batch_size=4"}), HasSubstr("batch size 8"));
+  EXPECT_THAT(mistake("lenet", {}), Not(HasSubstr("accepted")));
+  std::filesystem::resize_file(folder / "state.safetensors", 100);
+  EXPECT_THAT(mistake("mlp", {}), HasSubstr("state.safetensors"));
+}
+
+TEST_F(Models, GptLearnsText) {
+  const ExperimentResult result = run_small("gpt", {"model.hidden=16", "train.max_steps=60", "train.epochs=60"});
+  EXPECT_LT(result.losses.back(), 0.75 * result.losses.front());
+  EXPECT_GT(result.test_accuracy, 0.3);
+}
+
+TEST_F(Models, UnetTellsPicturesFromTheirBackground) {
+  const ExperimentResult result = run_small("unet", {"train.max_steps=30", "model.dropout=0.0", "model.layers=1"});
+  EXPECT_LT(result.losses.back(), 0.9 * result.losses.front());
+}
+
+TEST_F(Models, WhatDoesNotFitIsRefusedWithTheNumbers) {
+  const auto mistake = [&](const std::string& model, Words more) {
+    try {
+      run_small(model, std::move(more));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(mistake("gpt", {"data.name=\"fashion-mnist\""}), HasSubstr("learns from text"));
+  EXPECT_THAT(mistake("lenet", {"data.name=\"text\""}), HasSubstr("learns from pictures"));
+  EXPECT_THAT(mistake("gpt", {"model.heads=3"}), AllOf(HasSubstr("8"), HasSubstr("3")));
+  EXPECT_THAT(mistake("gpt", {"model.vocabulary=3"}), HasSubstr("less than the 7 symbols"));
+  EXPECT_THAT(mistake("gpt", {"model.context=5000"}), HasSubstr("make model.context smaller"));
+  EXPECT_THAT(mistake("unet", {"model.layers=3"}), AllOf(HasSubstr("halved 3 times"), HasSubstr("multiple of 8")));
+  EXPECT_THAT(mistake("vit", {"model.patch=5"}), HasSubstr("does not divide pictures of 28 by 28"));
+}
+
+}  // namespace
+}  // namespace tenon::test
