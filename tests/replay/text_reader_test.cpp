@@ -1,10 +1,13 @@
 // The text form: what is read, and each way to be refused.
 #include "replay/support.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 namespace tenon::replay {
 namespace {
@@ -142,6 +145,29 @@ TEST_F(Files, RefusesADamagedGz) {
   file.write("\x55\xaa\x55\xaa\x55\xaa", 6);
   file.close();
   EXPECT_NE(refusal(path).find(path), std::string::npos);
+  EXPECT_EQ(refusal(path).find("<fd:"), std::string::npos) << "zlib's own name for the file";
+}
+
+TEST_F(Files, ReadsAPipe) {
+  const std::string path = TempDir() + "history.fifo";
+  ::unlink(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(path) << "a 0 8 0\nf 0\n"; });
+  EXPECT_EQ(read_traces(path).front().facts.events, 2u);
+  writer.join();
+  ::unlink(path.c_str());
+}
+
+TEST_F(Files, RefusesADecompressionBomb) {
+  // 200 MiB of zeros in 200 KiB: legal JSON white space would do as well.
+  const std::string path = TempDir() + "bomb.gz";
+  const gzFile file = ::gzopen(path.c_str(), "wb9");
+  const std::string blanks(1 << 20, ' ');
+  ::gzwrite(file, "[", 1);
+  for (int i = 0; i < 200; ++i) ::gzwrite(file, blanks.data(), static_cast<unsigned>(blanks.size()));
+  ::gzclose(file);
+  EXPECT_NE(refusal(path).find("decompresses to more than 400 times"), std::string::npos) << refusal(path);
+  ::unlink(path.c_str());
 }
 
 TEST_F(Files, NamesAMissingFileAndAFolder) {

@@ -95,13 +95,15 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
   if (format == "binary") return replay::write_binary(trace, options.output);
   if (format == "chrome") return replay::write_chrome_counters(trace, options.output);
   if (format == "folded") return replay::write_folded(trace, options.output);
+  if (format == "rmm") return replay::write_rmm(trace, options.output);
+  if (format == "minimalloc") return replay::write_minimalloc(trace, options.output);
   if (format == "snapshot") {
     const StackConfig policy = allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
     const std::optional<std::uint64_t> capacity =
         options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
     return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity), options.output);
   }
-  throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome or folded", format));
+  throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
 }
 
 ExitCode convert(const TraceOptions& options) {
@@ -153,10 +155,11 @@ CLI::App* sub(CLI::App& trace, const char* name, const char* help, const std::sh
 
 void add_output(CLI::App& verb, const std::shared_ptr<TraceOptions>& options) {
   verb.add_option("output", options->output,
-                  "its ending says the format: .trace, .tenon, .pickle, .json, .folded; .gz compresses")
+                  "its ending says the format: .trace, .tenon, .pickle, .json, .folded, .csv; .gz compresses")
       ->required()
       ->type_name("OUT");
-  verb.add_option("--to", options->to, "text, binary, snapshot, chrome or folded")->type_name("FORMAT");
+  verb.add_option("--to", options->to, "text, binary, snapshot, chrome, folded, rmm or minimalloc")
+      ->type_name("FORMAT");
   verb.add_option("--allocator,-a", options->allocator, "which places the blocks of a snapshot; caching without")
       ->type_name("SPEC");
   verb.add_option("--capacity", options->capacity, "of the device for a snapshot")->type_name("SIZE");

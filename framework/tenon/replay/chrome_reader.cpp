@@ -180,7 +180,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     static_cast<void>(token);
     std::string reason = error.what();
     if (const std::size_t from = reason.find("parse error"); from != std::string::npos) reason.erase(0, from);
-    input_.fail_at(position, "no valid JSON: " + reason.substr(0, 300));
+    input_.fail_at(position == 0 ? 0 : position - 1, "no valid JSON: " + reason.substr(0, 300));
   }
 
  private:

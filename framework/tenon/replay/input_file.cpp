@@ -53,8 +53,9 @@ class InputFile::Source {
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       if (code == Z_BUF_ERROR)
         owner.fail_at(position + static_cast<std::uint64_t>(std::max(got, 0)), "the gz stream is truncated");
-      owner.fail_at(position,
-                    std::string("the gz stream is damaged: ") + (code == Z_ERRNO ? std::strerror(errno) : message));
+      std::string_view reason = code == Z_ERRNO ? std::strerror(errno) : message;
+      if (reason.starts_with("<fd:")) reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
+      owner.fail_at(position, "the gz stream is damaged: " + std::string(reason));
     }
     if (is_regular_ && position > kExpansionFree && position / kMaxExpansion > file_bytes_) {
       owner.fail_at(position, "decompresses to more than " + std::to_string(kMaxExpansion) + " times its " +

@@ -268,7 +268,8 @@ class Rebuilder {
     const TraceFacts& facts = trace.facts;
     recorded_.is_whole = initial_reserved_ == 0 && facts.seeded_blocks == 0;
     const auto note = [&](std::string text) { trace.notes.push_back(std::move(text)); };
-    if (device_.entries.size() <= 1) {
+    if (std::ranges::all_of(device_.entries,
+                            [](const SnapshotEntry& entry) { return entry.action == SnapshotAction::kOther; })) {
       note("the snapshot holds the state only, no history: replaying it allocates what lived at that moment");
     } else if (facts.seeded_blocks != 0) {
       const double share =
@@ -280,7 +281,7 @@ class Rebuilder {
           static_cast<unsigned long long>(facts.seeded_blocks), format_bytes(facts.seeded_bytes).c_str(), share);
       note(text);
     }
-    if (initial_reserved_ != 0 && device_.entries.size() > 1) {
+    if (initial_reserved_ != 0 && !device_.entries.empty()) {
       note(format_bytes(initial_reserved_) + " were reserved already when the recording began");
     }
     if (facts.deferred_frees != 0)

@@ -140,13 +140,14 @@ std::string format_of_name(const std::string& path) {
                                        {".pickle", "snapshot"},
                                        {".pkl", "snapshot"},
                                        {".json", "chrome"},
-                                       {".folded", "folded"}}) {
+                                       {".folded", "folded"},
+                                       {".csv", "rmm"}}) {
     if (name.ends_with(ending)) return format;
   }
   throw ConfigError(
       fmt::format("{}: the ending says no format; .trace (text), .tenon (binary), .pickle (PyTorch snapshot), .json "
-                  "(Chrome counters) and .folded "
-                  "(flame graph) do, each also with .gz; or use --to",
+                  "(Chrome counters), .folded "
+                  "(flame graph) and .csv (RMM log) do, each also with .gz; or use --to",
                   path));
 }
 

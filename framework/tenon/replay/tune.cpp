@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kNear = 0.01;  // peaks this close count as equal
 constexpr std::size_t kFinalists = 8;
 constexpr double kCapacityStep = 0.01;  // of the peak of live bytes
+constexpr std::uint64_t kMaxCapacitySteps = 300;
 
 CellOptions quick() {
   CellOptions options;
@@ -295,10 +296,13 @@ class Tuner {
     std::vector<Point> points;
     for (std::size_t t = 0; t < traces_.size(); ++t) {
       const std::uint64_t need = traces_[t].facts.peak_requested_bytes;
+      const std::uint64_t range = candidate.peak_reserved_bytes - std::min(candidate.peak_reserved_bytes, need);
+      // A history of a few hundred bytes takes a segment of 2 MiB: the range bounds the number of steps.
       const auto step =
-          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(need) * kCapacityStep));
+          std::max({std::uint64_t{512}, static_cast<std::uint64_t>(static_cast<double>(need) * kCapacityStep),
+                    range / kMaxCapacitySteps});
       const double stride = elapsed() > options_.budget_seconds ? 4 : 1;
-      const std::uint64_t last = candidate.peak_reserved_bytes + step;
+      const std::uint64_t last = std::max(need, candidate.peak_reserved_bytes) + step;
       for (std::uint64_t capacity = need; capacity < last;
            capacity += static_cast<std::uint64_t>(static_cast<double>(step) * stride))
         points.push_back({t, capacity, false});

@@ -23,4 +23,12 @@ TENON_API void write_chrome_counters(const Trace& trace, const std::string& path
 /// first. Throws Error when the trace has no stacks.
 TENON_API void write_folded(const Trace& trace, const std::string& path);
 
+/// RMM's log: Thread,Time,Action,Pointer,Size,Stream. A free that waited for a stream is written where it was asked
+/// for.
+TENON_API void write_rmm(const Trace& trace, const std::string& path);
+
+/// A static problem for minimalloc and its like: id,lower,upper,size, time in events. What is never freed ends with the
+/// trace.
+TENON_API void write_minimalloc(const Trace& trace, const std::string& path);
+
 }  // namespace tenon::replay

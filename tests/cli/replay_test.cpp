@@ -1,0 +1,210 @@
+// `tenon replay`, `tenon tune` and `tenon view`: exit codes, and messages with file, position and reason.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ReplayVerb : public Program {
+ protected:
+  void SetUp() override {
+    std::string text = "# name: steps\n";
+    for (int i = 0; i < 40; ++i) {
+      text += "a " + std::to_string(i) + " " + std::to_string(1000000 * (i % 7 + 1)) + " 0\n";
+      if (i >= 4) text += "f " + std::to_string(i - 4) + "\n";
+    }
+    folder_.write("steps.trace", text);
+  }
+  Said replay(std::vector<std::string> words) {
+    words.insert(words.begin(), "replay");
+    return tenon(words);
+  }
+  json rows(std::vector<std::string> words) {
+    words.insert(words.end(), {"--format", "json"});
+    const Said said = replay(words);
+    EXPECT_EQ(said.code, 0) << said.error;
+    return json::parse(said.out).at("rows");
+  }
+  static std::string faulty(const std::string& how) {
+    return std::string(TENON_FIXTURE_DIR) + "/faulty.so:after=20,how=" + how;
+  }
+};
+
+TEST_F(ReplayVerb, PrintsEveryKeyOfTheContract) {
+  const Said said = replay({"steps.trace", "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const json document = json::parse(said.out);
+  EXPECT_EQ(document.at("schema_version"), 1);
+  for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version", "plugins"})
+    EXPECT_TRUE(document.at("environment").contains(key)) << key;
+  const json& rows = document.at("rows");
+  ASSERT_GE(rows.size(), 4u) << "direct, caching, expandable, ideal";
+  for (const json& row : rows) {
+    for (const char* key : {"trace",
+                            "allocator",
+                            "options",
+                            "capacity_bytes",
+                            "events",
+                            "allocations",
+                            "frees",
+                            "streams",
+                            "peak_requested_bytes",
+                            "peak_allocated_bytes",
+                            "peak_active_bytes",
+                            "peak_reserved_bytes",
+                            "excess",
+                            "internal_fragmentation",
+                            "external_fragmentation",
+                            "device_allocations",
+                            "device_frees",
+                            "device_maps",
+                            "device_unmaps",
+                            "device_synchronizations",
+                            "retries",
+                            "ooms",
+                            "first_oom_event",
+                            "reserved_series_fnv1a64",
+                            "placement_hash",
+                            "seconds",
+                            "events_per_second",
+                            "allocate_ns",
+                            "free_ns"}) {
+      EXPECT_TRUE(row.contains(key)) << row.at("allocator") << " lacks " << key;
+    }
+    EXPECT_EQ(row.at("events"), 76);
+    EXPECT_TRUE(row.at("capacity_bytes").is_null());
+  }
+  EXPECT_EQ(rows.back().at("allocator"), "ideal");
+  EXPECT_EQ(rows.back().at("peak_reserved_bytes"), rows.back().at("peak_requested_bytes"));
+}
+
+TEST_F(ReplayVerb, RunningOutOfMemoryIsAResult) {
+  const json row = rows({"steps.trace", "-a", "direct", "--capacity", "12MiB"}).at(0);
+  EXPECT_GT(row.at("ooms"), 0);
+  EXPECT_TRUE(row.at("first_oom_event").is_number());
+  EXPECT_EQ(row.at("capacity_bytes"), 12 << 20);
+  const Said gated = replay({"steps.trace", "-a", "direct", "--capacity", "12MiB", "--fail-if", "ooms > 0"});
+  EXPECT_EQ(gated.code, 3) << gated.error;
+}
+
+TEST_F(ReplayVerb, AnEmptyHistoryIsReplayed) {
+  folder_.write("empty.trace", "# nothing happened\n");
+  const json rows = this->rows({"empty.trace", "-a", "caching"});
+  EXPECT_EQ(rows.at(0).at("events"), 0);
+  EXPECT_EQ(rows.at(0).at("peak_reserved_bytes"), 0);
+}
+
+TEST_F(ReplayVerb, AnIllFormedHistoryNamesFilePositionAndReason) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"a 0 8 0\nf 0\nf 0\n", "tenon: bad.trace:3: frees id 0, which was freed before"},
+      {"a 0 8 0\nf 7\n", "tenon: bad.trace:2: frees id 7, which was never allocated"},
+      {"a 0 8\n", "tenon: bad.trace:1: expected a space and a stream"},
+      {"\x80\x04"
+       "cos\nsystem\n.",
+       "tenon: bad.trace: byte 2: operator 0x63: GLOBAL could run code: refused, nothing was executed"},
+      {"", "tenon: bad.trace: byte 0: the file is empty"},
+      {"Thread,Time,Action,Pointer,Size,Stream\n1,0,free,0x10,8,0\n", "tenon: bad.trace:2: frees 10"},
+      {"[{\"name\":", "tenon: bad.trace: byte 9: no valid JSON"},
+  };
+  for (const auto& [text, message] : mistakes) {
+    folder_.write("bad.trace", text);
+    for (const std::vector<std::string>& verb : {std::vector<std::string>{"replay", "bad.trace"},
+                                                 {"trace", "info", "bad.trace"},
+                                                 {"tune", "bad.trace", "--capacity", "1GiB"},
+                                                 {"view", "bad.trace", "-o", "x.html"}}) {
+      const Said said = tenon(verb);
+      EXPECT_EQ(said.code, 2) << verb.front() << ": " << text;
+      EXPECT_THAT(said.error, HasSubstr(message)) << verb.front();
+      EXPECT_EQ(said.out, "");
+    }
+  }
+}
+
+TEST_F(ReplayVerb, AFileThatCannotBeReadIsNamed) {
+  EXPECT_THAT(replay({"absent.trace"}).error, HasSubstr("absent.trace: cannot be opened: No such file"));
+  EXPECT_EQ(replay({"absent.trace"}).code, 2);
+  folder_.write("folder/x", "");
+  EXPECT_THAT(replay({"folder"}).error, HasSubstr("folder: is a directory, not a trace"));
+  EXPECT_EQ(replay({}).code, 2);
+}
+
+TEST_F(ReplayVerb, AnAllocatorThatGoesWrongFailsItsRowAlone) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"overlap", "overlap"}, {"small", "handed out"}, {"outside", "outside"}, {"throws", "a bug of its own"}};
+  for (const auto& [how, word] : faults) {
+    const Said said = replay({"steps.trace", "-a", faulty(how), "-a", "caching", "--format", "json"});
+    EXPECT_EQ(said.code, 1) << how;
+    // Request 20 is event 36: sixteen frees came before it.
+    EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr("event 36"), HasSubstr(word))) << how;
+    const json rows = json::parse(said.out).at("rows");
+    EXPECT_EQ(rows.at(0).at("failed_event"), 36) << how;
+    EXPECT_TRUE(rows.at(1).at("failure").is_null()) << "the others are not touched";
+    EXPECT_EQ(rows.at(1).at("events"), 76);
+  }
+}
+
+TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
+  for (const char* how : {"segv", "abort", "exit"}) {
+    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:after=20,how=" + how,
+                              "-a", "caching", "--format", "json"});
+    EXPECT_EQ(said.code, 1) << how;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr("event 36"))) << how;
+    EXPECT_TRUE(json::parse(said.out).at("rows").at(1).at("failure").is_null());
+  }
+}
+
+TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
+  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+      {{"steps.trace", "-a", "cachng"}, "did you mean"},
+      {{"steps.trace", "-a", "caching:max_split=1"}, "max_split"},
+      {{"steps.trace", "--capacity", "12 parsecs"}, "12 parsecs"},
+      {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
+      {{"steps.trace", "--fail-if", "peak_reserved_bytes > +2%"}, "--baseline"},
+      {{"steps.trace", "--pytorch-conf", "expandable_segment:True"}, "expandable_segment"},
+      {{"steps.trace", "--alocator", "caching"}, "--allocator"},
+      {{"steps.trace", "--format", "yaml"}, "yaml"}};
+  for (const auto& [words, message] : mistakes) {
+    const Said said = replay(words);
+    EXPECT_TRUE(said.code == 2 || (said.code == 5 && words.back() == "cachng")) << message << ": " << said.code;
+    EXPECT_THAT(said.error, HasSubstr(message));
+  }
+}
+
+TEST_F(ReplayVerb, AReportThatCannotBeWrittenIsAnError) {
+  const Said said = replay({"steps.trace", "-a", "direct", "--html", "absent/report.html"});
+  EXPECT_NE(said.code, 0);
+  EXPECT_THAT(said.error, HasSubstr("absent/report.html"));
+}
+
+TEST_F(ReplayVerb, ViewWritesAPage) {
+  const Said said = tenon({"view", "steps.trace", "-o", "memory.html"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(read_bytes(folder_.path() / "memory.html"), HasSubstr("<html"));
+  EXPECT_EQ(tenon({"view", "steps.trace"}).code, 2) << "-o is missing";
+  EXPECT_THAT(tenon({"view", "steps.trace", "-o", "x.html", "--device", "3"}).error, HasSubstr("no --device 3"));
+}
+
+TEST_F(ReplayVerb, TuneTakesAHistoryOfAFewBytes) {
+  // Its segment is thousands of times what lives: the capacities in between are not all tried.
+  folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
+  const Said said =
+      tenon({"tune", "tiny.trace", "--capacity", "1GiB", "--budget", "1s", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 0) << said.error;
+}
+
+TEST_F(ReplayVerb, TuneNeedsAHistoryThatHoldsSomething) {
+  folder_.write("empty.trace", "# nothing happened\n");
+  const Said said = tenon({"tune", "empty.trace", "--capacity", "1GiB", "--budget", "5s"});
+  EXPECT_TRUE(said.code == 0 || said.code == 1 || said.code == 2) << said.code << said.error;
+  EXPECT_NE(said.out + said.error, "");
+  EXPECT_EQ(tenon({"tune", "steps.trace", "--capacity", "lots"}).code, 2);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,138 @@
+// `tenon trace info|convert|slice|diff`: what each prints and writes, and how each says no.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class TraceVerb : public Program {
+ protected:
+  void SetUp() override {
+    // Two streams, a block used on both, a mark, a cache that is emptied, one block alive at the end.
+    folder_.write(
+        "two.trace",
+        "# name: two\na 0 3000000 0\na 1 500 4\nm step 1\nu 0 4\nf 1\na 2 5000000 0\nf 0\ne\nm step 2\na 3 700 4\n"
+        "f 2\n");
+  }
+  json row(const std::string& file) {
+    const Said said = tenon({"trace", "info", file, "--format", "json"});
+    EXPECT_EQ(said.code, 0) << said.error;
+    return json::parse(said.out).at("rows").at(0);
+  }
+  json replayed(const std::string& file) {
+    const Said said = tenon({"replay", file, "-a", "caching", "--format", "json", "--quiet"});
+    EXPECT_EQ(said.code, 0) << said.error;
+    return json::parse(said.out).at("rows").at(0);
+  }
+  void convert(const std::string& from, const std::string& to) {
+    const Said said = tenon({"trace", "convert", from, to});
+    ASSERT_EQ(said.code, 0) << said.error;
+    EXPECT_EQ(said.error, "written: " + to + "\n");
+  }
+};
+
+TEST_F(TraceVerb, InfoCountsWhatThereIs) {
+  const json row = this->row("two.trace");
+  EXPECT_EQ(row.at("format"), "text");
+  EXPECT_EQ(row.at("events"), 9);
+  EXPECT_EQ(row.at("allocations"), 4);
+  EXPECT_EQ(row.at("frees"), 3);
+  EXPECT_EQ(row.at("streams"), 2);
+  EXPECT_EQ(row.at("peak_requested_bytes"), 8000000);
+  EXPECT_EQ(row.at("end_live_bytes"), 700);
+  EXPECT_EQ(row.at("unrecorded_bytes"), 0);
+}
+
+TEST_F(TraceVerb, TextAndBinaryKeepEveryEvent) {
+  convert("two.trace", "two.tenon");
+  convert("two.tenon", "back.trace.gz");
+  convert("back.trace.gz", "again.tenon.gz");
+  for (const char* file : {"two.tenon", "back.trace.gz", "again.tenon.gz"}) {
+    const Said said = tenon({"trace", "diff", "two.trace", file});
+    EXPECT_EQ(said.code, 0) << file << said.out;
+    EXPECT_EQ(said.out, "equal: 9 events\n");
+    EXPECT_EQ(replayed(file).at("placement_hash"), replayed("two.trace").at("placement_hash")) << file;
+    EXPECT_EQ(replayed(file).at("reserved_series_fnv1a64"), replayed("two.trace").at("reserved_series_fnv1a64"));
+  }
+}
+
+TEST_F(TraceVerb, ASnapshotKeepsAllocationsAndFrees) {
+  // A snapshot has no record_stream and no empty_cache: the history here does without.
+  folder_.write("plain.trace", "a 0 3000000 0\na 1 500 4\nf 1\na 2 5000000 0\nf 0\na 3 700 4\nf 2\n");
+  convert("plain.trace", "plain.pickle");
+  EXPECT_EQ(row("plain.pickle").at("format"), "snapshot");
+  const json before = replayed("plain.trace");
+  for (const char* file : {"plain.pickle", "plain.pickle.gz"}) {
+    convert("plain.trace", file);
+    const json after = replayed(file);
+    for (const char* key : {"events", "allocations", "frees", "streams", "peak_requested_bytes", "peak_allocated_bytes",
+                            "peak_reserved_bytes", "placement_hash", "reserved_series_fnv1a64"}) {
+      EXPECT_EQ(after.at(key), before.at(key)) << key;
+    }
+  }
+  convert("plain.pickle", "plain.tenon");
+  EXPECT_EQ(tenon({"trace", "diff", "plain.trace", "plain.tenon"}).code, 0);
+}
+
+TEST_F(TraceVerb, AnRmmLogKeepsAllocationsAndFrees) {
+  folder_.write("plain.trace", "a 0 3000000 0\na 1 500 4\nf 1\na 2 5000000 0\nf 0\na 3 700 4\nf 2\n");
+  convert("plain.trace", "plain.csv");
+  EXPECT_EQ(row("plain.csv").at("format"), "rmm");
+  convert("plain.csv", "back.trace");
+  EXPECT_EQ(tenon({"trace", "diff", "plain.trace", "back.trace"}).code, 0);
+  EXPECT_EQ(replayed("plain.csv").at("placement_hash"), replayed("plain.trace").at("placement_hash"));
+}
+
+TEST_F(TraceVerb, AStaticProblemKeepsLivesAndThePeak) {
+  const Said said = tenon({"trace", "convert", "two.trace", "two.csv", "--to", "minimalloc"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_EQ(row("two.csv").at("format"), "minimalloc");
+  EXPECT_EQ(row("two.csv").at("peak_requested_bytes"), 8000000);
+  EXPECT_EQ(row("two.csv").at("frees"), 4) << "what was never freed ends with the trace";
+}
+
+TEST_F(TraceVerb, SliceCutsAtEventsAndMarks) {
+  const Said said = tenon({"trace", "slice", "two.trace", "part.trace", "--from", "step 1", "--until", "step 2"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  const json row = this->row("part.trace");
+  EXPECT_EQ(row.at("unrecorded_bytes"), 3000500) << "what lived at the cut stands at the start";
+  EXPECT_EQ(row.at("peak_requested_bytes"), 8000000);
+  EXPECT_THAT(tenon({"trace", "slice", "two.trace", "x.trace", "--from", "step 3"}).error,
+              HasSubstr("has no mark \"step 3\""));
+  EXPECT_THAT(tenon({"trace", "slice", "two.trace", "x.trace", "--from", "5", "--until", "4"}).error,
+              HasSubstr("no event from 5 to 4; it has 9"));
+}
+
+TEST_F(TraceVerb, DiffNamesTheFirstEventAndEndsWithCodeOne) {
+  folder_.write("other.trace", "a 0 3000000 0\na 1 501 4\n");
+  const Said said = tenon({"trace", "diff", "two.trace", "other.trace"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("first difference at event 1"), HasSubstr("500 bytes"), HasSubstr("501 bytes")));
+}
+
+TEST_F(TraceVerb, SaysNoWithAReason) {
+  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+      {{"trace", "convert", "two.trace", "two.xyz"}, "two.xyz: the ending says no format"},
+      {{"trace", "convert", "two.trace", "two.folded"}, "has no call stacks"},
+      {{"trace", "convert", "two.trace", "absent/two.tenon"}, "absent/two.tenon"},
+      {{"trace", "convert", "two.trace", "two.tenon", "--device", "2"}, "choose one with --device"},
+      {{"trace", "convert", "two.trace"}, "output is required"},
+      {{"trace", "convrt", "two.trace", "x.tenon"}, "did you mean \"tenon trace convert\"?"},
+      {{"trace", "diff", "two.trace", "absent.trace"}, "absent.trace: cannot be opened"}};
+  for (const auto& [words, message] : mistakes) {
+    const Said said = tenon(words);
+    EXPECT_TRUE(said.code == 1 || said.code == 2) << message << ": " << said.code;
+    EXPECT_THAT(said.error + said.out, HasSubstr(message));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "two.folded")) << "nothing is left of what was refused";
+}
+
+}  // namespace
+}  // namespace tenon::test
