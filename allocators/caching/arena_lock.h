@@ -45,7 +45,7 @@ class ArenaLock {
  private:
   static constexpr int kTurnsToOwn = 256;
 
-  void lock_shared(const void* me) {
+  [[gnu::noinline]] void lock_shared(const void* me) {
     mutex_.lock();
     if (!barred_.load(std::memory_order_relaxed)) {  // someone owns it, and it is not this thread
       barred_.store(true, std::memory_order_seq_cst);

@@ -138,7 +138,7 @@ Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
     absorb_right(piece);
     arena.pieces.give(right);
   }
-  put_locked(arena, piece);
+  put_locked(arena, segment.large, piece);
   segment.mapped_bytes += mapped_bytes;
   reserved_total_ += mapped_bytes;
   reserved_stats_[0].increase(static_cast<std::int64_t>(mapped_bytes));
@@ -166,10 +166,10 @@ std::size_t Policy::unmap_locked(Piece* piece) {
   }
   if (begin > piece->address) {
     Piece* middle = cut(piece, begin - piece->address, order_step(begin - piece->address));
-    put_locked(arena, piece);
+    put_locked(arena, segment.large, piece);
     piece = middle;
   }
-  if (piece->bytes > bytes) put_locked(arena, cut(piece, bytes, order_step(bytes)));
+  if (piece->bytes > bytes) put_locked(arena, segment.large, cut(piece, bytes, order_step(bytes)));
 
   piece->state = BlockState::kUnmapped;
   if (Piece* left = piece->left; left && left->state == BlockState::kUnmapped) {

@@ -58,9 +58,15 @@ Block Policy::allocate(const Request& request) {
   const std::size_t bytes = rounds_plainly_ ? round_to_blocks(request.bytes) : round_size(settings_, request.bytes);
   const bool large = is_large(bytes);
   Arena& arena = in_a_pool ? route(request) : arena_of(request.stream);
+  // See Note [Large and small].
+  return large ? allocate_from(arena, true, bytes, request) : allocate_from(arena, false, bytes, request);
+}
+
+[[gnu::always_inline]] inline Block Policy::allocate_from(Arena& arena, bool large, std::size_t bytes,
+                                                          const Request& request) {
   {
     std::lock_guard lock(arena.mutex);
-    if (collects_garbage_ && large && arena.pool == 0) [[unlikely]]
+    if (large && collects_garbage_ && arena.pool == 0) [[unlikely]]
       large_lookups_.fetch_add(1, std::memory_order_relaxed);
     if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) [[likely]] {
       arena.free[large].erase(place);
@@ -114,20 +120,34 @@ void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
     std::lock_guard lock(arena.mutex);
     __builtin_prefetch(piece->left);
     __builtin_prefetch(piece->right);
-    const bool large = piece->large;
-    arena.counters.decrease(large, kAllocation, 1);
-    arena.counters.decrease(large, kAllocatedBytes, static_cast<std::int64_t>(piece->bytes));
-    if (piece->bytes >= settings_.max_split_bytes) [[unlikely]] {
-      std::lock_guard oversize(oversize_mutex_);
-      oversize_allocations_.decrease(1);
-    }
-    if (!piece->has_uses && last_use == arena.stream) [[likely]] {
-      free_piece_locked(piece);
+    const bool done = piece->large ? deallocate_locked(arena, true, piece, last_use)
+                                   : deallocate_locked(arena, false, piece, last_use);
+    if (done) [[likely]]
       return;
-    }
     piece->state = BlockState::kAwaitingStream;
   }
   free_slowly(piece, last_use);
+}
+
+/// Whether the block is cached by now: no other stream uses it.
+[[gnu::always_inline]] inline bool Policy::deallocate_locked(Arena& arena, bool large, Piece* piece,
+                                                             StreamRef last_use) noexcept {
+  arena.counters.decrease(large, kAllocation, 1);
+  arena.counters.decrease(large, kAllocatedBytes, static_cast<std::int64_t>(piece->bytes));
+  if (piece->bytes >= settings_.max_split_bytes) [[unlikely]]
+    count_oversize(-1);
+  if (piece->has_uses || last_use != arena.stream) [[unlikely]]
+    return false;
+  free_piece_locked(arena, large, piece);
+  return true;
+}
+
+void Policy::count_oversize(int change) noexcept {
+  std::lock_guard lock(oversize_mutex_);
+  if (change > 0)
+    oversize_allocations_.increase(1);
+  else
+    oversize_allocations_.decrease(1);
 }
 
 void Policy::record_use(const Block& block, StreamRef stream) {
@@ -161,7 +181,7 @@ void Policy::free_slowly(Piece* piece, StreamRef last_use) noexcept {
   }
   if (deferred_.defer(piece, source_)) return;
   std::lock_guard lock(piece->arena->mutex);
-  free_piece_locked(piece);
+  free_piece_locked(*piece->arena, piece->large, piece);
 }
 
 void Policy::process_events() {
@@ -169,7 +189,7 @@ void Policy::process_events() {
   for (Piece* piece : deferred_.take_reached(source_)) {
     std::lock_guard lock(piece->arena->mutex);
     if (observer_) observer_->free_completed(piece->data(), piece->requested_bytes, piece->arena->stream);
-    free_piece_locked(piece);
+    free_piece_locked(*piece->arena, piece->large, piece);
   }
 }
 

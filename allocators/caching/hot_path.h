@@ -1,6 +1,10 @@
 // What every call goes through, inlined into its one caller each: choosing a cached piece, cutting and handing it out;
 // merging a freed one and caching it.
 //
+// Note [Large and small]
+// Both callers have two copies of all this, one in which `large` is true and one in which it is false: sizes of the two
+// come in no order, and what is a constant needs no guess.
+//
 // Note [Store forwarding]
 // Fields are copied one by one and counters go up and down without a branch: a wide load waits for the narrow stores
 // before it, and which way a block's neighbours and remainder fall is what no branch predictor knows.
@@ -36,10 +40,10 @@ namespace tenon::caching {
   return place;
 }
 
-[[gnu::always_inline]] inline void Policy::put_locked(Arena& arena, Piece* piece) const {
+[[gnu::always_inline]] inline void Policy::put_locked(Arena& arena, bool large, Piece* piece) const {
   piece->state = BlockState::kFree;
   piece->born = collects_garbage_ ? large_lookups_.load(std::memory_order_relaxed) : 0;
-  arena.free[piece->large].insert(piece);
+  arena.free[large].insert(piece);
 }
 
 /// `piece`, of `whole_bytes`, is in no index. Cuts it at `bytes` where the rules say so and hands it out.
@@ -69,7 +73,7 @@ namespace tenon::caching {
     if (right) right->left = rest;
     piece->right = rest;
     piece->bytes = bytes;
-    put_locked(arena, rest);
+    put_locked(arena, large, rest);
   }
   piece->state = BlockState::kActive;
   piece->requested_bytes = request.bytes;
@@ -92,18 +96,14 @@ namespace tenon::caching {
   }
   if (grown) [[unlikely]]
     peaks_.settle();
-  if (block_bytes >= settings_.max_split_bytes) [[unlikely]] {
-    std::lock_guard lock(oversize_mutex_);
-    oversize_allocations_.increase(1);
-  }
+  if (block_bytes >= settings_.max_split_bytes) [[unlikely]]
+    count_oversize(1);
   return {.data = piece->data(), .bytes = block_bytes, .cookie = piece, .request = request};
 }
 
 /// Merges with free neighbours and caches the result. The left piece of a merge lives on, so that a segment's first
 /// piece stays the same object.
-[[gnu::always_inline]] inline void Policy::free_piece_locked(Piece* piece) noexcept {
-  Arena& arena = *piece->arena;
-  const bool large = piece->large;
+[[gnu::always_inline]] inline void Policy::free_piece_locked(Arena& arena, bool large, Piece* piece) noexcept {
   FreeIndex& free = arena.free[large];
   const auto bytes = static_cast<std::int64_t>(piece->bytes);
   const auto requested = static_cast<std::int64_t>(piece->requested_bytes);
@@ -130,7 +130,7 @@ namespace tenon::caching {
     if (piece->right) piece->right->left = piece;
     arena.pieces.give(right);
   }
-  put_locked(arena, piece);
+  put_locked(arena, large, piece);
 
   bool grown = false;
   if (!piece->expandable) {

@@ -203,7 +203,7 @@ void Policy::synchronize_and_free_events_locked(std::uint64_t only_pool) {
   ++synchronizations_;
   for (Piece* piece : deferred_.take_all(source_, only_pool, only_pool == 0)) {
     if (observer_) observer_->free_completed(piece->data(), piece->requested_bytes, piece->arena->stream);
-    free_piece_locked(piece);
+    free_piece_locked(*piece->arena, piece->large, piece);
   }
 }
 

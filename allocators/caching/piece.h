@@ -43,7 +43,8 @@ static_assert(sizeof(Piece) == 64);
 class PieceStore {
  public:
   Piece* take() {
-    if (!spare_) grow();
+    if (!spare_) [[unlikely]]
+      grow();
     Piece* piece = spare_;
     spare_ = piece->right;
     ++live_;
@@ -57,7 +58,7 @@ class PieceStore {
   std::size_t live() const { return live_; }
 
  private:
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     const std::size_t count = slabs_.empty() ? 64 : 1024;
     slabs_.push_back(std::make_unique_for_overwrite<Piece[]>(count));
     for (std::size_t i = count; i-- > 0;) {

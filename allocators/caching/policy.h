@@ -75,16 +75,19 @@ class Policy final : public Allocator {
   FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes) const;
   Block hand_out_locked(Arena& arena, bool large, Piece* piece, std::size_t whole_bytes, std::size_t bytes,
                         const Request& request);
-  void free_piece_locked(Piece* piece) noexcept;
-  void put_locked(Arena& arena, Piece* piece) const;
+  void free_piece_locked(Arena& arena, bool large, Piece* piece) noexcept;
+  void put_locked(Arena& arena, bool large, Piece* piece) const;
   std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
 
   // hot_path.cpp
+  Block allocate_from(Arena& arena, bool large, std::size_t bytes, const Request& request);
+  bool deallocate_locked(Arena& arena, bool large, Piece* piece, StreamRef last_use) noexcept;
   Arena& look_for_arena(std::atomic<Arena*>& bucket, StreamRef stream);
   Arena& add_arena_locked(StreamRef stream, std::uint64_t pool);
   Arena& private_arena_locked(std::uint64_t pool, StreamRef stream);
   Arena& route(const Request& request);
   FreeIndex::Place choose_among_expandable_locked(const FreeIndex& free, FreeIndex::Place place) const;
+  void count_oversize(int change) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
   void process_events();
   void count_active() noexcept;

@@ -19,7 +19,7 @@ class SpinLock {
   void unlock() { taken_.store(false, std::memory_order_release); }
 
  private:
-  void wait() {
+  [[gnu::noinline]] void wait() {
     for (int round = 0;; ++round) {
       for (int spin = 0; spin < 64 && taken_.load(std::memory_order_relaxed); ++spin) {
 #if defined(__x86_64__)
