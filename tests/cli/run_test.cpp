@@ -77,6 +77,25 @@ TEST_F(RunVerb, ADryRunRunsNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
 }
 
+TEST_F(RunVerb, ADryRunEstimatesTheMemoryAndTheRunStatesItsError) {
+  const Said dry = tenon({"run", "exp.toml", "--dry-run"});
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("# parameters                13,002"), HasSubstr("# estimated peak requested"),
+                             HasSubstr("optimizer_state"), HasSubstr("# estimated peak reserved")));
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
+  const auto estimate = result("res")["memory_estimate"];
+  EXPECT_EQ(estimate["parameters"], 13'002);
+  EXPECT_NEAR(estimate["error"]["peak_requested"].get<double>(), 0, 0.05);
+  EXPECT_EQ(estimate["peak_requested_bytes_by_purpose"]["parameter"],
+            result("res")["memory"]["peak_requested_bytes_by_purpose"]["parameter"]);
+}
+
+TEST_F(RunVerb, AnEstimateThatCannotBeMadeSaysWhy) {
+  std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
+  const Said said = tenon({"run", "exp.toml", "--dry-run"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("# no estimate of its memory"), HasSubstr("train-labels-idx1-ubyte")));
+}
+
 TEST_F(RunVerb, AMissingDataFileFailsTheRunAndIsNamed) {
   std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
   const Said said = tenon({"run", "exp.toml", "--out", "res"});

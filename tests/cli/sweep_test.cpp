@@ -39,6 +39,20 @@ TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
 }
 
+TEST_F(SweepVerb, NamedRowsStandSideBySideWithWhatTheirMemoryWasFor) {
+  folder_.write("rows.toml", experiment("[report]\nby_purpose = true\n[sweep.rows]\n\"as it is\" = {}\n"
+                                        "\"zeros stay\" = { \"train.zero_grad\" = \"zero\" }\n"));
+  const Said said = tenon({"run", "rows.toml", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("as it is"), HasSubstr("zeros stay"), HasSubstr("activations"),
+                              HasSubstr("optimizer state"), HasSubstr("losses: equal to the last bit in 2 cells")));
+  const auto json = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  EXPECT_EQ(json["rows"][1]["row"], "zeros stay");
+  EXPECT_EQ(json["rows"][0]["peak_parameter_bytes"], 13'002 * 4);
+  const Said dry = tenon({"run", "rows.toml", "--dry-run"});
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("est. requested"), HasSubstr("zeros stay"), HasSubstr("13002")));
+}
+
 TEST_F(SweepVerb, ACrashLosesOneCell) {
   const std::string crasher = fixture("crasher").string();
   const Said said = tenon(
