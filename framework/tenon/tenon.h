@@ -5,7 +5,11 @@
 #include <tenon/data/data.h>
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize.h>
+#include <tenon/ops/ctc.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/pair_distances.h>
+#include <tenon/ops/resample.h>
+#include <tenon/ops/vision.h>
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/environment.h>
 #include <tenon/tensor/indexing.h>

@@ -68,5 +68,6 @@ std::vector<GradientCase> product_gradients();
 std::vector<GradientCase> window_gradients();
 std::vector<GradientCase> normalization_gradients();
 std::vector<GradientCase> loss_gradients();
+std::vector<GradientCase> composite_gradients();
 
 }  // namespace tenon::testing

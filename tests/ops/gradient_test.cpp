@@ -25,6 +25,7 @@ constexpr Family kFamilies[] = {
     {"unary", unary_gradients},   {"binary", binary_gradients},     {"reduction", reduction_gradients},
     {"view", view_gradients},     {"indexing", indexing_gradients}, {"product", product_gradients},
     {"window", window_gradients}, {"loss", loss_gradients},         {"normalization", normalization_gradients},
+    {"composite", composite_gradients},
 };
 
 Tensor values(IntArrayRef sizes, const GradientInput& input) {

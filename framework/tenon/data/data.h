@@ -1,8 +1,10 @@
 // Everything of data.
 #pragma once
 
+#include <tenon/data/chunk_dataset.h>
 #include <tenon/data/data_loader.h>
 #include <tenon/data/dataset.h>
+#include <tenon/data/distributed_samplers.h>
 #include <tenon/data/mnist.h>
 #include <tenon/data/samplers.h>
 #include <tenon/data/text.h>

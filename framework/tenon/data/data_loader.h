@@ -1,5 +1,5 @@
-// DataLoader: batches of a data set, made by the caller or by worker threads that run ahead. With one seed the batches are
-// the same ones in the same order whatever the number of workers, since the caller's thread draws every request.
+// DataLoader: batches of a data set, made by the caller or by worker threads that run ahead. With one seed the batches
+// are the same ones in the same order whatever the number of workers, since the caller's thread draws every request.
 #pragma once
 
 #include <tenon/core/error.h>
@@ -51,7 +51,7 @@ class DataLoaderBase {
   }
 
   void start(typename Pool::Work work) {
-    if (!pool_) pool_ = std::make_unique<Pool>();
+    if (!pool_) pool_ = std::make_unique<Pool>(options_.max_jobs, options_.enforce_ordering);
     pool_->add_worker(std::move(work));
   }
   std::optional<Batch> next() {
@@ -61,7 +61,7 @@ class DataLoaderBase {
       return main_thread_dataset_->get_batch(std::move(*request));
     }
     while (pool_ && pool_->in_flight() > 0) {
-      std::optional<Batch> batch = pool_->pop(options_.enforce_ordering, options_.timeout);
+      std::optional<Batch> batch = pool_->pop(options_.timeout);
       if (batch) {
         prefetch(1);
         return batch;
@@ -137,7 +137,8 @@ class StatefulDataLoader
   StatefulDataLoader(Dataset dataset, DataLoaderOptions options)
       : Base(options, std::make_unique<Dataset>(std::move(dataset))) {
     for (std::size_t i = 0; i < this->options_.workers; ++i) {
-      this->start([this](BatchRequestType request) { return this->main_thread_dataset_->get_batch(std::move(request)); });
+      this->start(
+          [this](BatchRequestType request) { return this->main_thread_dataset_->get_batch(std::move(request)); });
     }
   }
   ~StatefulDataLoader() override { this->join(); }
@@ -158,7 +159,8 @@ std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset 
 /// The sampler is made for the data set's size, which must be known.
 template <class Sampler = samplers::RandomSampler, class Dataset,
           class = std::enable_if_t<!Dataset::is_stateful && std::is_constructible_v<Sampler, std::size_t>>>
-std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset, DataLoaderOptions options = {}) {
+std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset,
+                                                                        DataLoaderOptions options = {}) {
   const std::optional<std::size_t> size = dataset.size();
   if (!size) throw Error("Expected the dataset to be sized in order to construct the Sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), options);

@@ -13,11 +13,11 @@ struct DataLoaderOptions {
   DataLoaderOptions() = default;
   DataLoaderOptions(std::size_t batch_size) : batch_size_(batch_size) {}  // NOLINT: as in libtorch
   TENON_ARG(std::size_t, batch_size) = 1;
-  TENON_ARG(std::size_t, workers) = 0;                                            ///< threads; 0: the caller's
-  TENON_ARG(std::optional<std::size_t>, max_jobs);                                ///< batches made ahead; 2 per worker
-  TENON_ARG(std::optional<std::chrono::milliseconds>, timeout);                   ///< for one batch
-  TENON_ARG(bool, enforce_ordering) = true;                                       ///< batches in the sampler's order
-  TENON_ARG(bool, drop_last) = false;                                             ///< leave out a last batch that is smaller
+  TENON_ARG(std::size_t, workers) = 0;                           ///< threads; 0: the caller's
+  TENON_ARG(std::optional<std::size_t>, max_jobs);               ///< batches made ahead; 2 per worker
+  TENON_ARG(std::optional<std::chrono::milliseconds>, timeout);  ///< for one batch
+  TENON_ARG(bool, enforce_ordering) = true;                      ///< batches in the sampler's order
+  TENON_ARG(bool, drop_last) = false;                            ///< leave out a last batch that is smaller
 };
 
 /// With the absent ones filled in.

@@ -1,7 +1,9 @@
-// Datasets: where batches come from. A Dataset has get(index); a BatchDataset makes whole batches from any kind of request;
-// map() puts a transform behind either.
+// Datasets: where batches come from. A Dataset has get(index); a BatchDataset makes whole batches from any kind of
+// request; map() puts a transform behind either.
 #pragma once
 
+#include <tenon/core/error.h>
+#include <tenon/core/export.h>
 #include <tenon/data/example.h>
 #include <tenon/tensor/array_ref.h>
 
@@ -11,6 +13,11 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace tenon {
+class InputArchive;
+class OutputArchive;
+}  // namespace tenon
 
 namespace tenon::data::datasets {
 
@@ -74,6 +81,9 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
  public:
   /// Begins anew.
   virtual void reset() = 0;
+  /// Writes and reads the position. Throw Error unless the data set has a position that can be kept.
+  virtual void save(OutputArchive&) const { throw Error("this data set has no position that can be saved"); }
+  virtual void load(InputArchive&) { throw Error("this data set has no position that can be loaded"); }
 };
 
 template <class Source, class Transform>
@@ -137,7 +147,8 @@ SharedBatchDataset<Underlying> make_shared_dataset(Arguments&&... arguments) {
 
 /// Rows of one tensor.
 struct TensorDataset : public Dataset<TensorDataset, TensorExample> {
-  explicit TensorDataset(const std::vector<Tensor>& tensors);
+  /// Of tensors of one size, which are stacked.
+  TENON_API explicit TensorDataset(const std::vector<Tensor>& tensors);
   explicit TensorDataset(Tensor tensor) : tensor(std::move(tensor)) {}
   TensorExample get(std::size_t index) override { return tensor[static_cast<std::int64_t>(index)]; }
   std::optional<std::size_t> size() const override { return static_cast<std::size_t>(tensor.size(0)); }

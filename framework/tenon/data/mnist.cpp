@@ -7,8 +7,6 @@
 
 namespace tenon::data::datasets {
 
-TensorDataset::TensorDataset(const std::vector<Tensor>& tensors) : TensorDataset(tenon::stack(tensors, 0)) {}
-
 MNIST::MNIST(const std::string& root, Mode mode) : is_train_(mode == Mode::kTrain) {
   PurposeGuard purpose(Purpose::kData);
   ImageSet set = read_mnist(root, is_train_ ? Split::kTrain : Split::kTest);

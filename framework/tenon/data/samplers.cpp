@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 namespace tenon::data::samplers {
 
@@ -16,15 +17,21 @@ void SequentialSampler::reset(std::optional<std::size_t> new_size) {
   index_ = 0;
 }
 std::optional<std::vector<std::size_t>> SequentialSampler::next(std::size_t batch_size) {
-  const std::size_t left = size_ - index_;
+  const std::size_t left = index_ < size_ ? size_ - index_ : 0;
   if (left == 0) return std::nullopt;
   std::vector<std::size_t> indices(std::min(batch_size, left));
   std::iota(indices.begin(), indices.end(), index_);
   index_ += indices.size();
   return indices;
 }
-void SequentialSampler::save(OutputArchive& archive) const { archive.write("index", static_cast<std::int64_t>(index_)); }
-void SequentialSampler::load(InputArchive& archive) { index_ = static_cast<std::size_t>(archive.read_integer("index")); }
+void SequentialSampler::save(OutputArchive& archive) const {
+  archive.write("index", static_cast<std::int64_t>(index_));
+}
+void SequentialSampler::load(InputArchive& archive) {
+  const std::int64_t index = archive.read_integer("index");
+  if (index < 0) throw Error("a sampler's saved position is " + std::to_string(index) + ", below 0");
+  index_ = static_cast<std::size_t>(index);
+}
 
 RandomSampler::RandomSampler(std::int64_t size, Dtype index_dtype)
     : indices_(tenon::randperm(size, TensorOptions(index_dtype))) {}

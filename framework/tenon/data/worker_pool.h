@@ -2,15 +2,14 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/data/detail/data_shuttle.h>
+#include <tenon/data/detail/sequencers.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <functional>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -35,12 +34,14 @@ struct WorkerException : public std::exception {
   std::string message;
 };
 
+/// All calls but the work itself are one thread's.
 template <class Job, class Result>
 class WorkerPool {
  public:
   using Work = std::function<Result(Job)>;
 
-  WorkerPool() = default;
+  /// At most max_jobs may be under way at a time.
+  WorkerPool(std::size_t max_jobs, bool in_order) : max_jobs_(max_jobs), in_order_(in_order) { begin_sequence(); }
   ~WorkerPool() { stop(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -49,88 +50,70 @@ class WorkerPool {
   void add_worker(Work work) {
     threads_.emplace_back([this, work = std::move(work)] { run(work); });
   }
-  void push(Job job) {
-    {
-      const std::lock_guard lock(mutex_);
-      jobs_.emplace_back(next_job_++, std::move(job));
-    }
-    job_ready_.notify_one();
-  }
+  void push(Job job) { shuttle_.push_job({next_job_++, std::move(job)}); }
   /// Jobs pushed and not popped yet.
   std::size_t in_flight() const { return next_job_ - popped_; }
 
-  /// The next result; rethrows a worker's exception as WorkerException. Throws Error after `timeout`.
-  Result pop(bool in_order, std::optional<std::chrono::milliseconds> timeout) {
-    std::unique_lock lock(mutex_);
-    const auto ready = [&] { return !results_.empty() && (!in_order || results_.begin()->first == popped_); };
-    if (!timeout) {
-      result_ready_.wait(lock, ready);
-    } else if (!result_ready_.wait_for(lock, *timeout, ready)) {
-      throw Error("Timeout in DataLoader queue while waiting for next batch (timeout was " + std::to_string(timeout->count()) +
-                  " ms)");
-    }
-    Outcome outcome = std::move(results_.begin()->second);
-    results_.erase(results_.begin());
+  /// The next result, while jobs are in flight; rethrows a worker's exception as WorkerException. Throws Error when no
+  /// result came within `timeout`.
+  Result pop(std::optional<std::chrono::milliseconds> timeout) {
+    std::optional<Outcome> outcome = sequencer_->next([&] { return shuttle_.pop_result(timeout); });
+    if (!outcome) throw Error("a result was asked for although no job is under way");
     ++popped_;
-    if (outcome.error) throw WorkerException(outcome.error);
-    return std::move(*outcome.result);
+    if (outcome->error) throw WorkerException(outcome->error);
+    return std::move(*outcome->result);
   }
   /// Drops jobs that have not begun, and waits for the others.
   void drain() {
-    std::unique_lock lock(mutex_);
-    jobs_.clear();
-    result_ready_.wait(lock, [&] { return running_ == 0; });
-    results_.clear();
-    popped_ = next_job_;
+    shuttle_.drain();
+    begin_sequence();
   }
   void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      jobs_.clear();
-    }
-    job_ready_.notify_all();
+    shuttle_.drain();
+    for (std::size_t i = 0; i < threads_.size(); ++i) shuttle_.push_job({});
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
  private:
+  struct Numbered {
+    std::size_t sequence_number = 0;
+    std::optional<Job> job = {};  ///< none: the end
+  };
   struct Outcome {
-    std::optional<Result> result;
-    std::exception_ptr error;
+    std::size_t sequence_number = 0;
+    std::optional<Result> result = {};
+    std::exception_ptr error = {};
   };
 
+  void begin_sequence() {
+    next_job_ = popped_ = 0;
+    if (in_order_) {
+      sequencer_ = std::make_unique<detail::sequencers::OrderedSequencer<Outcome>>(max_jobs_);
+    } else {
+      sequencer_ = std::make_unique<detail::sequencers::NoSequencer<Outcome>>();
+    }
+  }
   void run(const Work& work) {
-    std::unique_lock lock(mutex_);
     while (true) {
-      job_ready_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (stopping_) return;
-      auto [number, job] = std::move(jobs_.front());
-      jobs_.pop_front();
-      ++running_;
-      lock.unlock();
-      Outcome outcome;
+      Numbered numbered = shuttle_.pop_job();
+      if (!numbered.job) return;
+      Outcome outcome{.sequence_number = numbered.sequence_number};
       try {
-        outcome.result.emplace(work(std::move(job)));
+        outcome.result.emplace(work(std::move(*numbered.job)));
       } catch (...) {
         outcome.error = std::current_exception();
       }
-      lock.lock();
-      --running_;
-      results_.emplace(number, std::move(outcome));
-      result_ready_.notify_all();
+      shuttle_.push_result(std::move(outcome));
     }
   }
 
+  const std::size_t max_jobs_;
+  const bool in_order_;
+  detail::DataShuttle<Numbered, Outcome> shuttle_;
+  std::unique_ptr<detail::sequencers::Sequencer<Outcome>> sequencer_;
+  std::size_t next_job_ = 0, popped_ = 0;
   std::vector<std::thread> threads_;
-  std::size_t next_job_ = 0, popped_ = 0;  // the caller's, except under the mutex where a worker reads
-
-  mutable std::mutex mutex_;
-  std::condition_variable job_ready_, result_ready_;
-  std::deque<std::pair<std::size_t, Job>> jobs_;
-  std::map<std::size_t, Outcome> results_;
-  std::size_t running_ = 0;
-  bool stopping_ = false;
 };
 
 }  // namespace tenon::data

@@ -90,4 +90,9 @@ class TENON_API InputArchive {
   std::string prefix_;   ///< of this level in the file, for messages
 };
 
+namespace serialize {  // libtorch's place for them
+using tenon::InputArchive;
+using tenon::OutputArchive;
+}  // namespace serialize
+
 }  // namespace tenon

@@ -11,3 +11,4 @@
 #include <tenon/nn/functional/normalization.h>
 #include <tenon/nn/functional/pad.h>
 #include <tenon/nn/functional/pooling.h>
+#include <tenon/nn/functional/vision.h>

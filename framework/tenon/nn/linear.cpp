@@ -75,12 +75,26 @@ Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.
 UnflattenImpl::UnflattenImpl(UnflattenOptions options) : options(std::move(options)) {}
 
 void UnflattenImpl::pretty_print(std::ostream& stream) const {
+  if (!options.namedshape().empty()) {
+    stream << "tenon::nn::Unflatten(dim=\"" << options.dimname() << "\", unflattened_size={";
+    const char* separator = "";
+    for (const auto& [name, size] : options.namedshape()) {
+      stream << separator << "{\"" << name << "\", " << size << "}";
+      separator = ", ";
+    }
+    stream << "})";
+    return;
+  }
   stream << "tenon::nn::Unflatten(dim=" << options.dim() << ", unflattened_size={";
   for (std::size_t i = 0; i < options.sizes().size(); ++i) stream << (i ? ", " : "") << options.sizes()[i];
   stream << "})";
 }
 
 Tensor UnflattenImpl::forward(const Tensor& input) {
+  if (!options.namedshape().empty()) {
+    throw Error("Unflatten: dimensions have no names here; give the dimension's number instead of '" +
+                options.dimname() + "'");
+  }
   const std::int64_t dim = options.dim() < 0 ? options.dim() + input.dim() : options.dim();
   std::vector<std::int64_t> sizes = input.sizes().vec();
   sizes.erase(sizes.begin() + dim);

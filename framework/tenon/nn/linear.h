@@ -92,14 +92,24 @@ TENON_MODULE(Flatten);
 struct UnflattenOptions {
   using namedshape_t = std::vector<std::pair<std::string, std::int64_t>>;
   UnflattenOptions(std::int64_t dim, std::vector<std::int64_t> sizes) : dim_(dim), sizes_(std::move(sizes)) {}
-  TENON_ARG(std::int64_t, dim);
+  /// By name, for tensors whose dimensions have names. Tenon's have none: such a module prints and is saved, and its
+  /// forward() throws Error.
+  UnflattenOptions(std::string dimname, namedshape_t namedshape)
+      : dimname_(std::move(dimname)), namedshape_(std::move(namedshape)) {}
+  UnflattenOptions(const char* dimname, namedshape_t namedshape)
+      : UnflattenOptions(std::string(dimname), std::move(namedshape)) {}
+  TENON_ARG(std::int64_t, dim) = 0;
   TENON_ARG(std::vector<std::int64_t>, sizes);
+  TENON_ARG(std::string, dimname);
+  TENON_ARG(namedshape_t, namedshape);
 };
 
 class TENON_EXPORT UnflattenImpl : public Cloneable<UnflattenImpl> {
  public:
   UnflattenImpl(std::int64_t dim, std::vector<std::int64_t> sizes)
       : UnflattenImpl(UnflattenOptions(dim, std::move(sizes))) {}
+  UnflattenImpl(std::string dimname, UnflattenOptions::namedshape_t namedshape)
+      : UnflattenImpl(UnflattenOptions(std::move(dimname), std::move(namedshape))) {}
   TENON_API explicit UnflattenImpl(UnflattenOptions options);
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;

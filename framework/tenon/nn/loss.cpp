@@ -59,6 +59,12 @@ Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target)
 }
 void BCEWithLogitsLossImpl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::BCEWithLogitsLoss()"; }
 
+void CTCLossImpl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::CTCLoss()"; }
+Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                            const Tensor& target_lengths) {
+  return F::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+}
+
 #define TENON_LOSS(Name, function, printed)                                       \
   Tensor Name##Impl::forward(const Tensor& a, const Tensor& b, const Tensor& c) { \
     return F::function(a, b, c, options);                                         \

@@ -79,6 +79,17 @@ TENON_LOSS(TripletMarginLoss)
 TENON_LOSS(TripletMarginWithDistanceLoss)
 #undef TENON_LOSS
 
+class TENON_EXPORT CTCLossImpl : public Cloneable<CTCLossImpl> {
+ public:
+  explicit CTCLossImpl(CTCLossOptions options = {}) : options(std::move(options)) {}
+  void reset() override {}
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                           const Tensor& target_lengths);
+  CTCLossOptions options;
+};
+TENON_MODULE(CTCLoss);
+
 /// forward(a, b)
 #define TENON_DISTANCE(Name)                                                     \
   class TENON_EXPORT Name##Impl : public Cloneable<Name##Impl> {                 \

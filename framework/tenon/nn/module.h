@@ -91,7 +91,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
   /// Null where this module is no such type.
   template <class T>
-  T* as() noexcept {
+  typename detail::ContainedType<T>::type* as() noexcept {
     return dynamic_cast<typename detail::ContainedType<T>::type*>(this);
   }
   template <class T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/nn/activation.h>
+#include <tenon/nn/adaptive_softmax.h>
 #include <tenon/nn/any_module.h>
 #include <tenon/nn/archive.h>
 #include <tenon/nn/batch_norm.h>
@@ -13,6 +14,7 @@
 #include <tenon/nn/embedding.h>
 #include <tenon/nn/enum.h>
 #include <tenon/nn/expanding_array.h>
+#include <tenon/nn/fold.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/functional_module.h>
 #include <tenon/nn/init.h>
@@ -22,7 +24,9 @@
 #include <tenon/nn/module_list.h>
 #include <tenon/nn/normalization.h>
 #include <tenon/nn/ordered_dict.h>
+#include <tenon/nn/padding.h>
 #include <tenon/nn/parameter_list.h>
 #include <tenon/nn/pooling.h>
 #include <tenon/nn/sequential.h>
 #include <tenon/nn/serialize.h>
+#include <tenon/nn/upsampling.h>

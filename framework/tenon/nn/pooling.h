@@ -95,6 +95,7 @@ struct FractionalMaxPoolOptions {
   using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                                            \
   class TENON_EXPORT AdaptiveAvgPool##D##dImpl : public Cloneable<AdaptiveAvgPool##D##dImpl> {            \
    public:                                                                                                \
+    explicit AdaptiveAvgPool##D##dImpl(std::int64_t output_size) : options(output_size) {}                \
     AdaptiveAvgPool##D##dImpl(AdaptivePoolOptions<D>::Size output_size) : options(output_size) {}         \
     explicit AdaptiveAvgPool##D##dImpl(const AdaptiveAvgPool##D##dOptions& options) : options(options) {} \
     void reset() override {}                                                                              \
@@ -106,6 +107,7 @@ struct FractionalMaxPoolOptions {
   using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                                            \
   class TENON_EXPORT AdaptiveMaxPool##D##dImpl : public Cloneable<AdaptiveMaxPool##D##dImpl> {            \
    public:                                                                                                \
+    explicit AdaptiveMaxPool##D##dImpl(std::int64_t output_size) : options(output_size) {}                \
     AdaptiveMaxPool##D##dImpl(AdaptivePoolOptions<D>::Size output_size) : options(output_size) {}         \
     explicit AdaptiveMaxPool##D##dImpl(const AdaptiveMaxPool##D##dOptions& options) : options(options) {} \
     void reset() override {}                                                                              \

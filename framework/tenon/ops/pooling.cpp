@@ -224,11 +224,15 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
   const Dims sizes = image.impl().sizes();
   Recording recording = record<0>("Im2ColBackward0", {&image},
                                   [attributes, sizes](Backward& b) { b.set(0, to_image(b.grad(), sizes, attributes)); });
-  const std::int64_t windows = column_count(attributes, 0, sizes[2]) * column_count(attributes, 1, sizes[3]);
-  if (windows < 1) {
-    throw Error(fmt::format("im2col: input of size {} has no room for a window of {}x{}", to_string(sizes), attributes.kernel[0],
-                            attributes.kernel[1]));
+  const std::int64_t rows = column_count(attributes, 0, sizes[2]), columns_across = column_count(attributes, 1, sizes[3]);
+  if (rows < 1 || columns_across < 1) {
+    throw Error(fmt::format(
+        "im2col: Given input with spatial size ({}, {}), kernel_size=({}, {}), dilation=({}, {}), padding=({}, {}), calculated "
+        "shape of the array of sliding blocks as ({}, {}), but its components must be at least one.",
+        sizes[2], sizes[3], attributes.kernel[0], attributes.kernel[1], attributes.dilation[0], attributes.dilation[1],
+        attributes.padding[0], attributes.padding[1], rows, columns_across));
   }
+  const std::int64_t windows = rows * columns_across;
   const Tensor x = dense(image);
   Tensor columns =
       allocate_like(x, {sizes[0], sizes[1] * attributes.kernel[0] * attributes.kernel[1], windows}, x.scalar_type());

@@ -2,6 +2,7 @@
 #include <tenon/nn/functional/distance.h>
 
 #include <tenon/ops/ops.h>
+#include <tenon/ops/pair_distances.h>
 
 namespace tenon::nn::functional {
 
@@ -15,5 +16,6 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarit
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceFuncOptions& o) {
   return (a - b + o.eps()).norm(Scalar(o.p()), {-1}, o.keepdim());
 }
+Tensor pdist(const Tensor& input, double p) { return tenon::pdist(input, p); }
 
 }  // namespace tenon::nn::functional

@@ -13,5 +13,7 @@ using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
 TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarityFuncOptions& options = {});
 /// Along the last dimension; eps is added to the differences.
 TENON_API Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceFuncOptions& options = {});
+/// The p-norm distances of all pairs of rows of (N, M), i < j: (N (N - 1) / 2).
+TENON_API Tensor pdist(const Tensor& input, double p = 2.0);
 
 }  // namespace tenon::nn::functional

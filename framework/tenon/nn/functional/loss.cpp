@@ -2,6 +2,7 @@
 #include <tenon/nn/functional/loss.h>
 
 #include <tenon/nn/functional/distance.h>
+#include <tenon/ops/ctc.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/warning.h>
 
@@ -208,6 +209,12 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
     loss = loss + tenon::where(target.gt(1), stirling, tenon::zeros_like(stirling));
   }
   return reduce(loss, o.reduction());
+}
+
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
+                const CTCLossFuncOptions& o) {
+  return tenon::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(),
+                         enumtype::reduction_get_enum(o.reduction()), o.zero_infinity());
 }
 
 }  // namespace tenon::nn::functional

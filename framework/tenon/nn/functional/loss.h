@@ -62,5 +62,8 @@ TENON_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const T
                                                    const TripletMarginWithDistanceLossFuncOptions& options = {});
 TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                                   const PoissonNLLLossFuncOptions& options = {});
+/// See tenon::ctc_loss.
+TENON_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                          const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
 
 }  // namespace tenon::nn::functional

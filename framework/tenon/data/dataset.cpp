@@ -1,0 +1,10 @@
+// Datasets that are no templates.
+#include <tenon/data/dataset.h>
+
+#include <tenon/ops/ops.h>
+
+namespace tenon::data::datasets {
+
+TensorDataset::TensorDataset(const std::vector<Tensor>& tensors) : tensor(tenon::stack(tensors)) {}
+
+}  // namespace tenon::data::datasets

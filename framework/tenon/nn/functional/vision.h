@@ -1,0 +1,53 @@
+// Functional forms for pictures: interpolation, sampling at the points of a grid, pixel shuffles.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/nn/arg.h>
+#include <tenon/nn/enum.h>
+#include <tenon/nn/fold.h>
+#include <tenon/tensor/tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace tenon::nn::functional {
+
+struct InterpolateFuncOptions {
+  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                              enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
+  TENON_ARG(std::optional<std::vector<std::int64_t>>, size) = std::nullopt;
+  TENON_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  TENON_ARG(mode_t, mode) = enumtype::kNearest();
+  TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
+  TENON_ARG(std::optional<bool>, recompute_scale_factor) = std::nullopt;  ///< positions follow from the sizes alone
+  TENON_ARG(bool, antialias) = false;                                     ///< kBilinear and kBicubic only
+};
+/// (N, C, …) with one to three spatial dimensions, whose number the mode must fit. Exactly one of size and
+/// scale_factor.
+TENON_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
+
+struct GridSampleFuncOptions {
+  using mode_t = std::variant<enumtype::kBilinear, enumtype::kNearest, enumtype::kBicubic>;
+  using padding_mode_t = std::variant<enumtype::kZeros, enumtype::kBorder, enumtype::kReflection>;
+  TENON_ARG(mode_t, mode) = enumtype::kBilinear();
+  TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
+  TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
+};
+TENON_API Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options = {});
+TENON_API Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false);
+
+using PixelShuffleFuncOptions = PixelShuffleOptions;
+using PixelUnshuffleFuncOptions = PixelUnshuffleOptions;
+TENON_API Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& options);
+TENON_API Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& options);
+
+using FoldFuncOptions = FoldOptions;
+using UnfoldFuncOptions = UnfoldOptions;
+/// (N, C * kernel, windows) or (C * kernel, windows) -> (N, C, H, W) or (C, H, W): windows that overlap are summed.
+TENON_API Tensor fold(const Tensor& input, const FoldFuncOptions& options);
+/// (N, C, H, W) -> (N, C * kernel, windows)
+TENON_API Tensor unfold(const Tensor& input, const UnfoldFuncOptions& options);
+
+}  // namespace tenon::nn::functional

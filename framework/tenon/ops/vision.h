@@ -1,0 +1,27 @@
+// Operators of pictures: pixel shuffles, sampling at the points of a grid. Names, shapes and errors are PyTorch's.
+#pragma once
+
+#include <tenon/tensor/tensor.h>
+
+#include <cstdint>
+
+namespace tenon {
+
+/// (*, C r^2, H, W) -> (*, C, H r, W r): Shi et al., "Real-time single image and video super-resolution", 2016.
+TENON_API Tensor pixel_shuffle(const Tensor& input, std::int64_t upscale_factor);
+/// (*, C, H r, W r) -> (*, C r^2, H, W)
+TENON_API Tensor pixel_unshuffle(const Tensor& input, std::int64_t downscale_factor);
+
+/// theta (N, 2, 3) for size (N, C, H, W) or (N, 3, 4) for (N, C, D, H, W) -> grid (N, H, W, 2) or (N, D, H, W, 3):
+/// where the affine map takes each output position, coordinates in [-1, 1].
+TENON_API Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_corners);
+
+enum class GridInterpolation : std::int64_t { kBilinear, kNearest, kBicubic };
+enum class GridPadding : std::int64_t { kZeros, kBorder, kReflection };
+
+/// input (N, C, H, W), grid (N, H', W', 2) holding (x, y) -> (N, C, H', W'); or one dimension more, without kBicubic.
+/// Differentiable in both.
+TENON_API Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interpolation_mode,
+                              std::int64_t padding_mode, bool align_corners);
+
+}  // namespace tenon

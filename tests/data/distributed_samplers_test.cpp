@@ -1,0 +1,82 @@
+// Distributed samplers: shares that are disjoint and cover the data set.
+#include <tenon/data/distributed_samplers.h>
+#include <tenon/nn/serialize.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using namespace data::samplers;  // NOLINT
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Indices = std::vector<std::size_t>;
+
+template <class Sampler>
+Indices share(Sampler& sampler) {
+  Indices all;
+  while (const auto batch = sampler.next(2)) all.insert(all.end(), batch->begin(), batch->end());
+  return all;
+}
+
+template <class Sampler>
+Indices all_shares(bool duplicates, std::size_t epoch) {
+  Indices all;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    Sampler sampler(10, 3, rank, duplicates);
+    sampler.set_epoch(epoch);
+    sampler.reset();
+    const Indices one = share(sampler);
+    EXPECT_EQ(one.size(), duplicates ? 4 : 3);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+TEST(DistributedSampler, SharesCoverTheDataSet) {
+  for (const bool shuffled : {false, true}) {
+    Indices with =
+        shuffled ? all_shares<DistributedRandomSampler>(true, 2) : all_shares<DistributedSequentialSampler>(true, 2);
+    std::sort(with.begin(), with.end());
+    EXPECT_THAT(with, ElementsAre(0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    Indices without =
+        shuffled ? all_shares<DistributedRandomSampler>(false, 2) : all_shares<DistributedSequentialSampler>(false, 2);
+    std::sort(without.begin(), without.end());
+    EXPECT_THAT(without, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  }
+}
+
+TEST(DistributedSampler, AnEpochIsAnOrder) {
+  EXPECT_EQ(all_shares<DistributedRandomSampler>(true, 1), all_shares<DistributedRandomSampler>(true, 1));
+  EXPECT_NE(all_shares<DistributedRandomSampler>(true, 1), all_shares<DistributedRandomSampler>(true, 2));
+}
+
+TEST(DistributedSampler, ASavedOneContinuesWhereItWas) {
+  DistributedRandomSampler sampler(10, 2, 1);
+  sampler.set_epoch(3);
+  sampler.reset();
+  sampler.next(2);
+  std::stringstream stream;
+  save(sampler, stream);
+  DistributedRandomSampler loaded(10, 2, 1);
+  load(loaded, stream);
+  EXPECT_EQ(loaded.epoch(), 3);
+  EXPECT_EQ(share(loaded), share(sampler));
+}
+
+TEST(DistributedSampler, RefusesARankOutsideItsReplicasAndAPositionOfAnother) {
+  EXPECT_THAT([] { DistributedSequentialSampler(10, 2, 2); }, ThrowsMessage<Error>(HasSubstr("rank 2 of 2")));
+  DistributedSequentialSampler first(10, 2, 0), second(10, 2, 1);
+  std::stringstream stream;
+  save(first, stream);
+  EXPECT_THAT([&] { load(second, stream); }, ThrowsMessage<Error>(HasSubstr("outside this replica's share")));
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,141 @@
+// Losses over sequences and many classes against figures of PyTorch 2.15, closed forms and exhaustive sums.
+#include <tenon/nn/adaptive_softmax.h>
+#include <tenon/nn/functional.h>
+#include <tenon/nn/loss.h>
+#include <tenon/ops/ctc.h>
+#include <tenon/ops/ops.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/tensor/literal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+namespace F = nn::functional;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+/// (4, 2, 3)
+Tensor logits() { return tenon::arange(24, TensorOptions(kFloat64)).mul(7).remainder(5).view({4, 2, 3}); }
+const Tensor& labels() {
+  static const Tensor all = tenon::tensor({{1, 2}, {2, 2}});
+  return all;
+}
+
+TEST(Ctc, GivesPyTorchsLosses) {
+  const Tensor log_probs = logits().log_softmax(2);
+  const Tensor each = F::ctc_loss(log_probs, labels(), tenon::tensor({4, 4}), tenon::tensor({2, 2}),
+                                  F::CTCLossFuncOptions().reduction(kNone));
+  EXPECT_NEAR(each[0].item<double>(), 4.646947, 2e-6);
+  EXPECT_NEAR(each[1].item<double>(), 5.506778, 2e-6);
+  const Tensor mean = F::ctc_loss(log_probs, labels(), tenon::tensor({4, 3}), tenon::tensor({2, 1}));
+  EXPECT_NEAR(mean.item<double>(), 2.28355, 2e-6);
+}
+
+TEST(Ctc, ThroughLogSoftmaxGivesPyTorchsGradient) {
+  const Tensor x = logits().set_requires_grad(true);
+  nn::CTCLoss loss(nn::CTCLossOptions().reduction(kSum));
+  loss(x.log_softmax(2), labels(), tenon::tensor({4, 3}), tenon::tensor({2, 1})).backward();
+  const std::vector<double> expected{-0.084473, -0.782341, 0.866813,  -0.790653, 0.843795, -0.053142,
+                                     0.015907,  0.004303,  -0.02021,  0.042695,  0.035119, -0.077814,
+                                     0.27537,   0.017552,  -0.292922, 0.005374,  0.11731,  -0.122684,
+                                     -0.331046, 0.843795,  -0.512748, 0.0,       0.0,      0.0};
+  const Tensor gradient = x.grad().view({-1});
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(gradient[static_cast<std::int64_t>(i)].item<double>(), expected[i], 2e-6) << "element " << i;
+  }
+}
+
+TEST(Ctc, IsTheSumOverAllAlignments) {
+  const Tensor log_probs = logits().select(1, 0).log_softmax(1);  // (4, 3)
+  double total = 0;
+  for (int path = 0; path < 81; ++path) {
+    int rest = path, last = 0;
+    double log_probability = 0;
+    std::vector<int> read;
+    for (std::int64_t t = 0; t < 4; ++t, rest /= 3) {
+      const int label = rest % 3;
+      log_probability += log_probs.index({t, label}).item<double>();
+      if (label != 0 && label != last) read.push_back(label);
+      last = label;
+    }
+    if (read == std::vector<int>{1, 2}) total += std::exp(log_probability);
+  }
+  const Tensor loss = tenon::ctc_loss(log_probs, tenon::tensor({1, 2}), {4}, {2}, 0, Reduction::None);
+  EXPECT_NEAR(loss.item<double>(), -std::log(total), 1e-12);
+}
+
+TEST(Ctc, ATargetThatDoesNotFitIsInfiniteAndMayCountAsNothing) {
+  const auto loss = [](const Tensor& x, bool zero_infinity) {
+    return F::ctc_loss(x.log_softmax(2), labels(), tenon::tensor({4, 2}), tenon::tensor({2, 2}),
+                       F::CTCLossFuncOptions().reduction(kNone).zero_infinity(zero_infinity));
+  };
+  EXPECT_TRUE(std::isinf(loss(logits(), false)[1].item<double>()));  // 2 2 needs a blank between
+  const Tensor x = logits().set_requires_grad(true);
+  const Tensor zeroed = loss(x, true);
+  EXPECT_EQ(zeroed[1].item<double>(), 0);
+  zeroed.sum().backward();
+  EXPECT_EQ(x.grad().select(1, 1).abs().sum().item<double>(), 0);
+  EXPECT_GT(x.grad().select(1, 0).abs().sum().item<double>(), 0);
+}
+
+TEST(Ctc, NamesWhatDoesNotFit) {
+  const Tensor log_probs = logits().log_softmax(2);
+  const auto call = [&](const Tensor& targets, const Tensor& inputs, const Tensor& lengths, std::int64_t blank = 0) {
+    return [=] { tenon::ctc_loss(log_probs, targets, inputs, lengths, blank); };
+  };
+  const Tensor two = tenon::tensor({2, 2}), four = tenon::tensor({4, 4});
+  EXPECT_THAT(call(labels(), four.to(kFloat32), two),
+              ThrowsMessage<Error>(HasSubstr("input_lengths must be integral")));
+  EXPECT_THAT(call(labels(), tenon::tensor({4, 5}), two),
+              ThrowsMessage<Error>(HasSubstr("at most 4, but got value 5")));
+  EXPECT_THAT(call(labels(), four, tenon::tensor({2, 3})),
+              ThrowsMessage<Error>(HasSubstr("size at least 3 at dimension 1")));
+  EXPECT_THAT(call(labels() + 1, four, two), ThrowsMessage<Error>(HasSubstr("out of range for 3 classes")));
+  EXPECT_THAT(call(labels(), four, two, 3), ThrowsMessage<Error>(HasSubstr("blank must be in label range")));
+  EXPECT_THAT(call(labels(), four, tenon::tensor({2})), ThrowsMessage<Error>(HasSubstr("batch_size 2, got 1")));
+}
+
+TEST(PairDistances, ComeRowByRow) {
+  const Tensor x = tenon::tensor({{0.0, 0.0}, {3.0, 4.0}, {6.0, 8.0}});
+  EXPECT_TRUE(F::pdist(x).allclose(tenon::tensor({5.0, 10.0, 5.0})));
+  EXPECT_TRUE(F::pdist(x, 1.0).allclose(tenon::tensor({7.0, 14.0, 7.0})));
+  EXPECT_THAT([&] { F::pdist(x[0]); }, ThrowsMessage<Error>(HasSubstr("only supports 2D")));
+}
+
+TEST(AdaptiveLogSoftmax, ForwardPicksFromTheFullDistribution) {
+  manual_seed(5);
+  nn::AdaptiveLogSoftmaxWithLoss layer(nn::AdaptiveLogSoftmaxWithLossOptions(8, 10, {4, 8}).div_value(2.0));
+  const Tensor x = tenon::randn({5, 8}), target = tenon::tensor({0, 3, 4, 7, 9});
+  const Tensor full = layer->log_prob(x);
+  EXPECT_TRUE(full.exp().sum({1}).allclose(tenon::ones({5})));
+  const auto result = layer->forward(x, target);
+  EXPECT_TRUE(result.output.allclose(full.gather(1, target.unsqueeze(1)).squeeze(1)));
+  EXPECT_NEAR(result.loss, -result.output.mean().item<double>(), 1e-6);
+  EXPECT_TRUE(layer->predict(x).equal(full.argmax(1)));
+  result.output.sum().backward();
+  for (const auto& parameter : layer->parameters()) EXPECT_TRUE(parameter.grad().defined());
+}
+
+TEST(AdaptiveLogSoftmax, RefusesCutoffsAndTargetsOutOfRange) {
+  using Options = nn::AdaptiveLogSoftmaxWithLossOptions;
+  for (const std::vector<std::int64_t>& cutoffs : {std::vector<std::int64_t>{5, 5}, {0, 4}, {4, 10}, {}}) {
+    EXPECT_THAT([&] { nn::AdaptiveLogSoftmaxWithLoss(Options(8, 10, cutoffs)); },
+                ThrowsMessage<Error>(HasSubstr("cutoffs should be a sequence")));
+  }
+  nn::AdaptiveLogSoftmaxWithLoss layer(Options(8, 10, {4}));
+  EXPECT_THAT(
+      [&] {
+        layer->forward(tenon::ones({1, 8}), tenon::tensor({10}));
+      },
+      ThrowsMessage<Error>(HasSubstr("Target values should be in [0, 9]")));
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,92 @@
+// Rows of the gradient table: operators written with other operators.
+#include <tenon/ops/ctc.h>
+#include <tenon/ops/pair_distances.h>
+#include <tenon/ops/resample.h>
+#include <tenon/ops/vision.h>
+
+#include "gradient_case.h"
+
+namespace tenon::testing {
+namespace {
+
+using List = std::vector<Tensor>;
+
+void add_interpolations(std::vector<GradientCase>& rows) {
+  for (const Resampling mode :
+       {Resampling::kNearest, Resampling::kNearestExact, Resampling::kLinear, Resampling::kCubic}) {
+    const bool smooth = mode == Resampling::kLinear || mode == Resampling::kCubic;
+    for (const std::int64_t size : {2, 4, 7}) {
+      for (int variant = 0; variant < (smooth ? 3 : 1); ++variant) {
+        const ResampleOptions options{
+            .mode = mode, .align_corners = variant == 1, .scale = {}, .antialias = variant == 2};
+        rows.push_back(of_tensors("resample mode " + std::to_string(static_cast<int>(mode)) + " to " +
+                                      std::to_string(size) + " variant " + std::to_string(variant),
+                                  [=](const List& x) { return resample(x[0], 1, size, options); }, {{{2, 4, 2}}})
+                           .empty({{0, 4, 2}}));
+      }
+    }
+  }
+}
+
+void add_grid_samples(std::vector<GradientCase>& rows) {
+  for (std::int64_t mode = 0; mode < 3; ++mode) {
+    for (std::int64_t padding = 0; padding < 3; ++padding) {
+      for (const bool corners : {false, true}) {
+        // A small step, since the derivative jumps where a point crosses an element's centre or the border.
+        rows.push_back(of_tensors("grid_sampler mode " + std::to_string(mode) + " padding " + std::to_string(padding) +
+                                      (corners ? " aligned" : ""),
+                                  [=](const List& x) { return grid_sampler(x[0], x[1], mode, padding, corners); },
+                                  {{{2, 2, 3, 4}}, {{2, 3, 2, 2}, -1.3, 1.3}})
+                           .empty({{0, 2, 3, 4}, {0, 3, 2, 2}})
+                           .step(1e-6)
+                           .tolerance(1e-4)
+                           .once());
+      }
+    }
+  }
+  rows.push_back(of_tensors("grid_sampler 3d", [](const List& x) { return grid_sampler(x[0], x[1], 0, 1, false); },
+                            {{{1, 2, 2, 3, 2}}, {{1, 2, 1, 2, 3}, -0.9, 0.9}})
+                     .empty({{0, 2, 2, 3, 2}, {0, 2, 1, 2, 3}})
+                     .step(1e-6)
+                     .tolerance(1e-4)
+                     .once());
+}
+
+}  // namespace
+
+std::vector<GradientCase> composite_gradients() {
+  std::vector<GradientCase> rows;
+  add_interpolations(rows);
+  add_grid_samples(rows);
+  rows.push_back(of_tensors("affine_grid",
+                            [](const List& x) {
+                              return affine_grid_generator(x[0], {x[0].size(0), 1, 3, 2}, false);
+                            },
+                            {{{2, 2, 3}}})
+                     .empty({{0, 2, 3}}));
+  rows.push_back(of_tensors("affine_grid 3d",
+                            [](const List& x) {
+                              return affine_grid_generator(x[0], {x[0].size(0), 1, 2, 3, 2}, true);
+                            },
+                            {{{1, 3, 4}}})
+                     .empty({{0, 3, 4}}));
+  rows.push_back(of_tensors("pixel_shuffle", [](const List& x) { return pixel_shuffle(x[0], 2); }, {{{1, 8, 2, 3}}})
+                     .empty({{0, 8, 2, 3}}));
+  rows.push_back(of_tensors("pixel_unshuffle", [](const List& x) { return pixel_unshuffle(x[0], 2); }, {{{2, 4, 6}}})
+                     .empty({{0, 4, 6}}));
+  rows.push_back(of_matrix("pdist", [](const Tensor& x) { return pdist(x, 3); }));
+  for (std::int64_t reduction = 0; reduction < 3; ++reduction) {
+    rows.push_back(of_tensors("ctc_loss of reduction " + std::to_string(reduction),
+                              [=](const List& x) {
+                                const Tensor targets = tenon::tensor({{1, 2, 0}, {2, 2, 3}, {1, 0, 0}});
+                                return ctc_loss(x[0], targets, {6, 5, 6}, {2, 3, 0}, 0, reduction);
+                              },
+                              {{{6, 3, 4}, -3, -0.5}})
+                       .empty({{6, 0, 4}})
+                       .refuses_empty("not empty")
+                       .once());
+  }
+  return rows;
+}
+
+}  // namespace tenon::testing
