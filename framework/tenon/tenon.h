@@ -6,6 +6,7 @@
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize.h>
 #include <tenon/ops/ctc.h>
+#include <tenon/ops/embedding_bag.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/pair_distances.h>
 #include <tenon/ops/resample.h>

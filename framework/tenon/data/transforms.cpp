@@ -29,7 +29,7 @@ Tensor channel_numbers(ArrayRef<double> numbers) {
   std::copy(numbers.begin(), numbers.end(), tensor.data_ptr<double>());
   tensor = tensor.to(kFloat32);
   // A single number goes with pictures that have no channels too.
-  return count == 1 ? tensor.view({}) : tensor.view({count, 1, 1});
+  return count == 1 ? tensor.squeeze(0) : tensor.view({count, 1, 1});
 }
 
 }  // namespace tenon::data::transforms

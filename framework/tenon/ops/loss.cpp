@@ -195,8 +195,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, std::int64_t reduction) {
-  // log(1 + exp(-x)) without overflow.
-  const Tensor log_term = input.abs().neg().exp().log1p() + input.neg().clamp_min(0);
+  // log(1 + exp(-x)), without overflow and with a derivative at 0.
+  const Tensor log_term = log_sigmoid(input).neg();
   Tensor loss = (1 - target) * input + (pos_weight.defined() ? ((pos_weight - 1) * target + 1) * log_term : log_term);
   if (weight.defined()) loss = loss * weight;
   return reduced("binary_cross_entropy_with_logits", loss, reduction);

@@ -2,6 +2,7 @@
 #include <tenon/nn/functional/embedding.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/embedding_bag.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 
@@ -64,34 +65,10 @@ Tensor embedding_bag(const Tensor& given, const Tensor& weight, const EmbeddingB
   if (o.max_norm()) renormalise(w, input, *o.max_norm(), o.norm_type());
   const std::int64_t padding = padding_row(o.padding_idx(), w.size(0));
 
-  // Which elements a bag holds is settled on the host; each bag is then one reduction.
-  const Tensor starts = offsets.to(kInt64).cpu().contiguous(), host = input.to(kInt64).cpu().contiguous();
-  const std::int64_t bags = starts.numel() - (o.include_last_offset() ? 1 : 0);
-  const std::int64_t* start = starts.data_ptr<std::int64_t>();
-  const std::int64_t* index = host.data_ptr<std::int64_t>();
-  std::vector<Tensor> rows;
-  for (std::int64_t bag = 0; bag < bags; ++bag) {
-    const std::int64_t end = bag + 1 < starts.numel() ? start[bag + 1] : input.numel();
-    std::vector<std::int64_t> members;
-    for (std::int64_t i = start[bag]; i < end; ++i) {
-      if (index[i] != padding) members.push_back(i);
-    }
-    if (members.empty()) {
-      rows.push_back(tenon::zeros({w.size(1)}, w.options()));
-      continue;
-    }
-    const Tensor which = tenon::tensor(members, TensorOptions(kInt64)).to(input.device());
-    Tensor vectors = tenon::embedding(w, input.index_select(0, which), -1, o.scale_grad_by_freq());
-    if (scale.defined()) vectors = vectors * scale.index_select(0, which).unsqueeze(1);
-    if (is_sum) {
-      rows.push_back(vectors.sum({0}));
-    } else if (std::holds_alternative<enumtype::kMean>(o.mode())) {
-      rows.push_back(vectors.mean({0}));
-    } else {
-      rows.push_back(std::get<0>(vectors.max(0)));
-    }
-  }
-  return rows.empty() ? tenon::zeros({0, w.size(1)}, w.options()) : tenon::stack(rows, 0);
+  const std::int64_t mode = is_sum ? 0 : std::holds_alternative<enumtype::kMean>(o.mode()) ? 1 : 2;
+  return std::get<0>(tenon::embedding_bag(w, input, offsets, o.scale_grad_by_freq(), mode, o.sparse(), scale,
+                                          o.include_last_offset(),
+                                          padding < 0 ? std::nullopt : std::optional<std::int64_t>(padding)));
 }
 
 Tensor one_hot(const Tensor& indices, std::int64_t num_classes) {

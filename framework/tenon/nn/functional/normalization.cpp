@@ -50,9 +50,10 @@ Tensor group_norm(const Tensor& input, std::int64_t num_groups, const Tensor& we
   return tenon::group_norm(input, num_groups, weight, bias, eps);
 }
 
-Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta, double k) {
-  if (input.dim() < 3)
-    throw Error(fmt::format("Expected 3D or higher dimensionality input (got {} dimensions)", input.dim()));
+Tensor local_response_norm(const Tensor& given, std::int64_t size, double alpha, double beta, double k) {
+  if (given.dim() < 3)
+    throw Error(fmt::format("Expected 3D or higher dimensionality input (got {} dimensions)", given.dim()));
+  const Tensor input = given.is_floating_point() ? given : given.to(get_default_dtype());
   // Averages of squares over `size` neighbouring channels, with zeros outside.
   const Tensor squares = input.square().flatten(2).unsqueeze(1);  // (N, 1, C, S)
   const Tensor mean = tenon::avg_pool2d(
