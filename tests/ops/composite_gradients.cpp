@@ -32,10 +32,22 @@ void add_grid_samples(std::vector<GradientCase>& rows) {
   for (std::int64_t mode = 0; mode < 3; ++mode) {
     for (std::int64_t padding = 0; padding < 3; ++padding) {
       for (const bool corners : {false, true}) {
+        const std::string name = "grid_sampler mode " + std::to_string(mode) + " padding " + std::to_string(padding) +
+                                 (corners ? " aligned" : "");
+        if (mode == static_cast<std::int64_t>(GridInterpolation::kNearest)) {
+          // The nearest element does not depend smoothly on the point: the grid has no gradient.
+          rows.push_back(
+              of_tensors(name,
+                         [=](const List& x) {
+                           const Tensor grid = linspace(-1.3, 1.3, x[0].size(0) * 12, TensorOptions(kFloat64));
+                           return grid_sampler(x[0], grid.view({x[0].size(0), 3, 2, 2}), mode, padding, corners);
+                         },
+                         {{{2, 2, 3, 4}}})
+                  .empty({{0, 2, 3, 4}}));
+          continue;
+        }
         // A small step, since the derivative jumps where a point crosses an element's centre or the border.
-        rows.push_back(of_tensors("grid_sampler mode " + std::to_string(mode) + " padding " + std::to_string(padding) +
-                                      (corners ? " aligned" : ""),
-                                  [=](const List& x) { return grid_sampler(x[0], x[1], mode, padding, corners); },
+        rows.push_back(of_tensors(name, [=](const List& x) { return grid_sampler(x[0], x[1], mode, padding, corners); },
                                   {{{2, 2, 3, 4}}, {{2, 3, 2, 2}, -1.3, 1.3}})
                            .empty({{0, 2, 3, 4}, {0, 3, 2, 2}})
                            .step(1e-6)

@@ -20,7 +20,7 @@ enum class GridInterpolation : std::int64_t { kBilinear, kNearest, kBicubic };
 enum class GridPadding : std::int64_t { kZeros, kBorder, kReflection };
 
 /// input (N, C, H, W), grid (N, H', W', 2) holding (x, y) -> (N, C, H', W'); or one dimension more, without kBicubic.
-/// Differentiable in both.
+/// Differentiable in both, save that kNearest gives the grid no gradient.
 TENON_API Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interpolation_mode,
                               std::int64_t padding_mode, bool align_corners);
 
