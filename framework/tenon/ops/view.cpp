@@ -392,51 +392,82 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
 
 namespace {
 
-/// One view of several made by one call: not to be modified in place.
-Tensor multi_view(const Tensor& part) {
-  if (autograd::AutogradMeta* meta = autograd::meta_of(part); meta && meta->view && meta->view->creation == autograd::CreationMeta::DEFAULT) {
-    meta->view->creation = autograd::CreationMeta::MULTI_OUTPUT_NODE;
+/// Neighbouring parts of one dimension as views with one node, whose gradient is theirs joined: no part is laid into zeros of
+/// the whole. Views made together are not to be modified in place. With `drop` every part has length 1 and loses the dimension.
+std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths, bool drop) {
+  const TensorImpl& impl = self.impl();
+  Dims sizes = impl.sizes();
+  const Recording recording = record<0>(name, {&self}, [sizes, at, lengths, drop](Backward& b) {
+    std::vector<Tensor> gradients;
+    const Tensor* given = nullptr;
+    for (std::size_t i = 0; i < lengths.size() && !given; ++i) given = b.grad(i).defined() ? &b.grad(i) : nullptr;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      Dims part = sizes;
+      part[at] = lengths[i];
+      const Tensor& gradient = b.grad(i);
+      gradients.push_back(!gradient.defined() ? given->new_zeros(part) : drop ? gradient.unsqueeze(at) : gradient);
+    }
+    b.set(0, cat(gradients, at));
+  });
+  autograd::CreationMeta creation = autograd::CreationMeta::MULTI_OUTPUT_NODE;
+  if (!autograd::modes.grad_enabled) {
+    creation = autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
   }
-  return part;
+  Dims strides = impl.strides();
+  const std::int64_t step = strides[at];
+  if (drop) {
+    sizes.erase(at);
+    strides.erase(at);
+  }
+  std::vector<Tensor> parts;
+  parts.reserve(lengths.size());
+  std::int64_t offset = impl.offset();
+  for (const std::int64_t length : lengths) {
+    if (!drop) sizes[at] = length;
+    parts.push_back(alias_of(self, sizes, strides, offset));
+    offset += length * step;
+    autograd::make_view(self, parts.back(), creation);
+    if (!recording) continue;
+    const std::uint32_t number = recording.node()->add_input_metadata(parts.back());
+    autograd::set_gradient_edge(parts.back(), {recording.node(), number});
+  }
+  return parts;
 }
 
 }  // namespace
 
 std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
   const int at = wrap_dim(dim, impl().rank(), false);
-  std::vector<Tensor> parts;
-  for (std::int64_t i = 0; i < size(at); ++i) parts.push_back(multi_view(select(at, i)));
-  return parts;
+  return parts_of("UnbindBackward0", *this, at, std::vector<std::int64_t>(static_cast<std::size_t>(size(at)), 1), true);
 }
 std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim) const {
   const int at = wrap_dim(dim, impl().rank(), false);
-  std::vector<Tensor> parts;
+  std::size_t parts = 0;
   std::int64_t start = 0;
   for (const std::int64_t part : sizes) {
     if (part < 0) throw Error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=" + to_string(sizes));
     if (start + part > size(at)) break;
-    parts.push_back(multi_view(narrow(at, start, part)));
+    ++parts;
     start += part;
   }
-  if (start != size(at) || parts.size() != sizes.size()) {
+  if (start != size(at) || parts != sizes.size()) {
     throw Error("split_with_sizes expects split_sizes to sum exactly to " + std::to_string(size(at)) +
                 " (input tensor's size at dimension " + std::to_string(at) + "), but got split_sizes=" + to_string(sizes));
   }
-  return parts;
+  return parts_of("SplitWithSizesBackward0", *this, at, sizes.vec(), false);
 }
 std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const { return split_with_sizes(sizes, dim); }
 std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
   const int at = wrap_dim(dim, impl().rank(), false);
   const std::int64_t length = size(at);
   if (part < 0 || (part == 0 && length != 0)) throw Error("split expects split_size be non-negative, but got split_size=" + std::to_string(part));
-  std::vector<Tensor> parts;
+  std::vector<std::int64_t> lengths;
   std::int64_t start = 0;
   do {
-    const std::int64_t count = std::min(part, length - start);
-    parts.push_back(multi_view(narrow(at, start, count)));
+    lengths.push_back(std::min(part, length - start));
     start += part;
   } while (start < length);
-  return parts;
+  return parts_of("SplitBackward0", *this, at, lengths, false);
 }
 std::vector<Tensor> Tensor::chunk(std::int64_t chunks, std::int64_t dim) const {
   if (dim >= impl().rank() || impl().rank() == 0) throw Error("chunk expects at least a 1-dimensional tensor");
@@ -456,6 +487,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
   if (tensors.empty()) throw Error("torch.cat(): expected a non-empty list of Tensors");
   // One-dimensional empty tensors are skipped, as PyTorch does for old times' sake.
   const auto skipped = [](const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; };
+  constexpr std::int64_t kSkipped = -1;
   const Tensor* first = nullptr;
   for (const Tensor& tensor : tensors) {
     if (!first && !skipped(tensor)) first = &tensor;
@@ -469,7 +501,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    lengths.push_back(0);
+    lengths.push_back(kSkipped);
     check_same_device("cat", {first, &tensor});
     dtype = promote_types(dtype, tensor.scalar_type());
     if (skipped(tensor)) continue;
@@ -494,7 +526,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
     NoGradGuard no_grad;
     std::int64_t start = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (lengths[i] == 0) continue;
+      if (lengths[i] <= 0) continue;
       const Tensor part = result.narrow(at, start, lengths[i]);
       run(TENON_OP("copy"), ops::state_of(result), {view_of(part)}, {view_of(tensors[i])});
       start += lengths[i];
@@ -505,9 +537,9 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
       std::int64_t start = 0;
       for (std::size_t i = 0; i < lengths.size(); ++i) {
         if (b.needs(i)) {
-          b.set(i, lengths[i] == 0 ? b.grad().new_zeros({0}) : b.grad().narrow(at, start, lengths[i]));
+          b.set(i, lengths[i] == kSkipped ? b.grad().new_zeros({0}) : b.grad().narrow(at, start, lengths[i]));
         }
-        start += lengths[i];
+        if (lengths[i] != kSkipped) start += lengths[i];
       }
     };
     IntrusivePtr<autograd::Node> node(new FormulaNode<decltype(formula), 0>("CatBackward0", formula));
