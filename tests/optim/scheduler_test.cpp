@@ -56,5 +56,45 @@ TEST_F(Scheduled, PlateausReduceTheRate) {
   EXPECT_NEAR(lr(), 0.1, 1e-6);
 }
 
+// The rates that torch.optim.lr_scheduler gives from a rate of 0.8, step by step.
+struct AgainstPyTorch : ::testing::Test {
+  Tensor x = tenon::ones({1}).requires_grad_();
+  optim::SGD sgd{{x}, optim::SGDOptions(0.8)};
+
+  template <class Schedule>
+  void expect(Schedule&& schedule, const std::vector<double>& rates) {
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (i > 0) schedule.step();
+      EXPECT_NEAR(sgd.param_groups()[0].options().get_lr(), rates[i], 1e-9) << "after " << i << " steps";
+    }
+  }
+};
+
+TEST_F(AgainstPyTorch, Step) { expect(optim::StepLR(sgd, 3, 0.5), {0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2}); }
+TEST_F(AgainstPyTorch, MultiStep) {
+  expect(optim::MultiStepLR(sgd, {2, 5}, 0.1), {0.8, 0.8, 0.08, 0.08, 0.08, 0.008, 0.008});
+}
+TEST_F(AgainstPyTorch, CosineTurnsAroundAfterItsPeriod) {
+  expect(optim::CosineAnnealingLR(sgd, 5, 0.1),
+         {0.8, 0.733155948031, 0.558155948031, 0.341844051969, 0.166844051969, 0.1, 0.166844051969, 0.341844051969});
+}
+TEST_F(AgainstPyTorch, LinearWarmUp) {
+  expect(optim::LinearLR(sgd, 0.25, 1.0, 4), {0.2, 0.35, 0.5, 0.65, 0.8, 0.8, 0.8});
+}
+TEST_F(AgainstPyTorch, OneCycle) {
+  expect(optim::OneCycleLR(sgd, 1.0, 10), {0.04, 0.52, 1, 0.950484632013, 0.81174565395, 0.611262021936, 0.388741978064,
+                                           0.18825834605, 0.0495193679865, 4e-06});
+}
+TEST_F(AgainstPyTorch, PlateauWithCooldownAndLeastRate) {
+  optim::ReduceLROnPlateauScheduler schedule(sgd, optim::ReduceLROnPlateauScheduler::min, 0.5f, 1, 1e-4,
+                                             optim::ReduceLROnPlateauScheduler::rel, 1, {0.15f});
+  const std::vector<float> metrics{3, 2, 2, 2, 2, 2, 2, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5};
+  const std::vector<double> rates{0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.15, 0.15, 0.15, 0.15};
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    schedule.step(metrics[i]);
+    EXPECT_NEAR(sgd.param_groups()[0].options().get_lr(), rates[i], 1e-7) << "after metric " << i;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

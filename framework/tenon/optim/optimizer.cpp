@@ -5,6 +5,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/archive.h>
 #include <tenon/ops/ops.h>
+#include <tenon/tensor/warning.h>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,27 @@ namespace tenon::optim {
 OptimizerParamState::~OptimizerParamState() = default;
 OptimizerOptions::~OptimizerOptions() = default;
 Optimizer::~Optimizer() = default;
+
+namespace {
+
+[[noreturn]] void not_overridden(const char* what) {
+  throw Error(fmt::format("{} has not been implemented for this optimizer: override it to use it", what));
+}
+
+// libtorch's old interface: it warns there, too.
+void warn_of_old_interface(const char* what) {
+  TENON_WARN("Optimizer::", what, " is the old interface and will be removed: use param_groups() instead");
+}
+
+}  // namespace
+
+void OptimizerParamState::serialize(InputArchive&) { not_overridden("OptimizerParamState::serialize(InputArchive)"); }
+void OptimizerParamState::serialize(OutputArchive&) const { not_overridden("OptimizerParamState::serialize(OutputArchive)"); }
+void OptimizerOptions::serialize(InputArchive&) { not_overridden("OptimizerOptions::serialize(InputArchive)"); }
+void OptimizerOptions::serialize(OutputArchive&) const { not_overridden("OptimizerOptions::serialize(OutputArchive)"); }
+double OptimizerOptions::get_lr() const { not_overridden("OptimizerOptions::get_lr()"); }
+void OptimizerOptions::set_lr(double) { not_overridden("OptimizerOptions::set_lr()"); }
+std::unique_ptr<OptimizerParamState> Optimizer::make_state() const { not_overridden("Optimizer::make_state()"); }
 
 OptimizerOptions& OptimizerParamGroup::options() {
   TENON_ASSERT(options_ != nullptr, "a group in an optimiser has options");
@@ -58,6 +80,7 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
 }
 
 void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
+  warn_of_old_interface("add_parameters()");
   auto& first = groups_.at(0).params();
   first.insert(first.end(), parameters.begin(), parameters.end());
 }
@@ -82,9 +105,16 @@ Tensor Optimizer::loss_of(const LossClosure& closure) {
   return closure();
 }
 
-const std::vector<Tensor>& Optimizer::parameters() const { return groups_.at(0).params(); }
-std::vector<Tensor>& Optimizer::parameters() { return groups_.at(0).params(); }
+const std::vector<Tensor>& Optimizer::parameters() const {
+  warn_of_old_interface("parameters()");
+  return groups_.at(0).params();
+}
+std::vector<Tensor>& Optimizer::parameters() {
+  warn_of_old_interface("parameters()");
+  return groups_.at(0).params();
+}
 std::size_t Optimizer::size() const {
+  warn_of_old_interface("size()");
   std::size_t count = 0;
   for (const auto& group : groups_) count += group.params().size();
   return count;

@@ -29,8 +29,9 @@ class TENON_EXPORT OptimizerParamState {
   OptimizerParamState& operator=(const OptimizerParamState&) = default;
   TENON_API virtual ~OptimizerParamState();
   virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
-  virtual void serialize(InputArchive& archive) = 0;
-  virtual void serialize(OutputArchive& archive) const = 0;
+  /// Throw Error unless overridden: only optimisers that are saved need them.
+  TENON_API virtual void serialize(InputArchive& archive);
+  TENON_API virtual void serialize(OutputArchive& archive) const;
 };
 
 /// Learning rate, momentum … of a group.
@@ -41,10 +42,11 @@ class TENON_EXPORT OptimizerOptions {
   OptimizerOptions& operator=(const OptimizerOptions&) = default;
   TENON_API virtual ~OptimizerOptions();
   virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
-  virtual void serialize(InputArchive& archive) = 0;
-  virtual void serialize(OutputArchive& archive) const = 0;
-  virtual double get_lr() const = 0;
-  virtual void set_lr(double lr) = 0;
+  /// Throw Error unless overridden: only what is saved, or has a schedule, needs them.
+  TENON_API virtual void serialize(InputArchive& archive);
+  TENON_API virtual void serialize(OutputArchive& archive) const;
+  TENON_API virtual double get_lr() const;
+  TENON_API virtual void set_lr(double lr);
 };
 
 template <class Derived>
@@ -128,7 +130,7 @@ class TENON_EXPORT Optimizer {
   /// Runs the closure with gradients on; undefined without one.
   TENON_API static Tensor loss_of(const LossClosure& closure);
   /// A state of the optimiser's own type, for load().
-  virtual std::unique_ptr<OptimizerParamState> make_state() const = 0;
+  TENON_API virtual std::unique_ptr<OptimizerParamState> make_state() const;
 
   /// The state of a parameter, made on first use.
   template <class State>
