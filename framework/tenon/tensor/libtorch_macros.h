@@ -17,6 +17,14 @@
 #define TORCH_WARN(...) TENON_WARN(__VA_ARGS__)
 #define TORCH_WARN_ONCE(...) TENON_WARN_ONCE(__VA_ARGS__)
 #endif
+// Fields of options and holders of modules: nn/arg.h and nn/module_holder.h.
+#if !defined(TORCH_ARG)
+#define TORCH_ARG(T, name) TENON_ARG(T, name)
+#endif
+#if !defined(TORCH_MODULE)
+#define TORCH_MODULE(Name) TENON_MODULE(Name)
+#define TORCH_MODULE_IMPL(Name, ImplType) TENON_MODULE_IMPL(Name, ImplType)
+#endif
 
 namespace tenon::detail {
 template <class... Parts>

@@ -231,7 +231,12 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor operator[](std::int64_t index) const;
   TENON_API Tensor operator[](const Tensor& index) const;
   TENON_API Tensor operator[](const Scalar& index) const;
-  Tensor operator[](int index) const { return (*this)[static_cast<std::int64_t>(index)]; }
+  /// Any other integer: a loop's size_t, an int.
+  template <class Integer>
+    requires(std::is_integral_v<Integer>)
+  Tensor operator[](Integer index) const {
+    return (*this)[static_cast<std::int64_t>(index)];
+  }
   TENON_API Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   TENON_API Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
   TENON_API Tensor index(const std::vector<std::optional<Tensor>>& indices) const;
