@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/nn/functional/activation.h>
+#include <tenon/nn/functional/attention.h>
 #include <tenon/nn/functional/conv.h>
 #include <tenon/nn/functional/distance.h>
 #include <tenon/nn/functional/dropout.h>

@@ -1,6 +1,7 @@
 // Every public operator.
 #pragma once
 
+#include <tenon/ops/attention.h>
 #include <tenon/ops/convolution.h>
 #include <tenon/ops/copy.h>
 #include <tenon/ops/distance.h>
@@ -11,8 +12,10 @@
 #include <tenon/ops/linear.h>
 #include <tenon/ops/loss.h>
 #include <tenon/ops/normalization.h>
+#include <tenon/ops/packing.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/pooling.h>
 #include <tenon/ops/reduction.h>
+#include <tenon/ops/rnn.h>
 #include <tenon/ops/view.h>
 #include <tenon/tensor/literal.h>

@@ -14,10 +14,12 @@ void add_level(const KernelSink& sink) {
   add_statistics(sink);
   add_arg_reductions(sink);
   add_softmax(sink);
+  add_attention(sink);
   add_norms(sink);
   add_batch_norm(sink);
   add_pooling(sink);
   add_random(sink);
+  add_recurrent(sink);
   add_optimizers(sink);
 }
 

@@ -14,10 +14,12 @@ void add_reductions(const KernelSink& sink);
 void add_statistics(const KernelSink& sink);
 void add_arg_reductions(const KernelSink& sink);
 void add_softmax(const KernelSink& sink);
+void add_attention(const KernelSink& sink);
 void add_norms(const KernelSink& sink);
 void add_batch_norm(const KernelSink& sink);
 void add_pooling(const KernelSink& sink);
 void add_random(const KernelSink& sink);
+void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
 
 // Compiled once, at the lowest level.
