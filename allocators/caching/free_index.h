@@ -51,15 +51,17 @@ class FreeIndex {
   }
   Piece* at_least(std::size_t bytes) const { return find(bytes).piece; }
 
-  /// The piece that follows in (bytes, order).
-  Place after(const Piece* piece) const {
+  Place place_of(Piece* piece) const { return {piece, class_of(piece->bytes), piece->bytes}; }
+
+  /// The piece that follows in (bytes, order), null when there is none.
+  Piece* after(const Piece* piece) const {
     const std::size_t index = class_of(piece->bytes);
     if (bit(words_[index / 64].several, index)) {
       Piece* next = is_equal(index) ? classes_[index].equal.after(piece->order)
                                     : classes_[index].mixed.at_least({piece->bytes, piece->order + 1});
-      if (next) return {next, index, next->bytes};
+      if (next) return next;
     }
-    return first_from(index + 1);
+    return first_from(index + 1).piece;
   }
 
   void insert(Piece* piece) {
@@ -76,7 +78,7 @@ class FreeIndex {
     classes_[index].equal.set_single(piece);
   }
 
-  void erase(Piece* piece) { erase({piece, class_of(piece->bytes), piece->bytes}); }
+  void erase(Piece* piece) { erase(place_of(piece)); }
   void erase(Place place) {
     Word& word = words_[place.index / 64];
     const std::uint64_t mask = std::uint64_t{1} << (place.index % 64);

@@ -97,18 +97,14 @@ Arena& Policy::add_arena_locked(StreamRef stream, std::uint64_t pool) {
 
 /// Keep what can still grow for later: of the sufficient pieces take one that is not followed by unmapped space. Where
 /// expandable segments are off by now, none of them is taken.
-FreeIndex::Place Policy::choose_among_expandable_locked(const FreeIndex& free, FreeIndex::Place place) const {
+Piece* Policy::choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const {
   if (!settings_.expandable) {
-    while (place.piece && place.piece->expandable) place = free.after(place.piece);
-    return place;
+    while (piece && piece->expandable) piece = free.after(piece);
+    return piece;
   }
-  const auto extended = [](const Piece* p) {
-    return p->bytes + (p->right && p->right->state == BlockState::kUnmapped ? p->right->bytes : 0);
-  };
-  for (FreeIndex::Place next; place.piece->expandable && (next = free.after(place.piece)).piece &&
-                              extended(next.piece) < extended(place.piece);)
-    place = next;
-  return place;
+  const auto extended = [](const Piece* p) { return p->bytes + (can_grow(p) ? p->right->bytes : 0); };
+  for (Piece* next; piece->expandable && (next = free.after(piece)) && extended(next) < extended(piece);) piece = next;
+  return piece;
 }
 
 void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {

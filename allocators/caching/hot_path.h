@@ -23,15 +23,20 @@ namespace tenon::caching {
   return look_for_arena(bucket, stream);
 }
 
+/// Whether address space without memory follows.
+inline bool can_grow(const Piece* piece) { return piece->right && piece->right->state == BlockState::kUnmapped; }
+
 /// Exact best fit; of equal sizes the oldest segment's (1.13: the lowest) address.
 [[gnu::always_inline]] inline FreeIndex::Place Policy::find_fit_locked(Arena& arena, bool large,
                                                                        std::size_t bytes) const {
   const FreeIndex& free = arena.free[large];
   FreeIndex::Place place = free.find(bytes);
   if (!place.piece) return place;
-  if (place.piece->expandable) [[unlikely]] {
-    place = choose_among_expandable_locked(free, place);
-    if (!place.piece) return place;
+  // A piece that cannot grow is the choice: whatever follows it is as large.
+  if (place.piece->expandable && (!settings_.expandable || can_grow(place.piece))) [[unlikely]] {
+    Piece* chosen = choose_among_expandable_locked(free, place.piece);
+    if (!chosen) return {};
+    if (chosen != place.piece) place = free.place_of(chosen);
   }
   if (place.bytes >= settings_.max_split_bytes) [[unlikely]] {
     // Oversized pieces serve oversized requests only, and only if little of them is wasted.

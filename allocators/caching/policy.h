@@ -86,7 +86,7 @@ class Policy final : public Allocator {
   Arena& add_arena_locked(StreamRef stream, std::uint64_t pool);
   Arena& private_arena_locked(std::uint64_t pool, StreamRef stream);
   Arena& route(const Request& request);
-  FreeIndex::Place choose_among_expandable_locked(const FreeIndex& free, FreeIndex::Place place) const;
+  Piece* choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const;
   void count_oversize(int change) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
   void process_events();

@@ -63,7 +63,7 @@ void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size 
     ASSERT_EQ(index.at_least(wanted.bytes), expected == model.end() ? nullptr : *expected) << "step " << step;
     if (expected != model.end()) {
       const auto next = std::next(expected);
-      ASSERT_EQ(index.after(*expected).piece, next == model.end() ? nullptr : *next) << "step " << step;
+      ASSERT_EQ(index.after(*expected), next == model.end() ? nullptr : *next) << "step " << step;
     }
   }
   std::vector<Piece*> in_order;
