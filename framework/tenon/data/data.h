@@ -9,3 +9,8 @@
 #include <tenon/data/samplers.h>
 #include <tenon/data/text.h>
 #include <tenon/data/transforms.h>
+
+namespace tenon::data {
+using datasets::BatchDataset;
+using datasets::Dataset;
+}  // namespace tenon::data
