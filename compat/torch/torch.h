@@ -1,5 +1,5 @@
-// A libtorch front-end program compiles against Tenon with this folder on its include path and nothing else changed:
-// torch::, at:: and c10:: are Tenon's namespace.
+// A libtorch front-end program compiles against Tenon with this folder on its include path and nothing else changed: torch::,
+// at:: and c10:: are Tenon's namespace.
 #pragma once
 
 #include <tenon/tenon.h>

@@ -42,6 +42,69 @@ TEST(InferenceMode, MakesTensorsWithoutVersions) {
   EXPECT_FALSE(x.clone().is_inference());
 }
 
+TEST(InferenceMode, LeavesViewsOfOrdinaryTensorsOrdinary) {
+  const Tensor x = ones({1, 2, 3}, requires_grad());
+  const Tensor y = x.clone();
+  Tensor view, view_of_view;
+  {
+    autograd::InferenceMode inference;
+    view = y.view({2, 3});
+    view_of_view = view.view({3, 2});
+    view_of_view.mul_(1);
+    EXPECT_FALSE(view_of_view.is_inference());
+    EXPECT_TRUE(view_of_view.requires_grad()) << "as its base does";
+    EXPECT_TRUE(view_of_view.is_leaf());
+    EXPECT_EQ(y._version(), view_of_view._version());
+  }
+  EXPECT_THAT([&] { view.mul_(1); },
+              ThrowsMessage<Error>(HasSubstr("A view was created in inference mode and is being modified inplace")));
+  y.mul_(1);
+  EXPECT_THAT([&] { view.grad_fn(); },
+              ThrowsMessage<Error>(HasSubstr("A view was created in inference mode and its base or another view of its "
+                                             "base has been modified inplace")));
+}
+
+TEST(InferenceMode, TensorsOfItAloneAreNotRecordedButGetGradientsBesideOthers) {
+  Tensor x;
+  {
+    InferenceMode inference;
+    x = ones({2}).set_requires_grad(true);
+  }
+  EXPECT_FALSE((x * x).requires_grad());
+  EXPECT_FALSE(x.view({2, 1}).requires_grad());
+  const Tensor w = ones({2}, requires_grad());
+  const Tensor sum = x.add(w);
+  EXPECT_TRUE(sum.requires_grad());
+  sum.backward(ones({2}));
+  EXPECT_TRUE(x.grad().equal(ones({2})));
+  EXPECT_THAT([&] { x.unsafeGetTensorImpl()->version_counter().current_version(); },
+              ThrowsMessage<Error>(HasSubstr("Inference tensors do not track version counter.")));
+  EXPECT_THAT([&] { x.unsafeGetTensorImpl()->bump_version(); },
+              ThrowsMessage<Error>(HasSubstr("Inplace update to inference tensor outside InferenceMode")));
+}
+
+TEST(GradMode, ViewsMadeInItsAbsenceRequireWhatTheirBaseRequires) {
+  for (const bool wanted : {true, false}) {
+    const Tensor base = ones({1, 2, 3}).set_requires_grad(wanted).clone();
+    Tensor view;
+    {
+      AutoGradMode off(false);
+      view = base.view({2, 3});
+    }
+    EXPECT_EQ(view.requires_grad(), wanted);
+    EXPECT_TRUE(view.is_leaf());
+    const Tensor product = view * view;
+    EXPECT_EQ(product.requires_grad(), wanted);
+    if (wanted) {
+      product.backward(ones_like(product));
+      EXPECT_FALSE(view.grad().defined()) << "no edge leads to it";
+      EXPECT_THROW(view.mul_(2), Error);
+    } else {
+      view.mul_(2);
+    }
+  }
+}
+
 TEST(Detach, SharesMemoryAndCutsHistory) {
   const Tensor x = ones({2}, requires_grad());
   const Tensor y = x * 2;

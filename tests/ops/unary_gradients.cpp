@@ -82,9 +82,12 @@ std::vector<GradientCase> unary_gradients() {
       ROW(floor, 0.1, 0.9),
       ROW(round, 0.6, 0.9),
       ROW(trunc, 0.1, 0.9),
+      ROW(lgamma, 0.5, 3),
+      ROW(digamma, 0.5, 3),
       of_matrix(
-          "lgamma", [](const Tensor& x) { return tenon::lgamma(x); }, 0.5, 3)
-          .once(),
+          "polygamma", [](const Tensor& x) { return tenon::polygamma(1, x); }, 0.7, 3),
+      of_matrix(
+          "polygamma of order 2", [](const Tensor& x) { return tenon::polygamma(2, x); }, 0.9, 3),
       of_matrix(
           "clamp_min", [](const Tensor& x) { return x.clamp_min(-0.5); }, -0.4, 0.4),
       of_matrix(

@@ -95,6 +95,48 @@ TEST(Tensor, ErrorsNameShapesAndDtypes) {
   EXPECT_THAT([] { Tensor().sizes(); }, ThrowsMessage<Error>(HasSubstr("undefined")));
 }
 
+TEST(Tensor, LiteralsMeanSizesAndAmounts) {
+  const Tensor x = ones({1});
+  EXPECT_EQ(x.view({}).dim(), 0) << "an empty list is sizes, not a dtype";
+  EXPECT_EQ(x.view(kInt32).scalar_type(), kInt32);
+  EXPECT_EQ(x.view(x.dtype()).scalar_type(), kFloat32);
+  const Tensor image = ones({1, 1, 3, 3});
+  EXPECT_EQ(conv2d(image, ones({1, 1, 1, 1}), {}, 1, 0).numel(), 9) << "a literal 0 is an amount of padding";
+  EXPECT_EQ(conv2d(image, ones({1, 1, 3, 3}), {}, 1, "same").numel(), 9);
+}
+
+TEST(Tensor, CopiesWithinOneStorageReadBeforeTheyWrite) {
+  Tensor x = arange(6, kFloat32);
+  x.slice(0, 0, 4).copy_(x.slice(0, 2, 6));
+  EXPECT_TRUE(x.equal(tensor({2.0, 3.0, 4.0, 5.0, 4.0, 5.0})));
+  x.slice(0, 0, 2).copy_(x.slice(0, 4, 6));
+  EXPECT_TRUE(x.equal(tensor({4.0, 5.0, 4.0, 5.0, 4.0, 5.0})));
+}
+
+TEST(Special, DigammaAndPolygammaHaveTheirKnownValues) {
+  const Tensor x = tensor({1.0, 0.5, -0.5, 20.0}, kFloat64);
+  const auto close = [](const Tensor& got, const Tensor& want) { return got.allclose(want, 1e-12, 1e-12); };
+  EXPECT_TRUE(
+      close(digamma(x),
+            tensor({-0.5772156649015329, -1.9635100260214235, 0.03648997397857652, 2.9705239922421495}, kFloat64)));
+  EXPECT_TRUE(close(polygamma(1, x),
+                    tensor({1.6449340668482264, 4.934802200544679, 8.934802200544679, 0.05127082293520312}, kFloat64)));
+  EXPECT_TRUE(
+      close(polygamma(2, x),
+            tensor({-2.4041138063191885, -16.82879664423432, -0.8287966442343199, -0.0026281224023146543}, kFloat64)));
+  EXPECT_THROW(polygamma(-1, x), Error);
+}
+
+TEST(Device, IsParsedAsInPyTorch) {
+  EXPECT_EQ(Device("cpu:0"), Device(DeviceType::CPU, 0));
+  EXPECT_EQ(Device("cuda:123"), Device(DeviceType::CUDA, 123));
+  EXPECT_EQ(Device("hip"), Device(DeviceType::HIP));
+  EXPECT_EQ(Device("simulated:1"), Device(kSimulated, 1));
+  for (const char* wrong : {"", "cud:1", "cuda:", "cpu::1", ":1", "3", "tpu:4", "??", "cuda:01", "cuda:128"}) {
+    EXPECT_THAT([&] { Device device(wrong); }, ThrowsMessage<Error>(HasSubstr("Invalid device string"))) << wrong;
+  }
+}
+
 TEST(Tensor, ViewsShareMemory) {
   Tensor x = arange(12, kFloat32).view({3, 4});
   x.select(0, 1).fill_(-1);

@@ -42,6 +42,11 @@ class TENON_API InferenceMode {
 };
 
 namespace autograd {
+using tenon::AutoGradMode;
+using tenon::GradMode;
+using tenon::InferenceMode;
+using tenon::NoGradGuard;
+
 /// Both modes and the rest of what a thread that works for another one must take over.
 struct ThreadState {
   bool grad_enabled = true;

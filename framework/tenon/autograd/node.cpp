@@ -19,6 +19,17 @@ constinit thread_local Node* running = nullptr;
 
 constinit thread_local std::vector<Node*>* doomed = nullptr;
 
+/// Whether dropping this handle would free the memory: no other tensor looks at it, but for the base of a view of its own.
+bool is_sole_owner(const Tensor& tensor) {
+  const TensorImpl& impl = tensor.impl();
+  if (tensor.use_count() != 1 || !impl.is_non_overlapping_and_dense()) return false;
+  const std::uint32_t users = impl.storage_ptr()->use_count();
+  if (users == 1) return true;
+  const AutogradMeta* meta = meta_of(tensor);
+  return users == 2 && meta && meta->view && meta->view->base.use_count() == 1 &&
+         meta->view->base.numel() == tensor.numel();
+}
+
 }  // namespace
 
 Node* running_node() { return running; }
@@ -78,10 +89,8 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   }
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf
   if (!meta.grad.defined()) {
-    const TensorImpl& fresh = incoming.impl();
     // Nobody else sees it: take it over instead of copying.
-    const bool sole = incoming.use_count() == 1 && fresh.storage_ptr()->use_count() == 1 && fresh.is_non_overlapping_and_dense();
-    if (sole) {
+    if (is_sole_owner(incoming)) {
       meta.grad = incoming.detach();
     } else {
       meta.grad = incoming.clone();

@@ -13,8 +13,8 @@ bool Tensor::requires_grad() const {
   const AutogradMeta* meta = meta_of(*this);
   if (!meta) return false;
   if (meta->requires_grad || meta->grad_fn) return true;
-  // A view whose base got a history after the view was made.
-  return meta->view && meta->view->attr_version != impl_->version() && grad_fn();
+  // A view requires what its base requires, even one made in no-grad mode, which has no edge to it.
+  return meta->view && tenon::autograd::requires_grad(meta->view->base);
 }
 
 const Tensor& Tensor::set_requires_grad(bool value) const {
@@ -34,7 +34,13 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   return *this;
 }
 
-bool Tensor::is_leaf() const { return !grad_fn(); }
+bool Tensor::is_leaf() const {
+  const AutogradMeta* meta = meta_of(*this);
+  if (!meta) return true;
+  // A view made in no-grad or inference mode takes on no history from its base: nothing to regenerate, and nothing to refuse.
+  if (meta->view && meta->view->creation != CreationMeta::DEFAULT) return !meta->grad_fn;
+  return !grad_fn();
+}
 
 Tensor& Tensor::mutable_grad() const { return materialize_meta(*this).grad; }
 

@@ -98,34 +98,33 @@ class ViewOfBase final : public Node {
   Dims base_sizes_, base_strides_;
 };
 
-void check_creation(const AutogradMeta& meta) {
-  const ViewInfo& view = *meta.view;
-  if (view.creation == CreationMeta::DEFAULT) return;
-  std::string prefix;
+/// Refuses a write to a view that autograd could not follow: through the view itself, or (`indirect`) through its base
+/// or another view, found when the view's history is asked for.
+void check_creation(const AutogradMeta& meta, bool indirect = false) {
+  const CreationMeta creation = meta.view->creation;
+  if (creation == CreationMeta::DEFAULT) return;
+  const std::string what = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  if (creation == CreationMeta::NO_GRAD_MODE || creation == CreationMeta::INFERENCE_MODE) {
+    const bool no_grad = creation == CreationMeta::NO_GRAD_MODE;
+    throw Error(std::string("A view was created in ") + (no_grad ? "no_grad" : "inference") + " mode and " + what + " " +
+                (no_grad ? "with grad mode enabled" : "in normal mode") +
+                ". Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+                "both the view and the inplace either both inside the " + (no_grad ? "no_grad" : "inference_mode") +
+                " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+  }
+  std::string message;
   if (meta.grad_fn) {
-    prefix = "Output " + std::to_string(meta.output_nr) + " of " + meta.grad_fn->name() +
-             " is a view and is being modified inplace. ";
+    message = "Output " + std::to_string(meta.output_nr) + " of " + meta.grad_fn->name() + " is a view and " + what + ". ";
   }
-  switch (view.creation) {
-    case CreationMeta::NO_GRAD_MODE:
-      throw Error("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
-                  "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-                  "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                  "outside (if you want the inplace to be tracked).");
-    case CreationMeta::INFERENCE_MODE:
-      throw Error("A view was created in inference mode and is being modified inplace in normal mode. Given that this use case "
-                  "is ambiguous and error-prone, it is forbidden.");
-    case CreationMeta::MULTI_OUTPUT_NODE:
-      throw Error(prefix +
-                  "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-                  "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
-    default:
-      throw Error(prefix +
-                  "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-                  "logic to handle view+inplace would override the custom backward associated with the custom Function, "
-                  "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
-                  "custom Function.");
+  if (creation == CreationMeta::MULTI_OUTPUT_NODE) {
+    throw Error(message +
+                "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+                "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
   }
+  throw Error(message +
+              "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+              "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+              "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.");
 }
 
 }  // namespace
@@ -220,7 +219,7 @@ void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node) {
   set_gradient_edge(tensor, {std::move(node), number});
 }
 
-void check_inplace(const Tensor& tensor) {
+void check_inplace(const Tensor& tensor, bool operands_require_grad) {
   if (tensor.is_inference() && !modes.inference) {
     throw Error("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
                 "tensor before doing inplace update.");
@@ -228,7 +227,7 @@ void check_inplace(const Tensor& tensor) {
   if (!modes.grad_enabled) return;
   const AutogradMeta* meta = meta_of(tensor);
   if (!meta) return;
-  if (meta->view) {
+  if (meta->view && (operands_require_grad || tensor.requires_grad())) {
     check_creation(*meta);
     if (tensor.requires_grad() && meta->view->base.is_leaf()) {
       throw Error("a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -249,7 +248,9 @@ void make_view(const Tensor& base, const Tensor& view, CreationMeta creation) {
   const AutogradMeta* base_meta = meta_of(base);
   if (base_meta && base_meta->view) {
     info->base = base_meta->view->base;
-    if (creation == CreationMeta::DEFAULT) creation = base_meta->view->creation;
+    // A view of a view made in inference mode stays one of that kind.
+    const CreationMeta inherited = base_meta->view->creation;
+    if (creation == CreationMeta::DEFAULT || inherited == CreationMeta::INFERENCE_MODE) creation = inherited;
   } else {
     info->base = base;
   }
@@ -286,6 +287,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   const std::uint32_t version = impl_->version();
   if (!meta->grad_fn && !tenon::autograd::requires_grad(view.base)) return meta->grad_fn;
   if (view.attr_version != version && tenon::autograd::requires_grad(view.base)) {
+    check_creation(*meta, true);
     // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because writing
     // through a view of a leaf that requires grad is an error.
     if (meta_of(view.base)->grad_fn) {

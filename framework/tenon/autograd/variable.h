@@ -59,8 +59,8 @@ TENON_API void set_gradient_edge(const Tensor& tensor, Edge edge);
 TENON_API void set_history(const Tensor& tensor, const IntrusivePtr<Node>& node);
 /// `tensor` was modified in place by `node`; rewrites the base's history if it is a view.
 TENON_API void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node);
-/// Throws unless `tensor` may be modified in place now.
-TENON_API void check_inplace(const Tensor& tensor);
+/// Throws unless `tensor` may be modified in place now, by an operation with operands that may require gradients too.
+TENON_API void check_inplace(const Tensor& tensor, bool operands_require_grad = false);
 /// Marks `view` as a view of `base` (which may be a view itself).
 TENON_API void make_view(const Tensor& base, const Tensor& view, CreationMeta creation);
 TENON_API void impl_bump_version(const Tensor& tensor);

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <deque>
+#include <limits>
 #include <mutex>
 
 namespace tenon {
@@ -14,7 +15,9 @@ namespace {
 
 struct KindTable {
   std::mutex mutex;
-  std::deque<std::string> names{"cpu", "cuda", "simulated"};  // a deque: name() hands out views
+  // The order of DeviceType's constants. A deque: name() hands out views.
+  std::deque<std::string> names{"cpu",  "cuda", "simulated", "mkldnn", "opengl", "opencl", "ideep", "hip",
+                                "fpga", "xla",  "vulkan",    "metal",  "xpu",    "mps",    "meta",  "hpu"};
 };
 
 KindTable& kinds() {
@@ -48,6 +51,15 @@ DeviceType DeviceType::named(std::string_view name) {
   return DeviceType(static_cast<std::uint8_t>(table.names.size() - 1));
 }
 
+std::optional<DeviceType> DeviceType::find(std::string_view name) {
+  KindTable& table = kinds();
+  std::lock_guard lock(table.mutex);
+  for (std::size_t i = 0; i < table.names.size(); ++i) {
+    if (table.names[i] == name) return DeviceType(static_cast<std::uint8_t>(i));
+  }
+  return std::nullopt;
+}
+
 std::string_view DeviceType::name() const {
   KindTable& table = kinds();
   std::lock_guard lock(table.mutex);
@@ -62,16 +74,22 @@ Device::Device(std::string_view text) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
     const bool canonical = digits.size() == 1 || (!digits.empty() && digits[0] != '0');
-    if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index >= kMaxDevicesPerType ||
-        !canonical) {
+    constexpr int kLargest = std::numeric_limits<DeviceIndex>::max();
+    if (error != std::errc() || end != digits.data() + digits.size() || index < 0 || index > kLargest || !canonical) {
       throw Error(fmt::format("Invalid device string: '{}': expected KIND or KIND:INDEX with INDEX from 0 to {}", text,
-                              kMaxDevicesPerType - 1));
+                              kLargest));
     }
   }
   if (!is_kind_name(kind)) {
     throw Error(fmt::format("Invalid device string: '{}': expected KIND or KIND:INDEX, as in \"cpu\" or \"cuda:0\"", text));
   }
-  type_ = DeviceType::named(kind);
+  const std::optional<DeviceType> known = DeviceType::find(kind);
+  if (!known) {
+    throw Error(fmt::format("Invalid device string: '{}': there is no device kind '{}'; kinds other than cpu, cuda and "
+                            "simulated are known once the plugin that supplies them is loaded",
+                            text, kind));
+  }
+  type_ = *known;
   index_ = static_cast<DeviceIndex>(index);
 }
 

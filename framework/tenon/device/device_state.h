@@ -25,8 +25,8 @@ class TENON_EXPORT DeviceState {
   /// The allocator that new storages take from. Never null once the device is open.
   AllocatorStack& allocator() const { return *current_.load(std::memory_order_acquire); }
   TENON_API std::shared_ptr<AllocatorStack> shared_allocator() const;
-  /// Puts another one in service and returns the old one. Blocks of the old one go back to it: storages hold on to it,
-  /// and so does this object until reset(), because allocator() hands out plain references.
+  /// Puts another one in service and returns the old one. Blocks of the old one go back to it, so this object
+  /// keeps it until the device is closed; storages and allocator() have plain references.
   TENON_API std::shared_ptr<AllocatorStack> swap_allocator(std::shared_ptr<AllocatorStack> next);
   /// All that ever were in service, the current one last.
   TENON_API std::vector<std::shared_ptr<AllocatorStack>> allocators() const;

@@ -1,7 +1,6 @@
 // The kernel context of the framework: scratch from the allocator in service.
 #include <tenon/dispatch/call.h>
 
-#include <array>
 #include <vector>
 
 namespace tenon {
@@ -11,40 +10,29 @@ class Context final : public KernelContext {
  public:
   Context(DeviceState& state, StreamRef stream) : state_(state), stream_(stream) {}
   ~Context() override {
-    while (count_ > 0) {
-      const Scratch& scratch = scratches_[static_cast<std::size_t>(--count_)];
-      scratch.stack->deallocate(scratch.block);
-    }
-    for (const Scratch& scratch : more_) scratch.stack->deallocate(scratch.block);
+    for (auto one = scratches_.rbegin(); one != scratches_.rend(); ++one) one->stack->deallocate(one->block);
   }
 
   StreamRef stream() const override { return stream_; }
   DeviceDriver& driver() const override { return state_.driver(); }
   void* scratch(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
-    AllocatorStack& stack = state_.allocator();
-    const Scratch scratch{&stack, stack.allocate({.bytes = bytes,
-                                                  .stream = stream_,
-                                                  .purpose = Purpose::kWorkspace,
-                                                  .label = current_label()})};
-    if (count_ < static_cast<int>(scratches_.size())) {
-      scratches_[static_cast<std::size_t>(count_++)] = scratch;
-    } else {
-      more_.push_back(scratch);
-    }
+    // The place to remember it comes first: nothing is lost if there is no room for either.
+    Scratch& scratch = scratches_.emplace_back(&state_.allocator());
+    scratch.block = scratch.stack->allocate(
+        {.bytes = bytes, .stream = stream_, .purpose = Purpose::kWorkspace, .label = current_label()});
     return scratch.block.data;
   }
 
  private:
   struct Scratch {
+    explicit Scratch(AllocatorStack* stack) : stack(stack) {}
     AllocatorStack* stack;  // in service during the call; DeviceState keeps former ones too
     Block block;
   };
   DeviceState& state_;
   StreamRef stream_;
-  int count_ = 0;
-  std::array<Scratch, 4> scratches_;
-  std::vector<Scratch> more_;
+  std::vector<Scratch> scratches_;  ///< most kernels want none, and pay for nothing
 };
 
 }  // namespace

@@ -136,7 +136,30 @@ TENON_HOST_DEVICE inline T erf_inverse(T x) {
   return y;
 }
 
-/// Recurrence up to 6, then the asymptotic series; reflection below zero.
+/// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n+1, x). Recurrence up to 10, then Euler and Maclaurin's
+/// series; at the poles it is infinite.
+template <class T>
+TENON_HOST_DEVICE inline T polygamma_of(T n, T x) {
+  if (x <= T(0) && x == std::floor(x)) return std::numeric_limits<T>::infinity();
+  const T s = n + T(1);
+  T sum = T(0);
+  while (x < T(10)) {
+    sum += std::pow(x, -s);
+    x += T(1);
+  }
+  const T power = std::pow(x, -s);
+  sum += x * power / n + T(0.5) * power;
+  constexpr double kBernoulli[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160};  // B(2k) / (2k)!
+  T term = s * power / x;
+  for (int k = 0; k < 5; ++k) {
+    sum += T(kBernoulli[k]) * term;
+    term *= (s + T(2 * k + 1)) * (s + T(2 * k + 2)) / (x * x);
+  }
+  const T factorial = std::tgamma(s);
+  return std::fmod(n, T(2)) == T(0) ? -factorial * sum : factorial * sum;
+}
+
+/// Recurrence up to 10, then the asymptotic series; reflection below zero.
 template <class T>
 TENON_HOST_DEVICE inline T digamma_of(T x) {
   T result = T(0);

@@ -42,8 +42,8 @@ struct LayerReport {
   std::vector<std::pair<std::string, std::string>> entries;
 };
 
-/// Thread-safe. Storages share its ownership, so it lives as long as any block that it gave.
-class TENON_API AllocatorStack : public std::enable_shared_from_this<AllocatorStack> {
+/// Thread-safe. Outlives every block that it gave: DeviceState keeps it until the device is closed.
+class TENON_API AllocatorStack {
  public:
   /// `source` outlives the stack. Throws ConfigError for an unknown layer (the nearest known one is named).
   static std::shared_ptr<AllocatorStack> make(MemorySource& source, const StackConfig& config);

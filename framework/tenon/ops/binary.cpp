@@ -18,16 +18,50 @@ Tensor allocate_result(const Tensor& a, const Tensor* b, const Dims& sizes, Dtyp
   return allocate_like(a, sizes, dtype);
 }
 
-Tensor converted(const Tensor& tensor, Dtype dtype) {
-  return tensor.scalar_type() == dtype ? tensor : tensor.to(dtype);
+/// The tensor itself where it has the dtype; else a conversion, which `owner` keeps.
+const Tensor& converted(const Tensor& tensor, Dtype dtype, Tensor& owner) {
+  if (tensor.scalar_type() == dtype) [[likely]]
+    return tensor;
+  owner = tensor.to(dtype);
+  return owner;
 }
+
+/// As broadcast_sizes(), and the error says which operator it was and what it got.
+Dims broadcast_for(const char* op, const Dims& a, const Dims& b) {
+  try {
+    return broadcast_sizes(a, b);
+  } catch (const Error& error) {
+    throw Error(std::string(error.what()) + " (sizes " + to_string(a) + " and " + to_string(b) + ", in operator " + op +
+                ")");
+  }
+}
+
+/// The operands of a binary kernel in one dtype, and the sizes that they broadcast to.
+struct Operands {
+  Operands(const char* op, const Tensor& a, const Tensor& b, Dtype dtype)
+      : left(converted(a, dtype, left_owner)),
+        right(converted(b, dtype, right_owner)),
+        sizes(a.impl().sizes() == b.impl().sizes()
+                  ? a.impl().sizes()
+                  : (broadcast = broadcast_for(op, a.impl().sizes(), b.impl().sizes()))) {}
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+
+  Tensor left_owner, right_owner;
+  Dims broadcast;
+  const Tensor& left;
+  const Tensor& right;
+  const Dims& sizes;
+};
 
 /// Into `out`, of the broadcast sizes. Operands have `out`'s computation dtype.
 void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
   const Dims& sizes = out.impl().sizes();
   Dims a_strides;
   Dims b_strides;
-  run(op, state_of(out), {view_of(out)}, {view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)}, &attributes);
+  const TensorView result = view_of(out);
+  const TensorView inputs[] = {view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)};
+  call_kernel(op, state_of(out), {&result, 1}, inputs, &attributes);
 }
 
 void compute(OperatorId op, const Tensor& out, const Tensor& a, const BinaryAttributes& attributes) {
@@ -49,9 +83,10 @@ void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
   }
 }
 
-void check_castable(Dtype from, Dtype to) {
+void check_castable(const char* op, Dtype from, Dtype to) {
   if (!can_cast(from, to)) {
-    throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " + toString(to));
+    throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " +
+                toString(to) + " (in operator " + op + ")");
   }
 }
 
@@ -59,8 +94,6 @@ void check_castable(Dtype from, Dtype to) {
 bool is_foreign_number(const Tensor& tensor, const Tensor& partner) {
   return tensor.dim() == 0 && !(tensor.device() == partner.device());
 }
-
-
 
 /// How an operator fits the general scheme.
 struct BinaryRule {
@@ -78,7 +111,6 @@ struct BinaryRule {
 Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
   return !rule.integers && !is_floating_point(promoted) ? default_dtype() : promoted;
 }
-
 
 /// Whether operand `side` must be saved, given whose gradients are wanted.
 bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool right_wanted, bool partner_is_number) {
@@ -114,7 +146,8 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAt
   const Tensor none;
   Recording recording = left ? record_binary(rule, none, a, attributes) : record_binary(rule, a, none, attributes);
   if (recording && must_save(rule, left ? 1 : 0, !left, left, true)) recording.save(left ? 1 : 0, a);
-  const Tensor operand = converted(a, dtype);
+  Tensor owner;
+  const Tensor& operand = converted(a, dtype, owner);
   Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
   compute(rule.op, result, operand, attributes);
   recording.output(result);
@@ -128,7 +161,7 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
     check_same_device(rule.text, {&a, &b});
   }
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
-  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+  const Operands operands(rule.text, a, b, dtype);
   Recording recording = record_binary(rule, a, b, attributes);
   if (recording && rule.saves()) {
     const bool left_wanted = autograd::requires_grad(a);
@@ -136,10 +169,8 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
     if (must_save(rule, 0, left_wanted, right_wanted, false)) recording.save(0, a);
     if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
   }
-  const Tensor left = converted(a, dtype);
-  const Tensor right = converted(b, dtype);
-  Tensor result = allocate_result(left, &right, sizes, dtype);
-  compute(rule.op, result, left, right, attributes);
+  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+  compute(rule.op, result, operands.left, operands.right, attributes);
   recording.output(result);
   return result;
 }
@@ -147,7 +178,7 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
 Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
                        BinaryAttributes attributes) {
   Tensor& handle = const_cast<Tensor&>(self);
-  autograd::check_inplace(self);
+  autograd::check_inplace(self, other && autograd::requires_grad(*other));
   check_written(self);
   if (other && !(other->device() == self.device())) {
     if (!is_foreign_number(*other, self)) check_same_device(rule.text, {&self, other});
@@ -155,8 +186,8 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     return binary_inplace(rule, self, &moved, number, attributes);
   }
   const Dtype dtype = compute_dtype(rule, other ? result_type(self, *other) : result_type(self, number));
-  check_castable(dtype, self.scalar_type());
-  if (other) check_inplace_sizes(self, broadcast_sizes(self.impl().sizes(), other->impl().sizes()));
+  check_castable(rule.text, dtype, self.scalar_type());
+  if (other) check_inplace_sizes(self, broadcast_for(rule.text, self.impl().sizes(), other->impl().sizes()));
   if (!other) {
     attributes.scalar = number.value();
     attributes.scalar_side = ScalarSide::kRight;
@@ -176,7 +207,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   if (dtype == self.scalar_type()) {
     if (other) {
       // Aliasing without being the same elements needs a copy of the operand first.
-      Tensor right = converted(*other, dtype);
+      Tensor right = other->scalar_type() == dtype ? *other : other->to(dtype);
       const bool same_place = right.data_ptr() == self.data_ptr() && right.sizes() == self.sizes() && right.strides() == self.strides();
       if (right.is_alias_of(self) && !same_place) {
         NoGradGuard no_grad;
@@ -190,7 +221,8 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     NoGradGuard no_grad;
     const Tensor left = self.to(dtype);
     if (other) {
-      compute(rule.op, left, left, converted(*other, dtype), attributes);
+      Tensor owner;
+      compute(rule.op, left, left, converted(*other, dtype, owner), attributes);
     } else {
       compute(rule.op, left, left, attributes);
     }
@@ -198,6 +230,36 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   }
   finish_inplace(self, recording);
   return handle;
+}
+
+/// Into a tensor of the caller's, resized where its sizes differ.
+Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const Tensor& b,
+                   const BinaryAttributes& attributes = {}) {
+  if (autograd::any_requires_grad(out, a, b)) {
+    throw Error(std::string(rule.text) +
+                "(): functions with out=... arguments don't support automatic differentiation, but one "
+                "of the arguments requires grad.");
+  }
+  autograd::check_inplace(out);
+  check_same_device(rule.text, {&out, &a, &b});
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  check_castable(rule.text, dtype, out.scalar_type());
+  const Operands operands(rule.text, a, b, dtype);
+  if (!(out.impl().sizes() == operands.sizes)) out.resize_(operands.sizes);
+  check_written(out);
+  const auto reads_elsewhere = [&](const Tensor& operand) {
+    return operand.is_alias_of(out) && !(operand.data_ptr() == out.data_ptr() && operand.sizes() == out.sizes() &&
+                                         operand.strides() == out.strides());
+  };
+  if (dtype == out.scalar_type() && !reads_elsewhere(operands.left) && !reads_elsewhere(operands.right)) {
+    compute(rule.op, out, operands.left, operands.right, attributes);
+  } else {
+    const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+    compute(rule.op, result, operands.left, operands.right, attributes);
+    run(TENON_OP("copy"), state_of(out), {view_of(out)}, {view_of(result)});
+  }
+  autograd::impl_bump_version(out);
+  return out;
 }
 
 // --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------------
@@ -296,6 +358,11 @@ BinaryAttributes with_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
   return attributes;
 }
 
+/// The dtype matters to a fractional alpha only.
+BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
+  return with_alpha(alpha, alpha.isFloatingPoint() ? tenon::result_type(a, b) : Dtype::kFloat32, op);
+}
+
 Scalar product(const Scalar& a, const Scalar& b) {
   if (a.isFloatingPoint() || b.isFloatingPoint()) return a.toDouble() * b.toDouble();
   return a.toLong() * b.toLong();
@@ -311,11 +378,9 @@ Tensor compare(OperatorId op, const char* text, const Tensor& a, const Tensor& b
   }
   NoGradGuard no_grad;
   const Dtype dtype = result_type(a, b);
-  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
-  const Tensor left = converted(a, dtype);
-  const Tensor right = converted(b, dtype);
-  Tensor result = allocate_result(left, &right, sizes, Dtype::kBool);
-  compute(op, result, left, right, BinaryAttributes{});
+  const Operands operands(text, a, b, dtype);
+  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, Dtype::kBool);
+  compute(op, result, operands.left, operands.right, BinaryAttributes{});
   return result;
 }
 
@@ -324,7 +389,8 @@ Tensor compare(OperatorId op, const char*, const Tensor& a, const Scalar& b, Sca
   BinaryAttributes attributes;
   attributes.scalar = b.value();
   attributes.scalar_side = side;
-  const Tensor operand = converted(a, result_type(a, b));
+  Tensor owner;
+  const Tensor& operand = converted(a, result_type(a, b), owner);
   Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), Dtype::kBool);
   compute(op, result, operand, attributes);
   return result;
@@ -335,11 +401,9 @@ Tensor bitwise(const Tensor& a, const Tensor& b) {
   check_same_device(Row::name, {&a, &b});
   const Dtype dtype = result_type(a, b);
   if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
-  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
-  const Tensor left = converted(a, dtype);
-  const Tensor right = converted(b, dtype);
-  Tensor result = allocate_result(left, &right, sizes, dtype);
-  compute(intern_operator(Row::name), result, left, right, BinaryAttributes{});
+  const Operands operands(Row::name, a, b, dtype);
+  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+  compute(intern_operator(Row::name), result, operands.left, operands.right, BinaryAttributes{});
   return result;
 }
 
@@ -347,7 +411,8 @@ template <class Row>
 Tensor bitwise(const Tensor& a, const Scalar& b) {
   const Dtype dtype = result_type(a, b);
   if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
-  const Tensor operand = converted(a, dtype);
+  Tensor owner;
+  const Tensor& operand = converted(a, dtype, owner);
   BinaryAttributes attributes;
   attributes.scalar = b.value();
   attributes.scalar_side = ScalarSide::kRight;
@@ -356,8 +421,8 @@ Tensor bitwise(const Tensor& a, const Scalar& b) {
   return result;
 }
 
-Tensor& copy_result(const Tensor& self, const Tensor& result) {
-  check_castable(result.scalar_type(), self.scalar_type());
+Tensor& copy_result(const char* op, const Tensor& self, const Tensor& result) {
+  check_castable(op, result.scalar_type(), self.scalar_type());
   check_inplace_sizes(self, result.impl().sizes());
   return self.copy_(result);
 }
@@ -371,7 +436,7 @@ using namespace ops;
 namespace rows = pointwise;
 
 Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
-  return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, tenon::result_type(*this, other), "add"));
+  return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
 }
 Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Add>(), *this, product(other, alpha)); }
 Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
@@ -381,7 +446,7 @@ Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
   return binary_inplace(rule<rows::Add>(), *this, nullptr, product(other, alpha), {});
 }
 Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
-  return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, tenon::result_type(*this, other), "sub"));
+  return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
 }
 Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Sub>(), *this, product(other, alpha)); }
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
@@ -394,6 +459,19 @@ Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { retur
 Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.add(other, alpha); }
 Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.sub(other, alpha); }
 Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.sub(other, alpha); }
+
+Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return binary_out(rule<rows::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
+}
+Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return binary_out(rule<rows::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
+}
+Tensor& mul_out(Tensor& out, const Tensor& self, const Tensor& other) {
+  return binary_out(rule<rows::Mul>(), out, self, other);
+}
+Tensor& div_out(Tensor& out, const Tensor& self, const Tensor& other) {
+  return binary_out(rule<rows::Div>(), out, self, other);
+}
 
 namespace {
 BinaryAttributes number_on_the_left() {
@@ -468,13 +546,17 @@ Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) co
   Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }
 TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
 
-#define TENON_BITWISE_FUNCTIONS(name, Row)                                                                             \
-  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<rows::Row>(self, other); }                     \
-  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<rows::Row>(self, other); }                     \
-  Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }                          \
-  Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }                          \
-  Tensor& Tensor::name##_(const Tensor& other) const { return copy_result(*this, bitwise<rows::Row>(*this, other)); }  \
-  Tensor& Tensor::name##_(const Scalar& other) const { return copy_result(*this, bitwise<rows::Row>(*this, other)); }
+#define TENON_BITWISE_FUNCTIONS(name, Row)                                                         \
+  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<rows::Row>(self, other); } \
+  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<rows::Row>(self, other); } \
+  Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }      \
+  Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }      \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                             \
+    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
+  }                                                                                                \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                             \
+    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
+  }
 TENON_BITWISE_FUNCTIONS(bitwise_and, BitwiseAnd)
 TENON_BITWISE_FUNCTIONS(bitwise_or, BitwiseOr)
 TENON_BITWISE_FUNCTIONS(bitwise_xor, BitwiseXor)

@@ -273,8 +273,8 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
                           IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                                 \
     return convolve("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
   }                                                                                                                         \
-  Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,                 \
-                          std::string_view padding, IntArrayRef dilation, std::int64_t groups) {                            \
+  Tensor detail::conv##spatial##d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,  \
+                                         std::string_view padding, IntArrayRef dilation, std::int64_t groups) {              \
     return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
   }                                                                                                                         \
   Tensor conv_transpose##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,       \

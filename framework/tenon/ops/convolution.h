@@ -3,7 +3,9 @@
 
 #include <tenon/tensor/tensor.h>
 
+#include <concepts>
 #include <string_view>
+#include <type_traits>
 
 namespace tenon {
 
@@ -14,13 +16,34 @@ TENON_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor&
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
 TENON_API Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
+namespace detail {
+TENON_API Tensor conv1d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
+                               std::string_view padding, IntArrayRef dilation, std::int64_t groups);
+TENON_API Tensor conv2d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
+                               std::string_view padding, IntArrayRef dilation, std::int64_t groups);
+TENON_API Tensor conv3d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
+                               std::string_view padding, IntArrayRef dilation, std::int64_t groups);
+}  // namespace detail
+
+/// What names a padding; not a number, so that a literal 0 (which is also a null pointer) is an amount.
+template <class Name>
+concept PaddingName = std::convertible_to<const Name&, std::string_view> && !std::is_arithmetic_v<Name>;
 /// padding is "valid" or "same" (stride 1: the output has the input's sizes).
-TENON_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                        std::string_view padding, IntArrayRef dilation = 1, std::int64_t groups = 1);
-TENON_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                        std::string_view padding, IntArrayRef dilation = 1, std::int64_t groups = 1);
-TENON_API Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                        std::string_view padding, IntArrayRef dilation = 1, std::int64_t groups = 1);
+template <PaddingName Name>
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, const Name& padding,
+              IntArrayRef dilation = 1, std::int64_t groups = 1) {
+  return detail::conv1d_padded(input, weight, bias, stride, padding, dilation, groups);
+}
+template <PaddingName Name>
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, const Name& padding,
+              IntArrayRef dilation = 1, std::int64_t groups = 1) {
+  return detail::conv2d_padded(input, weight, bias, stride, padding, dilation, groups);
+}
+template <PaddingName Name>
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, const Name& padding,
+              IntArrayRef dilation = 1, std::int64_t groups = 1) {
+  return detail::conv3d_padded(input, weight, bias, stride, padding, dilation, groups);
+}
 
 /// input (N, C, …) or (C, …), weight (C, O / groups, …), bias (O) or undefined.
 TENON_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,

@@ -123,10 +123,26 @@ Tensor Tensor::contiguous(MemoryFormat format) const {
   return is_contiguous(format) ? *this : clone(format);
 }
 
+namespace {
+
+/// Whether two tensors of one storage have bytes in common, seen by the range that each spans.
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (!a.is_alias_of(b) || a.numel() == 0 || b.numel() == 0) return false;
+  const auto last = [](const TensorImpl& impl) {
+    std::int64_t last = impl.offset();
+    for (int i = 0; i < impl.rank(); ++i) last += (impl.sizes()[i] - 1) * impl.strides()[i];
+    return (last + 1) * static_cast<std::int64_t>(size_of(impl.dtype()));
+  };
+  const auto first = [](const TensorImpl& impl) { return impl.offset() * static_cast<std::int64_t>(size_of(impl.dtype())); };
+  return first(a.impl()) < last(b.impl()) && first(b.impl()) < last(a.impl());
+}
+
+}  // namespace
+
 Tensor& Tensor::copy_(const Tensor& source, bool) const {
   Tensor& handle = const_cast<Tensor&>(*this);
   if (is_same(source)) return handle;
-  autograd::check_inplace(*this);
+  autograd::check_inplace(*this, autograd::requires_grad(source));
   if (impl().may_overlap_itself()) {
     throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation.");
@@ -142,12 +158,12 @@ Tensor& Tensor::copy_(const Tensor& source, bool) const {
     if (b.needs(0)) b.set(0, b.grad().new_zeros(b.grad().sizes()));
     if (b.needs(1)) b.set(1, b.grad().to(TensorOptions(dtype).device(device)));
   });
-  Tensor from = source;
-  if (source.is_alias_of(*this) && source.numel() > 1) {
+  if (may_overlap(*this, source)) {
     NoGradGuard no_grad;
-    from = source.clone();  // overlapping reads and writes
+    raw_copy(*this, source.clone());
+  } else {
+    raw_copy(*this, source);
   }
-  raw_copy(*this, from);
   finish_inplace(*this, recording);
   return handle;
 }

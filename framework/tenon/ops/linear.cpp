@@ -16,8 +16,20 @@ std::string shapes(const Tensor& a, const Tensor& b) {
   return std::to_string(a.size(-2)) + "x" + std::to_string(a.size(-1)) + " and " + std::to_string(b.size(-2)) + "x" + std::to_string(b.size(-1));
 }
 
-/// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts.
-Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1) {
+bool is_transposed(const Tensor& matrix) { return matrix.stride(-1) != 1 && matrix.stride(-2) == 1; }
+
+/// x @ y with the strides of the product of the transposed: what is the gradient of a transposed factor then comes out
+/// contiguous where that factor came from, and needs no copy.
+Tensor product_like(bool transposed, const Tensor& x, const Tensor& y) {
+  const auto times = [](const Tensor& left, const Tensor& right) { return left.dim() == 3 ? left.bmm(right) : left.mm(right); };
+  if (!transposed) return times(x, y);
+  return times(y.transpose(-2, -1), x.transpose(-2, -1)).transpose(-2, -1);
+}
+
+/// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts. `shape`: sizes of the result
+/// where the rows of a were folded from several dimensions; the result is no view, so that it may be changed in place.
+Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1,
+               const Dims* shape = nullptr) {
   check_same_device(name, {&a, &b, &addend});
   check_same_dtype(name, {&a, &b, &addend});
   const int rank = a.impl().rank();
@@ -37,22 +49,24 @@ Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor&
   if (addend.defined() && !is_expandable_to(addend.impl().sizes(), sizes)) {
     throw Error("The expanded size of the tensor (" + to_string(sizes) + ") must match the existing size " + to_string(addend.sizes()) + " (in operator " + name + ")");
   }
-  Recording recording = record<2>(name, {&a, &b, &addend}, [alpha, beta](Backward& backward) {
-    const Tensor& gradient = backward.grad();
+  const bool is_folded = shape != nullptr;
+  const bool a_transposed = is_transposed(a), b_transposed = is_transposed(b);
+  Recording recording = record<2>(name, {&a, &b, &addend}, [=](Backward& backward) {
+    const Tensor gradient = is_folded ? backward.take_grad().reshape(sizes) : backward.take_grad();
     const Tensor scaled = alpha == 1 ? gradient : gradient.mul(alpha);
-    const auto times = [](const Tensor& x, const Tensor& y) { return x.dim() == 3 ? x.bmm(y) : x.mm(y); };
-    if (backward.needs(0)) backward.set(0, times(scaled, backward.saved(1).transpose(-2, -1)));
-    if (backward.needs(1)) backward.set(1, times(backward.saved(0).transpose(-2, -1), scaled));
+    if (backward.needs(0)) backward.set(0, product_like(a_transposed, scaled, backward.saved(1).transpose(-2, -1)));
+    if (backward.needs(1)) backward.set(1, product_like(b_transposed, backward.saved(0).transpose(-2, -1), scaled));
     if (backward.needs(2)) backward.set(2, beta == 1 ? gradient : gradient.mul(beta));
   });
   if (recording) {
     if (autograd::requires_grad(b)) recording.save(0, a);
     if (autograd::requires_grad(a)) recording.save(1, b);
   }
-  Tensor result = allocate_like(a, sizes, a.scalar_type());
+  Tensor result = allocate_like(a, shape ? *shape : sizes, a.scalar_type());
+  const Tensor flat = shape ? alias_of(result, sizes, contiguous_strides(sizes), 0) : result;
   const MatmulAttributes attributes{alpha, beta};
   Dims strides;
-  run(TENON_OP("matmul"), ops::state_of(a), {view_of(result)},
+  run(TENON_OP("matmul"), ops::state_of(a), {view_of(flat)},
       {view_of(a), view_of(b), addend.defined() ? view_as(addend, sizes, strides) : undefined_view()}, &attributes);
   recording.output(result);
   return result;
@@ -130,7 +144,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     if (tall.size(-1) != matrix.size(0)) throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
     sizes[sizes.rank() - 1] = matrix.size(1);
     if (right == 1) sizes.erase(sizes.rank() - 1);
-    return mm(tall, matrix).view(sizes);
+    return product("MmBackward0", tall, matrix, {}, 1, 1, &sizes);
   }
   const Tensor a = left == 1 ? self.unsqueeze(0) : self;
   const Tensor b = right == 1 ? other.unsqueeze(1) : other;
@@ -165,7 +179,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
     Dims sizes = input.impl().sizes();
     sizes[sizes.rank() - 1] = weight.size(0);
     const Tensor tall = input.reshape({-1, input.size(-1)});
-    return (has_bias ? addmm(*bias, tall, weight.t()) : mm(tall, weight.t())).view(sizes);
+    return has_bias ? product("AddmmBackward0", tall, weight.t(), *bias, 1, 1, &sizes)
+                    : product("MmBackward0", tall, weight.t(), {}, 1, 1, &sizes);
   }
   const Tensor result = matmul(input, weight.t());
   return has_bias ? result.add(*bias) : result;

@@ -61,8 +61,16 @@ TENON_API Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weigh
 TENON_API Dtype result_type(const Tensor& a, const Tensor& b);
 TENON_API bool can_cast(Dtype from, Dtype to);
 
+/// Results into a tensor of the caller's, which is resized where its sizes differ. Not differentiable.
+TENON_API Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
+TENON_API Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
+TENON_API Tensor& mul_out(Tensor& out, const Tensor& self, const Tensor& other);
+TENON_API Tensor& div_out(Tensor& out, const Tensor& self, const Tensor& other);
+
 // Activations.
 TENON_API Tensor& relu_(Tensor& self);
+/// The n-th derivative of digamma; n = 0 is digamma itself.
+TENON_API Tensor polygamma(std::int64_t n, const Tensor& self);
 TENON_API Tensor relu6(const Tensor& self);
 TENON_API Tensor silu(const Tensor& self);
 TENON_API Tensor mish(const Tensor& self);

@@ -128,10 +128,18 @@ class Recording {
   autograd::SavedTensor* slots_ = nullptr;
 };
 
+/// Operators on inference tensors alone are not recorded, whatever flags those carry.
 inline bool must_record(std::initializer_list<const Tensor*> inputs) {
   if (!autograd::modes.grad_enabled) return false;
+  bool wanted_by_inference = false;
   for (const Tensor* input : inputs) {
-    if (autograd::requires_grad(*input)) return true;
+    if (!autograd::requires_grad(*input)) continue;
+    if (!input->is_inference()) return true;
+    wanted_by_inference = true;
+  }
+  if (!wanted_by_inference) [[likely]] return false;
+  for (const Tensor* input : inputs) {
+    if (input->defined() && !input->is_inference()) return true;
   }
   return false;
 }
@@ -141,10 +149,10 @@ inline bool must_record(std::initializer_list<const Tensor*> inputs) {
 template <std::size_t kSlots, class Formula>
 Recording record(const char* name, std::initializer_list<const Tensor*> inputs, Formula formula) {
   if (!must_record(inputs)) return {};
-  auto* node = new FormulaNode<Formula, kSlots>(name, std::move(formula));
-  IntrusivePtr<autograd::Node> owner(node);
+  auto node = make_intrusive<FormulaNode<Formula, kSlots>>(name, std::move(formula));
   for (const Tensor* input : inputs) node->add_next_edge(autograd::gradient_edge(*input));
-  return {std::move(owner), node->slots()};
+  autograd::SavedTensor* slots = node->slots();
+  return {std::move(node), slots};
 }
 
 /// The end of an in-place operator on `self`: new version, new history.

@@ -77,6 +77,7 @@ TENON_SYMBOLIC(floor)
 
 Symbolic logistic(const Symbolic& x) { return sigmoid(x.tensor); }
 Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
-Symbolic digamma_of(const Symbolic&) { throw Error("the second derivative of lgamma is not implemented"); }
+Symbolic digamma_of(const Symbolic& x) { return digamma(x.tensor); }
+Symbolic polygamma_of(const Symbolic& n, const Symbolic& x) { return polygamma(static_cast<std::int64_t>(n.number), x.tensor); }
 
 }  // namespace tenon::ops

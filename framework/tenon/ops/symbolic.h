@@ -45,5 +45,6 @@ Symbolic floor(const Symbolic& x);
 Symbolic logistic(const Symbolic& x);
 Symbolic softplus1(const Symbolic& x);
 Symbolic digamma_of(const Symbolic& x);
+Symbolic polygamma_of(const Symbolic& n, const Symbolic& x);
 
 }  // namespace tenon::ops

@@ -125,6 +125,7 @@ TENON_UNARY_FUNCTIONS(sigmoid, Sigmoid)
 TENON_UNARY_FUNCTIONS(relu, Relu)
 TENON_UNARY_FUNCTIONS(sinc, Sinc)
 TENON_UNARY_FUNCTIONS(lgamma, Lgamma)
+TENON_UNARY_FUNCTIONS(digamma, Digamma)
 TENON_UNARY_FUNCTIONS(deg2rad, Deg2rad)
 TENON_UNARY_FUNCTIONS(rad2deg, Rad2deg)
 
@@ -211,6 +212,11 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
   if (self.scalar_type() == kFloat16) largest = 65504;
   if (self.scalar_type() == kBFloat16) largest = 3.38953139e38;
   return ops::unary<rows::NanToNum>(self, parameters(nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest)));
+}
+
+Tensor polygamma(std::int64_t n, const Tensor& self) {
+  if (n < 0) throw Error("polygamma(n, x) does not support negative n, but got n = " + std::to_string(n));
+  return n == 0 ? digamma(self) : ops::unary<rows::Polygamma>(self, parameters(Scalar(static_cast<double>(n))));
 }
 
 Tensor relu6(const Tensor& self) { return ops::unary<rows::Relu6>(self); }

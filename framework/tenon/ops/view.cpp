@@ -16,7 +16,7 @@ Tensor make_view(const char* name, const Tensor& self, const Dims& sizes, const 
                  Formula formula, autograd::CreationMeta creation = autograd::CreationMeta::DEFAULT) {
   Tensor result = alias_of(self, sizes, strides, offset);
   const Recording recording = record<0>(name, {&self}, std::move(formula));
-  if (creation == autograd::CreationMeta::DEFAULT && !autograd::modes.grad_enabled) {
+  if (!autograd::modes.grad_enabled) {
     creation = autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
   }
   autograd::make_view(self, result, creation);
@@ -61,7 +61,7 @@ Tensor Tensor::view(IntArrayRef sizes) const {
   return reshaping_view("ViewBackward0", *this, wanted, *strides);
 }
 
-Tensor Tensor::view(Dtype dtype) const {
+Tensor Tensor::view_dtype(Dtype dtype) const {
   if (size_of(dtype) != itemsize()) throw Error("view(dtype) needs a dtype of the same element size");
   Tensor result = alias_of(*this);
   result.impl().set_storage(impl().storage_ptr(), dtype);

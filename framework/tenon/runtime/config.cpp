@@ -103,8 +103,8 @@ void load_allocator_files(State& state) {
 
 Device parse_device(const std::string& text, const Position& position) {
   return positioned(position, [&] {
+    find_backend(std::string_view(text).substr(0, text.find(':')));  // a kind is known once its plugin is loaded
     Device device(text);
-    find_backend(device.type().name());
     if (!device.has_index()) device.set_index(0);
     return device;
   });

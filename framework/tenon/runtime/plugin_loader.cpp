@@ -60,6 +60,7 @@ class Staging final : public plugin::Host {
   void add_backend(std::unique_ptr<Backend> backend) override {
     if (backend == nullptr || backend->name().empty()) refuse("a backend needs a name");
     const std::string name = backend->name();
+    DeviceType::named(name);  // from now on "NAME:0" is a device
     const auto taken = registry_.backends.find(name);
     if (taken != registry_.backends.end()) refuse("backend", name, *taken->second.by);
     if (!backends.emplace(name, std::move(backend)).second) refuse(fmt::format("it adds backend '{}' twice", name));

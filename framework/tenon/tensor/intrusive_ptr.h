@@ -16,6 +16,8 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
 
   void retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
+  /// The first reference, while only the maker knows the object: no read-modify-write.
+  void retain_new() const { references_.store(1, std::memory_order_relaxed); }
   /// True when the last reference is gone.
   bool release() const {
     // A sole owner needs no read-modify-write: nobody else can be raising the count.
@@ -100,7 +102,9 @@ class IntrusivePtr {
 
 template <class T, class... Arguments>
 IntrusivePtr<T> make_intrusive(Arguments&&... arguments) {
-  return IntrusivePtr<T>(new T(std::forward<Arguments>(arguments)...));
+  T* object = new T(std::forward<Arguments>(arguments)...);
+  object->retain_new();
+  return IntrusivePtr<T>::adopt(object);
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
   X(neg) X(abs) X(sign) X(square) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sqrt) X(rsqrt)       \
   X(reciprocal) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh)   \
   X(erf) X(erfc) X(erfinv) X(ceil) X(floor) X(round) X(trunc) X(frac) X(sigmoid) X(relu) X(sinc) X(lgamma)        \
+  X(digamma)                                                                                                     \
   X(deg2rad) X(rad2deg)
 
 /// Results are bool.

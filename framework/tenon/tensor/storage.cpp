@@ -17,7 +17,7 @@ StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std:
 
 void StorageImpl::allocate() {
   AllocatorStack& stack = state_->allocator();
-  allocator_ = stack.shared_from_this();
+  allocator_ = &stack;
   block_ = stack.allocate({.bytes = bytes_,
                            .stream = current_stream(device_),
                            .purpose = current_purpose(),
@@ -51,7 +51,7 @@ void StorageImpl::resize(std::size_t bytes) {
   }
   if (bytes_ > 0) release_memory();
   block_ = fresh;
-  allocator_ = bytes > 0 ? stack.shared_from_this() : nullptr;
+  allocator_ = bytes > 0 ? &stack : nullptr;
   bytes_ = bytes;
 }
 

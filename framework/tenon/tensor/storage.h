@@ -32,7 +32,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   Device device() const { return device_; }
   DeviceState& state() const { return *state_; }
   const Block& block() const { return block_; }
-  AllocatorStack* allocator() const { return allocator_.get(); }
+  AllocatorStack* allocator() const { return allocator_; }
   void* context() const { return foreign_ ? foreign_->context : block_.data; }
   /// Counts in-place writes; shared by every view of this storage that has no counter of its own.
   std::atomic<std::uint32_t>& version() { return version_; }
@@ -54,7 +54,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   std::atomic<std::uint32_t> version_{0};
   std::size_t bytes_;
   Block block_;
-  std::shared_ptr<AllocatorStack> allocator_;
+  AllocatorStack* allocator_ = nullptr;  ///< borrowed: DeviceState keeps every stack that ever was in service
   std::unique_ptr<Foreign> foreign_;
 };
 

@@ -184,7 +184,12 @@ class TENON_EXPORT Tensor {
 
   // Views (ops/view.cpp).
   TENON_API Tensor view(IntArrayRef sizes) const;
-  TENON_API Tensor view(Dtype dtype) const;
+  /// The same bytes read as another dtype of the same size. A template so that view({}) means sizes.
+  template <class T>
+    requires(std::is_same_v<T, Dtype> || std::is_same_v<T, TypeMeta>)
+  Tensor view(T dtype) const {
+    return view_dtype(dtype);
+  }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   TENON_API Tensor alias() const;
   TENON_API Tensor as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset = std::nullopt) const;
@@ -404,6 +409,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& operator|=(const Tensor& other);
 
  private:
+  TENON_API Tensor view_dtype(Dtype dtype) const;
   [[noreturn]] TENON_API static void undefined();
   [[noreturn]] TENON_API void wrong_type(Dtype wanted) const;
 

@@ -1,4 +1,6 @@
 // TensorImpl: layout questions.
+#include <tenon/core/error.h>
+#include <tenon/tensor/factory.h>
 #include <tenon/tensor/tensor_impl.h>
 
 #include <algorithm>
@@ -7,6 +9,17 @@ namespace tenon {
 
 AutogradMetaBase::~AutogradMetaBase() = default;
 TensorImpl::~TensorImpl() = default;
+
+std::uint32_t TensorImpl::VersionHandle::current_version() const {
+  if (impl_.is_inference()) throw Error("Inference tensors do not track version counter.");
+  return impl_.version();
+}
+
+void TensorImpl::check_inference_write() {
+  if (making_inference_tensors) return;
+  throw Error("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+              "tensor before doing inplace update.");
+}
 
 void TensorImpl::set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) {
   sizes_ = sizes;

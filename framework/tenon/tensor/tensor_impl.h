@@ -82,8 +82,23 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
                         : storage_->version().load(std::memory_order_relaxed);
   }
   void bump_version() {
+    if (inference_) [[unlikely]] {
+      check_inference_write();
+      return;
+    }
     (own_version_ ? own_version_->value : storage_->version()).fetch_add(1, std::memory_order_relaxed);
   }
+  /// libtorch's handle: x.unsafeGetTensorImpl()->version_counter().current_version().
+  class VersionHandle {
+   public:
+    explicit VersionHandle(const TensorImpl& impl) : impl_(impl) {}
+    /// Throws Error for an inference tensor, which has none.
+    TENON_API std::uint32_t current_version() const;
+
+   private:
+    const TensorImpl& impl_;
+  };
+  VersionHandle version_counter() const { return VersionHandle(*this); }
   /// Views and detach() share the counter of what they alias.
   void share_version(const TensorImpl& other) { own_version_ = other.own_version_; }
   void set_own_version(std::uint32_t value) {
@@ -101,6 +116,9 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
   void set_inference(bool value) { inference_ = value; }
 
  private:
+  /// An inference tensor may be written in inference mode only. Throws Error.
+  TENON_API static void check_inference_write();
+
   IntrusivePtr<StorageImpl> storage_;
   std::unique_ptr<AutogradMetaBase> autograd_meta_;
   IntrusivePtr<VersionCounter> own_version_;

@@ -61,7 +61,7 @@ TENON_API void set_default_dtype(TypeMeta dtype);
 inline Dtype default_dtype() { return get_default_dtype(); }
 
 enum class Layout : std::int8_t { Strided, Sparse };
-inline constexpr Layout kStrided = Layout::Strided;
+inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
 inline std::ostream& operator<<(std::ostream& stream, Layout layout) {
   return stream << (layout == Layout::Strided ? "Strided" : "Sparse");
 }

@@ -221,6 +221,11 @@ i64 index_at(const TensorView& index, i64 i) {
   return static_cast<const i64*>(index.data)[index.rank == 0 ? 0 : i * index.strides[0]];
 }
 
+[[noreturn]] void out_of_range(i64 index, int dim, i64 size) {
+  throw IndexError("index out of range in self: index " + std::to_string(index) + " is out of bounds for dimension " +
+                   std::to_string(dim) + " with size " + std::to_string(size));
+}
+
 void index_select(KernelContext&, Views outputs, Views inputs, const void* attributes) {
   const int dim = static_cast<const DimAttributes*>(attributes)->dim;
   const TensorView &y = at(outputs, 0), &self = at(inputs, 0), &index = at(inputs, 1);
@@ -228,7 +233,7 @@ void index_select(KernelContext&, Views outputs, Views inputs, const void* attri
   const i64 size = self.rank == 0 ? 1 : self.sizes[dim];
   for (i64 i = 0; i < n; ++i) {
     const i64 at = index_at(index, i);
-    if (at < 0 || at >= size) throw IndexError("index out of range in self");
+    if (at < 0 || at >= size) out_of_range(at, dim, size);
   }
   if (numel(y) == 0) return;
   const Slices from(self, dim), to(y, dim);
@@ -250,7 +255,7 @@ void index_add(KernelContext&, Views outputs, Views inputs, const void* attribut
   const i64 size = self.rank == 0 ? 1 : self.sizes[a.dim];
   for (i64 i = 0; i < n; ++i) {
     const i64 at = index_at(index, i);
-    if (at < 0 || at >= size) throw IndexError("index out of range in self");
+    if (at < 0 || at >= size) out_of_range(at, a.dim, size);
   }
   if (numel(source) == 0) return;
   const Slices to(self, a.dim), from(source, a.dim);
@@ -336,7 +341,7 @@ void embedding_backward(KernelContext& context, Views outputs, Views inputs, con
   }
   for (i64 i = 0; i < n; ++i) {
     const i64 at = index_at(index, i);
-    if (at < 0 || at >= vocabulary) throw IndexError("index out of range in self");
+    if (at < 0 || at >= vocabulary) out_of_range(at, 0, vocabulary);
     if (frequency) ++frequency[at];
   }
   const Adder adder(dw.dtype);

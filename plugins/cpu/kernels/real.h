@@ -74,6 +74,7 @@ struct Real {
   friend Real log_add_exp(Real a, Real b) { return Real(pointwise::log_add_exp(a.v, b.v)); }
   friend Real erf_inverse(Real x) { return Real(pointwise::erf_inverse(x.v)); }
   friend Real digamma_of(Real x) { return Real(pointwise::digamma_of(x.v)); }
+  friend Real polygamma_of(Real n, Real x) { return Real(pointwise::polygamma_of(n.v, x.v)); }
 };
 
 using Real32 = Real<float>;

@@ -25,7 +25,8 @@ struct Domain {
 };
 Domain domain_of(std::string_view name) {
   if (name == "log" || name == "log2" || name == "log10" || name == "sqrt" || name == "rsqrt" || name == "reciprocal" ||
-      name == "lgamma" || name == "pow_scalar" || name == "scalar_pow" || name == "pow") {
+      name == "lgamma" || name == "digamma" || name == "polygamma" || name == "pow_scalar" || name == "scalar_pow" ||
+      name == "pow") {
     return {0.25, 3};
   }
   if (name == "log1p") return {-0.5, 3};
