@@ -7,12 +7,16 @@
 #include <zlib.h>
 
 #include <cstring>
+#include <map>
+#include <tuple>
 
 namespace tenon::replay {
 
 namespace {
 
 constexpr std::uint32_t kFreed = 0xffffffff;
+constexpr std::uint64_t kMaxExpansion = 64;
+constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
 
 class BinaryReader {
@@ -85,7 +89,8 @@ class BinaryReader {
     if (index == known.size()) known.push_back(varint());
     return known[index];
   }
-  const std::string& text() {
+  /// Index of a text in texts_.
+  std::size_t text() {
     const std::uint64_t index = varint();
     if (index > texts_.size()) fail("names an unknown text");
     if (index == texts_.size()) {
@@ -94,7 +99,13 @@ class BinaryReader {
       texts_.push_back(payload_.substr(next_, bytes));
       next_ += bytes;
     }
-    return texts_[index];
+    return index;
+  }
+  /// Frames and headers get texts of their own, which the file states once: a small file does not become a large one.
+  void copies(std::size_t bytes) {
+    copied_bytes_ += bytes;
+    if (copied_bytes_ > kCopiedBytesFree + kMaxExpansion * input_.position())
+      fail("its stacks name the same long texts over and over: refused");
   }
   std::uint32_t stack() {
     const std::uint64_t index = varint();
@@ -104,13 +115,16 @@ class BinaryReader {
       if (count > payload_.size() - next_) fail("a stack that ends in the middle");
       std::vector<std::uint32_t> ids;
       for (std::uint64_t i = 0; i < count; ++i) {
-        Frame frame;
-        frame.function = text();
-        frame.file = text();
-        frame.line = static_cast<std::uint32_t>(varint());
+        const std::size_t function = text();
+        const std::size_t file = text();
+        const auto line = static_cast<std::uint32_t>(varint());
         if (!with_stacks_) continue;
-        const auto [entry, is_new] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
-        if (is_new) frames_.push_back(frame);
+        const auto [entry, is_new] =
+            frame_ids_.try_emplace({function, file, line}, static_cast<std::uint32_t>(frames_.size()));
+        if (is_new) {
+          copies(texts_[function].size() + texts_[file].size());
+          frames_.push_back({texts_[function], texts_[file], line});
+        }
         ids.push_back(entry->second);
       }
       if (with_stacks_) stacks_.push_back(std::move(ids));
@@ -175,11 +189,12 @@ class BinaryReader {
       case BinaryTag::kEmptyCache:
         return builder_.empty_cache();
       case BinaryTag::kMark:
-        return builder_.mark(text());
+        return builder_.mark(texts_[text()]);
       case BinaryTag::kHeader: {
-        const std::string key = text();
-        const std::string value = text();
-        if (builder_.trace().header.size() < 1000) builder_.trace().header[key] = value;
+        const std::size_t key = text();
+        const std::size_t value = text();
+        copies(texts_[key].size() + texts_[value].size());
+        if (builder_.trace().header.size() < 1000) builder_.trace().header[texts_[key]] = texts_[value];
         return;
       }
       case BinaryTag::kStarts:
@@ -201,8 +216,9 @@ class BinaryReader {
   std::vector<std::uint64_t> sizes_;
   std::vector<std::uint64_t> streams_;
   std::vector<std::string> texts_;
+  std::uint64_t copied_bytes_ = 0;
   std::vector<Frame> frames_;
-  std::map<Frame, std::uint32_t> frame_ids_;
+  std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint32_t> frame_ids_;  ///< function, file, line
   std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
   std::vector<std::uint32_t> stack_numbers_;
 };

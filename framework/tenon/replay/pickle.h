@@ -78,6 +78,8 @@ class TENON_API Pickle {
 
   /// Values in all containers, those counted too that are kept once only.
   std::uint64_t word_count() const { return words_read_; }
+  /// Of all different texts together.
+  std::uint64_t text_bytes() const { return text_bytes_.size(); }
   std::uint64_t node_count() const { return nodes_.size(); }
   int protocol() const { return protocol_; }
 

@@ -16,6 +16,9 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxKeys = 256;  // of one entry, block or segment
 constexpr std::int64_t kMaxDevices = 4096;
 constexpr std::uint64_t kMaxMarks = 100000;
+// Every frame gets texts of its own; a file states each text once. Real ones have a few dozen frames a source file.
+constexpr std::uint64_t kMaxFrameExpansion = 64;
+constexpr std::uint64_t kFrameBytesFree = 16 << 20;
 
 enum Field : int { kAction, kAddress, kDeviceFree, kSize, kStream, kTime, kFrames, kFieldCount };
 constexpr std::array<const char*, kFieldCount> kFieldNames = {"action", "addr",    "device_free", "size",
@@ -101,7 +104,12 @@ class Decoder {
                  std::string(pickle_.text(pickle_.get(frame, "filename"))),
                  ok ? static_cast<std::uint32_t>(std::min<std::uint64_t>(line, 0xffffffff)) : 0};
       const auto [entry, added] = frame_ids_.try_emplace(made, static_cast<std::uint32_t>(file_.frames.size()));
-      if (added) file_.frames.push_back(std::move(made));
+      if (added) {
+        frame_bytes_ += made.function.size() + made.file.size();
+        if (frame_bytes_ > kFrameBytesFree + kMaxFrameExpansion * pickle_.text_bytes())
+          fail("", "its stack frames name the same long texts over and over: refused");
+        file_.frames.push_back(std::move(made));
+      }
       ids.push_back(entry->second);
     });
     const auto [entry, added] = stack_ids_.try_emplace(ids, static_cast<std::uint32_t>(file_.stacks.size()));
@@ -327,6 +335,7 @@ class Decoder {
   PickleValue last_action_value_;
   SnapshotAction last_action_ = SnapshotAction::kOther;
   std::uint64_t budget_ = 0;
+  std::uint64_t frame_bytes_ = 0;
 };
 
 }  // namespace
