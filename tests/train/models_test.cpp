@@ -51,7 +51,7 @@ class Models : public Experiment {
 };
 
 /// resnet8 stands for the larger ones, whose code it shares.
-const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "gpt"};
+const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "lstm-lm", "gpt"};
 
 TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
   for (const std::string& model : kAll) {
@@ -81,7 +81,7 @@ TEST_F(Models, AllTechniquesTogetherChangeNoMoreThanMicroBatchesDo) {
 TEST_F(Models, MicroBatchesAddUpToTheBatch) {
   // Without dropout, whose numbers are drawn per micro-batch, and without models whose batch norm sees the smaller one.
   const Words exact = {"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "model.dropout=0.0"};
-  for (const char* model : {"mlp", "lenet", "vit", "gpt"}) {
+  for (const char* model : {"mlp", "lenet", "vit", "lstm-lm", "gpt"}) {
     Words split = exact;
     split.push_back("train.micro_batches=4");
     const ExperimentResult whole = run_small(model, exact), parts = run_small(model, split);
@@ -105,6 +105,8 @@ TEST_F(Models, ParametersAreThoseOfTheirPapers) {
   EXPECT_EQ(parameters("resnet18", {}), 11'172'810);  // one input channel, ten classes, stem of 3 by 3
   // A block of gpt has 12 w^2 + 13 w; then the tables and the last normalisation (w = 8, 6 letters and a space).
   EXPECT_EQ(parameters("gpt", {}), 2 * (12 * 64 + 13 * 8) + 7 * 8 + 16 * 8 + 16);
+  // An LSTM has 8 w^2 + 8 w; then the table and the bias of its symbols.
+  EXPECT_EQ(parameters("lstm-lm", {}), 2 * (8 * 64 + 8 * 8) + 7 * 8 + 7);
   EXPECT_EQ(parameters("gpt", {"model.tied=false"}) - parameters("gpt", {}), 7 * 8);
   EXPECT_EQ(parameters("gpt", {"model.vocabulary=100"}) - parameters("gpt", {}), 93 * 8);
 }

@@ -4,13 +4,13 @@
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
+#include <tenon/ops/attention.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/part.h>
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 namespace tenon::train {
 
@@ -48,16 +48,16 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length) {
   const auto positions = static_cast<double>(length);
   const double unit = positions * static_cast<double>(options.width);
-  const double pairs = positions * positions * static_cast<double>(options.heads);
-  const double statistics = 4 * positions;  // mean and deviation of two normalisations
+  const double sums = positions * static_cast<double>(options.heads);  // of each query's weights
+  const double statistics = 4 * positions;                             // mean and deviation of two normalisations
   ActivationForm form;
   form.blocks = options.layers;
   form.block_input = unit;
-  form.block = (options.relu ? 12 : 16) * unit + pairs + statistics;
+  form.block = (options.relu ? 12 : 16) * unit + sums + statistics;
   form.head = 2 * unit + 2 * positions;
   if (options.dropout > 0) {
     form.embedding = unit;
-    form.block += 2 * unit + 2 * pairs;
+    form.block += 2 * unit;
   }
   return form;
 }
@@ -85,16 +85,9 @@ Tensor TransformerBlockImpl::attention(const Tensor& x) {
   const std::int64_t batch = x.size(0), length = x.size(1), width = options_.width, heads = options_.heads;
   const std::int64_t depth = width / heads;
   const auto parts = qkv_(x).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
-  const auto flat = [&](const Tensor& part) { return part.reshape({batch * heads, length, depth}); };
-  const Tensor q = flat(parts[0]), k = flat(parts[1]), v = flat(parts[2]);
-  // In place: a product keeps its factors, not its result.
-  Tensor scores = q.bmm(k.transpose(1, 2)).mul_(1 / std::sqrt(static_cast<double>(depth)));
-  if (options_.causal) {
-    const Tensor later = tenon::ones({length, length}, x.options()).triu(1).to(kBool);
-    scores.masked_fill_(later, -std::numeric_limits<double>::infinity());
-  }
-  const Tensor weights = drop(scores.softmax(-1));
-  return out_(weights.bmm(v).view({batch, heads, length, depth}).transpose(1, 2).reshape({batch, length, width}));
+  const Tensor y = tenon::scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
+                                                       is_training() ? options_.dropout : 0.0, options_.causal);
+  return out_(y.transpose(1, 2).reshape({batch, length, width}));
 }
 
 Tensor TransformerBlockImpl::drop(Tensor x) const {
