@@ -137,5 +137,37 @@ TEST(InPlace, IndexAssignmentIsDifferentiable) {
   EXPECT_EQ(v.grad().item<float>(), 8);
 }
 
+TEST(InPlace, ALinearResultOfManyDimensionsIsNoView) {
+  // A view would make every change in place copy the gradient of its base.
+  manual_seed(2);
+  const Tensor x = randn({2, 3, 4}, requires_grad());
+  const Tensor w = randn({5, 4}, requires_grad());
+  const Tensor b = randn({5}, requires_grad());
+  const Tensor expected = relu(x.matmul(w.t()) + b);
+  Tensor y = linear(x, w, b);
+  EXPECT_FALSE(y.is_view());
+  EXPECT_FALSE(x.matmul(w.t()).is_view());
+  y.relu_();
+  EXPECT_TRUE(y.allclose(expected));
+  y.square().sum().backward();
+  const Tensor dx = x.grad().clone(), dw = w.grad().clone(), db = b.grad().clone();
+  for (const Tensor& leaf : {x, w, b}) leaf.mutable_grad().reset();
+  expected.square().sum().backward();
+  EXPECT_TRUE(x.grad().allclose(dx, 1e-4, 1e-5));
+  EXPECT_TRUE(w.grad().allclose(dw, 1e-4, 1e-5));
+  EXPECT_TRUE(b.grad().allclose(db, 1e-4, 1e-5));
+}
+
+TEST(Linear, TheGradientOfAWeightLiesInMemoryAsTheWeightDoes) {
+  const Tensor x = ones({6, 4}, requires_grad());
+  const Tensor w = ones({5, 4}, requires_grad());
+  linear(x, w).sum().backward();
+  EXPECT_EQ(w.grad().strides(), w.strides());
+  EXPECT_EQ(x.grad().strides(), x.strides());
+  const Tensor q = ones({2, 3, 4}, requires_grad()), k = ones({2, 3, 4}, requires_grad());
+  q.bmm(k.transpose(1, 2)).sum().backward();
+  EXPECT_EQ(k.grad().strides(), k.strides());
+}
+
 }  // namespace
 }  // namespace tenon

@@ -95,5 +95,12 @@ TEST(RandomSampler, ASavedOneContinuesTheSameOrder) {
   EXPECT_FALSE(a.next(1));
 }
 
+TEST(Normalize, TakesOneNumberForAllChannelsOrOneForEach) {
+  const Tensor picture = full({3, 2, 2}, 4.0);
+  const auto apply = [&](transforms::Normalize<> normalize) { return normalize(picture); };
+  EXPECT_TRUE(apply({2.0, 0.5}).equal(full({3, 2, 2}, 4.0)));
+  EXPECT_TRUE(apply({{1.0, 2.0, 3.0}, {1.0, 1.0, 0.5}}).select(0, 2).equal(full({2, 2}, 2.0)));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -2,6 +2,7 @@
 #include <tenon/optim/fused.h>
 
 #include <tenon/dispatch/call.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 
 namespace tenon::optim {
@@ -28,6 +29,7 @@ Tensor matching_gradient(const Tensor& parameter) {
     throw Error("a parameter's gradient has another dtype than the parameter");
   }
   if (gradient.strides() == parameter.strides()) return gradient;
+  PurposeGuard purpose(Purpose::kGradient);
   Tensor copy = tenon::empty_like(parameter);
   copy.copy_(gradient);
   return copy;
