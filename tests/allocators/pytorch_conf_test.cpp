@@ -56,6 +56,8 @@ TEST(PytorchConf, WhiteSpaceVanishesAndLaterOnesWin) {
 TEST(PytorchConf, RefusesInPytorchsWords) {
   expect_refused("max_split_size_mb:19", "max_split_size_mb too small, must be >= 20");
   expect_refused("large_segment_size_mb:64,max_split_size_mb:32", "must be >= 64");
+  expect_refused("large_segment_size_mb:10", "CachingAllocator option large_segment_size_mb must be > 10 MB");
+  expect_refused("max_non_split_rounding_mb:19", "max_non_split_rounding_mb too small, must be >= 20");
   expect_refused("max_split_size_mb:20", "must be > 20", PytorchRelease::k1_13);
   expect_refused("garbage_collection_threshold:1.0", "set it in (0.0, 1.0)");
   expect_refused("roundup_power2_divisions:3", "power of 2");
@@ -68,6 +70,60 @@ TEST(PytorchConf, RefusesInPytorchsWords) {
   expect_refused("backend:async", "options are native and cudaMallocAsync");
   expect_refused("max_split_size_mb", "ends in the middle");
   expect_refused("max_split_size_mb:x", "needs a number");
+  expect_refused("max_split_size_mb:99999999999999999999", "out of range");
+  expect_refused("garbage_collection_threshold:nan", "set it in (0.0, 1.0)");
+  expect_refused("garbage_collection_threshold:0", "set it in (0.0, 1.0)");
+  expect_refused("garbage_collection_threshold:0", "too small", PytorchRelease::k1_13);
+  expect_refused("garbage_collection_threshold:1", "too big", PytorchRelease::k1_13);
+  expect_refused("roundup_power2_divisions:[64:3]", "power of 2 or 0 to disable roundup");
+  expect_refused("roundup_power2_divisions:[64:8 256:4]", "power of 2 or 0 to disable roundup");
+  expect_refused("roundup_power2_divisions:[64:8,256:4", "Index out of bounds in ConfigTokenizer");
+  expect_refused("per_process_memory_fraction:1.5", "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
+  expect_refused("pinned_num_register_threads:3", "Number of register threads has to be power of 2, got 3");
+  expect_refused("pinned_num_register_threads:256", "should be less than or equal to 128, got 256");
+  expect_refused("pinned_reserve_segment_size_mb:0", "Pinned reserve segment size has to be greater than 0");
+  expect_refused("throw_on_cudamalloc_oom:1", "Expected 'True' or 'False'");
+  expect_refused("expandable_segments_reserve_by_class:1", "needs a list in brackets");
+  expect_refused("backend:cudaMallocAsync", "driver's own allocator");
+  expect_refused("no_such_key:1", "Unrecognized CachingAllocator option: no_such_key", PytorchRelease::k1_13);
+  expect_refused("expandable_segments:True", "Unrecognized CachingAllocator option", PytorchRelease::k1_13);
+}
+
+// As PyTorch 2.15 did when it was given these strings.
+TEST(PytorchConf, SeparatorsArePassedOverWhereOneIsDueAndNowhereElse) {
+  for (const char* text : {"max_split_size_mb:40,", "max_split_size_mb,40", "max_split_size_mb:40:", " ", "",
+                           "roundup_power2_divisions:[]", "roundup_power2_divisions:[>:4]",
+                           "roundup_power2_divisions:[64:8,]", "max_split_size_mb:+40", "max_split_size_mb:-1",
+                           "expandable_segments_reserve:0.5", "expandable_segments_reserve_by_class:[a:1,b:2]"})
+    EXPECT_NO_THROW(parse_pytorch_conf(text)) << text;
+  expect_refused(",max_split_size_mb:40", "Unrecognized key ','");
+  expect_refused("max_split_size_mb:40,,backend:native", "Unrecognized key ','");
+  expect_refused("max_split_size_mb::40", "needs a number, not ':'");
+}
+
+TEST(PytorchConf, EveryKeyIsKnown) {
+  for (const char* text : {"backend:native",
+                           "expandable_segments:False",
+                           "garbage_collection_threshold:0.5",
+                           "graph_capture_record_stream_reuse:True",
+                           "large_segment_size_mb:32",
+                           "max_non_split_rounding_mb:40",
+                           "max_split_size_mb:40",
+                           "per_process_memory_fraction:0.5",
+                           "pinned_free_catch_all:True",
+                           "pinned_max_cached_size_mb:64",
+                           "pinned_max_round_threshold_mb:64",
+                           "pinned_num_register_threads:8",
+                           "pinned_reserve_segment_size_mb:64",
+                           "pinned_use_background_threads:True",
+                           "pinned_use_cuda_host_register:True",
+                           "pinned_use_hip_host_register:True",
+                           "release_lock_on_cudamalloc:True",
+                           "release_lock_on_hipmalloc:True",
+                           "roundup_power2_divisions:8",
+                           "throw_on_cudamalloc_oom:False",
+                           "expandable_segments_reserve:0.5"})
+    EXPECT_NO_THROW(parse_pytorch_conf(text)) << text;
 }
 
 TEST(PytorchConf, DivisionListsFillTheTable) {

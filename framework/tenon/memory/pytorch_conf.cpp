@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 
@@ -22,15 +23,19 @@ constexpr std::uint64_t kMostMiB = ~std::uint64_t{0} / MiB;
 /// C's stoull: a sign is taken, what follows the digits is not looked at.
 std::uint64_t to_number(std::string_view text, const std::string& word, const std::string& key) {
   char* end = nullptr;
+  errno = 0;
   const std::uint64_t value = std::strtoull(word.c_str(), &end, 10);
   if (end == word.c_str()) refuse(text, key + " needs a number, not '" + word + "'");
+  if (errno == ERANGE) refuse(text, key + " is out of range: " + word);
   return value;
 }
 
 double to_real(std::string_view text, const std::string& word, const std::string& key) {
   char* end = nullptr;
+  errno = 0;
   const double value = std::strtod(word.c_str(), &end);
   if (end == word.c_str()) refuse(text, key + " needs a number, not '" + word + "'");
+  if (errno == ERANGE) refuse(text, key + " is out of range: " + word);
   return value;
 }
 
@@ -60,7 +65,7 @@ class Tokens {
   bool done() const { return next_ >= tokens_.size(); }
   std::size_t index() const { return next_; }
   const std::string& peek() const {
-    if (done()) refuse(text_, "it ends in the middle of an option");
+    if (done()) refuse(text_, "it ends in the middle of an option (PyTorch: Index out of bounds in ConfigTokenizer)");
     return tokens_[next_];
   }
   std::string take() {
@@ -143,7 +148,7 @@ std::uint64_t large_segment_mib(const Tokens& tokens) {
   for (std::size_t i = 0; i + 2 < all.size(); ++i) {
     if (all[i] != "large_segment_size_mb") continue;
     size = to_number(tokens.text(), all[i + 2], all[i]);
-    if (size <= 10) refuse(tokens.text(), "CachingAllocator option large_segment_size_mb too small, must be > 10");
+    if (size <= 10) refuse(tokens.text(), "CachingAllocator option large_segment_size_mb must be > 10 MB");
   }
   return size;
 }
@@ -151,6 +156,8 @@ std::uint64_t large_segment_mib(const Tokens& tokens) {
 bool is_known(const std::string& key) {
   static constexpr std::string_view kKeys[] = {"backend",
                                                "expandable_segments",
+                                               "expandable_segments_reserve",
+                                               "expandable_segments_reserve_by_class",
                                                "garbage_collection_threshold",
                                                "graph_capture_record_stream_reuse",
                                                "large_segment_size_mb",
@@ -197,8 +204,7 @@ PytorchConf parse_current(std::string_view text) {
   };
   while (!tokens.done()) {
     const std::string key = tokens.take();
-    if (key == ",") continue;
-    if (!is_known(key)) refuse(text, "Unrecognized key '" + key + "' in CUDA allocator config.");
+    if (!is_known(key)) refuse(text, "Unrecognized key '" + key + "' in Accelerator allocator config.");
     tokens.take_separator();
     if (key == "max_split_size_mb") {
       set(conf, "max_split_size", megabytes(key));
@@ -237,12 +243,24 @@ PytorchConf parse_current(std::string_view text) {
       conf.ignored.push_back(key);
     } else if (key == "pinned_num_register_threads") {
       const std::uint64_t threads = to_number(text, tokens.take(), key);
-      if (!is_power_of_two(threads) || threads > 128)
-        refuse(text, "Number of register threads has to be a power of 2, at most 128, got " + std::to_string(threads));
+      if (!is_power_of_two(threads))
+        refuse(text, "Number of register threads has to be power of 2, got " + std::to_string(threads));
+      if (threads > 128)
+        refuse(text, "Number of register threads should be less than or equal to 128, got " + std::to_string(threads));
       conf.ignored.push_back(key);
     } else if (key == "pinned_reserve_segment_size_mb" || key == "pinned_max_round_threshold_mb" ||
                key == "pinned_max_cached_size_mb") {
-      to_number(text, tokens.take(), key);
+      if (to_number(text, tokens.take(), key) == 0 && key == "pinned_reserve_segment_size_mb")
+        refuse(text, "Pinned reserve segment size has to be greater than 0");
+      conf.ignored.push_back(key);
+    } else if (key == "expandable_segments_reserve" || key == "expandable_segments_reserve_by_class") {
+      // PyTorch warns of values that make no sense, and goes on; but the second is a list.
+      const std::string value = tokens.take();
+      if (key.ends_with("by_class") && value != "[")
+        refuse(text, key + " needs a list in brackets, not '" + value + "'");
+      if (key.ends_with("by_class"))
+        while (tokens.take() != "]") {
+        }
       conf.ignored.push_back(key);
     }
     if (!tokens.done()) tokens.take_separator();
