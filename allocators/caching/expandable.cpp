@@ -140,9 +140,7 @@ Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
   }
   put_locked(arena, segment.large, piece);
   segment.mapped_bytes += mapped_bytes;
-  reserved_total_ += mapped_bytes;
-  reserved_stats_[0].increase(static_cast<std::int64_t>(mapped_bytes));
-  reserved_stats_[segment.large ? 2 : 1].increase(static_cast<std::int64_t>(mapped_bytes));
+  count_reserved_locked(arena, segment.large, static_cast<std::int64_t>(mapped_bytes));
   return piece;
 }
 
@@ -186,9 +184,7 @@ std::size_t Policy::unmap_locked(Piece* piece) {
   }
   const bool large = segment.large;
   segment.mapped_bytes -= bytes;
-  reserved_total_ -= bytes;
-  reserved_stats_[0].decrease(static_cast<std::int64_t>(bytes));
-  reserved_stats_[large ? 2 : 1].decrease(static_cast<std::int64_t>(bytes));
+  count_reserved_locked(arena, large, -static_cast<std::int64_t>(bytes));
   if (piece->is_whole_segment()) {
     arena.unmapped[large].erase(piece);
     source_.unreserve(at(segment.address), segment.bytes);

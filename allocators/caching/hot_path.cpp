@@ -41,11 +41,22 @@ void Policy::set_memory_fraction(double fraction) {
       source_.traits().capacity_bytes ? source_.traits().capacity_bytes : source_.usage().total_bytes;
   const Everything lock(*this);
   if (total == 0 || (fraction >= 1 && !old_)) {
-    limit_bytes_ = kUnlimited;
+    fraction_limit_bytes_ = kUnlimited;
   } else {
     const double limit = fraction * static_cast<double>(total);
-    limit_bytes_ = static_cast<std::size_t>(old_ ? std::trunc(limit) : std::round(limit));
+    fraction_limit_bytes_ = static_cast<std::size_t>(old_ ? std::trunc(limit) : std::round(limit));
   }
+  apply_limits_locked();
+}
+
+void Policy::limit_changed(std::size_t limit_bytes) {
+  const Everything lock(*this);
+  host_limit_bytes_ = limit_bytes == 0 ? kUnlimited : limit_bytes;
+  apply_limits_locked();
+}
+
+void Policy::apply_limits_locked() {
+  limit_bytes_ = std::min(fraction_limit_bytes_, host_limit_bytes_);
   collects_garbage_ = settings_.garbage_collection_threshold > 0 && limit_bytes_ != kUnlimited;
 }
 

@@ -60,7 +60,7 @@ inline bool can_grow(const Piece* piece) { return piece->right && piece->right->
   const bool was_split = !piece->is_whole_segment();
   const bool keeps_slack = large & !settings_.expandable;
   const std::size_t least_rest = keeps_slack ? kLargeSplitSlackBytes + 1 : kMinBlockBytes;
-  const bool split = (remainder >= least_rest) & (!keeps_slack | (bytes < settings_.max_split_bytes));
+  const bool split = (remainder >= least_rest) & (!keeps_slack | (bytes < settings_.max_split_bytes)) & arena.splits;
   const std::size_t block_bytes = split ? bytes : whole_bytes;
   if (split) {
     Piece* rest = arena.pieces.take();

@@ -73,6 +73,11 @@ void Policy::report(PolicyStats& stats) const {
     std::lock_guard oversize(oversize_mutex_);
     stats.oversize_allocations = oversize_allocations_;
   }
+  for (const auto& [id, pool] : pools_) {
+    PrivatePoolStats& shown = stats.private_pools.emplace_back();
+    shown.pool = id;
+    std::copy(std::begin(pool.reserved_bytes), std::end(pool.reserved_bytes), shown.reserved_bytes);
+  }
   stats.oversize_segments = oversize_segments_;
   stats.retries = retries_;
   stats.synchronizations = synchronizations_;
@@ -96,6 +101,7 @@ void Policy::reset_stats(bool peaks, bool accumulated) {
   for (int pool = 0; pool < 3; ++pool) {
     reset(segment_stats_[pool]);
     reset(reserved_stats_[pool]);
+    for (auto& [id, private_pool] : pools_) reset(private_pool.reserved_bytes[pool]);
   }
   reset(oversize_segments_);
   reset(oversize_allocations_);
@@ -119,9 +125,11 @@ void Policy::check_invariants() const {
   };
   std::map<const Arena*, Tally> tallies;
   std::size_t reserved = 0;
+  std::map<std::uint64_t, std::size_t> reserved_by_pool;
   for (const Segment& segment : segments_) {
     if (!segment.first) continue;
     reserved += segment.mapped_bytes;
+    reserved_by_pool[segment.arena->pool] += segment.mapped_bytes;
     Tally& tally = tallies[segment.arena];
     std::uintptr_t address = segment.address;
     std::size_t mapped = 0;
@@ -161,6 +169,10 @@ void Policy::check_invariants() const {
   if (reserved != reserved_total_ || static_cast<std::int64_t>(reserved) != reserved_stats_[0].current)
     throw Error("caching: segments hold " + std::to_string(reserved) + " bytes, the counter says " +
                 std::to_string(reserved_total_));
+  for (const auto& [id, pool] : pools_)
+    if (pool.reserved_bytes[0].current != static_cast<std::int64_t>(reserved_by_pool[id]))
+      throw Error("caching: pool " + std::to_string(id) + " counts " + std::to_string(pool.reserved_bytes[0].current) +
+                  " reserved bytes, its segments hold " + std::to_string(reserved_by_pool[id]));
   for (const auto& arena : arenas_) {
     const Tally& tally = tallies[arena.get()];
     if (tally.pieces != arena->pieces.live()) throw Error("caching: pieces got lost");

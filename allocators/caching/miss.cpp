@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace tenon::caching {
 
@@ -36,6 +37,14 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   }
   collect_garbage_locked();
   Piece* piece = device_allocate_locked(arena, large, bytes);
+  if (!piece && arena.pool == 0) {
+    // What a private pool lends is judged as if expandable segments were off.
+    const bool expandable = std::exchange(settings_.expandable, false);
+    Piece* const lent = borrow_locked(request.stream, large, bytes);
+    const Block block = lent ? hand_out_locked(*lent->arena, large, lent, lent->bytes, bytes, request) : Block{};
+    settings_.expandable = expandable;
+    if (lent) return block;
+  }
   if (!piece && release_available_locked(arena, large, bytes)) piece = device_allocate_locked(arena, large, bytes);
   // 1.13 knows private pools from graph capture only, where nothing may be flushed.
   if (!piece && !(old_ && open_scopes_.load(std::memory_order_relaxed) != 0)) {
@@ -47,6 +56,30 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   return hand_out_locked(arena, large, piece, piece->bytes, bytes, request);
 }
 
+/// A piece of a private pool that lends what it caches before others run out of memory; it goes back there.
+Piece* Policy::borrow_locked(StreamRef stream, bool large, std::size_t bytes) {
+  for (const auto& [id, pool] : pools_) {
+    if (!pool.options.use_on_oom) continue;
+    const auto arena = pool.arenas.find(stream.id);
+    if (arena == pool.arenas.end()) continue;
+    if (const FreeIndex::Place place = find_fit_locked(*arena->second, large, bytes); place.piece) {
+      arena->second->free[large].erase(place);
+      return place.piece;
+    }
+  }
+  return nullptr;
+}
+
+/// Segments and pages that came (or, below 0, went).
+void Policy::count_reserved_locked(const Arena& arena, bool large, std::int64_t bytes) {
+  const auto count = [&](PoolStats& stats) {
+    for (Stat* stat : {&stats[0], &stats[large ? 2 : 1]}) bytes < 0 ? stat->decrease(-bytes) : stat->increase(bytes);
+  };
+  reserved_total_ += static_cast<std::size_t>(bytes);
+  count(reserved_stats_);
+  if (arena.pool != 0) count(pools_.at(arena.pool).reserved_bytes);
+}
+
 /// A piece in no index, of at least `bytes`; null when the limit or the device does not allow it.
 Piece* Policy::device_allocate_locked(Arena& arena, bool large, std::size_t bytes) {
   const std::size_t segment_bytes = segment_size(settings_, bytes);
@@ -56,9 +89,8 @@ Piece* Policy::device_allocate_locked(Arena& arena, bool large, std::size_t byte
   void* address = source_.acquire(segment_bytes);
   if (!address) return nullptr;
   Piece* piece = new_segment_locked(arena, large, reinterpret_cast<std::uintptr_t>(address), segment_bytes, false);
-  reserved_total_ += segment_bytes;
+  count_reserved_locked(arena, large, static_cast<std::int64_t>(segment_bytes));
   increase(segment_stats_, large, 1);
-  increase(reserved_stats_, large, segment_bytes);
   if (segment_bytes >= settings_.max_split_bytes) oversize_segments_.increase(1);
   return piece;
 }
@@ -111,10 +143,9 @@ void Policy::release_segment_locked(Piece* piece) noexcept {
   const bool large = piece->large;
   piece->arena->free[large].erase(piece);
   source_.release(piece->data(), bytes);
+  count_reserved_locked(*piece->arena, large, -static_cast<std::int64_t>(bytes));
   forget_segment_locked(piece);
-  reserved_total_ -= bytes;
   decrease(segment_stats_, large, 1);
-  decrease(reserved_stats_, large, bytes);
   if (bytes >= settings_.max_split_bytes) oversize_segments_.decrease(1);
 }
 
@@ -185,7 +216,8 @@ bool Policy::release_available_locked(Arena& arena, bool large, std::size_t byte
     source_.wait(source_.mark(arena.stream));
     release_segment_locked(piece);
   };
-  if (fit && !fit->expandable) {
+  // Part of a segment is as large as that only where expandable segments were on for a while: PyTorch would free it.
+  if (fit && !fit->expandable && fit->is_whole_segment()) {
     release(fit);
     return true;
   }

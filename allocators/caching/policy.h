@@ -52,6 +52,8 @@ class Policy final : public Allocator {
   void begin_pool(std::uint64_t pool, StreamRef stream) override;
   void end_pool(std::uint64_t pool) override;
   void release_pool(std::uint64_t pool) override;
+  void limit_changed(std::size_t limit_bytes) override;
+  void configure_pool(std::uint64_t pool, const PoolOptions& options) override;
 
   /// PyTorch's set_per_process_memory_fraction. 1 lifts the limit (in 1.13: limits to the whole device).
   void set_memory_fraction(double fraction);
@@ -62,6 +64,8 @@ class Policy final : public Allocator {
   struct Everything;  // holds world_mutex_ and every arena's lock
   struct PrivatePool {
     bool owned = true;
+    PoolOptions options;
+    PoolStats reserved_bytes{};
     std::map<std::uint64_t, Arena*> arenas;  // by stream
   };
   struct Scope {
@@ -86,6 +90,8 @@ class Policy final : public Allocator {
   Arena& add_arena_locked(StreamRef stream, std::uint64_t pool);
   Arena& private_arena_locked(std::uint64_t pool, StreamRef stream);
   Arena& route(const Request& request);
+  static void set_options_locked(PrivatePool& pool, const PoolOptions& options);
+  void apply_limits_locked();
   Piece* choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const;
   void count_oversize(int change) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
@@ -95,6 +101,8 @@ class Policy final : public Allocator {
   // miss.cpp; all of these assume that everything is locked
   Block allocate_slowly(const Request& request, Arena& arena, std::size_t bytes);
   Piece* device_allocate_locked(Arena& arena, bool large, std::size_t bytes);
+  Piece* borrow_locked(StreamRef stream, bool large, std::size_t bytes);
+  void count_reserved_locked(const Arena& arena, bool large, std::int64_t bytes);
   void collect_garbage_locked();
   bool release_available_locked(Arena& arena, bool large, std::size_t bytes);
   std::size_t release_cached_locked(std::uint64_t only_pool, std::size_t keep_bytes);
@@ -118,7 +126,7 @@ class Policy final : public Allocator {
   const bool old_;                 ///< compat 1.13
   const bool rounds_plainly_;      ///< no size is rounded to divisions of a power of two
   bool collects_garbage_ = false;  ///< guarded by every arena's lock
-  std::size_t limit_bytes_ = kUnlimited;
+  std::size_t limit_bytes_ = kUnlimited;  ///< the lower of what the fraction and the host allow
   std::size_t address_space_bytes_ = 0;  ///< of one expandable segment, before rounding to pages
 
   static constexpr std::size_t kBuckets = 64;
@@ -136,6 +144,8 @@ class Policy final : public Allocator {
   std::map<std::uint64_t, PrivatePool> pools_;
   std::vector<Scope> scopes_;  // innermost last
   DeferredFrees deferred_;
+  std::size_t fraction_limit_bytes_ = kUnlimited;
+  std::size_t host_limit_bytes_ = kUnlimited;
   std::uint64_t next_registration_ = 0;
   std::size_t reserved_total_ = 0;
   PoolStats segment_stats_{}, reserved_stats_{};

@@ -41,7 +41,20 @@ void Policy::release_pool(std::uint64_t pool) {
   const auto it = pools_.find(pool);
   if (it == pools_.end()) return;
   it->second.owned = false;
+  set_options_locked(it->second, {});
   release_cached_locked(pool, 0);
+}
+
+void Policy::configure_pool(std::uint64_t pool, const PoolOptions& options) {
+  const Everything lock(*this);
+  const auto it = pools_.find(pool);
+  if (it == pools_.end()) throw Error("pool " + std::to_string(pool) + " does not exist: open it first");
+  set_options_locked(it->second, options);
+}
+
+void Policy::set_options_locked(PrivatePool& pool, const PoolOptions& options) {
+  pool.options = options;
+  for (const auto& [stream, arena] : pool.arenas) arena->splits = !options.no_split;
 }
 
 Arena& Policy::route(const Request& request) {
@@ -55,13 +68,18 @@ Arena& Policy::route(const Request& request) {
 }
 
 Arena& Policy::private_arena_locked(std::uint64_t pool, StreamRef stream) {
-  Arena*& arena = pools_[pool].arenas[stream.id];
+  PrivatePool& of = pools_[pool];
+  Arena*& arena = of.arenas[stream.id];
   if (arena) return *arena;
-  if (spare_arenas_.empty()) return *(arena = &add_arena_locked(stream, pool));
-  arena = spare_arenas_.back();
-  spare_arenas_.pop_back();
-  arena->stream = stream;
-  arena->pool = pool;
+  if (spare_arenas_.empty()) {
+    arena = &add_arena_locked(stream, pool);
+  } else {
+    arena = spare_arenas_.back();
+    spare_arenas_.pop_back();
+    arena->stream = stream;
+    arena->pool = pool;
+  }
+  arena->splits = !of.options.no_split;
   return *arena;
 }
 

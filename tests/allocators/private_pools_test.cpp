@@ -81,8 +81,77 @@ TEST(PrivatePools, KeepTheirMemoryUntilTheyAreReleased) {
   EXPECT_EQ(world.device.used_bytes(), 0u);
 }
 
+TEST(PrivatePools, WithoutSplitsHandTheirSegmentsOutWhole) {
+  World world;
+  world.policy.begin_pool(1, {});
+  world.policy.configure_pool(1, {.no_split = true});
+  const Block small = world.get(1000), large = world.get(3 * MiB), own = world.get(11 * MiB);
+  EXPECT_EQ(small.bytes, 2 * MiB);
+  EXPECT_EQ(large.bytes, 20 * MiB);
+  EXPECT_EQ(own.bytes, 12 * MiB);
+  world.put(large);
+  const Block again = world.get(2 * MiB);
+  EXPECT_EQ(again.data, large.data);
+  EXPECT_EQ(again.bytes, 20 * MiB);
+  world.policy.end_pool(1);
+  EXPECT_EQ(world.get(1000).bytes, 1024u) << "outside nothing has changed";
+  world.put(again);
+  world.policy.release_pool(1);
+  world.put(small);
+  world.put(own);
+}
+
+// What fits into a pool's cache is handed out whole or split as in that pool, and goes back there.
+TEST(PrivatePools, LendTheirCacheBeforeOthersRunOutOfMemory) {
+  for (const bool lends : {false, true}) {
+    AddressOnlySource device({.capacity_bytes = 100 * MiB});
+    Policy policy(device, {});
+    policy.begin_pool(1, {});
+    policy.configure_pool(1, {.use_on_oom = lends});
+    const Block inside = policy.allocate({.bytes = 60 * MiB});
+    policy.end_pool(1);
+    policy.deallocate(inside, {});
+    if (!lends) {
+      EXPECT_THROW(policy.allocate({.bytes = 50 * MiB}), OutOfMemory);
+      continue;
+    }
+    const Block lent = policy.allocate({.bytes = 50 * MiB});
+    EXPECT_EQ(lent.data, inside.data);
+    PolicyStats stats;
+    policy.report(stats);
+    EXPECT_EQ(stats.retries, 0) << "before anything is flushed";
+    EXPECT_THROW(policy.allocate({.bytes = 50 * MiB, .stream = {1}}), OutOfMemory) << "another stream gets nothing";
+    policy.deallocate(lent, {});
+    policy.check_invariants();
+    policy.trim(0);
+    EXPECT_EQ(device.used_bytes(), 60 * MiB) << "it went back to the pool";
+    policy.release_pool(1);
+    EXPECT_EQ(device.used_bytes(), 0u);
+  }
+}
+
+TEST(PrivatePools, CountTheirReservedBytes) {
+  World world;
+  const Block outside = world.get(30 * MiB);
+  world.policy.begin_pool(5, {});
+  const Block small = world.get(1000), large = world.get(30 * MiB);
+  world.policy.end_pool(5);
+  PolicyStats stats;
+  world.policy.report(stats);
+  ASSERT_EQ(stats.private_pools.size(), 1u);
+  EXPECT_EQ(stats.private_pools[0].pool, 5u);
+  EXPECT_EQ(stats.private_pools[0].reserved_bytes[0].current, static_cast<std::int64_t>(32 * MiB));
+  EXPECT_EQ(stats.private_pools[0].reserved_bytes[1].current, static_cast<std::int64_t>(2 * MiB));
+  for (const Block& block : {outside, small, large}) world.put(block);
+  world.policy.release_pool(5);
+  PolicyStats after;
+  world.policy.report(after);
+  EXPECT_TRUE(after.private_pools.empty());
+}
+
 TEST(PrivatePools, MistakesAreNamed) {
   World world;
+  EXPECT_THROW(world.policy.configure_pool(9, {}), Error);
   EXPECT_THROW(world.policy.begin_pool(0, {}), Error);
   EXPECT_THROW(world.policy.end_pool(5), Error);
 }

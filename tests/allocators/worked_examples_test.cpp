@@ -1,8 +1,9 @@
 // The worked examples W1 to W31 of PyTorch's allocator: requests, and every figure after each step. (W32 is about
-// pinned host memory and W29's history about the host's observation: both are tested where those live.)
+// pinned host memory, in memory/pinned_cache_test.cpp; W29's history in device/caching_history_test.cpp.)
 #include <caching/policy.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/address_only_source.h>
+#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/forwarding.h>
 
 #include <gtest/gtest.h>
@@ -148,6 +149,23 @@ TEST(WorkedExamples, W1ToW6WithExpandableSegments) {
     EXPECT_EQ(world.segments(), 0);
     EXPECT_EQ(world.splits(), 0);
   }
+}
+
+TEST(WorkedExamples, W7ZeroBytesAreNothing) {
+  AddressOnlySource device;
+  const AllocatorInfo info{.name = "caching",
+                           .options = caching::option_schema(false),
+                           .create = [](const AllocatorContext& c) { return caching::make_policy(c, false); }};
+  const auto stack = AllocatorStack::make(device, {.policy = info, .options = Options(info.options), .layers = {}});
+  const Block block = stack->allocate({.bytes = 0});
+  EXPECT_EQ(block.data, nullptr);
+  EXPECT_EQ(block.bytes, 0u);
+  stack->deallocate(block);
+  const MemoryStats stats = stack->stats();
+  EXPECT_EQ(stats.allocations.allocated, 0);
+  EXPECT_EQ(stats.policy.allocation[0].allocated, 0);
+  EXPECT_EQ(stats.policy.segment[0].allocated, 0);
+  EXPECT_EQ(device.used_bytes(), 0u);
 }
 
 TEST(WorkedExamples, W8RoundingWithDivisions) {
@@ -637,7 +655,7 @@ TEST(WorkedExamples, W28cAdjacentPagesAreUnmappedAtOnce) {
   EXPECT_EQ(world.source.frees, 1);
 }
 
-TEST(WorkedExamples, W29AndW30Statistics) {
+TEST(WorkedExamples, W29StatisticsAfterTwoRequests) {
   World world;
   world.get("A", 1000);
   world.get("B", 2_MiB);
@@ -645,6 +663,9 @@ TEST(WorkedExamples, W29AndW30Statistics) {
   EXPECT_EQ(world.reserved(), 23068672);
   EXPECT_EQ(world.splits(), 2);
   EXPECT_EQ(world.split_bytes(), 20970496);
+}
+
+TEST(WorkedExamples, W30WhatCameAndWhatWent) {
   World twice;
   twice.get("A", 4000000);
   twice.put("A");

@@ -1,4 +1,5 @@
 // The memory API over PyTorch's policy: its worked history, its worked snapshot, its well-known figures, its pools.
+#include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
 #include <tenon/memory/address_only_source.h>
 
@@ -6,17 +7,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace tenon {
 namespace {
 
 using ::testing::ElementsAre;
 
-std::shared_ptr<AllocatorStack> caching_stack(MemorySource& source) {
+std::shared_ptr<AllocatorStack> caching_stack(MemorySource& source,
+                                              const std::vector<std::pair<std::string, std::string>>& options = {}) {
   StackConfig config;
   config.policy = {.name = "caching",
                    .options = caching::option_schema(false),
                    .create = [](const AllocatorContext& context) { return caching::make_policy(context, false); }};
   config.options = Options(config.policy.options);
+  for (const auto& [name, value] : options) config.options.set_text(name, value);
   return AllocatorStack::make(source, config);
 }
 
@@ -31,7 +38,7 @@ std::vector<std::string> told(const History& history) {
 
 // PyTorch's own trace for: 1000 B, 2 MiB, free the first, free the second after another stream used it, 500 B,
 // empty_cache().
-TEST(CachingHistory, IsPyTorchsForTheWorkedExample) {
+TEST(WorkedExamples, W29TheHistoryOfAShortRun) {
   AddressOnlySource source({.manual_completion = true});
   const auto stack = caching_stack(source);
   const auto history = std::make_shared<History>();
@@ -102,6 +109,24 @@ TEST(CachingStats, HostAndPolicyAgreeOnWhatBothCount) {
   stack->check_invariants();
 }
 
+TEST(CachingPools, HaveKeysOfTheirOwnInTheStatistics) {
+  AddressOnlySource source;
+  const auto stack = caching_stack(source);
+  MemPool pool(stack, {.no_split = true});
+  Block block;
+  {
+    const UseMemPool scope(pool);
+    block = stack->allocate({.bytes = 1000});
+  }
+  EXPECT_EQ(block.bytes, 2 * MiB);
+  const MemoryStatsTable table = memory_stats_table(stack->stats());
+  const std::string key = "reserved_bytes_by_private_pools.0_" + std::to_string(pool.id());
+  EXPECT_EQ(table.at(key + ".all.current"), static_cast<std::int64_t>(2 * MiB));
+  EXPECT_EQ(table.at(key + ".small_pool.peak"), static_cast<std::int64_t>(2 * MiB));
+  EXPECT_EQ(table.at(key + ".large_pool.allocated"), 0);
+  stack->deallocate(block);
+}
+
 TEST(CachingPools, KeepTheirMemoryApartUntilTheyGo) {
   AddressOnlySource source;
   const auto stack = caching_stack(source);
@@ -121,6 +146,44 @@ TEST(CachingPools, KeepTheirMemoryApartUntilTheyGo) {
   EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(2 * MiB));
   stack->deallocate(outside);
   stack->deallocate(second);
+}
+
+// PyTorch's worked example W26, the limit set while the program runs instead of by an option.
+TEST(CachingLimit, GarbageIsCollectedBelowTheHostsCeiling) {
+  AddressOnlySource source({.capacity_bytes = 1000 * MiB});
+  const auto stack = caching_stack(source, {{"garbage_collection_threshold", "0.6"}});
+  const auto age_three_segments = [&] {
+    std::vector<Block> blocks;
+    for (const std::size_t size : {100, 110, 120}) blocks.push_back(stack->allocate({.bytes = size * MiB}));
+    for (const Block& block : blocks) stack->deallocate(block);
+    return stack->allocate({.bytes = 130 * MiB});
+  };
+  Block block = age_three_segments();
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(460 * MiB)) << "no limit, no garbage";
+  stack->deallocate(block);
+  stack->trim();
+  stack->set_reserved_limit(500 * MiB);
+  block = age_three_segments();
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(130 * MiB));
+  EXPECT_EQ(stack->stats().policy.retries, 0);
+  stack->deallocate(block);
+  stack->trim();
+  stack->set_reserved_limit(0);
+  block = age_three_segments();
+  EXPECT_EQ(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(460 * MiB));
+  stack->deallocate(block);
+}
+
+TEST(CachingLimit, TheLowerOfTheHostsCeilingAndTheOptionsCounts) {
+  AddressOnlySource source({.capacity_bytes = 1000 * MiB});
+  const auto stack = caching_stack(source, {{"per_process_memory_fraction", "0.5"}});
+  EXPECT_THROW(stack->allocate({.bytes = 600 * MiB}), OutOfMemory);
+  stack->set_reserved_limit(800 * MiB);
+  EXPECT_THROW(stack->allocate({.bytes = 600 * MiB}), OutOfMemory);
+  stack->set_reserved_limit(200 * MiB);
+  EXPECT_THROW(stack->allocate({.bytes = 300 * MiB}), OutOfMemory);
+  stack->set_reserved_limit(0);
+  stack->deallocate(stack->allocate({.bytes = 500 * MiB}));
 }
 
 TEST(CachingLimit, TheHostsCeilingActsLikeAFullDevice) {

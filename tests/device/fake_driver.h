@@ -19,10 +19,12 @@ class FakeDriver final : public DeviceDriver {
   MemorySource& memory() override { return source_; }
   void copy(void*, const void*, std::size_t, CopyKind, StreamRef) override {}
   void fill(void*, std::uint8_t, std::size_t, StreamRef) override {}
+  MemorySource* pinned_host_memory() override { return &pinned_; }
   std::size_t used_bytes() const { return source_.used_bytes(); }
 
  private:
   AddressOnlySource source_;
+  AddressOnlySource pinned_;
   std::size_t capacity_bytes_;
 };
 

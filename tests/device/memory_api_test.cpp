@@ -171,6 +171,32 @@ TEST_F(MemoryApi, AnAllocatorGuardPutsTheOldOneBack) {
   EXPECT_EQ(&allocator(), before);
 }
 
+TEST_F(MemoryApi, PinnedHostMemoryHasAnAllocatorOfItsOwnAndPyTorchsFigures) {
+  const auto pinned = pinned_host_allocator(fake());
+  EXPECT_EQ(pinned_host_allocator(fake()), pinned);
+  const Block block = pinned->allocate({.bytes = 1000});
+  pinned->deallocate(pinned->allocate({.bytes = 3 * MiB}));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : host_memory_stats(fake())) keys.push_back(key);
+  std::vector<std::string> expected;
+  for (const char* key : {"active_bytes", "active_requests", "allocated_bytes", "allocations"})
+    for (const char* figure : {"allocated", "current", "freed", "peak"})
+      expected.push_back(std::string(key) + "." + figure);
+  expected.insert(expected.end(), {"num_host_alloc", "num_host_free"});
+  EXPECT_EQ(keys, expected);
+  EXPECT_EQ(host_memory_stats(fake()).at("active_bytes.current"), 1024);
+  EXPECT_EQ(host_memory_stats(fake()).at("allocated_bytes.current"), static_cast<std::int64_t>(4 * MiB) + 1024);
+  EXPECT_EQ(host_memory_stats(fake()).at("active_requests.peak"), 2);
+  EXPECT_EQ(host_memory_stats(fake()).at("num_host_alloc"), 2);
+  EXPECT_EQ(empty_host_cache(fake()), 4 * MiB);
+  reset_accumulated_host_memory_stats(fake());
+  reset_peak_host_memory_stats(fake());
+  EXPECT_EQ(host_memory_stats(fake()).at("num_host_alloc"), 0);
+  EXPECT_EQ(host_memory_stats(fake()).at("active_requests.peak"), 1);
+  EXPECT_EQ(memory_allocated(fake()), 0u) << "the device's own figures know nothing of it";
+  pinned->deallocate(block);
+}
+
 TEST_F(MemoryApi, MemPoolsNeedAPolicyThatHasThem) { EXPECT_THROW(make_mem_pool(fake()), Error); }
 
 // The example of the specification: 4,000,000 bytes allocated, freed, allocated again, then 1,000 bytes, by PyTorch's

@@ -1,6 +1,7 @@
 // The open devices of the process, opened on first use; which device and which stream a thread means.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/memory/pinned_cache.h>
 
 #include <fmt/format.h>
 
@@ -76,6 +77,16 @@ void DeviceState::set_memory_limit(std::size_t limit_bytes) {
   std::lock_guard lock(mutex_);
   memory_limit_.store(limit_bytes, std::memory_order_relaxed);
   for (const auto& allocator : in_service_) allocator->set_reserved_limit(limit_bytes);
+}
+
+std::shared_ptr<AllocatorStack> DeviceState::pinned_host_allocator() {
+  std::lock_guard lock(mutex_);
+  if (pinned_ != nullptr) return pinned_;
+  MemorySource* memory = driver_.pinned_host_memory();
+  if (memory == nullptr) return nullptr;
+  const AllocatorInfo& policy = pinned_cache();
+  pinned_ = AllocatorStack::make(*memory, {.policy = policy, .options = Options(policy.options), .layers = {}});
+  return pinned_;
 }
 
 DeviceState& device_state(Device device) {

@@ -35,6 +35,9 @@ class TENON_EXPORT DeviceState {
   TENON_API void set_memory_limit(std::size_t limit_bytes);
   std::size_t memory_limit() const { return memory_limit_.load(std::memory_order_relaxed); }
 
+  /// The allocator of the driver's page-locked host memory, made on first use; null where the driver has none.
+  TENON_API std::shared_ptr<AllocatorStack> pinned_host_allocator();
+
   /// What happened to this device's memory, under whichever allocator; see record_memory_history().
   History& history() const { return *history_; }
 
@@ -46,6 +49,7 @@ class TENON_EXPORT DeviceState {
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<AllocatorStack>> in_service_;  ///< back() is current
   std::atomic<AllocatorStack*> current_{nullptr};
+  std::shared_ptr<AllocatorStack> pinned_;
 };
 
 /// The state of a device, opened on first use by the resolver. An index of -1 means the current device of that kind.

@@ -95,8 +95,8 @@ AllocatorGuard::~AllocatorGuard() {
   if (previous_ != nullptr) state_.swap_allocator(std::move(previous_));
 }
 
-std::unique_ptr<MemPool> make_mem_pool(Device device) {
-  return std::make_unique<MemPool>(device_state(device).shared_allocator());
+std::unique_ptr<MemPool> make_mem_pool(Device device, const PoolOptions& options) {
+  return std::make_unique<MemPool>(device_state(device).shared_allocator(), options);
 }
 
 }  // namespace tenon

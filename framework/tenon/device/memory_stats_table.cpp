@@ -37,6 +37,11 @@ MemoryStatsTable memory_stats_table(const MemoryStats& stats) {
   put(table, "inactive_split_bytes", policy.inactive_split_bytes[0], policy.inactive_split_bytes);
   put(table, "oversize_allocations", policy.oversize_allocations);
   put(table, "oversize_segments", policy.oversize_segments);
+  for (const PrivatePoolStats& pool : policy.private_pools) {
+    // PyTorch's ids are pairs; pools that a user made have a first half of 0.
+    const std::string key = "reserved_bytes_by_private_pools.0_" + std::to_string(pool.pool);
+    put(table, key, pool.reserved_bytes[0], pool.reserved_bytes);
+  }
   table["num_alloc_retries"] = policy.retries;
   table["num_ooms"] = stats.ooms;
   table["num_oom_rejections"] = 0;  // Tenon has no policy that refuses before the limit is reached

@@ -31,4 +31,8 @@ void Allocator::release_pool(std::uint64_t) {}
 
 void Allocator::limit_changed(std::size_t) {}
 
+void Allocator::configure_pool(std::uint64_t, const PoolOptions& options) {
+  if (options.use_on_oom || options.no_split) throw Error("this allocator's private pools have no such options");
+}
+
 }  // namespace tenon

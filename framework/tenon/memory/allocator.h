@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace tenon {
 
@@ -104,6 +105,18 @@ struct Stat {
 enum class StatPool : int { kAggregate = 0, kSmall = 1, kLarge = 2 };
 using PoolStats = Stat[3];
 
+/// What a private pool may do beyond the ordinary (PyTorch: MemPool(use_on_oom, no_split)).
+struct PoolOptions {
+  bool use_on_oom = false;  ///< requests outside of it may take what it caches before they fail
+  bool no_split = false;    ///< cached segments are handed out whole, however small the request
+};
+
+/// Reserved bytes of one private pool.
+struct PrivatePoolStats {
+  std::uint64_t pool = 0;
+  PoolStats reserved_bytes;
+};
+
 /// What only the policy itself can know. An allocator that has no such notions reports nothing and the host fills in
 /// what it sees from outside.
 struct PolicyStats {
@@ -117,6 +130,7 @@ struct PolicyStats {
   std::int64_t max_split_size = -1;    ///< -1: unlimited or not a notion of this policy
   std::size_t cached_bytes = 0;        ///< reserved, not handed out
   std::size_t largest_free_bytes = 0;  ///< largest cached piece that one request could get
+  std::vector<PrivatePoolStats> private_pools;  ///< by id; those that exist
 };
 
 class TENON_EXPORT Allocator {
@@ -173,6 +187,9 @@ class TENON_EXPORT Allocator {
   /// enforces it: the source is exhausted beyond it. For policies that collect garbage before they get there. Default:
   /// nothing.
   virtual void limit_changed(std::size_t limit_bytes);
+
+  /// Sets what a known private pool may do. Default: refuses anything but the ordinary with an Error.
+  virtual void configure_pool(std::uint64_t pool, const PoolOptions& options);
 };
 
 }  // namespace tenon

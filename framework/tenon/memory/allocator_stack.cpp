@@ -150,6 +150,9 @@ void AllocatorStack::mark(std::string_view name) { impl_->mark(name); }
 void AllocatorStack::begin_pool(std::uint64_t pool, StreamRef stream) { impl_->begin_pool(pool, stream); }
 void AllocatorStack::end_pool(std::uint64_t pool) { impl_->end_pool(pool); }
 void AllocatorStack::release_pool(std::uint64_t pool) { impl_->release_pool(pool); }
+void AllocatorStack::configure_pool(std::uint64_t pool, const PoolOptions& options) {
+  impl_->configure_pool(pool, options);
+}
 
 const StackConfig& AllocatorStack::config() const { return impl_->config(); }
 MemorySource& AllocatorStack::source() const { return impl_->policy_source(); }

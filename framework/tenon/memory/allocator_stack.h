@@ -89,6 +89,7 @@ class TENON_API AllocatorStack {
   void begin_pool(std::uint64_t pool, StreamRef stream);
   void end_pool(std::uint64_t pool);
   void release_pool(std::uint64_t pool);
+  void configure_pool(std::uint64_t pool, const PoolOptions& options);
 
   const StackConfig& config() const;
   MemorySource& source() const;  ///< what the policy sees

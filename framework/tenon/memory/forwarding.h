@@ -52,6 +52,9 @@ class TENON_EXPORT ForwardingAllocator : public Allocator {
   void end_pool(std::uint64_t pool) override { inner_->end_pool(pool); }
   void release_pool(std::uint64_t pool) override { inner_->release_pool(pool); }
   void limit_changed(std::size_t limit_bytes) override { inner_->limit_changed(limit_bytes); }
+  void configure_pool(std::uint64_t pool, const PoolOptions& options) override {
+    inner_->configure_pool(pool, options);
+  }
 
  protected:
   std::unique_ptr<Allocator> inner_;

@@ -34,11 +34,18 @@ std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {
   return 0;
 }
 
-MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator)
+MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator, const PoolOptions& options)
     : allocator_(std::move(allocator)), id_(next_pool.fetch_add(1, std::memory_order_relaxed)) {
   // Made known, and refused where there are none: here, not in the middle of a step.
   allocator_->begin_pool(id_, {});
   allocator_->end_pool(id_);
+  if (!options.use_on_oom && !options.no_split) return;  // older plugins know no others
+  try {
+    allocator_->configure_pool(id_, options);
+  } catch (...) {
+    allocator_->release_pool(id_);
+    throw;
+  }
 }
 
 MemPool::~MemPool() {

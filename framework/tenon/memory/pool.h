@@ -13,8 +13,8 @@ namespace tenon {
 /// goes, what it caches may be given back; blocks that are still out keep it alive inside the policy.
 class TENON_EXPORT MemPool {
  public:
-  /// Throws Error where the allocator's policy has no private pools.
-  TENON_API explicit MemPool(std::shared_ptr<AllocatorStack> allocator);
+  /// Throws Error where the allocator's policy has no private pools, or none with these options.
+  TENON_API explicit MemPool(std::shared_ptr<AllocatorStack> allocator, const PoolOptions& options = {});
   TENON_API ~MemPool();
   MemPool(const MemPool&) = delete;
   MemPool& operator=(const MemPool&) = delete;

@@ -163,4 +163,9 @@ void AllocatorStack::Impl::release_pool(std::uint64_t pool) {
   top_->release_pool(pool);
 }
 
+void AllocatorStack::Impl::configure_pool(std::uint64_t pool, const PoolOptions& options) {
+  const Turn turn(*this);
+  top_->configure_pool(pool, options);
+}
+
 }  // namespace tenon

@@ -39,6 +39,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   void begin_pool(std::uint64_t pool, StreamRef stream);
   void end_pool(std::uint64_t pool);
   void release_pool(std::uint64_t pool);
+  void configure_pool(std::uint64_t pool, const PoolOptions& options);
 
   const StackConfig& config() const { return config_; }
   ObservedSource& observed() const { return observed_; }

@@ -1,0 +1,126 @@
+// PyTorch's allocator as its description words it, in the plainest containers: one map of pieces by address, and every
+// search goes through all of them. What `caching` and `expandable` decide is held against it, step by step.
+#pragma once
+
+#include <caching/settings.h>
+#include <tenon/memory/memory_source.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace tenon::testing {
+
+class ReferenceModel {
+ public:
+  using Settings = caching::Settings;
+  struct Place {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct Shown {
+    std::uintptr_t address;
+    std::size_t bytes;
+    BlockState state;
+    bool operator==(const Shown&) const = default;
+  };
+
+  ReferenceModel(MemorySource& source, const Settings& settings);
+
+  std::optional<Place> allocate(std::size_t requested, std::uint64_t stream);
+  void use(std::uintptr_t address, std::uint64_t stream);
+  void free(std::uintptr_t address);
+  void empty_cache();
+  void begin_pool(std::uint64_t pool, PoolOptions options = {});
+  void end_pool() { scopes_.pop_back(); }
+  void release_pool(std::uint64_t pool);
+  void set_expandable(bool expandable) { settings_.expandable = expandable; }
+  void set_limit(std::size_t bytes) { limit_ = bytes; }
+  void reset(bool peaks, bool accumulated);
+
+  const PolicyStats& stats() const { return stats_; }
+  std::vector<Shown> layout() const;
+
+ private:
+  struct Segment {
+    std::uint64_t pool = 0, stream = 0, registration = 0;
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0, page = 0;
+    bool large = false, expandable = false;
+    std::map<std::uintptr_t, std::uint64_t> pages;
+  };
+  struct Piece {
+    int segment = 0;
+    std::size_t bytes = 0, requested = 0;
+    BlockState state = BlockState::kFree;
+    std::uint64_t born = 0;
+    std::set<std::uint64_t> uses;
+    int marks = 0;
+  };
+  using At = std::map<std::uintptr_t, Piece>::iterator;
+  struct Mark {
+    Ticket ticket;
+    std::uintptr_t address;
+  };
+  /// What a search is for.
+  struct Wanted {
+    std::uint64_t pool, stream;
+    bool large;
+    std::size_t bytes;
+    bool expandable;
+  };
+
+  std::size_t rounded(std::size_t requested) const;
+  std::size_t segment_bytes(std::size_t bytes) const;
+  Segment& segment_of(At piece) { return segments_.at(piece->second.segment); }
+  bool has_left(At piece) const;
+  bool has_right(At piece) const;
+  bool is_whole(At piece) const { return !has_left(piece) && !has_right(piece); }
+  std::vector<At> free_pieces(std::uint64_t pool, bool large);
+
+  std::optional<At> find(const Wanted& wanted);
+  std::optional<At> from_device(const Wanted& wanted);
+  std::optional<At> from_pools_for_oom(Wanted wanted);
+  Place hand_out(At piece, const Wanted& wanted, std::size_t requested);
+  void finish_free(At piece);
+  void into_free_set(At piece);
+  At cut(At piece, std::size_t bytes);
+  void absorb_right(At piece);
+
+  void process_events();
+  void synchronize(std::uint64_t only_pool);
+  void collect_garbage();
+  bool release_available(const Wanted& wanted);
+  void release_all(std::uint64_t only_pool);
+  void release_free(std::uint64_t pool, bool large);
+  void release(At piece);
+
+  std::optional<At> expand(const Wanted& wanted);
+  std::optional<At> find_space(const Wanted& wanted);
+  std::optional<At> map(At piece, std::size_t bytes);
+  void unmap(At piece);
+
+  MemorySource& source_;
+  Settings settings_;
+  const bool old_;
+  std::size_t limit_ = caching::kUnlimited;
+  std::size_t address_space_ = 0;
+  std::map<std::uintptr_t, Piece> pieces_;
+  std::map<int, Segment> segments_;
+  std::map<std::uint64_t, std::deque<Mark>> marks_;
+  std::vector<std::uint64_t> scopes_;
+  std::map<std::uint64_t, PoolOptions> pools_;
+  std::set<std::uint64_t> released_;
+  int next_segment_ = 0;
+  std::uint64_t next_registration_ = 0;
+  std::uint64_t lookups_ = 0;  // in the default large pool
+  std::size_t total_ = 0;
+  PolicyStats stats_;
+};
+
+}  // namespace tenon::testing
