@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <random>
+#include <tuple>
 
 namespace tenon::conformance {
 
@@ -210,6 +211,22 @@ std::string counts(const Subject& subject, const RunOptions& options) {
             ? std::string()
             : check("reserved_bytes.peak", stats.reserved_bytes.peak, reserved_peak)})
     if (!wrong.empty()) return wrong;
+  if (const PolicyStats& own = stats.policy; own.has_pools) {
+    const auto same = [&](const char* what, const Stat& policy, const Stat& host) {
+      for (const auto& [figure, says, is] :
+           {std::tuple("current", policy.current, host.current), std::tuple("peak", policy.peak, host.peak),
+            std::tuple("allocated", policy.allocated, host.allocated), std::tuple("freed", policy.freed, host.freed)})
+        if (says != is)
+          return fmt::format("the policy reports {}.all.{} as {}, the ledger beside it says {}", what, figure, says,
+                             is);
+      return std::string();
+    };
+    for (const std::string& wrong : {same("allocation", own.allocation[0], stats.allocations),
+                                     same("allocated_bytes", own.allocated_bytes[0], stats.allocated_bytes),
+                                     same("requested_bytes", own.requested_bytes[0], stats.requested_bytes),
+                                     same("reserved_bytes", own.reserved_bytes[0], stats.reserved_bytes)})
+      if (!wrong.empty()) return wrong;
+  }
   for (const Block& block : blocks) world.stack->deallocate(block);
   return end_of(world);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/conformance/checked_source.h>
+#include <tenon/core/export.h>
 #include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/factory.h>
 
@@ -24,7 +25,7 @@ struct Operation {
 
 using History = std::vector<Operation>;
 
-std::string to_string(const History& history);
+TENON_API std::string to_string(const History& history);
 
 struct Subject {
   const AllocatorInfo& info;
@@ -42,7 +43,7 @@ struct Playing {
 
 /// Plays a history on a fresh allocator and a device that checks. Returns what went wrong first, empty when nothing
 /// did. Running out of memory is nothing wrong, and neither is an Error where a call to the source failed.
-std::string play(const Subject& subject, const History& history, const Playing& playing);
+TENON_API std::string play(const Subject& subject, const History& history, const Playing& playing);
 
 /// A history from a seed: sizes from bytes to tens of MiB, a few streams, frees in any order.
 History make_history(std::uint64_t seed, int length, int streams);

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tenon {
@@ -16,6 +18,15 @@ namespace {
 
 enum class Flaw {
   kNone,
+  kGivesTooLittle,     // rounds sizes down
+  kWraps,              // sizes near the end of the number range wrap around when rounded
+  kNeverReuses,        // freed blocks lie about until the end
+  kCountsWrong,        // reports a peak of its own that never was
+  kScribbles,          // writes into a block that it has handed out
+  kDependsOnTheWorld,  // which block comes next depends on what ran before
+  kTrustsTheOwner,     // a block that another thread frees is cached twice
+  kForgetsTheDead,     // the fifth thread gets the first one's records, live blocks included
+  kDropsItsCache,      // forgets what it caches when the device is exhausted
   kOverlaps,           // hands a block out twice
   kMisaligns,          // every address is 32 bytes off
   kIgnoresOtherUses,   // record_use does nothing, yet freed blocks are cached
@@ -31,6 +42,7 @@ class Bins final : public Allocator {
   Bins(MemorySource& source, Flaw flaw) : source_(source), flaw_(flaw) {}
   ~Bins() override {
     if (flaw_ == Flaw::kLeaks) return;
+    if (flaw_ == Flaw::kDependsOnTheWorld) ++world();
     try {
       source_.synchronize();
     } catch (const Error&) {
@@ -39,16 +51,26 @@ class Bins final : public Allocator {
   }
 
   Block allocate(const Request& request) override {
-    if (request.bytes > GiB * 64) throw OutOfMemory({.requested_bytes = request.bytes});
-    const std::size_t bytes = align_up(request.bytes + (flaw_ == Flaw::kMisaligns ? 32 : 0), 512);
+    if (request.bytes > GiB * 64 && flaw_ != Flaw::kWraps) throw OutOfMemory({.requested_bytes = request.bytes});
+    std::size_t bytes = std::max<std::size_t>(align_up(request.bytes + (flaw_ == Flaw::kMisaligns ? 32 : 0), 512), 512);
+    if (flaw_ == Flaw::kGivesTooLittle && bytes > 512) bytes -= 512;
+    if (flaw_ == Flaw::kForgetsTheDead) forget_the_dead();
     auto& bin = bins_[{bytes, request.stream.id}];
     void* address = nullptr;
+    if (flaw_ == Flaw::kScribbles && last_) *static_cast<char*>(last_) ^= 1;
     if (!bin.empty()) {
+      if (flaw_ == Flaw::kDependsOnTheWorld && world() % 2 != 0) std::swap(bin.front(), bin.back());
       address = bin.back();
       if (flaw_ != Flaw::kOverlaps || ++reused_ % 3 != 0) bin.pop_back();
     } else {
       if (flaw_ == Flaw::kLosesOnFailure) ++live_;
       address = source_.acquire(bytes);
+      if (!address && flaw_ == Flaw::kDropsItsCache) {
+        for (auto& [key, cached] : bins_)
+          for (void* lost : cached) all_.erase(lost);
+        bins_.clear();
+        throw OutOfMemory({.requested_bytes = request.bytes});
+      }
       if (!address) {
         trim(0);
         address = source_.acquire(bytes);
@@ -57,12 +79,18 @@ class Bins final : public Allocator {
       if (flaw_ == Flaw::kLosesOnFailure) --live_;
       all_[address] = bytes;
     }
+    owners_[address] = this_thread();
+    streams_[address] = request.stream.id;
+    last_ = address;
     char* data = static_cast<char*>(address) + (flaw_ == Flaw::kMisaligns ? 32 : 0);
     return {.data = data, .bytes = bytes - (flaw_ == Flaw::kMisaligns ? 32 : 0), .cookie = address, .request = request};
   }
 
   void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    if (!all_.contains(block.cookie)) return;
     const std::size_t bytes = all_.at(block.cookie);
+    if (last_ == block.cookie) last_ = nullptr;
+    if (flaw_ == Flaw::kNeverReuses) return;
     const bool elsewhere = uses_.erase(block.cookie) > 0 || last_use != block.request.stream;
     if (elsewhere && flaw_ != Flaw::kIgnoresOtherUses) {
       try {
@@ -71,7 +99,9 @@ class Bins final : public Allocator {
         return;  // it stays out until the end
       }
     }
-    bins_[{bytes, block.request.stream.id}].push_back(block.cookie);
+    auto& bin = bins_[{bytes, block.request.stream.id}];
+    bin.push_back(block.cookie);
+    if (flaw_ == Flaw::kTrustsTheOwner && owners_[block.cookie] != this_thread()) bin.push_back(block.cookie);
   }
 
   void record_use(const Block& block, StreamRef stream) override {
@@ -84,14 +114,25 @@ class Bins final : public Allocator {
     std::size_t given = 0;
     for (auto& [key, bin] : bins_) {
       for (void* address : bin) {
+        if (!all_.contains(address)) continue;  // a flaw has put it there twice
         given += all_.at(address);
         if (flaw_ == Flaw::kKeepsOnTrim) continue;
         source_.release(address, all_.at(address) + (flaw_ == Flaw::kRemembersWrongSize ? 512 : 0));
         all_.erase(address);
+        owners_.erase(address);
       }
       if (flaw_ != Flaw::kKeepsOnTrim) bin.clear();
     }
     return given;
+  }
+
+  void report(PolicyStats& stats) const override {
+    if (flaw_ != Flaw::kCountsWrong) return;
+    stats.has_pools = true;
+    for (const auto& [address, bytes] : all_) stats.allocated_bytes[0].current += static_cast<std::int64_t>(bytes);
+    for (const auto& [key, bin] : bins_)
+      stats.allocated_bytes[0].current -= static_cast<std::int64_t>(key.first * bin.size());
+    stats.allocated_bytes[0].peak = stats.allocated_bytes[0].current + 1;
   }
 
   void check_invariants() const override {
@@ -99,8 +140,34 @@ class Bins final : public Allocator {
   }
 
  private:
+  /// Numbered from 0: the system hands the ids of dead threads out again.
+  static int this_thread() {
+    static std::atomic<int> next{0};
+    thread_local const int number = next++;
+    return number;
+  }
+  static int& world() {
+    static int runs = 0;
+    return runs;
+  }
+  void forget_the_dead() {
+    const auto me = this_thread();
+    if (std::find(known_.begin(), known_.end(), me) != known_.end()) return;
+    known_.push_back(me);
+    if (known_.size() % 5 != 0) return;
+    for (auto& [address, owner] : owners_) {
+      auto& bin = bins_[{all_.at(address), streams_.at(address)}];
+      if (owner == known_.front() && std::find(bin.begin(), bin.end(), address) == bin.end()) bin.push_back(address);
+    }
+    known_.erase(known_.begin());
+  }
+
   MemorySource& source_;
   const Flaw flaw_;
+  void* last_ = nullptr;
+  std::vector<int> known_;
+  std::map<void*, int> owners_;
+  std::map<void*, std::uint64_t> streams_;
   int live_ = 0;
   int reused_ = 0;
   std::map<void*, std::size_t> all_;
@@ -145,6 +212,48 @@ TEST(Kit, FindsStateLostWhenTheSourceFails) {
   EXPECT_FALSE(report_on(Flaw::kLosesOnFailure, "survives_a_dead_device").passed());
 }
 TEST(Kit, FindsMisuseOfTheSource) { EXPECT_FALSE(report_on(Flaw::kRemembersWrongSize, "trims").passed()); }
+
+struct Mutant {
+  const char* name;
+  Flaw flaw;
+  const char* check;
+  const char* words;  ///< in the failure
+};
+
+class KitFinds : public ::testing::TestWithParam<Mutant> {};
+
+// Each of these flaws is found by the check that is there for it, in words that say what is wrong.
+TEST_P(KitFinds, TheFlaw) {
+  const auto names = conformance::check_names();
+  ASSERT_NE(std::find(names.begin(), names.end(), GetParam().check), names.end());
+  const conformance::Report report = report_on(GetParam().flaw, GetParam().check);
+  ASSERT_FALSE(report.passed());
+  EXPECT_NE(report.checks[0].failure.find(GetParam().words), std::string::npos) << report.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, KitFinds,
+    ::testing::Values(
+        Mutant{"Misaligns", Flaw::kMisaligns, "aligns", "at an alignment of"},
+        Mutant{"GivesTooLittle", Flaw::kGivesTooLittle, "serves_every_size", "gave a block of"},
+        Mutant{"Wraps", Flaw::kWraps, "refuses_huge_sizes", "were granted"},
+        Mutant{"NeverReuses", Flaw::kNeverReuses, "reuses_memory", "needs"},
+        Mutant{"KeepsOnTrim", Flaw::kKeepsOnTrim, "trims", "still reserved"},
+        Mutant{"DropsItsCache", Flaw::kDropsItsCache, "survives_out_of_memory", "needs"},
+        Mutant{"Leaks", Flaw::kLeaks, "frees_all_at_the_end", "were not given back"},
+        Mutant{"CountsWrong", Flaw::kCountsWrong, "counts", "the policy reports"},
+        Mutant{"Scribbles", Flaw::kScribbles, "keeps_payloads", "changed"},
+        Mutant{"Overlaps", Flaw::kOverlaps, "never_overlaps", "overlaps the live block"},
+        Mutant{"IgnoresOtherUses", Flaw::kIgnoresOtherUses, "respects_streams", "has not got there yet"},
+        Mutant{"DropsItsCacheOnASmallDevice", Flaw::kDropsItsCache, "survives_a_small_device", "destroyed"},
+        Mutant{"DependsOnTheWorld", Flaw::kDependsOnTheWorld, "is_deterministic", "differ from allocation"},
+        Mutant{"DropsItsCacheOnce", Flaw::kDropsItsCache, "survives_one_failure", "when call"},
+        Mutant{"LosesOnFailure", Flaw::kLosesOnFailure, "survives_a_dead_device", "and every later one"},
+        Mutant{"TrustsTheOwner", Flaw::kTrustsTheOwner, "takes_frees_from_other_threads", "overlaps a live one"},
+        Mutant{"ForgetsTheDead", Flaw::kForgetsTheDead, "survives_dying_threads", "overlaps a live one"}),
+    [](const auto& param) { return std::string(param.param.name); });
+
+TEST(Kit, HasAMutantForEachOfItsChecks) { EXPECT_EQ(conformance::check_names().size(), 17u); }
 
 }  // namespace
 }  // namespace tenon

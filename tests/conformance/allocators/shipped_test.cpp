@@ -2,6 +2,7 @@
 // ways.
 #include <tenon/conformance/conformance.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/pinned_cache.h>
 #include <tenon/runtime/plugins.h>
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ struct Case {
 class Shipped : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Shipped, PassesTheKit) {
-  const AllocatorInfo& info = find_allocator(GetParam().allocator);
+  const AllocatorInfo& info =
+      GetParam().allocator == std::string("pinned") ? pinned_cache() : find_allocator(GetParam().allocator);
   Options options(info.options);
   for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
   const conformance::Report report = conformance::run(info, &options, {.histories = 15, .lose_device = true});
@@ -37,7 +39,9 @@ INSTANTIATE_TEST_SUITE_P(
                            "caching",
                            {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
                       Case{"Expandable", "expandable", {}},
-                      Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}}),
+                      Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
+                      Case{"Pinned", "pinned", {}}, Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
+                      Case{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
