@@ -30,13 +30,13 @@ class @CLASS@ final : public Allocator {
   explicit @CLASS@(const AllocatorContext& context)
       : source_(context.source), granularity_(context.options.size("granularity")) {}
   ~@CLASS@() override {
+    try { source_.synchronize(); } catch (const Error&) {}  // work may still run, unless the device is lost
     for (const auto& [address, piece] : pieces_) source_.release(address, piece.bytes);
   }
 
   Block allocate(const Request& request) override {
     if (request.bytes > PTRDIFF_MAX) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding would wrap
     const std::size_t bytes = align_up(request.bytes, granularity_);
-    if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounded past the last address
     std::vector<void*>& waiting = free_[{bytes, request.stream}];
     void* address = nullptr;
     if (!waiting.empty()) {

@@ -39,7 +39,7 @@ MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator, const PoolOptions& o
   // Made known, and refused where there are none: here, not in the middle of a step.
   allocator_->begin_pool(id_, {});
   allocator_->end_pool(id_);
-  if (!options.use_on_oom && !options.no_split) return;  // older plugins know no others
+  if (!options.use_on_oom && !options.no_split) return;
   try {
     allocator_->configure_pool(id_, options);
   } catch (...) {
