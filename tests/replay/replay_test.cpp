@@ -1,8 +1,10 @@
 // The engine: figures, running out of memory, streams that finish where the recording says.
 #include "replay/support.h"
 
+#include <tenon/core/units.h>
 #include <tenon/replay/compare.h>
 #include <tenon/replay/fnv.h>
+#include <tenon/runtime/plugins.h>
 
 namespace tenon::replay {
 namespace {
@@ -33,6 +35,28 @@ TEST(Replay, HashesTheReservedSeriesAsTheContractSays) {
   hash.bytes(lines.data(), lines.size());
   EXPECT_EQ(row.reserved_series_fnv1a64, hash.value());
   EXPECT_EQ(row.reserved_changes, 4u);
+}
+
+// PyTorch 1.13 leaves sizes as they are under one division: the second block begins at byte 1300.
+TEST(Replay, ADefectThatIsReproducedDisqualifiesNobody) {
+  StackConfig policy{.policy = find_allocator("caching"), .options = {}, .layers = {}};
+  policy.options = Options(policy.policy.options);
+  policy.options.set_text("compat", "1.13");
+  policy.options.set_text("roundup_power2_divisions", "1");
+  const ReplayRow row = replay_cell(read_one("a 0 1300 0\na 1 5000 0\n"), policy, observed());
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.peak_allocated_bytes, 6300u);
+}
+
+TEST(Replay, PagesOfAnAttemptThatRanOutAreNoPeak) {
+  StackConfig policy{.policy = find_allocator("expandable"), .options = {}, .layers = {}};
+  policy.options = Options(policy.policy.options);
+  CellOptions options = observed();
+  options.capacity_bytes = 100 * MiB;
+  const ReplayRow row = replay_cell(read_one("a 0 41943040 0\na 1 73400320 0\n"), policy, options);
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.ooms, 1u);
+  EXPECT_EQ(row.peak_reserved_bytes, 40 * MiB);
 }
 
 TEST(Replay, GoesOnAfterRunningOutOfMemoryAndSkipsThatBlocksLines) {

@@ -87,6 +87,14 @@ class ActionLog final : public SourceListener {
   std::vector<SegmentAction>& actions_;
 };
 
+/// What addresses are multiples of. PyTorch 1.13 with one division rounds nothing and cuts blocks anywhere: its
+/// reproduction is not disqualified for that.
+std::size_t promised_alignment(const Options& options) {
+  for (const OptionSpec& option : options.schema())
+    if (option.name == "compat" && options.text("compat") == "1.13") return 1;
+  return kDefaultAlignment;
+}
+
 class ObservedPass {
  public:
   ObservedPass(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row,
@@ -97,6 +105,7 @@ class ObservedPass {
         progress_(progress),
         log_(row.actions),
         source_(options.capacity_bytes.value_or(0), listener()),
+        alignment_(promised_alignment(policy.options)),
         allocator_(policy.policy.create({.source = source_, .options = policy.options})),
         blocks_(std::max<std::uint32_t>(1, trace.slot_count)),
         curve_(trace.facts.events) {}
@@ -176,7 +185,7 @@ class ObservedPass {
     }
     if (checks()) {
       const Place place =
-          oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, kDefaultAlignment);
+          oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, alignment_);
       placement_.number(event);
       placement_.number(place.segment);
       placement_.number(place.offset);
@@ -251,6 +260,7 @@ class ObservedPass {
   ActionLog log_;
   PlacementOracle oracle_;
   ReplaySource source_;
+  const std::size_t alignment_;
   std::unique_ptr<Allocator> allocator_;
   std::vector<Block> blocks_;
   ReservedSeries series_;

@@ -14,7 +14,6 @@ ReplaySource::ReplaySource(std::size_t capacity_bytes, SourceListener* listener)
 
 void ReplaySource::grow(std::uint64_t bytes) {
   reserved_bytes_ += bytes;
-  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
   ++calls_.allocations;
 }
 
@@ -22,6 +21,7 @@ void* ReplaySource::acquire(std::size_t bytes) {
   void* const address = device_.acquire(bytes);
   if (address == nullptr) return nullptr;
   grow(bytes);
+  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
   if (listener_ != nullptr) listener_->acquired(number(address), bytes);
   return address;
 }
@@ -61,6 +61,8 @@ void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept {
 
 void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
   device_.map(address, bytes, physical, offset);
+  // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
+  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
   if (listener_ != nullptr) listener_->mapped(number(address), bytes, physical.value, offset);
   ++calls_.maps;
 }
