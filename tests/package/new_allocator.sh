@@ -1,10 +1,27 @@
 #!/usr/bin/env bash
-# `tenon new allocator` writes a project that builds against the installed package and whose own test passes.
+# A first-time author's path against the installed package: `tenon new allocator`, edit, build, the kit, the table. What it
+# took is printed.
 source "$(dirname "$0")/common.sh"
 build=$(fresh new)
-(cd "$build" && "$installed/bin/tenon" new allocator mine --dir mine) || fail "tenon new allocator"
-lines=$(wc -l <"$(find "$build/mine" -name '*.cpp' | head -n 1)")
+tenon=$installed/bin/tenon
+SECONDS=0
+(cd "$build" && "$tenon" new allocator mine --dir mine) || fail "tenon new allocator"
+source=$(find "$build/mine" -name '*.cpp' | head -n 1)
+lines=$(wc -l <"$source")
 [[ $lines -lt 80 ]] || fail "the author's file has $lines lines"
+
+sed -i 's/"granularity", 512,/"granularity", 2048,/' "$source"
+grep -q '"granularity", 2048,' "$source" || fail "there is no default of 512 to edit"
 configure -S "$build/mine" -B "$build/build" -DCMAKE_PREFIX_PATH="$installed"
 compile "$build/build"
+
+"$tenon" plugins info "$build/build/mine.so" >"$build/info.txt" || fail "tenon plugins info"
+expect "2KiB" "$build/info.txt"
+"$tenon" plugins test "$build/build/mine.so" >"$build/kit.txt" || { cat "$build/kit.txt"; fail "the kit"; }
+expect "17 passed, 0 failed" "$build/kit.txt"
+"$tenon" replay "$TENON_SOURCE_DIR/examples/traces/gpt2_adam.trace.gz" --allocator "$build/build/mine.so" --allocator caching \
+  --capacity 8GiB >"$build/table.txt" || fail "tenon replay"
+for name in mine caching ideal; do expect " $name " "$build/table.txt"; done
+echo "from nothing to the table: $SECONDS s"
+
 PATH=$installed/bin:$PATH ctest --test-dir "$build/build" --output-on-failure --no-tests=error || fail "its own test"

@@ -3,7 +3,9 @@
 #include <tenon/cli/sections.h>
 #include <tenon/cli/verb.h>
 
+#include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/address_only_source.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/cells.h>
 #include <tenon/replay/compare.h>
@@ -46,6 +48,18 @@ struct Policy {
   std::string label;
 };
 
+/// What an allocator says of options that do not go together is the user's mistake, not the replay's result.
+void check_options(const StackConfig& config) {
+  if (config.options.spec().empty()) return;
+  AddressOnlySource device;
+  try {
+    config.policy.create({.source = device, .options = config.options});
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), error.what()));
+  } catch (const std::exception&) {  // told by the row
+  }
+}
+
 std::vector<Policy> choose_policies(const ReplayOptions& options) {
   std::vector<Policy> policies;
   if (!options.config.empty()) {
@@ -65,6 +79,7 @@ std::vector<Policy> choose_policies(const ReplayOptions& options) {
       say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
     policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
   }
+  for (const Policy& policy : policies) check_options(policy.config);
   if (!policies.empty()) return policies;
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));

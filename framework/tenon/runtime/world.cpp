@@ -102,11 +102,25 @@ void set_allocator(std::string_view kind, StackConfig config) {
   setup().allocators.insert_or_assign(std::string(kind), std::move(config));
 }
 
+namespace {
+
+/// Up to the comma that ends it: those in brackets belong to a list, as in roundup_power2_divisions=[64:8,256:4].
+std::string_view first_item(std::string_view rest) {
+  int depth = 0;
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    depth += (rest[i] == '[') - (rest[i] == ']');
+    if (rest[i] == ',' && depth <= 0) return rest.substr(0, i);
+  }
+  return rest;
+}
+
+}  // namespace
+
 void set_options_from_spec(Options& options, std::string_view spec) {
   const std::size_t colon = spec.find(':');
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
   while (!rest.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+    const std::string_view item = first_item(rest);
     rest.remove_prefix(std::min(item.size() + 1, rest.size()));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
