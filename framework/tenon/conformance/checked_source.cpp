@@ -47,6 +47,11 @@ void CheckedSource::complain_locked(const std::string& what) {
   if (misuse_.empty()) misuse_ = what;
 }
 
+void CheckedSource::check_unused_locked(const void* address, std::size_t bytes) noexcept {
+  if (!still_used_ || fault_.order_calls_too) return;  // a lost device completes nothing
+  if (const std::string user = still_used_(number(address), bytes); !user.empty()) complain_locked(user);
+}
+
 void* CheckedSource::acquire(std::size_t bytes) {
   std::lock_guard lock(mutex_);
   if (fails_locked()) return nullptr;
@@ -66,6 +71,7 @@ void CheckedSource::release(void* address, std::size_t bytes) noexcept {
   if (it->second != bytes)
     complain_locked(
         fmt::format("release({:#x}, {}): it was acquired with {} bytes", number(address), bytes, it->second));
+  check_unused_locked(address, it->second);
   reserved_bytes_ -= it->second;
   const std::size_t true_bytes = it->second;
   acquired_.erase(it);
@@ -127,6 +133,7 @@ void CheckedSource::map(void* address, std::size_t bytes, Physical physical, std
 
 void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
   std::lock_guard lock(mutex_);
+  check_unused_locked(address, bytes);
   std::uintptr_t next = number(address);
   const std::uintptr_t end = next + bytes;
   while (next < end) {

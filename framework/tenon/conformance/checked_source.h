@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -36,6 +37,10 @@ class CheckedSource final : public ForwardingSource {
   void wait(Ticket ticket) override;
   void synchronize() override;
 
+  /// Asked before memory goes back to the device: who still uses [address, address + bytes), empty for nobody.
+  using StillUsed = std::function<std::string(std::uintptr_t address, std::size_t bytes)>;
+  void watch_releases(StillUsed still_used) { still_used_ = std::move(still_used); }
+
   /// Calls that could have failed.
   std::int64_t fallible_calls() const;
   void stop_faults();
@@ -51,11 +56,13 @@ class CheckedSource final : public ForwardingSource {
   bool fails_locked();
   bool order_fails_locked();
   void complain_locked(const std::string& what);
+  void check_unused_locked(const void* address, std::size_t bytes) noexcept;
 
   mutable std::mutex mutex_;
   Fault fault_;
   std::int64_t calls_ = 0;
   std::string misuse_;
+  StillUsed still_used_;
   std::size_t reserved_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> acquired_, spaces_, mapped_;
   std::map<std::uint64_t, std::size_t> physicals_;

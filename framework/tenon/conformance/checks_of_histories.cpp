@@ -85,7 +85,8 @@ std::string survives_a_dead_device(const Subject& subject, const RunOptions& opt
 
 constexpr Check kChecks[] = {
     {"never_overlaps", "no two live blocks share a byte, whatever the order of calls", never_overlaps},
-    {"respects_streams", "memory reaches another stream only when all that used it have got there", respects_streams},
+    {"respects_streams", "memory reaches another stream, or the device, only when all that used it have got there",
+     respects_streams},
     {"survives_a_small_device", "all of it holds while the device runs out again and again", survives_a_small_device},
     {"is_deterministic", "equal histories give equal placements", is_deterministic},
     {"survives_one_failure", "each call to the source fails once: recovery or a clean error, nothing lost",

@@ -42,6 +42,16 @@ std::string Oracle::hand_out(const Block& block) {
   return {};
 }
 
+std::string Oracle::still_used(std::uintptr_t address, std::size_t bytes) {
+  forget_reached();
+  for (const Pending& pending : pending_) {
+    if (pending.address >= address + bytes || pending.address + pending.bytes <= address) continue;
+    return fmt::format("[{:#x}, {:#x}) went back to the device while stream {} still used it", address, address + bytes,
+                       pending.users.front().first.id);
+  }
+  return {};
+}
+
 void Oracle::take_back(const Block& block, const std::vector<StreamRef>& users) {
   const auto address = reinterpret_cast<std::uintptr_t>(block.data);
   live_.erase(address);

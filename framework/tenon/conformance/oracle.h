@@ -22,6 +22,8 @@ class Oracle {
   std::string hand_out(const Block& block);
   /// `users`: every stream that used it.
   void take_back(const Block& block, const std::vector<StreamRef>& users);
+  /// What is wrong with giving these bytes back to the device now; empty when no stream uses them any more.
+  std::string still_used(std::uintptr_t address, std::size_t bytes);
 
  private:
   struct Live {

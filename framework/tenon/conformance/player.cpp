@@ -21,7 +21,10 @@ class Player {
         device_({.device = "conformance", .capacity_bytes = playing.capacity_bytes, .manual_completion = true}),
         source_(device_, playing.fault),
         oracle_(device_),
-        stack_(AllocatorStack::make(source_, subject.config())) {}
+        stack_(AllocatorStack::make(source_, subject.config())) {
+    source_.watch_releases(
+        [this](std::uintptr_t address, std::size_t bytes) { return oracle_.still_used(address, bytes); });
+  }
 
   std::string step(const Operation& op);
   std::string finish();

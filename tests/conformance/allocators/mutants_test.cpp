@@ -26,6 +26,7 @@ enum class Flaw {
   kDependsOnTheWorld,  // which block comes next depends on what ran before
   kTrustsTheOwner,     // a block that another thread frees is cached twice
   kForgetsTheDead,     // the fifth thread gets the first one's records, live blocks included
+  kReleasesEarly,      // gives memory back while streams may still use it
   kDropsItsCache,      // forgets what it caches when the device is exhausted
   kOverlaps,           // hands a block out twice
   kMisaligns,          // every address is 32 bytes off
@@ -110,7 +111,7 @@ class Bins final : public Allocator {
 
   std::size_t trim(std::size_t keep_bytes) override {
     if (keep_bytes != 0) return 0;
-    source_.synchronize();
+    if (flaw_ != Flaw::kReleasesEarly) source_.synchronize();
     std::size_t given = 0;
     for (auto& [key, bin] : bins_) {
       for (void* address : bin) {
@@ -245,6 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"Scribbles", Flaw::kScribbles, "keeps_payloads", "changed"},
         Mutant{"Overlaps", Flaw::kOverlaps, "never_overlaps", "overlaps the live block"},
         Mutant{"IgnoresOtherUses", Flaw::kIgnoresOtherUses, "respects_streams", "has not got there yet"},
+        Mutant{"ReleasesEarly", Flaw::kReleasesEarly, "respects_streams", "went back to the device while"},
         Mutant{"DropsItsCacheOnASmallDevice", Flaw::kDropsItsCache, "survives_a_small_device", "destroyed"},
         Mutant{"DependsOnTheWorld", Flaw::kDependsOnTheWorld, "is_deterministic", "differ from allocation"},
         Mutant{"DropsItsCacheOnce", Flaw::kDropsItsCache, "survives_one_failure", "when call"},
