@@ -43,6 +43,17 @@ TEST(Conv2d, CircularPaddingWrapsAround) {
   EXPECT_TRUE(layer(tenon::ones({1, 1, 3, 3})).equal(tenon::full({1, 1, 3, 3}, 9.0)));
 }
 
+TEST(ConvTranspose2d, AnotherPaddingThanZerosIsRefusedWhenItIsUsed) {
+  nn::ConvTranspose2d layer(nn::ConvTranspose2dOptions(1, 1, 2).padding_mode(kCircular));
+  EXPECT_THROW(layer(tenon::ones({1, 1, 2, 2})), Error);
+}
+
+TEST(LocalResponseNorm, OfIntegersIsThatOfTheirValues) {
+  const Tensor x = tenon::arange(100, 118).view({3, 3, 2});
+  EXPECT_TRUE(F::local_response_norm(x, F::LocalResponseNormFuncOptions(2))
+                  .allclose(F::local_response_norm(x.to(kFloat32), F::LocalResponseNormFuncOptions(2))));
+}
+
 TEST(MaxUnpool2d, PutsMaximaBack) {
   nn::MaxPool2d pool(2);
   const Tensor x = tenon::arange(16, TensorOptions(kFloat32)).view({1, 1, 4, 4});

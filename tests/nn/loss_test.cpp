@@ -102,6 +102,14 @@ TEST(Ctc, NamesWhatDoesNotFit) {
   EXPECT_THAT(call(labels(), four, tenon::tensor({2})), ThrowsMessage<Error>(HasSubstr("batch_size 2, got 1")));
 }
 
+TEST(BinaryCrossEntropy, OfLogitsHasItsGradientAtZero) {
+  const Tensor x = tenon::zeros({3}, TensorOptions(kFloat64)).set_requires_grad(true);
+  F::binary_cross_entropy_with_logits(x, tenon::zeros_like(x),
+                                      F::BinaryCrossEntropyWithLogitsFuncOptions().reduction(kSum))
+      .backward();
+  EXPECT_TRUE(x.grad().allclose(tenon::full({3}, 0.5, TensorOptions(kFloat64))));
+}
+
 TEST(PairDistances, ComeRowByRow) {
   const Tensor x = tenon::tensor({{0.0, 0.0}, {3.0, 4.0}, {6.0, 8.0}});
   EXPECT_TRUE(F::pdist(x).allclose(tenon::tensor({5.0, 10.0, 5.0})));

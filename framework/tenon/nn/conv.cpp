@@ -97,9 +97,6 @@ ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(ConvTransposeOptions<D> giv
 template <std::size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset() {
   check_channels(options);
-  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
-    throw Error("Only 'zeros' padding mode is supported for transposed convolutions");
-  }
   weight = this->register_parameter(
       "weight", new_parameter(weight_sizes<D>(options.in_channels(), options.out_channels() / options.groups(),
                                               options.kernel_size())));
@@ -122,12 +119,18 @@ void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   if (!options.output_padding().all_equal(0)) stream << ", output_padding=" << options.output_padding();
   if (options.groups() != 1) stream << ", groups=" << options.groups();
   if (!options.bias()) stream << ", bias=" << options.bias();
+  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
+    stream << ", padding_mode=" << enumtype::get_enum_name(options.padding_mode());
+  }
   stream << ")";
 }
 
 template <std::size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                                                 const std::optional<std::vector<std::int64_t>>& output_size) {
+  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
+    throw Error("Only 'zeros' padding mode is supported for transposed convolutions");
+  }
   ExpandingArray<D> output_padding = options.output_padding();
   if (output_size) {
     const std::size_t skip = output_size->size() == D + 2 ? 2 : 0;

@@ -73,7 +73,7 @@ Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, cons
     stream << std::boolalpha << "tenon::nn::" #Name "(" << printed << ")";        \
   }
 TENON_LOSS(CosineEmbeddingLoss, cosine_embedding_loss, "margin=" << options.margin())
-TENON_LOSS(MarginRankingLoss, margin_ranking_loss, "margin=" << options.margin())
+TENON_LOSS(MarginRankingLoss, margin_ranking_loss, "")
 TENON_LOSS(TripletMarginLoss, triplet_margin_loss,
            "margin=" << options.margin() << ", p=" << options.p() << ", eps=" << options.eps()
                      << ", swap=" << options.swap())

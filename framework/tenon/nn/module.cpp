@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/archive.h>
+#include <tenon/tensor/warning.h>
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -221,7 +222,10 @@ std::ostream& operator<<(std::ostream& stream, const Module& module) {
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
   check_name("Parameter", name);
   if (!tensor.defined()) {
-    if (requires_grad) throw Error(fmt::format("undefined parameter '{}' cannot require a gradient", name));
+    if (requires_grad) {
+      TENON_WARN("An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter of '",
+                 name, "'.");
+    }
   } else {
     tensor.set_requires_grad(requires_grad);
   }

@@ -5,6 +5,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/archive.h>
 #include <tenon/ops/ops.h>
+#include <tenon/optim/old_archive.h>
 #include <tenon/tensor/warning.h>
 
 #include <fmt/format.h>
@@ -148,6 +149,24 @@ void Optimizer::save(OutputArchive& archive) const {
 }
 
 void Optimizer::load(InputArchive& archive) {
+  const auto& first = groups_.at(0).params();
+  if (const auto old =
+          archive.try_read_raw("groups") ? std::vector<OutputArchive>() : states_of_old_archive(archive, first.size());
+      !old.empty()) {
+    TENON_WARN(
+        "Your serialized optimizer is still using the old serialization format. You should re-save it to use the new "
+        "serialization format.");
+    state_.clear();
+    PurposeGuard purpose(Purpose::kOptimizerState);
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      InputArchive saved;
+      saved.load_from(old[i].content());
+      auto state = make_state();
+      state->serialize(saved);
+      state_[state_key(first[i])] = std::move(state);
+    }
+    return;
+  }
   const std::int64_t count = archive.read_integer("groups");
   if (count != static_cast<std::int64_t>(groups_.size())) {
     throw Error(fmt::format("loaded state dict has a different number of parameter groups: {}, this optimizer has {}",

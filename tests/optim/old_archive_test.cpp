@@ -1,0 +1,66 @@
+// Archives of optimisers as libtorch wrote them before 1.5 are read, with a warning.
+#include <tenon/nn/linear.h>
+#include <tenon/nn/serialize.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/optim.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/tensor/literal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+void write_list(OutputArchive& archive, const std::string& key, const std::vector<Tensor>& tensors) {
+  archive.write(key + "/size", tenon::tensor(static_cast<std::int64_t>(tensors.size())));
+  for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(key + "/" + std::to_string(i), tensors[i]);
+}
+InputArchive read_back(const OutputArchive& written) {
+  InputArchive archive;
+  archive.load_from(written.content());
+  return archive;
+}
+
+TEST(OldArchive, GivesAdamItsStepsAndAverages) {
+  manual_seed(4);
+  nn::Linear layer(2, 1);
+  OutputArchive written;
+  write_list(written, "step_buffers", {tenon::tensor(std::int64_t{7}), tenon::tensor(std::int64_t{8})});
+  write_list(written, "exp_average_buffers", {tenon::full({1, 2}, 0.5), tenon::full({1}, 0.25)});
+  write_list(written, "exp_average_sq_buffers", {tenon::full({1, 2}, 2.0), tenon::full({1}, 3.0)});
+  write_list(written, "max_exp_average_sq_buffers", {});
+  optim::Adam adam(layer->parameters(), optim::AdamOptions());
+  InputArchive archive = read_back(written);
+  adam.load(archive);
+  ASSERT_EQ(adam.state().size(), 2);
+  OutputArchive again;
+  adam.save(again);
+  EXPECT_EQ(read_back(again).read_integer("state.1.step"), 8);
+}
+
+TEST(OldArchive, RefusesListsThatAreTooLongOrLackAnElement) {
+  nn::Linear layer(2, 1);
+  optim::SGD sgd(layer->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+  OutputArchive too_long;
+  write_list(too_long, "momentum_buffers", std::vector<Tensor>(3, tenon::ones({1})));
+  InputArchive archive = read_back(too_long);
+  EXPECT_THAT([&] { sgd.load(archive); }, ThrowsMessage<Error>(HasSubstr("has 3 elements, the optimiser has 2")));
+  OutputArchive torn;
+  torn.write("momentum_buffers/size", tenon::tensor(std::int64_t{1}));
+  InputArchive torn_archive = read_back(torn);
+  EXPECT_THAT([&] { sgd.load(torn_archive); }, ThrowsMessage<Error>(HasSubstr("lacks 'momentum_buffers/0'")));
+  OutputArchive other;
+  other.write("weight", tenon::ones({1}));
+  InputArchive other_archive = read_back(other);
+  EXPECT_THAT([&] { sgd.load(other_archive); }, ThrowsMessage<Error>(HasSubstr("'groups'")));
+}
+
+}  // namespace
+}  // namespace tenon::test
