@@ -15,9 +15,11 @@ step() {
 }
 
 step "A fine-tuning run of a 7B model, recorded event by event: what would each allocator have needed?" \
-  tenon replay "$history" --capacity 80GiB --html "$out/replay.html"
+  tenon replay "$history" --capacity 15GiB --html "$out/replay.html"
 step "What should this run be started with, and what is the smallest device that is safe?" \
-  tenon tune "$history" --capacity 80GiB --budget 30s
+  tenon tune "$history" --capacity 15GiB --budget 30s
+step "On a device that is a little smaller it would have died: of what, and what would have saved it?" \
+  tenon doctor "$history" --capacity 14800MiB
 
 if [[ -d /usr/share/datasets/fashion-mnist ]]; then
   step "A multi-layer perceptron on 60,000 pictures, the allocator chosen in TOML" \

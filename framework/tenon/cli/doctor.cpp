@@ -1,4 +1,6 @@
-// `tenon doctor`: what is missing here, what for, and how to get it.
+// `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
+// under.
+#include <tenon/cli/doctor_trace.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -18,10 +20,6 @@
 namespace tenon::cli {
 
 namespace {
-
-struct DoctorOptions {
-  TableFormat format = TableFormat::kTable;
-};
 
 struct Finding {
   std::string what;
@@ -95,7 +93,7 @@ void check_program(std::vector<Finding>& findings, const char* name, const char*
   findings.push_back({name, "missing", what_for, fmt::format("apt install {}", package), false});
 }
 
-ExitCode doctor(const DoctorOptions& options) {
+ExitCode doctor(const DoctorTraceOptions& options) {
   std::vector<Finding> findings;
   check_plugins(findings);
   check_devices(findings);
@@ -122,11 +120,27 @@ ExitCode doctor(const DoctorOptions& options) {
 }  // namespace
 
 void add_doctor(CLI::App& program, Outcome& outcome) {
-  auto options = std::make_shared<DoctorOptions>();
-  CLI::App* verb = program.add_subcommand("doctor", "what is missing here, and how to get it");
+  auto options = std::make_shared<DoctorTraceOptions>();
+  CLI::App* verb = program.add_subcommand(
+      "doctor", "what is missing here and how to get it; or why a run died and what would have fitted");
+  verb->add_option("file", options->file, "a memory history: what would it have fitted under?")->type_name("FILE");
+  CLI::Option* const capacity =
+      verb->add_option("--capacity", options->capacity, "of the device; else what the file says of its failure")
+          ->type_name("SIZE");
+  CLI::Option* const allocator =
+      verb->add_option("--allocator,-a", options->allocator, "what was in use, if it was Tenon's")->type_name("SPEC");
+  CLI::Option* const conf =
+      verb->add_option("--pytorch-conf", options->pytorch_conf, "what was set, if the file does not say")
+          ->type_name("STRING")
+          ->excludes(allocator);
   add_format_option(*verb, options->format);
-  verb->footer(example("tenon doctor"));
-  verb->callback([options, &outcome] { outcome.exit_code = doctor(*options); });
+  add_quiet_option(*verb, options->quiet);
+  verb->footer(example("tenon doctor memory.pickle --capacity 24GiB"));
+  verb->callback([=, &outcome] {
+    if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
+      throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf are about a memory history: name it");
+    outcome.exit_code = options->file.empty() ? doctor(*options) : doctor_trace(*options);
+  });
 }
 
 }  // namespace tenon::cli

@@ -12,6 +12,7 @@
 #include <tenon/replay/gate.h>
 #include <tenon/replay/readers.h>
 #include <tenon/replay/row_json.h>
+#include <tenon/replay/snapshot_image.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
 #include <tenon/runtime/config.h>
@@ -35,6 +36,8 @@ struct ReplayOptions {
   std::string config;
   std::vector<std::string> pytorch_confs;
   std::string html;
+  std::string svg;
+  std::string snapshot;
   std::vector<std::string> gates;
   std::string baseline;
   int repeat = 0;
@@ -114,7 +117,8 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
         replay::Cell cell{.trace = &trace, .policy = &policy.config, .label = policy.label};
         if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
         cell.options.observe = cell.options.time_each_call = round == 0;
-        cell.options.keep_curve = cell.options.keep_layout = round == 0 && !options.html.empty();
+        cell.options.keep_curve = round == 0 && !(options.html.empty() && options.svg.empty());
+        cell.options.keep_layout = round == 0 && !options.html.empty();
         if (options.repeat > 0) cell.options.timed_passes = 1;
         cells.push_back(std::move(cell));
       }
@@ -144,7 +148,12 @@ ExitCode replay_verb(const ReplayOptions& options) {
       options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
 
   const std::vector<Policy> policies = choose_policies(options);
+  if (!options.snapshot.empty() && policies.size() != 1)
+    throw ConfigError(
+        fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
   const std::vector<replay::Trace> traces = read_all(options);
+  if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
+    throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
   const std::vector<replay::ReplayRow> cells = run_all(traces, policies, options);
 
   std::vector<replay::ReplayRow> rows;
@@ -160,11 +169,24 @@ ExitCode replay_verb(const ReplayOptions& options) {
   }
   if (!options.quiet) {
     for (const std::string& remark : replay_remarks(rows)) say(remark);
+    if (options.repeat > 1) {
+      for (const std::string& remark : replay::timing_remarks(rows)) say(remark);
+    }
     for (const std::string& verdict : replay::verdicts(rows, baseline)) say(verdict);
   }
   if (!options.html.empty()) {
     write_replay_html(options.html, traces, rows, environment_json());
     say(fmt::format("report: {}", options.html));
+  }
+  if (!options.svg.empty()) {
+    write_replay_svg(options.svg, traces.front(), rows);
+    say(fmt::format("picture: {}", options.svg));
+  }
+  if (!options.snapshot.empty()) {
+    // The stacks were not needed so far.
+    const replay::Trace trace = std::move(replay::read_traces(options.traces.front(), {.with_stacks = true}).front());
+    replay::write_snapshot(replay::image_of_replay(trace, policies.front().config, capacity), options.snapshot);
+    say(fmt::format("snapshot: {}", options.snapshot));
   }
   bool is_tripped = false;
   for (const replay::Gate& gate : gates) {
@@ -201,6 +223,9 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
   verb->add_option("--capacity", options->capacity, "of the device; unlimited without")->type_name("SIZE");
   verb->add_option("--html", options->html, "write a report")->type_name("FILE");
+  verb->add_option("--svg", options->svg, "write the report's picture alone")->type_name("FILE");
+  verb->add_option("--snapshot", options->snapshot, "write what the one --allocator did, for PyTorch's memory viewer")
+      ->type_name("FILE");
   verb->add_option("--fail-if", options->gates, "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%'")
       ->type_name("EXPR")
       ->allow_extra_args(false);

@@ -1,7 +1,9 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
 #include <tenon/cli/estimate.h>
+#include <tenon/cli/oom_advice.h>
 #include <tenon/cli/run_files.h>
 #include <tenon/cli/run_progress.h>
+#include <tenon/cli/run_recording.h>
 #include <tenon/cli/sections.h>
 #include <tenon/cli/sweep.h>
 #include <tenon/cli/verb.h>
@@ -20,6 +22,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace tenon::cli {
 
@@ -33,14 +36,20 @@ struct RunOptions {
   bool sweep = false;
   bool no_sweep = false;
   std::string out;
+  std::string record;
   bool dry_run = false;
   bool quiet = false;
   std::string label;  ///< of a cell, set by the sweep that started us
   TableFormat format = TableFormat::kTable;
 };
 
+/// --record is a setting like any other.
+std::string record_override(const RunOptions& options) { return "report.record=[" + options.record + "]"; }
+
 ConfigRequest request_of(const RunOptions& options) {
-  ConfigRequest request = experiment_request(options.file, options.overrides);
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.record.empty()) overrides.push_back(record_override(options));
+  ConfigRequest request = experiment_request(options.file, std::move(overrides));
   request.sweep_overrides = options.sweep;
   request.ignore_sweep = options.no_sweep;
   return request;
@@ -79,10 +88,15 @@ ExitCode run_one(const RunOptions& options, const Config& config) {
   ExperimentConfig experiment = config.experiment();
   const fs::path folder = make_output_folder(options.out, experiment.name);
   place_layer_files(experiment, folder);
+  auto line = std::make_unique<RunProgress>(options.label, options.quiet);
+  ExperimentConfig recorded = experiment;  // with a layer more
+  RunRecording recording(recorded, folder, *line);
   write_file(folder / "config.resolved.toml", config.resolved_toml());
   const auto start = std::chrono::steady_clock::now();
   RunRecord record;
+  std::optional<Error> unwritten;  // a recording that was asked for and is not there
   const auto settle = [&](const char* status, const char* error, ExitCode code) {
+    line.reset();
     record.status = status;
     record.error = error;
     record.exit_code = static_cast<int>(code);
@@ -91,17 +105,26 @@ ExitCode run_one(const RunOptions& options, const Config& config) {
       const MemoryStats stats = device->allocator().stats();
       if (code != ExitCode::kDone) record.result.memory = stats;
       record.leaked_bytes = stats.requested_bytes.current;
+      try {
+        record.recorded = recording.finish(record.result, code == ExitCode::kOutOfMemory);
+      } catch (const Error& problem) {
+        unwritten = problem;
+      }
     }
     write_results(folder, config, record);
   };
   try {
-    install(experiment);
-    RunProgress progress(options.label, options.quiet);
-    record.result = run_experiment(experiment, progress);
-  } catch (const OutOfMemory& error) {
+    install(recorded);
+    recording.start();
+    record.result = run_experiment(recorded, recording);
+  } catch (const OutOfMemory& failure) {
+    OutOfMemoryInfo info = failure.info();
+    if (config.experiment().section("report").boolean("replay_ooms"))
+      record.would_fit = replay_failure(config.experiment().allocator, recording.recorder(), info);
+    const OutOfMemory error(std::move(info));
     settle("out_of_memory", error.what(), error.exit_code());
     say("results: " + folder.string());
-    throw;
+    throw error;
   } catch (const Error& error) {
     settle("failed", error.what(), error.exit_code());
     say("results: " + folder.string());
@@ -112,6 +135,7 @@ ExitCode run_one(const RunOptions& options, const Config& config) {
     throw;
   }
   settle("done", "", ExitCode::kDone);
+  if (unwritten) throw Error(*unwritten);
   if (record.leaked_bytes != 0) {
     say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record.leaked_bytes,
                     experiment.device.str()));
@@ -187,6 +211,7 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) {
     }
     SweepCell cell{{"run", options.file}, folder / "cells" / cell_folder_name(i, cells[i].values)};
     for (std::string& word : cell_overrides(options, cells[i])) cell.arguments.push_back(std::move(word));
+    if (!options.record.empty()) cell.arguments.push_back(record_override(options));
     for (const std::string& word :
          {std::string("--no-sweep"), std::string("--out"), cell.folder.string(), std::string("--label"), label}) {
       cell.arguments.push_back(word);
@@ -265,6 +290,7 @@ ExitCode dry_run(const RunOptions& options, const Config& config) {
 
 ExitCode run(const RunOptions& options) {
   const Config config = Config::load(request_of(options));
+  static_cast<void>(recorded_formats(config.experiment()));  // a wrong word is refused before anything runs
   if (options.dry_run) return dry_run(options, config);
   return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
 }
@@ -280,6 +306,9 @@ void add_run(CLI::App& program, Outcome& outcome) {
       verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
   verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
   verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
+  verb->add_option("--record", options->record,
+                   "trace, text, snapshot, chrome, folded, tensorboard, all: of its memory")
+      ->type_name("LIST");
   verb->add_flag("--dry-run", options->dry_run,
                  "check everything, say what would run and the memory that it would need, run nothing");
   add_format_option(*verb, options->format);

@@ -104,6 +104,26 @@ std::optional<T> number(const nlohmann::json& object, const char* key) {
   return found->get<T>();
 }
 
+Json attempt_json(const replay::FitAttempt& attempt) {
+  return {{"allocator", attempt.label},
+          {"fits", attempt.fits()},
+          {"peak_reserved_bytes", attempt.peak_reserved_bytes},
+          {"ooms", attempt.ooms},
+          {"device_calls", attempt.device_calls}};
+}
+
+Json fit_json(const replay::FitReport& report) {
+  Json json = {{"capacity_bytes", report.capacity_bytes},
+               {"events", report.events},
+               {"lost_events", report.lost_events},
+               {"peak_requested_bytes", report.peak_requested_bytes},
+               {"reproduced", report.is_reproduced()},
+               {"replayed", attempt_json(report.current)},
+               {"others", Json::array()}};
+  for (const replay::FitAttempt& attempt : report.others) json["others"].push_back(attempt_json(attempt));
+  return json;
+}
+
 }  // namespace
 
 fs::path make_output_folder(const fs::path& wanted, const std::string& name) {
@@ -151,6 +171,8 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["memory"] = memory_json(record.result);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
+  if (!record.recorded.empty()) json["recorded"] = record.recorded;
+  if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);
   for (const ExplainedSetting& setting : config.explain()) {
     json["settings"][setting.key] = {{"value", setting.text}, {"from", setting.winner.str()}};
   }

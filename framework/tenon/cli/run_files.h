@@ -3,6 +3,7 @@
 
 #include <tenon/cli/estimate.h>
 #include <tenon/core/error.h>
+#include <tenon/replay/would_fit.h>
 #include <tenon/report/table.h>
 #include <tenon/runtime/config.h>
 #include <tenon/runtime/experiment.h>
@@ -21,10 +22,12 @@ struct RunRecord {
   std::string status = "done";  ///< "done", "failed", "out_of_memory", "crashed", "killed"
   std::string error;            ///< empty when done
   int exit_code = 0;
-  ExperimentResult result;           ///< what there is of it
-  std::int64_t leaked_bytes = 0;     ///< still allocated after everything was torn down
-  double seconds = 0;                ///< wall clock
-  std::optional<Estimate> estimate;  ///< what was expected before the run
+  ExperimentResult result;                     ///< what there is of it
+  std::int64_t leaked_bytes = 0;               ///< still allocated after everything was torn down
+  double seconds = 0;                          ///< wall clock
+  std::optional<Estimate> estimate;            ///< what was expected before the run
+  std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
+  std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
 };
 
 /// Makes DIR, or tenon-out/NAME-DATE-TIME when that is empty. Throws ConfigError when it cannot.

@@ -173,7 +173,8 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
                        options.capacity, format_bytes(result.peak_requested_bytes));
   } else {
     if (best->is_baseline) {
-      out += "\nNo setting is better than what is set already:\n";
+      out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: set none.\n"
+                                             : "\nNo setting is better than what is set already:\n";
     } else {
       out +=
           fmt::format("\nRecommended: peak reserved {} instead of {} ({:.1f} % beyond the {} that live at the peak).\n",
@@ -181,9 +182,14 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
                       format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes),
                       100 * (best->relative_peak - 1), format_bytes(result.peak_requested_bytes));
     }
-    out += fmt::format(
-        "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
-        result.recommended_conf);
+    if (!result.recorded_conf.empty() && result.recommended_conf != result.recorded_conf) {
+      out += fmt::format("Set in the recording: \"{}\"; the whole line, merged with it:\n", result.recorded_conf);
+    }
+    if (!result.recommended_conf.empty()) {
+      out += fmt::format(
+          "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
+          result.recommended_conf);
+    }
     if (best->safe_from_bytes) {
       out += fmt::format("Smallest safe capacity: {}; every larger one that was tried runs too.\n",
                          format_bytes(*best->safe_from_bytes));

@@ -82,6 +82,18 @@ Interval bootstrap_median(const std::vector<double>& samples) {
   return interval;
 }
 
+std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows) {
+  std::vector<std::string> sentences;
+  for (const ReplayRow& row : rows) {
+    if (row.pass_seconds.size() < 2) continue;
+    const Interval interval = bootstrap_median(row.pass_seconds);
+    sentences.push_back(fmt::format("{}: {:.3g} s [{:.3g}, {:.3g}], median of {} passes with its 95 % interval",
+                                    name_of(row), interval.middle, interval.low, interval.high,
+                                    row.pass_seconds.size()));
+  }
+  return sentences;
+}
+
 std::vector<std::string> verdicts(const std::vector<ReplayRow>& rows, const std::vector<ReplayRow>& baseline) {
   std::vector<std::string> sentences;
   for (const ReplayRow& row : rows) {

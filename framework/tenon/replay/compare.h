@@ -26,4 +26,7 @@ TENON_API Interval bootstrap_median(const std::vector<double>& samples);
 /// A sentence per metric and row that has a match in the baseline: better, worse, the same, within noise.
 TENON_API std::vector<std::string> verdicts(const std::vector<ReplayRow>& rows, const std::vector<ReplayRow>& baseline);
 
+/// A sentence for each row that was timed in several passes: the median of its seconds with the 95 % interval.
+TENON_API std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows);
+
 }  // namespace tenon::replay

@@ -1,5 +1,6 @@
 // Row <-> JSON. One list of fields serves both directions.
 #include <tenon/core/error.h>
+#include <tenon/replay/compare.h>
 #include <tenon/replay/fnv.h>
 #include <tenon/replay/row_fields.h>
 #include <tenon/replay/row_json.h>
@@ -90,7 +91,13 @@ std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& env
   json["schema_version"] = 1;
   json["environment"] = environment_json.empty() ? Json::object() : Json::parse(environment_json);
   json["rows"] = Json::array();
-  for (const ReplayRow& row : rows) json["rows"].push_back(to_json(row));
+  for (const ReplayRow& row : rows) {
+    json["rows"].push_back(to_json(row));
+    if (row.pass_seconds.size() < 2) continue;
+    const Interval interval = bootstrap_median(row.pass_seconds);
+    json["rows"].back()["seconds_median"] = interval.middle;
+    json["rows"].back()["seconds_interval"] = {interval.low, interval.high};
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,9 +6,11 @@
 #include <tenon/memory/history.h>
 #include <tenon/replay/trace.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -42,8 +44,12 @@ struct ImageSegment {
 struct SnapshotImage {
   std::vector<ImageSegment> segments;
   std::vector<ImageEntry> entries;
-  std::vector<std::vector<Frame>> stacks = {{}};  ///< 0 is empty
-  std::string pytorch_conf;
+  std::vector<std::vector<Frame>> stacks = {{}};            ///< 0 is empty
+  std::vector<std::pair<std::int64_t, std::string>> marks;  ///< when, name: steps and phases
+  std::string pytorch_conf;                                 ///< what makes PyTorch do the same
+  std::uint64_t max_split_bytes = 0;                        ///< 0: no limit
+  double garbage_collection_threshold = 0;
+  std::array<std::uint32_t, 16> roundup_divisions{};
 };
 
 /// The segments of a walk, as a snapshot lists them: an expandable segment is one entry for each mapped stretch.
@@ -65,6 +71,12 @@ TENON_API SnapshotImage image_of_replay(const Trace& trace, const StackConfig& p
 
 /// Of a running device: its history and its segments now.
 TENON_API SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history);
+
+/// Live and reserved bytes over time as Chrome trace counters, marks as instants: for Perfetto and chrome://tracing.
+TENON_API void write_chrome_counters(const SnapshotImage& image, const std::string& path);
+
+/// "frame;frame;frame BYTES" lines for flame graphs: what lived at the peak, by allocating stack, outermost first.
+TENON_API void write_folded(const SnapshotImage& image, const std::string& path);
 
 /// Writes a pickle of protocol 4, gz when the name ends in .gz. Throws Error when the file cannot be written.
 TENON_API void write_snapshot(const SnapshotImage& image, const std::string& path);

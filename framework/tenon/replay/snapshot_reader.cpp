@@ -149,7 +149,7 @@ class Rebuilder {
       }
       recorded_.peak_reserved_bytes = std::max(recorded_.peak_reserved_bytes, reserved);
     }
-    initial_reserved_ = reserved;
+    initial_reserved_ = reserved_ = reserved;
     for (const auto& [address, segment] : ranges) recorded_.initial_segments.push_back(segment);
   }
 
@@ -200,7 +200,7 @@ class Rebuilder {
           break;
         case SnapshotAction::kOom:
           act(SegmentAction::Kind::kOom, entry);
-          ++ooms_;
+          recorded_.ooms.push_back({builder_.counted(), entry.bytes, entry.stream, reserved_, entry.address});
           break;
         case SnapshotAction::kSegmentFree:
         case SnapshotAction::kSegmentUnmap:
@@ -257,6 +257,9 @@ class Rebuilder {
     if (deferred) pending_.insert(address, slot);
   }
   void act(SegmentAction::Kind kind, const SnapshotEntry& entry) {
+    using Kind = SegmentAction::Kind;
+    if (kind == Kind::kAlloc || kind == Kind::kMap) reserved_ += entry.bytes;
+    if (kind == Kind::kFree || kind == Kind::kUnmap) reserved_ -= std::min(reserved_, entry.bytes);
     recorded_.actions.push_back({kind, entry.bytes, builder_.counted()});
   }
   void check_size(std::uint64_t bytes) const {
@@ -287,7 +290,8 @@ class Rebuilder {
     if (facts.deferred_frees != 0)
       note(std::to_string(facts.deferred_frees) +
            " frees waited for another stream; the replay completes them where the recording did");
-    if (ooms_ != 0) note(std::to_string(ooms_) + " requests ran out of memory in the recording");
+    if (const std::size_t ooms = recorded_.ooms.size(); ooms != 0)
+      note(std::to_string(ooms) + (ooms == 1 ? " request" : " requests") + " ran out of memory in the recording");
     if (pressed_ != 0) note(std::to_string(pressed_) + " times the recorded allocator gave segments back to go on");
     if (overwritten_ != 0)
       note(std::to_string(overwritten_) +
@@ -314,9 +318,9 @@ class Rebuilder {
   bool has_free_requested_ = false;
   bool has_free_completed_ = false;
   std::uint64_t initial_reserved_ = 0;
+  std::uint64_t reserved_ = 0;  ///< on the way forward
   std::uint64_t overwritten_ = 0;
   std::uint64_t pressed_ = 0;
-  std::uint64_t ooms_ = 0;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Snapshots in the schema of torch.cuda.memory._dump_snapshot.
+#include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/pickle_writer.h>
 #include <tenon/replay/placement_oracle.h>
 #include <tenon/replay/replay_source.h>
 #include <tenon/replay/snapshot_image.h>
+#include <tenon/replay/tune_space.h>
 
 #include <algorithm>
 #include <map>
@@ -76,6 +78,14 @@ class SnapshotWriter {
     settings();
     pickle_.text("external_annotations");
     pickle_.begin_list();
+    for (const auto& [time_us, name] : image_.marks) {
+      pickle_.begin_dict();
+      item("name", name);
+      item("stage", "START");
+      item("device", std::uint64_t{0});
+      item("time_us", static_cast<std::uint64_t>(time_us));
+      pickle_.end_dict();
+    }
     pickle_.end_list();
     pickle_.end_dict();
     pickle_.stop();
@@ -162,9 +172,9 @@ class SnapshotWriter {
     pickle_.begin_dict();
     item("PYTORCH_CUDA_ALLOC_CONF", image_.pytorch_conf);
     pickle_.text("max_split_size");
-    pickle_.number(-1);
+    pickle_.number(image_.max_split_bytes == 0 ? -1 : static_cast<std::int64_t>(image_.max_split_bytes));
     pickle_.text("garbage_collection_threshold");
-    pickle_.real(0);
+    pickle_.real(image_.garbage_collection_threshold);
     pickle_.text("expandable_segments");
     pickle_.truth(image_.pytorch_conf.find("expandable_segments:True") != std::string::npos);
     pickle_.text("pinned_num_register_threads");
@@ -175,7 +185,8 @@ class SnapshotWriter {
     pickle_.truth(false);
     pickle_.text("roundup_power2_divisions");
     pickle_.begin_dict();
-    for (int power = 0; power < 16; ++power) item(std::to_string(1 << power), std::uint64_t{0});
+    for (int power = 0; power < 16; ++power)
+      item(std::to_string(1 << power), std::uint64_t{image_.roundup_divisions[static_cast<std::size_t>(power)]});
     pickle_.end_dict();
     pickle_.end_dict();
   }
@@ -184,6 +195,19 @@ class SnapshotWriter {
   PickleWriter pickle_;
   std::vector<std::uint32_t> stack_ids_;
 };
+
+/// The allocator's settings in PyTorch's words, where it has them.
+void describe_settings(const StackConfig& policy, SnapshotImage& image) {
+  image.pytorch_conf = conf_of_policy(policy);
+  if (policy.policy.name != "caching" && policy.policy.name != "expandable") return;
+  for (const OptionSpec& option : policy.options.schema()) {
+    if (option.name == "max_split_size") image.max_split_bytes = policy.options.size(option.name);
+    if (option.name == "garbage_collection_threshold")
+      image.garbage_collection_threshold = policy.options.real(option.name);
+    if (option.name == "roundup_power2_divisions")
+      image.roundup_divisions = parse_roundup_divisions(policy.options.text(option.name));
+  }
+}
 
 }  // namespace
 
@@ -212,6 +236,7 @@ void ImageVisitor::block(const BlockInfo& info) {
 SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
                               std::optional<std::uint64_t> capacity_bytes) {
   SnapshotImage image;
+  describe_settings(policy, image);
   ImageListener listener(image.entries);
   ReplaySource source(capacity_bytes.value_or(0), &listener);
   const std::unique_ptr<Allocator> allocator = policy.policy.create({.source = source, .options = policy.options});
@@ -274,6 +299,8 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
         block = {};
         break;
       case EventKind::kMark:
+        // Before the next event: one whose time is the same comes after it for a reader.
+        image.marks.emplace_back(listener.time + 1, trace.marks[event.bytes]);
         break;
     }
   }
@@ -294,6 +321,7 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
 
 SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history) {
   SnapshotImage image;
+  describe_settings(stack.config(), image);
   std::unordered_map<StackId, std::uint32_t> known{{0, 0}};
   const auto stack_id = [&](StackId id) {
     const auto [entry, is_new] = known.try_emplace(id, static_cast<std::uint32_t>(image.stacks.size()));

@@ -53,6 +53,15 @@ struct SegmentAction {
   bool operator==(const SegmentAction&) const = default;
 };
 
+/// A request that ran out of memory while the file was recorded; it is no event of the trace.
+struct RecordedOom {
+  std::uint64_t event = 0;  ///< counted events before it
+  std::uint64_t bytes = 0;
+  std::uint64_t stream = 0;             ///< handle
+  std::uint64_t reserved_bytes = 0;     ///< by the recorded allocator at that moment
+  std::uint64_t device_free_bytes = 0;  ///< what the device had left
+};
+
 /// A segment that was there before the recording began, with the blocks that lived in it (others were cached).
 struct InitialSegment {
   std::uint64_t address = 0;
@@ -74,6 +83,7 @@ struct RecordedAllocator {
   std::uint64_t peak_reserved_bytes = 0;                ///< over the recorded part; 0 when unknown
   bool is_whole = false;                                ///< the history begins with an empty device
   std::vector<SegmentAction> actions;
+  std::vector<RecordedOom> ooms;
   std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
   std::vector<std::uint64_t> seed_addresses;

@@ -1,4 +1,5 @@
 // The search space of `tenon tune`.
+#include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/tune_space.h>
@@ -102,6 +103,25 @@ StackConfig policy_of_conf(std::string_view conf) {
   config.options = Options(config.policy.options);
   for (const auto& [name, value] : parsed.options) config.options.set_text(name, value);
   return config;
+}
+
+std::string conf_of_policy(const StackConfig& policy) {
+  const bool is_expandable = policy.policy.name == "expandable";
+  if (!is_expandable && policy.policy.name != "caching") return {};
+  std::string conf = is_expandable ? "expandable_segments:True" : "";
+  for (const auto& [name, value] : policy.options.entries(true)) {
+    const auto spec = std::ranges::find(policy.options.schema(), name, &OptionSpec::name);
+    const bool is_size = spec != policy.options.schema().end() && spec->type == OptionType::kSize;
+    const std::string setting =
+        is_size ? fmt::format("{}_mb:{}", name, policy.options.size(name) / MiB) : name + ":" + value;
+    const std::string longer = conf + (conf.empty() ? "" : ",") + setting;
+    try {
+      static_cast<void>(parse_pytorch_conf(longer));
+      conf = longer;
+    } catch (const Error&) {  // ours alone
+    }
+  }
+  return conf;
 }
 
 std::string toml_of(const StackConfig& policy) {

@@ -38,6 +38,9 @@ TENON_API std::string merge_conf(std::string_view before, std::string_view chose
 /// The allocator that PyTorch would use for that string. Throws ConfigError for one that PyTorch refuses.
 TENON_API StackConfig policy_of_conf(std::string_view conf);
 
+/// The string that makes PyTorch use such a policy; empty for its defaults and for what PyTorch does not have.
+TENON_API std::string conf_of_policy(const StackConfig& policy);
+
 /// An [allocator] section as TOML.
 TENON_API std::string toml_of(const StackConfig& policy);
 

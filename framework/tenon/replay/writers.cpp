@@ -161,6 +161,15 @@ void write_binary(const Trace& trace, const std::string& path) {
   out.close();
 }
 
+std::string chrome_instant(std::string_view name, std::uint64_t time_us) {
+  std::string out = R"({"ph":"i","s":"p","pid":1,"tid":1,"name":")";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+  return out + "\",\"ts\":" + std::to_string(time_us) + "}";
+}
+
 void write_chrome_counters(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   out.write("{\"traceEvents\":[\n");
@@ -169,13 +178,7 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   const char* separator = "";
   for (const TraceEvent& entry : trace.events) {
     if (entry.kind == EventKind::kMark) {
-      std::string name;
-      for (const char c : trace.marks[entry.bytes]) {
-        if (c == '"' || c == '\\') name.push_back('\\');
-        name.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-      }
-      out.write(std::string(separator) + R"({"ph":"i","s":"p","pid":1,"tid":1,"name":")" + name +
-                "\",\"ts\":" + std::to_string(event) + "}");
+      out.write(separator + chrome_instant(trace.marks[entry.bytes], event));
       separator = ",\n";
       continue;
     }
@@ -195,6 +198,18 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   }
   out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
   out.close();
+}
+
+std::string folded_stack(const std::vector<Frame>& frames) {
+  std::string line;
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    const Frame& frame = frames[i];
+    std::string name = frame.function + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
+                       std::to_string(frame.line) + ")";
+    std::ranges::replace(name, ';', ',');
+    line += (line.empty() ? "" : ";") + one_line(name);
+  }
+  return line.empty() ? "[no stack]" : line;
 }
 
 void write_folded(const Trace& trace, const std::string& path) {
@@ -221,16 +236,9 @@ void write_folded(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   for (const auto& [stack, bytes] : live) {
     if (bytes == 0) continue;
-    std::string line;
-    const auto& frames = trace.stacks.stacks[stack];
-    for (std::size_t i = frames.size(); i-- > 0;) {
-      const Frame& frame = trace.stacks.frames[frames[i]];
-      std::string name = frame.function + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
-                         std::to_string(frame.line) + ")";
-      std::ranges::replace(name, ';', ',');
-      line += (line.empty() ? "" : ";") + one_line(name);
-    }
-    out.write((line.empty() ? "[no stack]" : line) + " ");
+    std::vector<Frame> frames;
+    for (const std::uint32_t frame : trace.stacks.stacks[stack]) frames.push_back(trace.stacks.frames[frame]);
+    out.write(folded_stack(frames) + " ");
     out.number(bytes);
     out.write("\n");
   }

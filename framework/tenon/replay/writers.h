@@ -7,6 +7,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tenon::replay {
 
@@ -30,5 +32,11 @@ TENON_API void write_rmm(const Trace& trace, const std::string& path);
 /// A static problem for minimalloc and its like: id,lower,upper,size, time in events. What is never freed ends with the
 /// trace.
 TENON_API void write_minimalloc(const Trace& trace, const std::string& path);
+
+/// One stack in that form, outermost first; "[no stack]" for an empty one.
+std::string folded_stack(const std::vector<Frame>& frames);
+
+/// An instant event of a Chrome trace.
+std::string chrome_instant(std::string_view name, std::uint64_t time_us);
 
 }  // namespace tenon::replay

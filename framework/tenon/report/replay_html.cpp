@@ -32,7 +32,34 @@ details{margin:.4em 0}summary{cursor:pointer}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}}
 )";
 
-constexpr std::size_t kShownSegments = 40;
+constexpr std::size_t kShownSegments = 1500;
+constexpr double kLayoutRows = 14;  ///< of the allocator that has reserved most
+
+SvgChart chart_of(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
+  SvgChart chart{.title = "live and reserved memory over events", .x_label = "event"};
+  chart.lines.push_back({"live, as requested", live_curve(trace, 1500), true, false});
+  for (const replay::ReplayRow* row : rows) {
+    if (row->curve.empty()) continue;
+    SvgLine line{.name = row->label.empty() ? row->allocator : row->label};
+    for (const replay::CurvePoint& point : row->curve)
+      line.points.emplace_back(static_cast<double>(point.event), static_cast<double>(point.reserved_bytes));
+    chart.lines.push_back(std::move(line));
+    if (row->capacity_bytes) {
+      chart.y_limit = static_cast<double>(*row->capacity_bytes);
+      chart.y_limit_name = "capacity " + format_bytes(*row->capacity_bytes);
+    }
+  }
+  return chart;
+}
+
+std::uint64_t layout_bytes(const replay::ReplayRow& row) {
+  std::uint64_t bytes = 0;
+  for (const replay::LayoutSegment& segment : row.layout) {
+    for (const replay::LayoutBlock& block : segment.blocks)
+      bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
+  }
+  return bytes;
+}
 
 std::string sentence(const std::string& text, const char* style) {
   return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
@@ -40,7 +67,7 @@ std::string sentence(const std::string& text, const char* style) {
 
 std::string name_of(const replay::ReplayRow& row) { return row.label.empty() ? row.allocator : row.label; }
 
-std::string section(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
+std::string section(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& of_trace) {
   std::string out = fmt::format("<h2>{}</h2>\n", html_escape(trace.name));
   const replay::TraceFacts& facts = trace.facts;
   out += sentence(fmt::format("{} events, {} blocks allocated, peak {} requested at event {}, {} stream{}.",
@@ -50,25 +77,20 @@ std::string section(const replay::Trace& trace, const std::vector<const replay::
   for (const std::string& note : trace.notes) out += sentence(note, "note");
 
   std::vector<replay::ReplayRow> copies;
-  for (const replay::ReplayRow* row : rows) copies.push_back(*row);
-  out += "<div class=\"wide\">" + html_table(replay_table(copies)) + "</div>\n";
+  for (const replay::ReplayRow* row : of_trace) copies.push_back(*row);
+  out += "<div class=\"wide\">" + html_table(replay_table(copies), "trace") + "</div>\n";
   for (const std::string& remark : replay_remarks(copies)) out += sentence(remark, "bad");
 
-  SvgChart chart{.title = "live and reserved memory over events", .x_label = "event"};
-  chart.lines.push_back({"live, as requested", live_curve(trace, 1500), true, false});
-  for (const replay::ReplayRow* row : rows) {
-    if (row->curve.empty()) continue;
-    SvgLine line{.name = name_of(*row)};
-    for (const replay::CurvePoint& point : row->curve)
-      line.points.emplace_back(static_cast<double>(point.event), static_cast<double>(point.reserved_bytes));
-    chart.lines.push_back(std::move(line));
-    if (row->capacity_bytes) {
-      chart.y_limit = static_cast<double>(*row->capacity_bytes);
-      chart.y_limit_name = "capacity " + format_bytes(*row->capacity_bytes);
-    }
-  }
+  SvgChart chart = chart_of(trace, of_trace);
   out += "<h3>Live memory, and what each allocator had reserved for it</h3>\n" + svg_chart(chart);
-  const bool has_layout = std::ranges::any_of(rows, [](const replay::ReplayRow* row) { return !row->layout.empty(); });
+  // Allocators differ by a few percent as a rule: the same from near the top.
+  chart.title += ", the upper part";
+  chart.y_low = 0.85 * static_cast<double>(facts.peak_requested_bytes);
+  if (facts.peak_requested_bytes > MiB) {
+    out += "<h3>The upper part of the same picture (the axis does not begin at 0)</h3>\n" + svg_chart(chart);
+  }
+  const bool has_layout =
+      std::ranges::any_of(of_trace, [](const replay::ReplayRow* row) { return !row->layout.empty(); });
   if (has_layout) {
     out +=
         "<h3>Segments at the peak of reserved memory</h3>\n<p class=\"note key\"><span "
@@ -76,10 +98,13 @@ std::string section(const replay::Trace& trace, const std::vector<const replay::
         "<span style=\"background:#d55e00\"></span>lost to rounding<span style=\"background:#e69f00\"></span>waiting "
         "for a stream"
         "<span style=\"background:#ddd\"></span>free</p>\n";
-    for (const replay::ReplayRow* row : rows) {
-      if (!row->layout.empty())
-        out += fmt::format("<details open><summary>{}</summary>\n{}</details>\n", html_escape(name_of(*row)),
-                           html_layout(*row));
+    std::uint64_t most = 0;
+    for (const replay::ReplayRow* row : of_trace) most = std::max(most, layout_bytes(*row));
+    for (const replay::ReplayRow* row : of_trace) {
+      if (row->layout.empty()) continue;
+      out += fmt::format("<details open><summary>{}: {} segments, {}</summary>\n{}</details>\n",
+                         html_escape(name_of(*row)), row->layout.size(), format_bytes(layout_bytes(*row)),
+                         html_layout(*row, static_cast<double>(most) / kLayoutRows));
     }
   }
   return out;
@@ -114,7 +139,8 @@ std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, st
   return curve;
 }
 
-std::string html_layout(const replay::ReplayRow& row) {
+std::string html_layout(const replay::ReplayRow& row, double bytes_per_row) {
+  if (bytes_per_row <= 0) bytes_per_row = static_cast<double>(layout_bytes(row)) / kLayoutRows;
   std::vector<const replay::LayoutSegment*> segments;
   for (const replay::LayoutSegment& segment : row.layout) {
     if (segment.bytes != 0) segments.push_back(&segment);
@@ -139,7 +165,7 @@ std::string html_layout(const replay::ReplayRow& row) {
           is_used && block.requested_bytes < block.bytes ? static_cast<double>(block.bytes - block.requested_bytes) : 0;
       // Neighbours of one kind that are too thin to see become one, so that a page stays small.
       if (!bar.blocks.empty() && bar.blocks.back().shade == shade &&
-          static_cast<double>(block.bytes) < static_cast<double>(segments.front()->bytes) / 600) {
+          static_cast<double>(block.bytes) < bytes_per_row / 1500) {
         bar.blocks.back().bytes += static_cast<double>(block.bytes);
         bar.blocks.back().wasted_bytes += waste;
       } else {
@@ -150,7 +176,7 @@ std::string html_layout(const replay::ReplayRow& row) {
                             segments[i]->is_expandable ? ", expandable" : "");
     bars.push_back(std::move(bar));
   }
-  std::string out = svg_segments(bars);
+  std::string out = svg_segments(bars, bytes_per_row);
   if (rest != 0)
     out += sentence(
         fmt::format("and {} smaller segments of {} in all", segments.size() - kShownSegments, format_bytes(rest)),
@@ -158,12 +184,12 @@ std::string html_layout(const replay::ReplayRow& row) {
   return out;
 }
 
-std::string html_table(const Table& table) {
+std::string html_table(const Table& table, std::string_view left_out) {
   std::vector<std::size_t> shown;
   for (std::size_t c = 0; c < table.columns().size(); ++c) {
     const bool has_value = std::ranges::any_of(
         table.rows(), [&](const auto& row) { return !std::holds_alternative<std::monostate>(row[c]); });
-    if (table.columns()[c].for_people && has_value) shown.push_back(c);
+    if (table.columns()[c].for_people && has_value && table.columns()[c].key != left_out) shown.push_back(c);
   }
   std::string out = "<table><thead><tr>";
   for (const std::size_t c : shown) out += "<th>" + html_escape(table.columns()[c].title) + "</th>";
@@ -193,6 +219,12 @@ void write_file(const std::string& path, const std::string& content) {
       std::fflush(file.get()) != 0) {
     throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
   }
+}
+
+void write_replay_svg(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
+  std::vector<const replay::ReplayRow*> of_trace;
+  for (const replay::ReplayRow& row : rows) of_trace.push_back(&row);
+  write_file(path, svg_file(svg_chart(chart_of(trace, of_trace))));
 }
 
 void write_replay_html(const std::string& path, const std::vector<replay::Trace>& traces,

@@ -5,6 +5,7 @@
 #include <tenon/replay/replay.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon {
@@ -14,18 +15,22 @@ namespace tenon {
 TENON_API void write_replay_html(const std::string& path, const std::vector<replay::Trace>& traces,
                                  const std::vector<replay::ReplayRow>& rows, const std::string& environment_json);
 
+/// The picture of memory over events alone, as an SVG file.
+TENON_API void write_replay_svg(const std::string& path, const replay::Trace& trace,
+                                const std::vector<replay::ReplayRow>& rows);
+
 /// The frame of every report: title, style, body.
 TENON_API std::string html_page(const std::string& title, const std::string& body);
 
-/// A table as HTML, for people.
+/// A table as HTML, for people; the column of the key `left_out` is not shown.
 class Table;
-TENON_API std::string html_table(const Table& table);
+TENON_API std::string html_table(const Table& table, std::string_view left_out = {});
 
 /// Live bytes of a trace over its events, at most `points` of them.
 TENON_API std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, std::size_t points);
 
-/// Segments at the peak as pictures, largest first, the small ones as a sum.
-TENON_API std::string html_layout(const replay::ReplayRow& row);
+/// Segments at the peak as pictures, largest first; with 0 bytes per row, about 14 rows.
+TENON_API std::string html_layout(const replay::ReplayRow& row, double bytes_per_row = 0);
 
 /// Writes a whole file. Throws Error naming it.
 TENON_API void write_file(const std::string& path, const std::string& content);

@@ -59,7 +59,8 @@ class ChartWriter {
     // A limit far above the curves would flatten them: it is then named in the legend only.
     if (chart.y_limit > 0 && chart.y_limit <= 1.6 * y_high_) y_high_ = std::max(y_high_, chart.y_limit);
     if (y_high_ <= 0) y_high_ = 1;
-    y_high_ *= 1.04;
+    y_low_ = std::min(chart.y_low, 0.99 * y_high_);
+    y_high_ += 0.04 * (y_high_ - y_low_);
   }
 
   std::string write() {
@@ -75,11 +76,14 @@ class ChartWriter {
 
  private:
   double x(double value) const { return kLeft + (value - x_low_) / (x_high_ - x_low_) * (kWidth - kLeft - kRight); }
-  double y(double value) const { return kHeight - kBottom - value / y_high_ * (kHeight - kTop - kBottom); }
+  double y(double value) const {
+    const double share = (std::max(value, y_low_) - y_low_) / (y_high_ - y_low_);
+    return kHeight - kBottom - share * (kHeight - kTop - kBottom);
+  }
 
   void axes() {
-    const double y_step = tick_step(y_high_, chart_.y_is_bytes);
-    for (double value = 0; value <= y_high_; value += y_step) {
+    const double y_step = tick_step(y_high_ - y_low_, chart_.y_is_bytes);
+    for (double value = std::ceil(y_low_ / y_step) * y_step; value <= y_high_; value += y_step) {
       out_ += fmt::format(
           "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" "
           "class=\"end\">{}</text>\n",
@@ -111,14 +115,14 @@ class ChartWriter {
     }
     if (line.is_filled) {
       out_ += fmt::format("<path d=\"{}V{:.1f}H{:.1f}Z\" fill=\"{}\" fill-opacity=\"0.22\" stroke=\"none\"/>\n", path,
-                          y(0), x(line.points.front().first), colour);
+                          y(y_low_), x(line.points.front().first), colour);
     }
     out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,
                         line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
   }
 
   void limit() {
-    if (chart_.y_limit <= 0 || chart_.y_limit > y_high_) return;
+    if (chart_.y_limit <= y_low_ || chart_.y_limit > y_high_) return;
     out_ += fmt::format(
         "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#b00020\" stroke-dasharray=\"8 4\"/><text "
         "x=\"{3}\" y=\"{4:.1f}\" class=\"end\" fill=\"#b00020\">{5}</text>\n",
@@ -142,7 +146,7 @@ class ChartWriter {
 
   const SvgChart& chart_;
   std::string out_;
-  double x_low_ = 1e300, x_high_ = -1e300, y_high_ = 0;
+  double x_low_ = 1e300, x_high_ = -1e300, y_low_ = 0, y_high_ = 0;
 };
 
 }  // namespace
@@ -172,44 +176,88 @@ std::string html_escape(std::string_view text) {
 
 std::string svg_chart(const SvgChart& chart) { return ChartWriter(chart).write(); }
 
-std::string svg_segments(const std::vector<SvgBar>& bars) {
-  constexpr double kBarHeight = 11;
-  constexpr double kGap = 3;
-  constexpr std::array<const char*, 4> kFills = {"#0072b2", "#e69f00", "#dddddd", "#f7f7f7"};
-  double widest = 1;
-  for (const SvgBar& bar : bars) {
-    double sum = 0;
-    for (const SvgBlock& block : bar.blocks) sum += block.bytes;
-    widest = std::max(widest, sum);
-  }
-  const double scale = (kWidth - 4) / widest;
-  std::string out = fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"segments\">\n", kWidth,
-                                4 + (kBarHeight + kGap) * static_cast<double>(bars.size()));
-  double top = 2;
-  for (const SvgBar& bar : bars) {
-    out += fmt::format("<g><title>{}</title>", html_escape(bar.title));
-    double left = 2;
+std::string svg_file(const std::string& svg) {
+  // Colours and fonts of the page's style sheet; a white ground, since a viewer's may be dark.
+  const std::size_t at = svg.find('>');
+  const std::size_t tag = svg.find("<svg ");
+  if (at == std::string::npos || tag == std::string::npos) return svg;
+  const std::string head = svg.substr(tag + 5, at - tag - 5);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" {}>\n<style>text{{font:12px "
+      "system-ui,sans-serif;fill:#333}}.end{{text-anchor:end}}.mid{{text-anchor:middle}}.grid{{stroke:#e4e4e4}}</style>"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{}",
+      kWidth, head, svg.substr(at + 1));
+}
+
+namespace {
+
+/// Lays segments out like words of a text: row after row, one that is too long goes on in the next.
+class SegmentText {
+ public:
+  explicit SegmentText(double bytes_per_row) : scale_((kWidth - 2 * kMargin) / bytes_per_row) {}
+
+  void segment(const SvgBar& bar) {
+    out_ += fmt::format("<g><title>{}</title>", html_escape(bar.title));
+    if (left_ > kMargin && left_ + kGap < kWidth - kMargin) left_ += kGap;
+    begin_outline();
     for (const SvgBlock& block : bar.blocks) {
-      const double width = block.bytes * scale;
-      out += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#fff\" "
-          "stroke-width=\"{}\"/>",
-          left, top, width, kBarHeight, kFills[static_cast<std::size_t>(std::clamp(block.shade, 0, 3))],
-          width > 3 ? 0.5 : 0);
-      const double waste = block.wasted_bytes * scale;
-      if (waste > 0.3) {
-        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"#d55e00\"/>",
-                           left + width - waste, top, waste, kBarHeight);
+      double rest = block.bytes * scale_;
+      const double waste = std::min(rest, block.wasted_bytes * scale_);
+      while (rest > 0) {
+        const double room = kWidth - kMargin - left_;
+        const double width = std::min(rest, room);
+        rect(left_, width, kFills[static_cast<std::size_t>(std::clamp(block.shade, 0, 3))]);
+        rest -= width;
+        if (rest <= 0 && waste > 0.3) rect(left_ + width - std::min(waste, width), std::min(waste, width), "#d55e00");
+        left_ += width;
+        if (rest > 0 || left_ >= kWidth - kMargin) {
+          end_outline();
+          left_ = kMargin;
+          top_ += kRow + kGap;
+          begin_outline();
+        }
       }
-      left += width;
     }
-    out += fmt::format(
-        "<rect x=\"2\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"none\" stroke=\"#777\" "
-        "stroke-width=\"0.6\"/></g>\n",
-        top, left - 2, kBarHeight);
-    top += kBarHeight + kGap;
+    end_outline();
+    out_ += "</g>\n";
   }
-  return out + "</svg>\n";
+
+  std::string finish() const {
+    const double height = left_ > kMargin ? top_ + kRow + 2 : top_;
+    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"segments\">\n{}</svg>\n", kWidth,
+                       height, out_);
+  }
+
+ private:
+  static constexpr double kMargin = 2, kRow = 14, kGap = 4;
+  static constexpr std::array<const char*, 4> kFills = {"#0072b2", "#e69f00", "#dddddd", "#f7f7f7"};
+
+  void rect(double left, double width, const char* fill) {
+    out_ += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#fff\" "
+        "stroke-width=\"{}\"/>",
+        left, top_, width, kRow, fill, width > 3 ? 0.5 : 0);
+  }
+  void begin_outline() { outline_ = left_; }
+  void end_outline() {
+    if (left_ - outline_ < 0.01) return;
+    out_ += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{}\" fill=\"none\" stroke=\"#555\" "
+        "stroke-width=\"0.7\"/>",
+        outline_, top_, left_ - outline_, kRow);
+  }
+
+  const double scale_;
+  double left_ = kMargin, top_ = 2, outline_ = kMargin;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string svg_segments(const std::vector<SvgBar>& bars, double bytes_per_row) {
+  SegmentText text(std::max(1.0, bytes_per_row));
+  for (const SvgBar& bar : bars) text.segment(bar);
+  return text.finish();
 }
 
 }  // namespace tenon

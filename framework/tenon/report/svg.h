@@ -26,6 +26,7 @@ struct SvgChart {
   std::string x_label;
   bool y_is_bytes = true;
   std::vector<SvgLine> lines;
+  double y_low = 0;    ///< where the axis begins
   double y_limit = 0;  ///< a horizontal line, such as the capacity; 0 = none
   std::string y_limit_name;
 };
@@ -43,7 +44,10 @@ struct SvgBar {
   std::vector<SvgBlock> blocks;
 };
 
-/// Segments as horizontal bars, as long as they are large.
-TENON_API std::string svg_segments(const std::vector<SvgBar>& bars);
+/// Segments one after the other, row by row like words, each as long as it is large.
+TENON_API std::string svg_segments(const std::vector<SvgBar>& bars, double bytes_per_row);
+
+/// An <svg> of ours as a file of its own.
+TENON_API std::string svg_file(const std::string& svg);
 
 }  // namespace tenon

@@ -49,7 +49,15 @@ std::vector<SectionSpec> runtime_sections() {
                    OptionSpec::boolean("losses", true, "every step's loss in result.json"),
                    OptionSpec::boolean("estimate", true, "the estimate of --dry-run beside what was measured"),
                    OptionSpec::boolean("by_purpose", false,
-                                       "columns for what the memory was for, beside what theory expects")}});
+                                       "columns for what the memory was for, beside what theory expects"),
+                   OptionSpec::text(
+                       "record", "",
+                       "what else is written: trace (memory.tenon), text (memory.trace.gz), snapshot "
+                       "(memory.pickle), chrome (memory.chrome.json), folded (memory.folded), tensorboard"),
+                   OptionSpec::boolean("stacks", true, "call stacks in the snapshot and the folded stacks"),
+                   OptionSpec::boolean("replay_ooms", true,
+                                       "out of memory: replay what led there under the other allocators")},
+       .lists = {"record"}});
   return sections;
 }
 

@@ -170,6 +170,7 @@ void Training::run_epoch(int epoch) {
 /// A step with its time, its peaks and its device calls.
 double Training::timed_step(std::int64_t first) {
   AllocatorStack& allocator = device_.allocator();
+  allocator.mark(fmt::format("step {}", steps_done() + 1));
   allocator.reset_peak_stats();
   const std::int64_t calls = allocator.stats().device_calls();
   const auto start = Clock::now();
@@ -231,6 +232,7 @@ double Training::compute(std::int64_t first) {
 }
 
 void Training::test(int epoch, EpochResult& figures) {
+  device_.allocator().mark(fmt::format("test {}", epoch));
   model_.module->eval();
   AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
   data_.test->begin(0, /*shuffle=*/false);

@@ -50,6 +50,10 @@ struct LayerInfo {
 /// Every built-in layer, in alphabetical order.
 TENON_API const std::vector<LayerInfo>& built_in_layers();
 
+/// A layer of the program's own: find_layer knows it from now on, the lists for users do not show it. An older one of
+/// that name is replaced.
+TENON_API void add_private_layer(LayerInfo layer);
+
 /// The layer of that name. Throws ConfigError that names the nearest known one.
 TENON_API const LayerInfo& find_layer(std::string_view name);
 

@@ -4,13 +4,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 
 namespace tenon {
 
 namespace {
 
 std::atomic<AllocatorResolver> allocator_resolver{nullptr};
+
+struct PrivateLayers {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<const LayerInfo>> newest_last;  // never erased: find_layer hands out references
+};
+
+PrivateLayers& private_layers() {
+  static auto* layers = new PrivateLayers;
+  return *layers;
+}
 
 }  // namespace
 
@@ -22,7 +34,18 @@ const std::vector<LayerInfo>& built_in_layers() {
   return *layers;
 }
 
+void add_private_layer(LayerInfo layer) {
+  std::lock_guard lock(private_layers().mutex);
+  private_layers().newest_last.push_back(std::make_unique<const LayerInfo>(std::move(layer)));
+}
+
 const LayerInfo& find_layer(std::string_view name) {
+  {
+    std::lock_guard lock(private_layers().mutex);
+    const auto& all = private_layers().newest_last;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& layer) { return layer->name == name; });
+    if (found != all.rend()) return **found;
+  }
   std::vector<std::string> names;
   for (const LayerInfo& layer : built_in_layers()) {
     if (layer.name == name) return layer;

@@ -1,0 +1,147 @@
+// The diagnosis of a memory history: the same engine as the report of an out-of-memory.
+#include <tenon/cli/doctor_trace.h>
+
+#include <tenon/cli/oom_advice.h>
+#include <tenon/core/units.h>
+#include <tenon/replay/readers.h>
+#include <tenon/replay/tune.h>
+#include <tenon/replay/tune_space.h>
+#include <tenon/replay/would_fit.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+namespace tenon::cli {
+
+namespace {
+
+/// What was in use, and what could have been.
+struct Question {
+  bool is_pytorch = true;
+  replay::FitCandidate current;
+  std::vector<replay::FitCandidate> others;
+};
+
+std::string header(const replay::Trace& trace, const char* key) {
+  const auto found = trace.header.find(key);
+  return found == trace.header.end() ? std::string() : found->second;
+}
+
+Question question_of(const replay::Trace& trace, const DoctorTraceOptions& options) {
+  Question question;
+  std::string spec = options.allocator;
+  // `tenon run` writes its allocator into what it records.
+  if (spec.empty() && options.pytorch_conf.empty() && !header(trace, "allocator").empty()) {
+    const std::string set = header(trace, "allocator_options");
+    spec = header(trace, "allocator") + (set.empty() ? "" : ":" + set);
+  }
+  if (!spec.empty()) {
+    question.is_pytorch = false;
+    question.current = {spec, allocator_from_spec(spec)};
+    question.others = replay::other_allocators(question.current.policy, trace.facts.max_request_bytes);
+    return question;
+  }
+  const std::string conf = !options.pytorch_conf.empty() ? options.pytorch_conf
+                           : trace.recorded              ? trace.recorded->pytorch_conf
+                                                         : std::string();
+  question.current = {conf.empty() ? "PyTorch's defaults" : conf, replay::policy_of_conf(conf)};
+  question.others = replay::other_pytorch_settings(conf, trace.facts.max_request_bytes);
+  return question;
+}
+
+Table table_of(const replay::FitReport& report, bool is_pytorch) {
+  Table table({{"setting", "setting"},
+               {"in_use", "in use"},
+               {"fits", "fits"},
+               {"peak_reserved_bytes", "peak reserved"},
+               {"ooms", "OOMs"},
+               {"first_oom_event", "first at event"},
+               {"device_calls", "device calls"},
+               {"set", "set", false}});
+  const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
+    std::vector<tenon::Cell> cells(8);
+    cells[0] = attempt.label;
+    if (is_current) cells[1] = "yes";
+    if (report.capacity_bytes != 0) cells[2] = attempt.fits() ? "yes" : attempt.failure.empty() ? "no" : "failed";
+    cells[3] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
+    cells[4] = static_cast<std::int64_t>(attempt.ooms);
+    if (attempt.first_oom_event) cells[5] = static_cast<std::int64_t>(*attempt.first_oom_event);
+    cells[6] = static_cast<std::int64_t>(attempt.device_calls);
+    if (!is_current) cells[7] = is_pytorch ? attempt.label : spec_of(attempt.policy);
+    table.add_row(std::move(cells));
+  };
+  row(report.current, true);
+  for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
+  return table;
+}
+
+std::string how_to_set(const replay::FitAttempt& best, bool is_pytorch) {
+  if (!is_pytorch) return fmt::format("Set in the experiment:\n  allocator.name=\"{}\"\n", spec_of(best.policy));
+  return fmt::format(
+      "Set before the program starts:\n  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export "
+      "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
+      best.label);
+}
+
+std::string conclusion(const replay::FitReport& report, const replay::Trace& trace, bool is_pytorch,
+                       bool is_capacity_from_file, const std::string& file) {
+  std::string out = "\n";
+  if (report.capacity_bytes == 0) {
+    out += fmt::format(
+        "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
+        "takes from a device without limit. {} live at the peak.\n",
+        format_bytes(report.peak_requested_bytes));
+    return out;
+  }
+  if (is_capacity_from_file) {
+    out +=
+        fmt::format("Ran out of memory: {} were asked for with {} left of {} that the process could have.\n",
+                    format_bytes(trace.recorded->ooms.back().bytes),
+                    format_bytes(trace.recorded->ooms.back().device_free_bytes), format_bytes(report.capacity_bytes));
+  }
+  if (!report.is_reproduced() && !is_capacity_from_file) {
+    return out + fmt::format("It fits as it is: {} reserved of {}; nothing has to be set.\n",
+                             format_bytes(report.current.peak_reserved_bytes), format_bytes(report.capacity_bytes));
+  }
+  std::string sentence = report.sentence();
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  out += sentence + ".\n";
+  if (const replay::FitAttempt* best = report.best()) {
+    out += how_to_set(*best, is_pytorch);
+  } else if (report.is_reproduced()) {
+    out += fmt::format(
+        "A larger device, a smaller batch or checkpointing is needed; `tenon tune {} --capacity {}` "
+        "searches further settings.\n",
+        file, format_size_exact(report.capacity_bytes));
+  }
+  if (const std::string why = replay::why_not_tunable(trace); !why.empty()) out += "Not to be relied on: " + why;
+  return out;
+}
+
+}  // namespace
+
+ExitCode doctor_trace(const DoctorTraceOptions& options) {
+  const std::uint64_t given = options.capacity.empty() ? 0 : parse_size(options.capacity);
+  const std::vector<replay::Trace> traces = replay::read_traces(options.file);
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  for (const replay::Trace& trace : traces) {
+    if (!options.quiet) {
+      for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+    }
+    const std::uint64_t capacity = given != 0 ? given : replay::capacity_at_failure(trace).value_or(0);
+    const Question question = question_of(trace, options);
+    const replay::FitReport report =
+        replay::what_would_fit(replay::with_failed_requests(trace), question.current, question.others, capacity);
+    if (options.format == TableFormat::kTable && traces.size() > 1) print(trace.name + "\n");
+    print(render(table_of(report, question.is_pytorch), options.format, environment_json()));
+    if (options.format == TableFormat::kTable)
+      print(conclusion(report, trace, question.is_pytorch, given == 0, options.file));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace tenon::cli

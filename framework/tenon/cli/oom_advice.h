@@ -1,0 +1,21 @@
+// Out of memory in a run: what led there is replayed under the other allocators.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/replay/recorder.h>
+#include <tenon/replay/would_fit.h>
+
+#include <optional>
+
+namespace tenon::cli {
+
+/// Puts what was found into info.hint, where it proves something. Empty when there is nothing to replay, or no limit to
+/// replay it under.
+std::optional<replay::FitReport> replay_failure(const StackConfig& config, const replay::Recorder& recorder,
+                                                OutOfMemoryInfo& info);
+
+/// "expandable", "caching:max_split_size=128MiB": as `allocator.name` takes it.
+std::string spec_of(const StackConfig& config);
+
+}  // namespace tenon::cli

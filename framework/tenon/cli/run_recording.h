@@ -1,0 +1,62 @@
+// What a run records of its memory on request, and what it keeps in any case for the report of a failure.
+#pragma once
+
+#include <tenon/memory/allocator_stack.h>
+#include <tenon/replay/recorder.h>
+#include <tenon/replay/snapshot_image.h>
+#include <tenon/report/tensorboard.h>
+#include <tenon/runtime/experiment.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// The words of [report] record. Throws ConfigError with the place of the setting and the nearest known word.
+std::set<std::string> recorded_formats(const ExperimentConfig& experiment);
+
+/// Stands between the training loop and the progress line. Made before install(), started after it.
+class RunRecording final : public ProgressSink {
+ public:
+  /// Adds the recording layer to the experiment's allocator and opens files in `folder`.
+  RunRecording(ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner);
+  ~RunRecording() override;
+
+  /// The device is open: what follows is recorded.
+  void start();
+  void progress(const Progress& now) override;
+  void note(std::string_view line) override;
+
+  /// Writes what is written at the end and ends the rest: names of the files, in the folder. With `failure` the state
+  /// at the last failed request is what the snapshot shows. Throws Error when a file cannot be written.
+  std::vector<std::string> finish(const ExperimentResult& result, bool out_of_memory);
+
+  const replay::Recorder& recorder() const { return *recorder_; }
+
+ private:
+  bool wants(const char* format) const { return formats_.contains(format); }
+  bool wants_history() const { return wants("snapshot") || wants("chrome") || wants("folded"); }
+  replay::SnapshotImage picture() const;
+
+  Device device_;
+  StackConfig policy_;
+  std::filesystem::path folder_;
+  ProgressSink& inner_;
+  std::set<std::string> formats_;
+  bool with_stacks_ = true;
+  std::shared_ptr<replay::Recorder> recorder_;
+  std::unique_ptr<TensorboardWriter> tensorboard_;
+  std::optional<replay::SnapshotImage> last_step_, at_failure_;
+  std::uint64_t observer_ = 0;
+  bool is_observing_ = false;
+  std::int64_t last_written_step_ = 0;
+  std::map<int, std::int64_t> last_step_of_epoch_;
+};
+
+}  // namespace tenon::cli

@@ -1,0 +1,101 @@
+// `tenon doctor`: what is missing; and with a history, what it would have fitted under.
+#include "cli/pinned_segments.h"
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class DoctorVerb : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    folder_.write("pinned.trace", pinned_segments());
+  }
+};
+
+TEST_F(DoctorVerb, AloneItSaysWhatIsThereAndWhatIsMissing) {
+  const Said said = tenon({"doctor"});
+  EXPECT_EQ(said.code, 0) << said.out;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("plugin caching"), HasSubstr("plugin cpu"), HasSubstr("device cuda")));
+}
+
+TEST_F(DoctorVerb, NamesTheSettingThatWouldHaveFittedAndTheLinesToPaste) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("PyTorch's defaults"), HasSubstr("'expandable_segments:True' ("),
+                              HasSubstr("would have fitted"), HasSubstr("export PYTORCH_ALLOC_CONF=\""),
+                              HasSubstr("export PYTORCH_CUDA_ALLOC_CONF=\"")));
+}
+
+TEST_F(DoctorVerb, WhatIsOnIsNotSuggested) {
+  const Said said =
+      tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "--pytorch-conf", "expandable_segments:True"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("It fits as it is"), Not(HasSubstr("export"))));
+}
+
+TEST_F(DoctorVerb, TakesTenonsAllocatorsWhenOneOfThemWasInUse) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "-a", "caching"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name=\""), Not(HasSubstr("PYTORCH_ALLOC_CONF"))));
+}
+
+TEST_F(DoctorVerb, SaysWhenTheLiveBytesAreTooMany) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "100MiB"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, HasSubstr("No allocator could have served it"));
+}
+
+TEST_F(DoctorVerb, WithoutACapacityItComparesPeaksAndSaysWhatIsMissing) {
+  const Said said = tenon({"doctor", "pinned.trace"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, HasSubstr("no --capacity was given"));
+}
+
+TEST_F(DoctorVerb, JsonHasARowForEachSetting) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "--format", "json", "--quiet"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const auto json = nlohmann::json::parse(said.out);
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["rows"][0]["fits"], "no");
+  EXPECT_EQ(json["rows"][0]["in_use"], "yes");
+  EXPECT_EQ(json["rows"][1]["fits"], "yes");
+}
+
+TEST_F(DoctorVerb, ASnapshotOfAFailureNeedsNoCapacity) {
+  // Written by a replay that ran out: the file says what the device had left.
+  ASSERT_EQ(
+      tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"}).code, 0);
+  const Said said = tenon({"doctor", "died.pickle"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of 420.0 MiB"),
+                              HasSubstr("would have fitted")));
+}
+
+TEST_F(DoctorVerb, ASnapshotSaysWhatWasSetAndThatStaysSet) {
+  ASSERT_EQ(tenon({"replay", "pinned.trace", "-a", "caching:roundup_power2_divisions=4", "--capacity", "420MiB",
+                   "--snapshot", "died.pickle"})
+                .code,
+            0);
+  const Said said = tenon({"doctor", "died.pickle"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("roundup_power2_divisions:4,expandable_segments:True"),
+                              Not(HasSubstr("roundup_power2_divisions:8"))));
+}
+
+TEST_F(DoctorVerb, MistakesAreUsageErrors) {
+  EXPECT_EQ(tenon({"doctor", "missing.trace"}).code, 2);
+  EXPECT_EQ(tenon({"doctor", "pinned.trace", "--capacity", "much"}).code, 2);
+  EXPECT_EQ(tenon({"doctor", "--capacity", "1GiB"}).code, 2);
+  EXPECT_EQ(tenon({"doctor", "pinned.trace", "-a", "cachign"}).code, 2);
+}
+
+}  // namespace
+}  // namespace tenon::test

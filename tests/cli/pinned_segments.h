@@ -1,0 +1,29 @@
+// A history that fragments: three segments of 100 MiB, each pinned by a block of 15 MiB, then a request of 200 MiB. 245
+// MiB are live at once; ordinary segments cannot be given back and 500 MiB are reserved, expandable ones lose the pages
+// in their holes.
+#pragma once
+
+#include <string>
+
+namespace tenon::test {
+
+constexpr long kMiB = 1 << 20;
+
+inline std::string pinned_segments() {
+  std::string text;
+  const auto a = [&](int id, long mebibytes) {
+    text += "a " + std::to_string(id) + " " + std::to_string(mebibytes * kMiB) + " 0\n";
+  };
+  const auto f = [&](int id) { text += "f " + std::to_string(id) + "\n"; };
+  for (int i = 0; i < 3; ++i) a(i, 100);
+  for (int i = 0; i < 3; ++i) f(i);
+  for (int i = 3; i < 6; ++i) a(i, 80);
+  for (int i = 6; i < 9; ++i) a(i, 15);
+  for (int i = 3; i < 6; ++i) f(i);
+  a(9, 200);
+  f(9);
+  for (int i = 6; i < 9; ++i) f(i);
+  return text;
+}
+
+}  // namespace tenon::test

@@ -1,0 +1,153 @@
+// `tenon run --record`: what a run leaves of its memory, and what it says when memory ran out.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class RecordVerb : public Program {
+ protected:
+  nlohmann::json result(const std::string& folder) {
+    return nlohmann::json::parse(read_bytes(folder_.path() / folder / "result.json"));
+  }
+  nlohmann::json info(const std::string& file) {
+    const Said said = tenon({"trace", "info", file, "--format", "json", "--quiet"});
+    EXPECT_EQ(said.code, 0) << said.error;
+    return nlohmann::json::parse(said.out)["rows"][0];
+  }
+  bool exists(const std::string& file) { return std::filesystem::exists(folder_.path() / file); }
+};
+
+TEST_F(RecordVerb, WritesEveryFormatWhenAsked) {
+  const Said said = tenon({"run", "exp.toml", "--record", "all", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  for (const char* file : {"memory.tenon", "memory.trace.gz", "memory.pickle", "memory.chrome.json", "memory.folded"})
+    EXPECT_TRUE(exists(std::string("res/") + file)) << file;
+  EXPECT_EQ(result("res")["recorded"].size(), 6U);
+  EXPECT_EQ(tenon({"trace", "diff", "res/memory.tenon", "res/memory.trace.gz"}).code, 0);
+  const auto binary = info("res/memory.tenon");
+  EXPECT_EQ(binary["peak_requested_bytes"], result("res")["memory"]["peak_requested_bytes"]);
+  EXPECT_EQ(binary["end_live_bytes"], 0) << "everything was given back";
+  EXPECT_EQ(info("res/memory.pickle")["unrecorded_bytes"], 0);
+  EXPECT_LE(info("res/memory.pickle")["events"], binary["events"]);
+  const auto chrome = nlohmann::json::parse(read_bytes(folder_.path() / "res/memory.chrome.json"));
+  int counters = 0, steps = 0;
+  for (const auto& event : chrome["traceEvents"]) {
+    counters += event["ph"] == "C" ? 1 : 0;
+    steps += event["ph"] == "i" && event["name"].get<std::string>().starts_with("step ") ? 1 : 0;
+  }
+  EXPECT_GT(counters, 100);
+  EXPECT_EQ(steps, 8);
+  int tensorboards = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "res/tensorboard"))
+    tensorboards += entry.path().filename().string().starts_with("events.out.tfevents.") ? 1 : 0;
+  EXPECT_EQ(tensorboards, 1);
+}
+
+TEST_F(RecordVerb, TheReplayOfARecordingReservesWhatTheRunDid) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "report.record=[trace]", "--out", "res"}).code, 0);
+  const Said said = tenon({"replay", "res/memory.tenon", "-a", "caching", "--format", "json", "--quiet"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const auto row = nlohmann::json::parse(said.out)["rows"][0];
+  EXPECT_EQ(row["peak_reserved_bytes"], result("res")["memory"]["peak_reserved_bytes"]);
+  EXPECT_EQ(row["peak_requested_bytes"], result("res")["memory"]["peak_requested_bytes"]);
+}
+
+TEST_F(RecordVerb, StepsAreMarksThatCutATrace) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "trace", "--out", "res"}).code, 0);
+  const Said said = tenon({"trace", "slice", "res/memory.tenon", "cut.trace", "--from", "step 2", "--until", "step 3"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_GT(info("cut.trace")["events"], 10);
+}
+
+TEST_F(RecordVerb, NothingIsRecordedUnlessAsked) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "res"))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("memory")));
+}
+
+TEST_F(RecordVerb, AnUnknownWordIsRefusedBeforeAnythingRuns) {
+  const Said said = tenon({"run", "exp.toml", "--record", "snapshto", "--out", "res"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("snapshto"), HasSubstr("did you mean snapshot?")));
+  EXPECT_FALSE(exists("res"));
+}
+
+TEST_F(RecordVerb, EachCellOfASweepRecordsIntoItsOwnFolder) {
+  const Said said = tenon(
+      {"run", "exp.toml", "allocator.name=direct,caching", "--sweep", "--record", "trace", "--out", "res", "--quiet"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  int traces = 0;
+  for (const auto& cell : std::filesystem::directory_iterator(folder_.path() / "res/cells"))
+    traces += std::filesystem::exists(cell.path() / "memory.tenon") ? 1 : 0;
+  EXPECT_EQ(traces, 2);
+}
+
+// The caching allocator takes 2 MiB at a time, the limit is below that: an allocator that takes what is asked for fits.
+class OutOfMemoryVerb : public RecordVerb {
+ protected:
+  std::vector<std::string> words(std::vector<std::string> more) {
+    std::vector<std::string> all = {"run", "exp.toml", "allocator.layers=[limit]", "allocator.limit.bytes=1MiB"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(OutOfMemoryVerb, TheMessageNamesTheAllocatorThatWouldHaveFittedAndItDoes) {
+  const Said said = tenon(words({"--out", "res"}));
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("OutOfMemory: caching on cpu"), HasSubstr("'direct' ("),
+                                HasSubstr("would have fitted up to this request; set allocator.name=\"direct\"")));
+  const auto json = result("res");
+  EXPECT_EQ(json["out_of_memory"]["reproduced"], true);
+  EXPECT_EQ(json["out_of_memory"]["others"][0]["allocator"], "direct");
+  EXPECT_EQ(json["out_of_memory"]["others"][0]["fits"], true);
+  EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("would have fitted"));
+  const Said advised = tenon(words({"allocator.name=\"direct\"", "--out", "advised"}));
+  EXPECT_EQ(advised.code, 0) << advised.error;
+}
+
+TEST_F(OutOfMemoryVerb, TheRecordingOfAFailureEndsWithTheRequestThatFailed) {
+  ASSERT_EQ(tenon(words({"--record", "trace,snapshot", "--out", "res"})).code, 4);
+  const Said info = tenon({"trace", "info", "res/memory.pickle"});
+  EXPECT_THAT(info.error, HasSubstr("ran out of memory in the recording"));
+  const Said doctor = tenon({"doctor", "res/memory.tenon", "--capacity", "1MiB"});
+  EXPECT_EQ(doctor.code, 0) << doctor.error;
+  EXPECT_THAT(doctor.out,
+              AllOf(HasSubstr("'direct'"), HasSubstr("would have fitted"), HasSubstr("allocator.name=\"direct\"")));
+}
+
+TEST_F(OutOfMemoryVerb, NeverSuggestsTheAllocatorThatFailed) {
+  const Said said = tenon(words({"allocator.name=expandable", "--out", "res"}));
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, Not(HasSubstr("'expandable' (")));
+}
+
+TEST_F(OutOfMemoryVerb, WhereNothingWouldFitItSaysThatWithTheFigures) {
+  const Said said =
+      tenon({"run", "exp.toml", "allocator.layers=[limit]", "allocator.limit.bytes=16KiB", "--out", "res"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("no allocator could have served it"), HasSubstr("16.0 KiB")));
+}
+
+TEST_F(OutOfMemoryVerb, AFailureThatALayerInjectedIsNotBlamedOnTheAllocator) {
+  const Said said = tenon({"run", "exp.toml", "allocator.layers=[inject]", "allocator.inject.nth=30",
+                           "allocator.inject.persist=true", "--out", "res"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, Not(HasSubstr("would have fitted")));
+}
+
+TEST_F(OutOfMemoryVerb, TheReplayCanBeTurnedOff) {
+  const Said said = tenon(words({"report.replay_ooms=false", "--out", "res"}));
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, Not(HasSubstr("replayed")));
+}
+
+}  // namespace
+}  // namespace tenon::test

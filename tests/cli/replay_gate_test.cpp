@@ -1,0 +1,102 @@
+// `tenon replay`: gates, baselines, repeated passes, and what it writes.
+#include "cli/pinned_segments.h"
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ReplayGate : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    folder_.write("pinned.trace", pinned_segments());
+  }
+  Said replay(std::vector<std::string> more) {
+    std::vector<std::string> words = {"replay", "pinned.trace", "-a", "caching"};
+    words.insert(words.end(), more.begin(), more.end());
+    return tenon(words);
+  }
+  /// The rows of a replay as a baseline file.
+  void baseline(const std::string& file) { folder_.write(file, replay({"--format", "json", "--quiet"}).out); }
+};
+
+TEST_F(ReplayGate, RunningOutIsAResultUntilAGateSaysOtherwise) {
+  EXPECT_EQ(replay({"--capacity", "420MiB"}).code, 0);
+  const Said said = replay({"--capacity", "420MiB", "--fail-if", "ooms > 0"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("ooms is 1"), HasSubstr("tripped 'ooms > 0'")));
+  EXPECT_EQ(replay({"--capacity", "1GiB", "--fail-if", "ooms > 0"}).code, 0);
+}
+
+TEST_F(ReplayGate, APeakThatGrewTripsARelativeGate) {
+  baseline("base.json");
+  EXPECT_EQ(replay({"--baseline", "base.json", "--fail-if", "peak_reserved_bytes > +2%"}).code, 0);
+  const std::string grown = "a 100 " + std::to_string(50 * kMiB) + " 0\n" + pinned_segments();
+  folder_.write("pinned.trace", grown);
+  const Said said = replay({"--baseline", "base.json", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("against the baseline: peak_reserved_bytes worse"), HasSubstr("tripped")));
+  EXPECT_EQ(replay({"--baseline", "base.json", "--fail-if", "peak_reserved_bytes > +20%"}).code, 0);
+}
+
+TEST_F(ReplayGate, OneOfSeveralGatesIsEnough) {
+  EXPECT_EQ(replay({"--fail-if", "ooms > 0", "--fail-if", "device_allocations > 1"}).code, 3);
+}
+
+TEST_F(ReplayGate, ARelativeGateNeedsABaselineThatIsOne) {
+  EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%"}).code, 2);
+  EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "missing.json"}).code, 2);
+  folder_.write("odd.json", "[1, 2");
+  EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "odd.json"}).code, 2);
+  const Said said = replay({"--fail-if", "peak_reservd_bytes > 1"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("did you mean peak_reserved_bytes?"));
+}
+
+TEST_F(ReplayGate, RepeatedPassesGiveIntervalsAndAVerdict) {
+  folder_.write("base.json", replay({"--repeat", "5", "--format", "json", "--quiet"}).out);
+  const Said said = replay({"--repeat", "5", "--baseline", "base.json", "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const auto row = nlohmann::json::parse(said.out)["rows"][0];
+  EXPECT_EQ(row["pass_seconds"].size(), 5U);
+  EXPECT_LE(row["seconds_interval"][0], row["seconds_median"]);
+  EXPECT_GE(row["seconds_interval"][1], row["seconds_median"]);
+  EXPECT_THAT(said.error,
+              AllOf(HasSubstr("median of 5 passes with its 95 % interval"), HasSubstr("peak_reserved_bytes the same"),
+                    testing::ContainsRegex("seconds (better|worse|within noise):")));
+}
+
+TEST_F(ReplayGate, TheAllocatorOfAnExperimentIsReplayed) {
+  folder_.write("expandable.toml", experiment("[allocator]\nname = \"expandable\"\n"));
+  const Said said = tenon({"replay", "pinned.trace", "--config", "expandable.toml", "--format", "json", "--quiet"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const auto json = nlohmann::json::parse(said.out);
+  ASSERT_EQ(json["rows"].size(), 2U);
+  EXPECT_EQ(json["rows"][0]["allocator"], "expandable");
+  EXPECT_EQ(json["rows"][1]["allocator"], "ideal");
+  folder_.write("wrong.toml", "[allocator]\nnmae = \"caching\"\n");
+  EXPECT_EQ(tenon({"replay", "pinned.trace", "--config", "wrong.toml"}).code, 2);
+}
+
+TEST_F(ReplayGate, TheReportAndThePictureNeedNothingElse) {
+  ASSERT_EQ(tenon({"replay", "pinned.trace", "--html", "r.html", "--svg", "r.svg"}).code, 0);
+  const std::string page = read_bytes(folder_.path() / "r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<svg"), HasSubstr("Segments at the peak"), HasSubstr("expandable")));
+  for (const char* word : {"http:", "https:", "src=", "@import", "url(", "<script"})
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  const std::string picture = read_bytes(folder_.path() / "r.svg");
+  EXPECT_TRUE(picture.starts_with("<svg xmlns="));
+  EXPECT_THAT(picture, Not(HasSubstr("class=\"undefined")));
+  EXPECT_EQ(tenon({"replay", "pinned.trace", "pinned.trace", "--svg", "r.svg"}).code, 2);
+  EXPECT_EQ(tenon({"replay", "pinned.trace", "--snapshot", "r.pickle"}).code, 2) << "of which allocator?";
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,116 @@
+// Pictures of a running device: the snapshot reads back as what happened, the other writers agree with it.
+#include "replay/support.h"
+
+#include <tenon/memory/address_only_source.h>
+#include <tenon/replay/snapshot_image.h>
+#include <tenon/replay/trace_tools.h>
+
+#include <gmock/gmock.h>
+#include <memory/test_policy.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace tenon::replay {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::filesystem::path scratch(const std::string& name) {
+  return std::filesystem::path(::testing::TempDir()) / ("image_" + std::to_string(::getpid()) + "_" + name);
+}
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Image : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    history_->start({.stacks = StackContext::kAlloc});
+    stack_ = tenon::testing::make_stack(source_);
+    stack_->attach_history(history_);
+    kept_ = stack_->allocate({.bytes = 1000});
+    const Block gone = stack_->allocate({.bytes = 5000});
+    stack_->deallocate(gone);
+    again_ = stack_->allocate({.bytes = 4800});  // in the cached segment
+  }
+  void TearDown() override {
+    stack_->deallocate(kept_);
+    stack_->deallocate(again_);
+  }
+  SnapshotImage picture() const {
+    SnapshotImage image = image_of_stack(*stack_, *history_);
+    image.marks = {{image.entries.at(3).time_us, "step \"2\""}};
+    return image;
+  }
+  AddressOnlySource source_{{.capacity_bytes = 1 << 20}};
+  std::shared_ptr<History> history_ = std::make_shared<History>();
+  std::shared_ptr<AllocatorStack> stack_;
+  Block kept_, again_;
+};
+
+TEST_F(Image, TheSnapshotOfARunReadsBackAsWhatHappened) {
+  const std::string path = scratch("run.pickle").string();
+  write_snapshot(picture(), path);
+  const std::vector<Trace> traces = read_traces(path, {.with_stacks = true});
+  ASSERT_EQ(traces.size(), 1u);
+  const Trace& trace = traces.front();
+  EXPECT_EQ(trace.format, "snapshot");
+  EXPECT_EQ(trace.facts.allocations, 3u);
+  EXPECT_EQ(trace.facts.frees, 1u);
+  EXPECT_EQ(trace.facts.seeded_blocks, 0u) << "the history is whole";
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 6000u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 5800u);
+  ASSERT_TRUE(trace.recorded);
+  EXPECT_EQ(trace.recorded->reserved_bytes, 1024u + 5120u);
+  EXPECT_EQ(trace.marks, std::vector<std::string>{"step \"2\""});
+  EXPECT_GT(trace.stacks.frames.size(), 0u);
+  std::filesystem::remove(path);
+}
+
+TEST_F(Image, AnUnservedRequestIsInTheSnapshotWithWhatTheDeviceHadLeft) {
+  EXPECT_THROW(stack_->allocate({.bytes = 2 << 20}), OutOfMemory);
+  const std::string path = scratch("oom.pickle").string();
+  write_snapshot(picture(), path);
+  const Trace trace = read_traces(path).front();
+  ASSERT_EQ(trace.recorded->ooms.size(), 1u);
+  const RecordedOom& oom = trace.recorded->ooms.front();
+  EXPECT_EQ(oom.bytes, 2u << 20);
+  EXPECT_EQ(oom.reserved_bytes + oom.device_free_bytes, 1u << 20) << "together the device";
+  std::filesystem::remove(path);
+}
+
+TEST_F(Image, ChromeCountersEndWhereTheDeviceStands) {
+  const std::string path = scratch("run.json").string();
+  write_chrome_counters(picture(), path);
+  const std::string json = content(path);
+  EXPECT_THAT(json, HasSubstr(R"("args":{"live bytes":5800,"reserved bytes":6144}})"));
+  EXPECT_THAT(json, HasSubstr(R"("name":"step \"2\"")"));
+  EXPECT_EQ(json.find("},\n]"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST_F(Image, FoldedStacksAddUpToThePeak) {
+  const std::string path = scratch("run.folded").string();
+  write_folded(picture(), path);
+  std::ifstream lines(path);
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(lines, line);) sum += std::stoull(line.substr(line.rfind(' ') + 1));
+  EXPECT_EQ(sum, 6000u);
+  std::filesystem::remove(path);
+}
+
+TEST(ImageOfReplay, ReadsBackAsTheTraceItCameFrom) {
+  const Trace trace = read_one("m begin\na 0 100 0\na 1 200 0\nm step 2\nf 0\na 2 300 0\nf 1\nf 2\n");
+  const std::string path = scratch("replay.pickle").string();
+  write_snapshot(image_of_replay(trace, keeping_policy(), {}), path);
+  const Trace back = read_traces(path).front();
+  EXPECT_EQ(difference(trace, back).what, "");
+  EXPECT_EQ(back.marks, (std::vector<std::string>{"begin", "step 2"}));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tenon::replay

@@ -1,0 +1,152 @@
+// The recorder: what it keeps, what it writes, and what of it a kill leaves.
+#include "replay/support.h"
+
+#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/layers/layer.h>
+#include <tenon/replay/recorder.h>
+#include <tenon/replay/trace_tools.h>
+
+#include <gmock/gmock.h>
+#include <memory/test_policy.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace tenon::replay {
+namespace {
+
+const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
+std::filesystem::path scratch(const std::string& name) {
+  return std::filesystem::path(::testing::TempDir()) / ("recorder_" + std::to_string(::getpid()) + "_" + name);
+}
+
+/// One step of a program: a block that stays, one that goes, one used on another stream.
+void tell_step(Recorder& recorder, std::uintptr_t base) {
+  recorder.allocated(at(base), 1000, 0);
+  recorder.allocated(at(base + 1), 2000, 1);
+  recorder.used(at(base + 1), 0);
+  recorder.freed(at(base + 1));
+}
+
+TEST(Recorder, TheTailIsWhatPassed) {
+  Recorder recorder;
+  tell_step(recorder, 16);
+  recorder.trimmed();
+  recorder.mark("step 2");
+  tell_step(recorder, 32);
+  const Trace trace = recorder.tail("run");
+  EXPECT_EQ(trace.facts.events, 9u);
+  EXPECT_EQ(trace.facts.allocations, 4u);
+  EXPECT_EQ(trace.facts.uses, 2u);
+  EXPECT_EQ(trace.facts.empty_caches, 1u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 4000u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 2000u);
+  EXPECT_EQ(trace.marks, std::vector<std::string>{"step 2"});
+  EXPECT_EQ(recorder.lost_events(), 0u);
+}
+
+TEST(Recorder, ALongRunKeepsItsEndAndWhatLivedBeforeIt) {
+  Recorder recorder(4);
+  for (std::uintptr_t step = 0; step < 100; ++step) tell_step(recorder, 16 * (step + 1));
+  const Trace trace = recorder.tail("run");
+  EXPECT_GE(trace.facts.events, 4u);
+  EXPECT_LE(trace.facts.events, 8u + trace.facts.seeded_blocks);
+  EXPECT_EQ(trace.facts.end_live_bytes, 100'000u) << "every block that stays is there, seeded or recorded";
+  EXPECT_GT(trace.facts.seeded_blocks, 90u);
+  EXPECT_EQ(recorder.lost_events() + trace.facts.events - trace.facts.seeded_blocks, 400u);
+  EXPECT_TRUE(replay_cell(trace, plain_policy(), {.timed_passes = 0, .time_each_call = false}).failure.empty());
+}
+
+TEST(Recorder, ARequestThatFailedIsABlockThatIsFreedAtOnce) {
+  Recorder recorder;
+  recorder.allocated(at(16), 1000, 0);
+  recorder.failed(5000, 0);
+  const Trace trace = recorder.tail("run");
+  EXPECT_EQ(trace.facts.events, 3u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 6000u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 1000u);
+}
+
+TEST(Recorder, AFailureThatTheHostMendedIsNone) {
+  AddressOnlySource source({.capacity_bytes = 8192});
+  const auto recorder = std::make_shared<Recorder>();
+  add_private_layer(recording_layer("test recorder", recorder));
+  const auto stack = tenon::testing::make_stack(source, {{"test recorder", {}}});
+  stack->deallocate(stack->allocate({.bytes = 6144}));
+  stack->deallocate(stack->allocate({.bytes = 8192}));  // fits once the cache is given back, which the host does
+  EXPECT_EQ(recorder->tail("run").facts.allocations, 2u);
+  EXPECT_EQ(recorder->tail("run").facts.empty_caches, 1u);
+  EXPECT_THROW(stack->allocate({.bytes = 16384}), OutOfMemory);
+  EXPECT_EQ(recorder->tail("run").facts.peak_requested_bytes, 16384u) << "a failure that reached the program is one";
+}
+
+TEST(Recorder, BothFilesHoldWhatTheTailHolds) {
+  const std::string binary = scratch("both.tenon"), text = scratch("both.trace.gz");
+  Recorder recorder;
+  recorder.write_to(binary, {{"name", "both"}});
+  recorder.write_to(text, {{"name", "both"}});
+  for (std::uintptr_t step = 0; step < 20; ++step) {
+    recorder.mark("step " + std::to_string(step + 1));
+    tell_step(recorder, 16 * (step + 1));
+  }
+  recorder.failed(7, 1);
+  recorder.close();
+  const Trace tail = recorder.tail("both");
+  for (const std::string& path : {binary, text}) {
+    const std::vector<Trace> read = read_traces(path);
+    ASSERT_EQ(read.size(), 1u);
+    EXPECT_TRUE(difference(tail, read.front()).are_equal) << path << ": " << difference(tail, read.front()).what;
+    EXPECT_EQ(read.front().header.at("name"), "both");
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Recorder, AKilledProcessLeavesEverythingUpToItsLastMark) {
+  const std::string path = scratch("killed.tenon");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Recorder recorder;
+    recorder.write_to(path, {{"name", "killed"}});
+    tell_step(recorder, 16);
+    tell_step(recorder, 32);
+    recorder.mark("step 3");
+    tell_step(recorder, 48);  // never reaches the file
+    ::kill(::getpid(), SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const Trace trace = read_traces(path).front();
+  EXPECT_EQ(trace.facts.events, 8u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 2000u);
+  EXPECT_EQ(trace.marks, std::vector<std::string>{"step 3"});
+  std::filesystem::remove(path);
+}
+
+TEST(Recorder, ChunkCutInTheMiddleIsLeftOut) {
+  const std::string path = scratch("cut.tenon");
+  Recorder recorder;
+  recorder.write_to(path, {});
+  tell_step(recorder, 16);
+  recorder.mark("one");
+  tell_step(recorder, 32);
+  recorder.mark("two");
+  recorder.close();
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 3);
+  const Trace trace = read_traces(path).front();
+  EXPECT_EQ(trace.facts.events, 4u);
+  EXPECT_THAT(trace.notes, ::testing::Not(::testing::IsEmpty())) << "the reader says that the end is missing";
+  std::filesystem::remove(path);
+}
+
+TEST(Recorder, AFileThatCannotBeWrittenIsSaidAtOnce) {
+  Recorder recorder;
+  EXPECT_THROW(recorder.write_to("/no/such/folder/memory.tenon", {}), Error);
+}
+
+}  // namespace
+}  // namespace tenon::replay

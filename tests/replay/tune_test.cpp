@@ -1,0 +1,190 @@
+// tune(): what it recommends, what it merges it with, and when it had better say nothing.
+#include "replay/support.h"
+
+#include <tenon/core/units.h>
+#include <tenon/replay/tune.h>
+#include <tenon/runtime/world.h>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace tenon::replay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Segments of 100 MiB that small blocks pin, then a request that needs their sum: 245 MiB live, 500 MiB reserved.
+Trace pinned_segments() {
+  std::string text;
+  const auto a = [&](int id, std::uint64_t mebibytes) {
+    text += "a " + std::to_string(id) + " " + std::to_string(mebibytes * MiB) + " 0\n";
+  };
+  const auto f = [&](int id) { text += "f " + std::to_string(id) + "\n"; };
+  for (int i = 0; i < 3; ++i) a(i, 100);
+  for (int i = 0; i < 3; ++i) f(i);
+  for (int i = 3; i < 6; ++i) a(i, 80);
+  for (int i = 6; i < 9; ++i) a(i, 15);
+  for (int i = 3; i < 6; ++i) f(i);
+  a(9, 200);
+  f(9);
+  return read_one(text);
+}
+
+TuneOptions quick(std::optional<std::uint64_t> capacity = {}) {
+  TuneOptions options;
+  options.capacity_bytes = capacity;
+  options.budget_seconds = 20;
+  options.jobs = 2;
+  return options;
+}
+
+const Candidate* recommended(const TuneResult& result) {
+  const auto found = std::ranges::find_if(result.finalists, &Candidate::is_recommended);
+  return found == result.finalists.end() ? nullptr : &*found;
+}
+const Candidate* baseline(const TuneResult& result) {
+  const auto found = std::ranges::find_if(result.finalists, &Candidate::is_baseline);
+  return found == result.finalists.end() ? nullptr : &*found;
+}
+
+TEST(Tune, RecommendsWhatMendsFragmentation) {
+  const TuneResult result = tune({pinned_segments()}, quick(450 * MiB));
+  const Candidate* best = recommended(result);
+  const Candidate* base = baseline(result);
+  ASSERT_NE(best, nullptr);
+  ASSERT_NE(base, nullptr);
+  EXPECT_EQ(base->label, "") << "PyTorch's defaults are what it is held against";
+  EXPECT_GT(base->ooms_at_capacity, 0u);
+  EXPECT_EQ(best->ooms_at_capacity, 0u);
+  EXPECT_LT(best->peak_reserved_bytes, base->peak_reserved_bytes);
+  EXPECT_FALSE(result.recommended_conf.empty());
+  EXPECT_EQ(result.peak_requested_bytes, 245 * MiB);
+  EXPECT_THAT(result.recommended_toml, HasSubstr("[allocator]\nname = \""));
+}
+
+TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
+  const TuneResult result = tune({pinned_segments()}, quick());
+  for (const Candidate& candidate : result.finalists) {
+    ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
+    EXPECT_GE(*candidate.safe_from_bytes, result.peak_requested_bytes);
+    EXPECT_GT(candidate.sensitivity.size(), 5u);
+    std::uint64_t last = 0;
+    for (const CapacityPoint& point : candidate.sensitivity) {
+      EXPECT_GT(point.capacity_bytes, last);
+      last = point.capacity_bytes;
+      if (point.capacity_bytes >= *candidate.safe_from_bytes) {
+        EXPECT_EQ(point.ooms, 0u) << candidate.label;
+      }
+    }
+    const ReplayRow row =
+        replay_cell(pinned_segments(), candidate.policy,
+                    {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
+    EXPECT_EQ(row.ooms, 0u) << candidate.label;
+  }
+}
+
+TEST(Tune, TheBestIsTheBestOfTheWholeGrid) {
+  const TuneResult result = tune({pinned_segments()}, quick());
+  double least = 1e300;
+  for (const Candidate& candidate : exhaustive_grid({pinned_segments()}, 2))
+    least = std::min(least, candidate.relative_peak);
+  ASSERT_NE(recommended(result), nullptr);
+  EXPECT_LE(recommended(result)->relative_peak, 1.01 * least);
+}
+
+TEST(Tune, IsMergedWithWhatTheRecordingHadSet) {
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = "pinned_use_background_threads:True,garbage_collection_threshold:0.9";
+  const TuneResult result = tune({trace}, quick(450 * MiB));
+  EXPECT_EQ(result.recorded_conf, trace.recorded->pytorch_conf);
+  ASSERT_NE(baseline(result), nullptr);
+  EXPECT_EQ(baseline(result)->label, trace.recorded->pytorch_conf) << "held against what was set, not the defaults";
+  ASSERT_NE(recommended(result), nullptr);
+  EXPECT_THAT(result.recommended_conf, HasSubstr("pinned_use_background_threads:True"));
+  EXPECT_NO_THROW(policy_of_conf(result.recommended_conf));
+}
+
+TEST(Tune, ASettingThatIsBestAlreadyStays) {
+  const TuneResult first = tune({pinned_segments()}, quick(450 * MiB));
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = first.recommended_conf;
+  const TuneResult again = tune({trace}, quick(450 * MiB));
+  ASSERT_NE(recommended(again), nullptr);
+  EXPECT_LE(recommended(again)->relative_peak, 1.01 * recommended(first)->relative_peak);
+  for (const char* key : {"expandable_segments", "max_split_size_mb", "roundup_power2_divisions"}) {
+    const std::size_t at = again.recommended_conf.find(key);
+    EXPECT_TRUE(at == std::string::npos || again.recommended_conf.find(key, at + 1) == std::string::npos)
+        << "set twice: " << again.recommended_conf;
+  }
+}
+
+TEST(Tune, RecommendsNothingForADeviceThatIsTooSmall) {
+  const TuneResult result = tune({pinned_segments()}, quick(200 * MiB));
+  EXPECT_EQ(recommended(result), nullptr);
+  EXPECT_EQ(result.recommended_conf, "");
+}
+
+TEST(Tune, SeveralHistoriesMustAllRun) {
+  const Trace small = read_one("a 0 1048576 0\nf 0\n");
+  const TuneResult result = tune({pinned_segments(), small}, quick(450 * MiB));
+  ASSERT_NE(recommended(result), nullptr);
+  EXPECT_EQ(result.fidelity.size(), 2u);
+  EXPECT_EQ(result.peak_requested_bytes, 245 * MiB);
+}
+
+TEST(Tune, ABudgetThatIsSpentAtOnceStillGivesTheBaseline) {
+  TuneOptions options = quick();
+  options.budget_seconds = 0.001;
+  const TuneResult result = tune({pinned_segments()}, options);
+  EXPECT_NE(baseline(result), nullptr);
+}
+
+TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
+  TuneOptions options = quick();
+  options.allocators = {{"plain", plain_policy()}};
+  const TuneResult result = tune({pinned_segments()}, options);
+  const auto plain = std::ranges::find(result.finalists, "plain", &Candidate::label);
+  ASSERT_NE(plain, result.finalists.end());
+  EXPECT_FALSE(plain->is_pytorch);
+  EXPECT_FALSE(plain->is_recommended) << "the line to paste is PyTorch's";
+}
+
+// When too little could be rebuilt.
+
+TEST(WhyNotTunable, AWholeHistoryIs) { EXPECT_EQ(why_not_tunable(pinned_segments()), ""); }
+
+TEST(WhyNotTunable, AStateWithoutAHistoryIsNot) {
+  const std::string why = why_not_tunable(read_one("a 0 1048576 0\na 1 1048576 0\n"));
+  EXPECT_THAT(why, AllOf(HasSubstr("no setting is recommended"), HasSubstr("import torch"),
+                         HasSubstr("torch.cuda.memory._record_memory_history(max_entries="),
+                         HasSubstr("torch.cuda.memory._dump_snapshot(\"memory.pickle\")")));
+}
+
+TEST(WhyNotTunable, ARecordingThatMissedTheBeginningIsNot) {
+  Trace trace = read_one("a 0 1073741824 0\na 1 1024 0\nf 1\n");
+  trace.facts.seeded_blocks = 1;
+  trace.facts.seeded_bytes = 1 * GiB;
+  EXPECT_THAT(why_not_tunable(trace), HasSubstr("against 1.00 GiB that were there before"));
+}
+
+TEST(WhyNotTunable, BytesThatAreKnownOnlyAsASumAreNot) {
+  Trace trace = pinned_segments();
+  trace.facts.unplaced_bytes = trace.facts.peak_requested_bytes / 2;
+  EXPECT_THAT(why_not_tunable(trace), HasSubstr("known only as a sum"));
+}
+
+TEST(WhyNotTunable, AnEmptyHistoryIsNot) {
+  Trace trace;
+  trace.name = "empty";
+  EXPECT_THAT(why_not_tunable(trace), AllOf(HasSubstr("empty"), HasSubstr("holds no allocation")));
+}
+
+}  // namespace
+}  // namespace tenon::replay

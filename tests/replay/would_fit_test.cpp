@@ -1,0 +1,113 @@
+// Which allocators would have served a history that ran out of memory.
+#include "replay/support.h"
+
+#include <tenon/core/units.h>
+#include <tenon/replay/would_fit.h>
+#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/world.h>
+
+#include <gmock/gmock.h>
+
+namespace tenon::replay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Blocks of rising size, each freed before the next: whoever keeps them needs the sum, whoever does not the largest.
+Trace rising() { return read_one("a 0 100 0\nf 0\na 1 200 0\nf 1\na 2 300 0\nf 2\na 3 400 0\nf 3\n"); }
+
+TEST(WouldFit, NamesThePolicyThatServesWhatTheOtherCouldNot) {
+  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 500);
+  EXPECT_TRUE(report.is_reproduced());
+  EXPECT_EQ(report.current.first_oom_event, 4u);
+  ASSERT_NE(report.best(), nullptr);
+  EXPECT_EQ(report.best()->label, "plain");
+  EXPECT_EQ(report.best()->peak_reserved_bytes, 400u);
+  EXPECT_EQ(report.sentence(), "replayed (all 8 events on 500 B), 'plain' (400 B reserved) would have fitted");
+}
+
+TEST(WouldFit, ClaimsNothingWhereTheFailureDoesNotComeAgain) {
+  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 1000);
+  EXPECT_FALSE(report.is_reproduced());
+  EXPECT_EQ(report.best(), nullptr);
+  EXPECT_THAT(report.sentence(), HasSubstr("'keeping' itself does not run out"));
+}
+
+TEST(WouldFit, SaysWhenTheLiveBytesAloneAreTooMuch) {
+  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 300);
+  EXPECT_EQ(report.best(), nullptr);
+  EXPECT_THAT(report.sentence(), HasSubstr("no allocator could have served it"));
+}
+
+TEST(WouldFit, LeavesOutWhatIsInUseAlready) {
+  const FitReport report =
+      what_would_fit(rising(), {"keeping", keeping_policy()}, {{"the same", keeping_policy()}}, 500);
+  EXPECT_TRUE(report.others.empty());
+  EXPECT_EQ(report.best(), nullptr);
+}
+
+TEST(WouldFit, APolicyThatBreaksInTheReplayIsNotRecommended) {
+  const StackConfig broken = policy_of("broken", [](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    class Broken final : public PlainPolicy {
+     public:
+      using PlainPolicy::PlainPolicy;
+      Block allocate(const Request&) override { throw Error("lost its way"); }
+    };
+    return std::make_unique<Broken>(context.source);
+  });
+  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"broken", broken}}, 500);
+  EXPECT_EQ(report.best(), nullptr);
+  EXPECT_THAT(report.others.front().failure, HasSubstr("lost its way"));
+}
+
+TEST(WouldFit, NeverSuggestsASettingOfPytorchThatIsOn) {
+  for (const FitCandidate& candidate : other_pytorch_settings("expandable_segments:True", 4 * GiB)) {
+    EXPECT_THAT(candidate.label, HasSubstr("expandable_segments:True")) << "what was set stays set";
+    EXPECT_NE(candidate.label, "expandable_segments:True");
+    EXPECT_THAT(candidate.label, Not(HasSubstr("max_split_size_mb"))) << "it grows without bound with the other";
+  }
+  const auto settings = other_pytorch_settings("", 4 * GiB);
+  EXPECT_EQ(settings.front().label, "expandable_segments:True");
+  for (const FitCandidate& candidate : other_pytorch_settings("max_split_size_mb:64", 4 * GiB))
+    EXPECT_EQ(candidate.label.find("max_split_size_mb"), candidate.label.rfind("max_split_size_mb"));
+}
+
+TEST(WouldFit, OfTheAllocatorInUseOnlyOtherSettingsAreSuggested) {
+  load_all_plugins();
+  const StackConfig current = allocator_from_spec("expandable");
+  const FitReport report =
+      what_would_fit(rising(), {"expandable", current}, other_allocators(current, 1 * GiB), 100 * MiB);
+  for (const FitAttempt& other : report.others) EXPECT_THAT(other.label, Not(HasSubstr("expandable")));
+}
+
+TEST(WouldFit, TheRecordedFailureIsPutBackIntoTheHistory) {
+  Trace trace = rising();
+  trace.recorded.emplace();
+  trace.recorded->ooms.push_back(
+      {.event = 3, .bytes = 5000, .stream = 7, .reserved_bytes = 600, .device_free_bytes = 400});
+  EXPECT_EQ(capacity_at_failure(trace), 1000u);
+  const Trace whole = with_failed_requests(trace);
+  EXPECT_EQ(whole.facts.events, 10u);
+  EXPECT_EQ(whole.facts.peak_requested_bytes, 5200u) << "block 1 of 200 lived";
+  EXPECT_EQ(whole.events[3].bytes, 5000u);
+  EXPECT_EQ(whole.streams.at(whole.events[3].stream), 7u);
+  const ReplayRow row =
+      replay_cell(whole, plain_policy(), {.capacity_bytes = 1000, .timed_passes = 0, .time_each_call = false});
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.ooms, 1u);
+  EXPECT_EQ(row.first_oom_event, 3u);
+}
+
+TEST(WouldFit, ARequestThatFailedAtTheEndOfTheHistoryIsPutThere) {
+  Trace trace = rising();
+  trace.recorded.emplace();
+  trace.recorded->ooms.push_back({.event = 8, .bytes = 900});
+  const Trace whole = with_failed_requests(trace);
+  EXPECT_EQ(whole.facts.peak_requested_bytes, 900u);
+  EXPECT_EQ(whole.events.back().kind, EventKind::kFree);
+}
+
+}  // namespace
+}  // namespace tenon::replay
