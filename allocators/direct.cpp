@@ -14,6 +14,11 @@ class Direct final : public Allocator {
   explicit Direct(MemorySource& source) : source_(source) {}
 
   ~Direct() override {
+    try {
+      if (live_) source_.synchronize();
+    } catch (const Error&) {
+      // The device is lost or says so: its memory goes back all the same.
+    }
     while (live_) {
       Record* record = live_;
       live_ = record->next;

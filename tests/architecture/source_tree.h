@@ -29,7 +29,7 @@ inline std::vector<std::filesystem::path> files_below(std::string_view folder,
       it.disable_recursion_pending();
       continue;
     }
-    if (!it->is_regular_file() || it->is_symlink()) continue;
+    if (!it->is_regular_file() || it->is_symlink() || name == ".git") continue;  // a file in a worktree
     bool wanted = extensions.empty();
     for (const auto& extension : extensions) wanted |= it->path().extension() == extension;
     if (wanted) found.push_back(it->path());

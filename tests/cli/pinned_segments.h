@@ -1,6 +1,6 @@
-// A history that fragments: three segments of 100 MiB, each pinned by a block of 15 MiB, then a request of 200 MiB. 245
-// MiB are live at once; ordinary segments cannot be given back and 500 MiB are reserved, expandable ones lose the pages
-// in their holes.
+// A history that fragments: three segments of 100 MiB, each pinned by a block of 15 MiB, then a request of 200 MiB. At
+// most 300 MiB are live at once; ordinary segments cannot be given back and 500 MiB are reserved, expandable ones lose
+// the pages in their holes.
 #pragma once
 
 #include <string>

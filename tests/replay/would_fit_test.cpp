@@ -6,6 +6,7 @@
 #include <tenon/runtime/plugins.h>
 #include <tenon/runtime/world.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace tenon::replay {
@@ -16,34 +17,41 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// Blocks of rising size, each freed before the next: whoever keeps them needs the sum, whoever does not the largest.
-Trace rising() { return read_one("a 0 100 0\nf 0\na 1 200 0\nf 1\na 2 300 0\nf 2\na 3 400 0\nf 3\n"); }
+Trace rising(std::uint64_t unit = 1) {
+  std::string text;
+  for (std::uint64_t i = 0; i < 4; ++i) text += fmt::format("a {0} {1} 0\nf {0}\n", i, (i + 1) * 100 * unit);
+  return read_one(text);
+}
 
 TEST(WouldFit, NamesThePolicyThatServesWhatTheOtherCouldNot) {
-  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 500);
+  const FitReport report =
+      what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 500 * KiB);
   EXPECT_TRUE(report.is_reproduced());
   EXPECT_EQ(report.current.first_oom_event, 4u);
   ASSERT_NE(report.best(), nullptr);
   EXPECT_EQ(report.best()->label, "plain");
-  EXPECT_EQ(report.best()->peak_reserved_bytes, 400u);
-  EXPECT_EQ(report.sentence(), "replayed (all 8 events on 500 B), 'plain' (400 B reserved) would have fitted");
+  EXPECT_EQ(report.best()->peak_reserved_bytes, 400 * KiB);
+  EXPECT_EQ(report.sentence(), "replayed (all 8 events on 500.0 KiB), 'plain' (400.0 KiB reserved, 8 device calls) would have fitted");
 }
 
 TEST(WouldFit, ClaimsNothingWhereTheFailureDoesNotComeAgain) {
-  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 1000);
+  const FitReport report =
+      what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 1000 * KiB);
   EXPECT_FALSE(report.is_reproduced());
   EXPECT_EQ(report.best(), nullptr);
   EXPECT_THAT(report.sentence(), HasSubstr("'keeping' itself does not run out"));
 }
 
 TEST(WouldFit, SaysWhenTheLiveBytesAloneAreTooMuch) {
-  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 300);
+  const FitReport report =
+      what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {{"plain", plain_policy()}}, 300 * KiB);
   EXPECT_EQ(report.best(), nullptr);
   EXPECT_THAT(report.sentence(), HasSubstr("no allocator could have served it"));
 }
 
 TEST(WouldFit, LeavesOutWhatIsInUseAlready) {
   const FitReport report =
-      what_would_fit(rising(), {"keeping", keeping_policy()}, {{"the same", keeping_policy()}}, 500);
+      what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {{"the same", keeping_policy()}}, 500 * KiB);
   EXPECT_TRUE(report.others.empty());
   EXPECT_EQ(report.best(), nullptr);
 }
@@ -57,7 +65,7 @@ TEST(WouldFit, APolicyThatBreaksInTheReplayIsNotRecommended) {
     };
     return std::make_unique<Broken>(context.source);
   });
-  const FitReport report = what_would_fit(rising(), {"keeping", keeping_policy()}, {{"broken", broken}}, 500);
+  const FitReport report = what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {{"broken", broken}}, 500 * KiB);
   EXPECT_EQ(report.best(), nullptr);
   EXPECT_THAT(report.others.front().failure, HasSubstr("lost its way"));
 }

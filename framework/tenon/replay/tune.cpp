@@ -187,6 +187,7 @@ class Tuner {
   void search() {
     const double until = 0.7 * options_.budget_seconds;
     Choice start(space_.size(), 0);
+    evaluate({start});  // what the others are held against: whatever the budget
     descend(start, until);
     start[0] = 1;
     descend(start, until);
