@@ -10,12 +10,12 @@
 #include "math.h"
 #include "philox.h"
 #include "register.h"
+#include "sums.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
 constexpr i64 kBlock = 64;  // queries whose scores are held at once
-constexpr i64 kWide = 32;
 
 // (B, H, rows, columns) with dense rows.
 template <class T>
@@ -77,35 +77,6 @@ void add_mask(T* scores, const Mask& mask, const char* row, i64 n) {
     const T* added = reinterpret_cast<const T*>(row);
     for (i64 j = 0; j < n; ++j) scores[j] += added[j * step];
   }
-}
-
-template <class T>
-T maximum_of(const T* x, i64 n) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = x[0];
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-    for (i64 j = 0; j < kWide; ++j) part[j] = x[i + j] > part[j] ? x[i + j] : part[j];
-  }
-  for (; i < n; ++i) part[0] = x[i] > part[0] ? x[i] : part[0];
-  for (i64 j = 1; j < kWide; ++j) part[0] = part[j] > part[0] ? part[j] : part[0];
-  return part[0];
-}
-
-template <class T, class F>
-T sum_of(i64 n, const F& f) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = T(0);
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-#pragma GCC ivdep
-    for (i64 j = 0; j < kWide; ++j) part[j] += f(i + j);
-  }
-  for (i64 j = 0; i + j < n; ++j) part[j] += f(i + j);
-  for (i64 half = kWide / 2; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) part[j] += part[j + half];
-  }
-  return part[0];
 }
 
 // Exponentials of a row of scores in place, divided by their sum; returns the logarithm of the sum before the maximum

@@ -8,27 +8,12 @@
 #include "lanes.h"
 #include "math.h"
 #include "register.h"
+#include "sums.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
 constexpr i64 kGrain = 8192;
-constexpr i64 kWide = 32;
-
-template <class T, class F>
-T sum_of(i64 n, const F& f) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = T(0);
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-    for (i64 j = 0; j < kWide; ++j) part[j] += f(i + j);
-  }
-  for (i64 j = 0; i + j < n; ++j) part[j] += f(i + j);
-  for (i64 half = kWide / 2; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) part[j] += part[j + half];
-  }
-  return part[0];
-}
 
 // A tensor as lanes: itself, or converted into scratch.
 template <class T>

@@ -5,48 +5,12 @@
 #include "lines.h"
 #include "math.h"
 #include "register.h"
+#include "sums.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
 constexpr i64 kGrain = 8192;
-constexpr i64 kWide = 32;
-
-template <class T>
-T sum_parts(T* part) {
-  for (i64 half = kWide / 2; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) part[j] += part[j + half];
-  }
-  return part[0];
-}
-
-template <class T, class F>
-T sum_of(i64 n, const F& f) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = T(0);
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-#pragma GCC ivdep
-    for (i64 j = 0; j < kWide; ++j) part[j] += f(i + j);
-  }
-  for (i64 j = 0; i + j < n; ++j) part[j] += f(i + j);
-  return sum_parts(part);
-}
-
-template <class T>
-T maximum_of(const T* x, i64 n) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = x[0];
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-    for (i64 j = 0; j < kWide; ++j) part[j] = x[i + j] > part[j] ? x[i + j] : part[j];
-  }
-  for (; i < n; ++i) part[0] = x[i] > part[0] ? x[i] : part[0];
-  for (i64 half = kWide / 2; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) part[j] = part[j + half] > part[j] ? part[j + half] : part[j];
-  }
-  return part[0];
-}
 
 template <class T>
 void softmax_line(char* const* p, i64 n) {
