@@ -136,7 +136,6 @@ TENON_UNARY_P(Softshrink, "softshrink", Saves::kInput, 1, x > p[0] ? x - p[0] : 
 TENON_UNARY_P(Threshold, "threshold",  Saves::kInput,  2, x <= p[0] ? p[1] : x,                          T(x > p[0]))
 TENON_UNARY_P(PowScalar, "pow_scalar", Saves::kInput,  1, power(x, p[0]),                                select(p[0] == T(0), T(0), p[0] * power(x, p[0] - T(1))))
 TENON_UNARY_P(Polygamma, "polygamma",  Saves::kInput,  1, polygamma_of(p[0], x),                           polygamma_of(p[0] + T(1), x))  // order >= 1
-TENON_UNARY_P(ScalarPow, "scalar_pow", Saves::kOutput, 1, power(p[0], x),                                y * log(p[0]))
 TENON_UNARY_ROW(ClampMin, "clamp_min", Saves::kInput, true, 1, x < p[0] ? p[0] : x,                      T(x >= p[0]))
 TENON_UNARY_ROW(ClampMax, "clamp_max", Saves::kInput, true, 1, x > p[0] ? p[0] : x,                      T(x <= p[0]))
 TENON_UNARY_ROW(Clamp,    "clamp",     Saves::kInput, true, 2, x < p[0] ? (p[0] < p[1] ? p[0] : p[1]) : (x > p[1] ? p[1] : x),  T(x >= p[0]) * T(x <= p[1]))
@@ -153,7 +152,7 @@ using Unary =
     List<Neg, Abs, Sign, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan, Asin, Acos,
          Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Ceil, Floor, Round, Trunc, Frac, Sigmoid, LogSigmoid,
          Relu, Relu6, Silu, Mish, Gelu, GeluTanh, Selu, Hardsigmoid, Hardswish, Tanhshrink, Softsign, Deg2rad, Rad2deg, Sinc,
-         Lgamma, Digamma, Polygamma, LeakyRelu, Elu, Celu, Softplus, Hardtanh, Hardshrink, Softshrink, Threshold, PowScalar, ScalarPow, ClampMin,
+         Lgamma, Digamma, Polygamma, LeakyRelu, Elu, Celu, Softplus, Hardtanh, Hardshrink, Softshrink, Threshold, PowScalar, ClampMin,
          ClampMax, Clamp, NanToNum>;
 
 #define TENON_BINARY(Name, text, integers, value_expr, slope_a_expr, slope_b_expr)                                       \

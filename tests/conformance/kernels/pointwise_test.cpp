@@ -25,7 +25,7 @@ struct Domain {
 };
 Domain domain_of(std::string_view name) {
   if (name == "log" || name == "log2" || name == "log10" || name == "sqrt" || name == "rsqrt" || name == "reciprocal" ||
-      name == "lgamma" || name == "polygamma" || name == "pow_scalar" || name == "scalar_pow" || name == "pow") {
+      name == "lgamma" || name == "polygamma" || name == "pow_scalar" || name == "pow") {
     return {0.25, 3};
   }
   if (name == "digamma") return {1.75, 4};  // terms cancel at its zero, 1.46
