@@ -1,4 +1,5 @@
 // tune(): what it recommends, what it merges it with, and when it had better say nothing.
+#include "cli/pinned_segments.h"
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
@@ -16,23 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Segments of 100 MiB that small blocks pin, then a request that needs their sum: 300 MiB live at most, 500 MiB
-/// reserved.
-Trace pinned_segments() {
-  std::string text;
-  const auto a = [&](int id, std::uint64_t mebibytes) {
-    text += "a " + std::to_string(id) + " " + std::to_string(mebibytes * MiB) + " 0\n";
-  };
-  const auto f = [&](int id) { text += "f " + std::to_string(id) + "\n"; };
-  for (int i = 0; i < 3; ++i) a(i, 100);
-  for (int i = 0; i < 3; ++i) f(i);
-  for (int i = 3; i < 6; ++i) a(i, 80);
-  for (int i = 6; i < 9; ++i) a(i, 15);
-  for (int i = 3; i < 6; ++i) f(i);
-  a(9, 200);
-  f(9);
-  return read_one(text);
-}
+Trace pinned_segments() { return read_one(test::pinned_segments()); }
 
 TuneOptions quick(std::optional<std::uint64_t> capacity = {}) {
   TuneOptions options;
