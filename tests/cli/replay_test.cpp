@@ -93,6 +93,13 @@ TEST_F(ReplayVerb, RunningOutOfMemoryIsAResult) {
   EXPECT_EQ(gated.code, 3) << gated.error;
 }
 
+TEST_F(ReplayVerb, ACapacityMayHaveADecimalFraction) {
+  EXPECT_EQ(rows({"steps.trace", "-a", "direct", "--capacity", "14.7GiB"}).at(0).at("capacity_bytes"), 15784004812);
+  const Said fraction_of_a_byte = replay({"steps.trace", "-a", "direct", "--capacity", "1.5"});
+  EXPECT_EQ(fraction_of_a_byte.code, 2);
+  EXPECT_THAT(fraction_of_a_byte.error, AllOf(HasSubstr("\"1.5\" is not a size"), HasSubstr("needs a larger unit")));
+}
+
 TEST_F(ReplayVerb, AnEmptyHistoryIsReplayed) {
   folder_.write("empty.trace", "# nothing happened\n");
   const json rows = this->rows({"empty.trace", "-a", "caching"});

@@ -75,6 +75,8 @@ TEST_F(ConfigMistake, ASizeInParsecsListsTheUnits) {
               AllOf(HasSubstr("exp.toml:2:10: "), HasSubstr("12 parsecs"), HasSubstr("MiB")));
   EXPECT_THAT(mistake("[train]\nbudget = \"12MB\"\n"), HasSubstr("MiB"));
   EXPECT_THAT(mistake("[train]\nbudget = -1\n"), HasSubstr("not negative"));
+  EXPECT_THAT(mistake("[train]\nbudget = \"0.3B\"\n"),
+              AllOf(HasSubstr("exp.toml:2:10: "), HasSubstr("0.3B"), HasSubstr("not a whole number of bytes")));
 }
 
 TEST_F(ConfigMistake, AValueOutOfRangeNamesTheRange) {

@@ -74,7 +74,7 @@ bytes = 1048576
 epochs = 3
 lr = 1e-3
 checkpoint = true
-budget = "1.5MiB"
+budget = "1.7MiB"
 )")
                                       .experiment();
   EXPECT_EQ(config.name, "all types");
@@ -90,7 +90,7 @@ budget = "1.5MiB"
   ASSERT_EQ(config.allocator.layers.size(), 2U);
   EXPECT_EQ(config.allocator.layers[0].name, "stats");
   EXPECT_EQ(config.allocator.layers[1].options.size("bytes"), MiB);
-  EXPECT_EQ(config.section("train").size("budget"), 1536 * KiB);
+  EXPECT_EQ(config.section("train").size("budget"), 1782579U) << "rounded down";
   EXPECT_EQ(config.section("train").real("lr"), 1e-3);
 }
 

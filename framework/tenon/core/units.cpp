@@ -6,7 +6,6 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 
 namespace tenon {
 
@@ -54,27 +53,36 @@ Parsed parse(std::string_view original) {
       if (same_ignoring_case(unit, known.name)) scale = known.bytes;
     }
     for (std::size_t i = 0; i < kDecimal.size(); ++i) {
-      if (same_ignoring_case(unit, kDecimal[i])) return {0, fmt::format("units are binary here: write {}", kUnits[i + 1].name)};
+      if (same_ignoring_case(unit, kDecimal[i]))
+        return {0, fmt::format("units are binary here: write {}", kUnits[i + 1].name)};
     }
     if (scale == 0) return {0, fmt::format("unknown unit \"{}\"; known: B, KiB, MiB, GiB, TiB", unit)};
   }
 
-  std::size_t whole = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), whole);
-  if (error == std::errc() && end == number.data() + number.size()) {
-    std::size_t bytes = 0;
-    if (__builtin_mul_overflow(whole, scale, &bytes)) return {0, "more than 2^64 bytes"};
-    return {bytes, {}};
-  }
-  double fraction = 0;
-  const auto [fraction_end, fraction_error] = std::from_chars(number.data(), number.data() + number.size(), fraction);
-  if (fraction_error != std::errc() || fraction_end != number.data() + number.size()) {
+  const std::size_t point = number.find('.');
+  const std::string_view whole_digits = number.substr(0, point);
+  const std::string_view fraction_digits = point == number.npos ? "" : number.substr(point + 1);
+  if (fraction_digits.find('.') != number.npos || whole_digits.size() + fraction_digits.size() == 0) {
     return {0, fmt::format("\"{}\" is not a number", number)};
   }
-  const double bytes = fraction * static_cast<double>(scale);
-  if (!(bytes < 9.2e18)) return {0, "more than 2^63 bytes"};
-  if (bytes != std::floor(bytes)) return {0, "not a whole number of bytes"};
-  return {static_cast<std::size_t>(bytes), {}};
+  std::size_t whole = 0;
+  const auto error = std::from_chars(number.data(), number.data() + whole_digits.size(), whole).ec;
+  if (error == std::errc::result_out_of_range) return {0, "more than 2^64 bytes"};
+  // From the last digit to the first: rounding down at each step is rounding down once at the end.
+  std::size_t part = 0;
+  for (std::size_t i = fraction_digits.size(); i-- > 0;) {
+    part = (static_cast<std::size_t>(fraction_digits[i] - '0') * scale + part) / 10;
+  }
+  const bool has_fraction = fraction_digits.find_first_not_of('0') != number.npos;
+  if (has_fraction && scale == 1) {
+    return {0, "not a whole number of bytes; a fraction needs a larger unit, as in \"1.5GiB\""};
+  }
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(whole, scale, &bytes) || __builtin_add_overflow(bytes, part, &bytes)) {
+    return {0, "more than 2^64 bytes"};
+  }
+  if (has_fraction && bytes == 0) return {0, "less than one byte"};
+  return {bytes, {}};
 }
 
 }  // namespace

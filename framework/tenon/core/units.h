@@ -16,8 +16,8 @@ inline constexpr std::size_t MiB = std::size_t{1} << 20;
 inline constexpr std::size_t GiB = std::size_t{1} << 30;
 inline constexpr std::size_t TiB = std::size_t{1} << 40;
 
-/// Parses "128MiB", "1.5 GiB", "512", "4KB" (decimal units are refused, with the binary one named). Throws ConfigError
-/// that quotes the text and lists the units.
+/// Parses "128MiB", "14.7 GiB" (rounded down to whole bytes) and "512"; refuses "4KB", naming the binary unit, and a
+/// fraction of bytes, as "1.5" is. Throws ConfigError that quotes the text and says what would have done.
 TENON_API std::size_t parse_size(std::string_view text);
 
 /// Like parse_size, empty on any mistake.
