@@ -28,9 +28,8 @@ struct alignas(64) Arena {
   Arena* next = nullptr;  ///< in the table of streams; set once
   // What follows is guarded by mutex.
   Counters counters;
-  bool splits = true;          ///< false: pieces are handed out whole (PyTorch: a pool with no_split)
-  bool counts_active = false;  ///< some free was deferred, in this arena or another: see Peaks::count_active
-  FreeIndex free[2];           ///< small, large
+  bool splits = true;                       ///< false: pieces are handed out whole (PyTorch: a pool with no_split)
+  FreeIndex free[2];                        ///< small, large
   std::set<Piece*, ByAddress> unmapped[2];  ///< holes of expandable segments
   PieceStore pieces;
 };

@@ -33,6 +33,24 @@ class ArenaLock {
     lock_shared(me);
   }
 
+  /// False where anyone holds it, this thread included, and where another thread owns it.
+  bool try_lock() {
+    if (owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer()) {
+      if (inside_.load(std::memory_order_relaxed)) return false;
+      inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (!barred_.load(std::memory_order_acquire)) {
+        as_owner_ = true;
+        return true;
+      }
+      inside_.store(false, std::memory_order_release);
+    }
+    if (!mutex_.try_lock()) return false;
+    if (barred_.load(std::memory_order_relaxed)) return true;
+    mutex_.unlock();
+    return false;
+  }
+
   void unlock() {
     if (as_owner_) [[likely]] {
       as_owner_ = false;
@@ -56,9 +74,13 @@ class ArenaLock {
       last_ = me;
       turns_ = 0;
     } else if (++turns_ >= kTurnsToOwn && has_heavy_barrier()) {
+      // From here on it holds the lock as its owner, as if it had come in that way.
       turns_ = 0;
+      as_owner_ = true;
+      inside_.store(true, std::memory_order_relaxed);
       owner_.store(me, std::memory_order_relaxed);
       barred_.store(false, std::memory_order_release);
+      mutex_.unlock();
     }
   }
 

@@ -1,10 +1,17 @@
 // Counters: what PyTorch's memory_stats counts per block, kept by each stream for itself, with exact peaks over all of
 // them.
 //
+// Note [Allowances]
 // A peak over several streams would need a shared counter, hence a cache line that every allocation of every thread
 // writes. Instead each stream gets an allowance: as long as all stay within theirs, the sum cannot pass the known peak.
-// Only the stream that outgrows its allowance takes the lock of Peaks, adds up what all have, and deals the slack out
-// anew.
+// Only the stream that outgrows its allowance takes the lock of Peaks. All allowances and what is not dealt out add up
+// to the peak; when nothing is left, the others' slack is called in, and only if that is not enough either the peak
+// rises.
+//
+// Note [Resting]
+// A history may have thousands of streams of which few do something at a time. Only a few are therefore busy: the
+// others rest, which means that their allowances are what they have, so that there is nothing to call in from them, and
+// that whatever they do next asks first. The oldest of the busy ones goes to rest when one too many wakes.
 #pragma once
 
 #include "spin_lock.h"
@@ -19,6 +26,8 @@
 #include <vector>
 
 namespace tenon::caching {
+
+struct Arena;
 
 enum Metric : int {
   kAllocation,
@@ -66,8 +75,15 @@ class Counter {
 
 /// One arena's counters: [small, large][metric], and an allowance for the sum of both.
 struct alignas(64) Counters {
+  /// What is rarely the case, behind one test.
+  enum Special : std::uint8_t {
+    kCountsActive = 1,  ///< some free was deferred, in this arena or another: see Peaks::count_active
+    kResting = 2        ///< see Note [Resting]: a decrease is told to Peaks::settle too
+  };
+
   std::array<std::array<Counter, kMetrics>, 2> of;
   std::array<Counter, kMetrics> both;  ///< only their allowances count
+  std::uint8_t special = kResting;
 
   /// Whether an allowance is exceeded: Peaks::settle is then due.
   bool increase(bool large, Metric metric, std::int64_t amount) {
@@ -90,30 +106,42 @@ struct alignas(64) Counters {
 /// The peaks over all arenas.
 class Peaks {
  public:
-  void add(Counters& counters);
-  /// Some counter of some arena went over its allowance.
-  void settle();
+  void add(Arena& arena);
+  /// Some counter of this arena, whose lock is held, went over its allowance, or it did something while resting.
+  void settle(Arena& arena);
   /// As long as no free was ever deferred, what is active is what is allocated, and only that is counted. Afterwards
   /// both are: called once, while every arena is locked.
   void count_active();
   /// current, peak, allocated, freed of one metric over all arenas; pool 0 is the sum, 1 small, 2 large.
   Stat stat(int pool, Metric metric) const;
   void reset(bool peaks, bool accumulated);
+  /// Whether one thread holds every arena's lock, which the caller does.
+  void set_all_locked(bool all_locked) { all_locked_ = all_locked; }
+  /// Throws Error unless every peak is accounted for; every arena is locked.
+  void check_invariants() const;
 
  private:
   struct Sum {
     std::int64_t current = 0, came = 0;
   };
+  template <typename T>
+  using Table = std::array<std::array<T, kMetrics>, 3>;
+
   static Counter& allowance_of(Counters& counters, int pool, int metric);
   static std::int64_t current_of(const Counters& counters, int pool, int metric);
   Sum sum_locked(int pool, int metric) const;
-  void deal_locked(int pool, int metric, std::int64_t slack);
+  void wake_locked(Arena& arena);
+  void rest_locked(Arena& arena);
+  void grant_locked(Arena& arena, int pool, int metric);
 
   mutable SpinLock mutex_;
-  std::vector<Counters*> all_;
+  std::vector<Arena*> all_;
+  std::vector<Arena*> busy_;  ///< oldest first; has room for all
+  bool all_locked_ = false;
   bool counts_active_ = false;
-  std::array<std::array<std::int64_t, kMetrics>, 3> peak_{};
-  std::array<std::array<Sum, kMetrics>, 3> base_{};  // came and went before reset_accumulated; current = what had gone
+  Table<std::int64_t> peak_{};
+  Table<std::int64_t> undealt_{};  ///< peak - all allowances
+  Table<Sum> base_{};              ///< came and went before reset_accumulated; current = what had gone
 };
 
 }  // namespace tenon::caching

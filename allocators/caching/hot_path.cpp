@@ -101,8 +101,7 @@ Arena& Policy::look_for_arena(std::atomic<Arena*>& bucket, StreamRef stream) {
 
 Arena& Policy::add_arena_locked(StreamRef stream, std::uint64_t pool) {
   arenas_.push_back(std::make_unique<Arena>(stream, pool));
-  peaks_.add(arenas_.back()->counters);
-  arenas_.back()->counts_active = counts_active_;
+  peaks_.add(*arenas_.back());
   return *arenas_.back();
 }
 
@@ -143,8 +142,10 @@ void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {
   arena.counters.decrease(large, kAllocatedBytes, static_cast<std::int64_t>(piece->bytes));
   if (piece->bytes >= settings_.max_split_bytes) [[unlikely]]
     count_oversize(-1);
-  if (piece->has_uses || last_use != arena.stream) [[unlikely]]
+  if (piece->has_uses || last_use != arena.stream) [[unlikely]] {
+    if (arena.counters.special & Counters::kResting) peaks_.settle(arena);
     return false;
+  }
   free_piece_locked(arena, large, piece);
   return true;
 }
@@ -172,7 +173,6 @@ void Policy::count_active() noexcept {
   if (counts_active_.load(std::memory_order_relaxed)) return;
   const Everything lock(*this);
   peaks_.count_active();
-  for (const auto& arena : arenas_) arena->counts_active = true;
   counts_active_.store(true, std::memory_order_relaxed);
 }
 

@@ -95,12 +95,12 @@ inline bool can_grow(const Piece* piece) { return piece->right && piece->right->
   grown |= arena.counters.increase(large, kAllocation, 1);
   grown |= arena.counters.increase(large, kAllocatedBytes, static_cast<std::int64_t>(block_bytes));
   grown |= arena.counters.increase(large, kRequestedBytes, static_cast<std::int64_t>(request.bytes));
-  if (arena.counts_active) {
+  if (arena.counters.special & Counters::kCountsActive) {
     grown |= arena.counters.increase(large, kActive, 1);
     grown |= arena.counters.increase(large, kActiveBytes, static_cast<std::int64_t>(block_bytes));
   }
   if (grown) [[unlikely]]
-    peaks_.settle();
+    peaks_.settle(arena);
   if (block_bytes >= settings_.max_split_bytes) [[unlikely]]
     count_oversize(1);
   return {.data = piece->data(), .bytes = block_bytes, .cookie = piece, .request = request};
@@ -146,13 +146,16 @@ inline bool can_grow(const Piece* piece) { return piece->right && piece->right->
     grown |= arena.counters.change(large, kInactiveSplit, split_count);
     grown |= arena.counters.change(large, kInactiveSplitBytes, split_bytes);
   }
-  if (arena.counts_active) {
-    arena.counters.decrease(large, kActive, 1);
-    arena.counters.decrease(large, kActiveBytes, bytes);
+  if (arena.counters.special) {
+    if (arena.counters.special & Counters::kCountsActive) {
+      arena.counters.decrease(large, kActive, 1);
+      arena.counters.decrease(large, kActiveBytes, bytes);
+    }
+    if (arena.counters.special & Counters::kResting) peaks_.settle(arena);
   }
   arena.counters.decrease(large, kRequestedBytes, requested);
   if (grown) [[unlikely]]
-    peaks_.settle();
+    peaks_.settle(arena);
 }
 
 }  // namespace tenon::caching

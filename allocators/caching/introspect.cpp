@@ -177,6 +177,7 @@ void Policy::check_invariants() const {
     const Tally& tally = tallies[arena.get()];
     if (tally.pieces != arena->pieces.live()) throw Error("caching: pieces got lost");
     const Counters& counters = arena->counters;
+    const bool counts_active = (counters.special & Counters::kCountsActive) != 0;
     const auto expect = [&](Metric metric, std::int64_t value, const char* name) {
       if (counters.current(metric) != value)
         throw Error(std::string("caching: ") + name + " is " + std::to_string(counters.current(metric)) +
@@ -184,8 +185,8 @@ void Policy::check_invariants() const {
     };
     expect(kAllocation, tally.allocated, "allocation");
     expect(kAllocatedBytes, tally.allocated_bytes, "allocated_bytes");
-    expect(arena->counts_active ? kActive : kAllocation, tally.active, "active");
-    expect(arena->counts_active ? kActiveBytes : kAllocatedBytes, tally.active_bytes, "active_bytes");
+    expect(counts_active ? kActive : kAllocation, tally.active, "active");
+    expect(counts_active ? kActiveBytes : kAllocatedBytes, tally.active_bytes, "active_bytes");
     expect(kInactiveSplit, tally.split, "inactive_split");
     expect(kInactiveSplitBytes, tally.split_bytes, "inactive_split_bytes");
     for (int large = 0; large < 2; ++large) {
@@ -206,6 +207,7 @@ void Policy::check_invariants() const {
         throw Error("caching: the index of free pieces and the segments disagree");
     }
   }
+  peaks_.check_invariants();
 }
 
 std::unique_ptr<Allocator> make_policy(const AllocatorContext& context, bool expandable) {

@@ -29,14 +29,18 @@ void decrease(PoolStats& stats, bool large, std::size_t amount) {
 
 Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t bytes) {
   const bool large = is_large(bytes);
-  const Everything lock(*this);
+  Everything lock(*this, arena);
   // Another thread may have freed something meanwhile.
   if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) {
     arena.free[large].erase(place);
     return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request);
   }
-  collect_garbage_locked();
+  if (collects_garbage_) {
+    lock.lock_others();
+    collect_garbage_locked();
+  }
   Piece* piece = device_allocate_locked(arena, large, bytes);
+  if (!piece) lock.lock_others();
   if (!piece && arena.pool == 0) {
     // What a private pool lends is judged as if expandable segments were off.
     const bool expandable = std::exchange(settings_.expandable, false);
@@ -160,7 +164,6 @@ std::vector<Arena*> Policy::default_arenas_locked() const {
 /// Frees whole large segments that were not looked at for longer than the average, until the limit's share is
 /// respected.
 void Policy::collect_garbage_locked() {
-  if (!collects_garbage_) return;
   const auto allowed =
       static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit_bytes_));
   if (reserved_total_ <= allowed) return;

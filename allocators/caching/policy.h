@@ -98,7 +98,7 @@ class Policy final : public Allocator {
   void process_events();
   void count_active() noexcept;
 
-  // miss.cpp; all of these assume that everything is locked
+  // miss.cpp; all of these assume that everything is locked, a new segment only that the world and its arena are
   Block allocate_slowly(const Request& request, Arena& arena, std::size_t bytes);
   Piece* device_allocate_locked(Arena& arena, bool large, std::size_t bytes);
   Piece* borrow_locked(StreamRef stream, bool large, std::size_t bytes);
@@ -123,13 +123,13 @@ class Policy final : public Allocator {
   MemorySource& source_;
   Settings settings_;
   PolicyObserver* const observer_;
-  const bool old_;                 ///< compat 1.13
-  const bool rounds_plainly_;      ///< no size is rounded to divisions of a power of two
-  bool collects_garbage_ = false;  ///< guarded by every arena's lock
+  const bool old_;                        ///< compat 1.13
+  const bool rounds_plainly_;             ///< no size is rounded to divisions of a power of two
+  bool collects_garbage_ = false;         ///< guarded by every arena's lock
   std::size_t limit_bytes_ = kUnlimited;  ///< the lower of what the fraction and the host allow
-  std::size_t address_space_bytes_ = 0;  ///< of one expandable segment, before rounding to pages
+  std::size_t address_space_bytes_ = 0;   ///< of one expandable segment, before rounding to pages
 
-  static constexpr std::size_t kBuckets = 64;
+  static constexpr std::size_t kBuckets = 1024;
   std::array<std::atomic<Arena*>, kBuckets> default_arenas_{};  // by stream id, chained; never shrinks
   std::atomic<int> open_scopes_{0};
   std::atomic<bool> counts_active_{false};

@@ -1,4 +1,5 @@
-// The lock of an arena changes hands between an owner, who pays no barrier, and others, who do: nothing is lost on the way.
+// The lock of an arena changes hands between an owner, who pays no barrier, and others, who do: nothing is lost on the
+// way.
 #include <caching/arena_lock.h>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,52 @@ TEST(ArenaLock, OutlivesItsOwner) {
     ++counter;
   }
   EXPECT_EQ(counter, 20 * 1001);
+}
+
+TEST(ArenaLock, IsNotTriedTwiceByWhoeverHoldsIt) {
+  ArenaLock lock;
+  // Not owned at first, later owned; the turn in which it becomes owned is one of these.
+  for (int turn = 0; turn < 1000; ++turn) {
+    {
+      std::lock_guard guard(lock);
+      ASSERT_FALSE(lock.try_lock()) << "turn " << turn;
+    }
+    ASSERT_TRUE(lock.try_lock()) << "turn " << turn;
+    ASSERT_FALSE(lock.try_lock()) << "turn " << turn;
+    lock.unlock();
+  }
+}
+
+TEST(ArenaLock, IsNotTakenFromItsOwnerByTrying) {
+  ArenaLock lock;
+  for (int turn = 0; turn < 1000; ++turn) std::lock_guard guard(lock);
+  std::thread([&] {
+    if (has_heavy_barrier()) EXPECT_FALSE(lock.try_lock());
+    lock.lock();  // ends the ownership
+    lock.unlock();
+    EXPECT_TRUE(lock.try_lock());
+    lock.unlock();
+  }).join();
+  std::lock_guard guard(lock);
+}
+
+TEST(ArenaLock, ExcludesWhoeverTriesIt) {
+  ArenaLock lock;
+  long counter = 0, tried = 0;
+  constexpr int kTurns = 100000;
+  std::thread other([&] {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      if (!lock.try_lock()) continue;
+      ++counter, ++tried;
+      lock.unlock();
+    }
+  });
+  for (int turn = 0; turn < kTurns; ++turn) {
+    std::lock_guard guard(lock);
+    ++counter;
+  }
+  other.join();
+  EXPECT_EQ(counter, kTurns + tried);
 }
 
 }  // namespace
