@@ -121,11 +121,18 @@ ConvCase conv_case(Sizes x, Sizes w, i64 stride, i64 padding, i64 dilation, i64 
 
 std::vector<ConvCase> conv_cases() {
   return {
-      conv_case({2, 1, 8, 8}, {6, 1, 5, 5}, 1, 2, 1, 1),       conv_case({4, 6, 9, 7}, {16, 6, 3, 3}, 1, 0, 1, 1),
-      conv_case({5, 16, 8, 8}, {32, 16, 3, 3}, 2, 1, 1, 1),    conv_case({2, 8, 11, 11}, {8, 4, 3, 3}, 1, 2, 2, 2),
-      conv_case({3, 12, 6, 6}, {12, 1, 3, 3}, 1, 1, 1, 12),    conv_case({2, 3, 17}, {5, 3, 4}, 3, 1, 1, 1),
-      conv_case({2, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, 1, 1, 1, 1), conv_case({1, 64, 5, 5}, {32, 64, 1, 1}, 1, 0, 1, 1),
+      conv_case({2, 1, 8, 8}, {6, 1, 5, 5}, 1, 2, 1, 1),
+      conv_case({4, 6, 9, 7}, {16, 6, 3, 3}, 1, 0, 1, 1),
+      conv_case({5, 16, 8, 8}, {32, 16, 3, 3}, 2, 1, 1, 1),
+      conv_case({2, 8, 11, 11}, {8, 4, 3, 3}, 1, 2, 2, 2),
+      conv_case({3, 12, 6, 6}, {12, 1, 3, 3}, 1, 1, 1, 12),
+      conv_case({2, 3, 17}, {5, 3, 4}, 3, 1, 1, 1),
+      conv_case({2, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, 1, 1, 1, 1),
+      conv_case({1, 64, 5, 5}, {32, 64, 1, 1}, 1, 0, 1, 1),
       conv_case({7, 3, 16, 16}, {64, 3, 7, 7}, 2, 3, 1, 1),
+      conv_case({3, 8, 3, 3}, {200, 8, 3, 3}, 1, 1, 1,
+                1),  // more weights than pictures: slices of channels, and a rest
+      conv_case({26, 8, 4, 4}, {16, 8, 3, 3}, 1, 1, 1, 1),  // two slices of pictures a thread, and a rest
   };
 }
 
