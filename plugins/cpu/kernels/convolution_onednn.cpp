@@ -204,11 +204,11 @@ void run_channels(void* state, int part) {
 
 constexpr i64 kLeastChannels = 64;  // of a slice: with fewer, oneDNN's vector loops run short
 
-// Weight gradient by slices of output channels, two for each thread: at any time there is room for half the weights.
+// Weight gradient by slices of output channels, four for each thread: at any time a quarter of the weights has room.
 bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 threads) {
   const ConvShape& s = key.s;
   key.divided = Divided::kByChannel;
-  const i64 wanted_pieces = 2 * threads;
+  const i64 wanted_pieces = 4 * threads;
   key.slice = std::max(kLeastChannels, (s.out_channels + wanted_pieces - 1) / wanted_pieces / 16 * 16);
   const ConvPlans* plans = plans_for(key);
   // The slices share the pictures.
@@ -240,7 +240,7 @@ bool run(KernelContext& context, ConvKind kind, const ConvShape& s, const Operan
   const i64 threads = in_part() || work < 200e3 ? 1 : thread_count();
   const ConvKey key = key_of(kind, s, o);
   const bool weights_are_large = 2 * s.out_channels * s.window() > s.batch * s.in_plane();  // for the pictures
-  if (kind == ConvKind::kBackwardWeight && s.groups == 1 && threads > 1 && weights_are_large &&
+  if (kind == ConvKind::kBackwardWeight && s.groups == 1 && weights_are_large &&
       s.out_channels >= threads * kLeastChannels && by_channel(context, key, o, threads)) {
     return true;
   }
