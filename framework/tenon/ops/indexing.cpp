@@ -113,12 +113,6 @@ void run_indexed(OperatorId op, const Tensor& target, const Tensor& source, cons
   call_kernel(op, ops::state_of(target), {&output, 1}, inputs, &attributes);
 }
 
-std::vector<std::int64_t> inverse(const Dims& order) {
-  std::vector<std::int64_t> result(order.size());
-  for (int i = 0; i < order.rank(); ++i) result[static_cast<std::size_t>(order[i])] = i;
-  return result;
-}
-
 void check_not_empty(const Tensor& self, const Plan& plan) {
   if (plan.index_sizes.product() == 0) return;
   for (std::size_t i = 0; i < plan.indices.size(); ++i) {
