@@ -18,6 +18,7 @@ namespace tenon::test {
 namespace {
 
 namespace F = nn::functional;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -100,6 +101,34 @@ TEST(Ctc, NamesWhatDoesNotFit) {
   EXPECT_THAT(call(labels() + 1, four, two), ThrowsMessage<Error>(HasSubstr("out of range for 3 classes")));
   EXPECT_THAT(call(labels(), four, two, 3), ThrowsMessage<Error>(HasSubstr("blank must be in label range")));
   EXPECT_THAT(call(labels(), four, tenon::tensor({2})), ThrowsMessage<Error>(HasSubstr("batch_size 2, got 1")));
+}
+
+TEST(BinaryCrossEntropy, OfAColumnMeetsLabelsInARow) {
+  const Tensor p = tensor({0.2, 0.9, 0.5}).view({3, 1}).set_requires_grad(true);
+  const Tensor labels = tensor({0., 1., 1.});
+  const Tensor row = p.detach().view({3}).set_requires_grad(true);
+  const Tensor loss = binary_cross_entropy(p, labels);
+  EXPECT_TRUE(loss.equal(binary_cross_entropy(row, labels)));
+  loss.backward();
+  binary_cross_entropy(row, labels).backward();
+  EXPECT_EQ(p.grad().sizes(), p.sizes());
+  EXPECT_TRUE(p.grad().view({3}).equal(row.grad()));
+  EXPECT_EQ(binary_cross_entropy(p, labels, {}, 0).sizes(), p.sizes());
+  EXPECT_THAT(
+      [&] {
+        binary_cross_entropy(p, tensor({0., 1.}));
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("[2]"), HasSubstr("[3]"))));
+}
+
+TEST(BinaryCrossEntropy, OfCertainChancesIsFiniteAndSoAreItsSlopes) {
+  // The figures are PyTorch's: logarithms above -100, slopes below 1e12.
+  const Tensor p = tensor({0., 1., 0., 1.}).set_requires_grad(true);
+  const Tensor loss = binary_cross_entropy(p, tensor({0., 1., 1., 0.}), {}, 0);
+  EXPECT_TRUE(loss.equal(tensor({0., 0., 100., 100.})));
+  EXPECT_EQ(loss._version(), 0);
+  loss.sum().backward();
+  EXPECT_TRUE(p.grad().allclose(tensor({0., 0., -1e12, 1e12})));
 }
 
 TEST(BinaryCrossEntropy, OfLogitsHasItsGradientAtZero) {

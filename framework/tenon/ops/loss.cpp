@@ -163,6 +163,44 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
   return hard * (1 - label_smoothing) + total * share;
 }
 
+namespace {
+
+/// -w (t log p + (1 - t) log(1 - p)) by element, t and w broadcast to p's sizes. Logarithms are kept above -100 and
+/// slopes within 1e12, as in PyTorch, so that chances of exactly 0 and 1 give finite losses and gradients.
+Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Tensor& weight) {
+  check_same_device("binary_cross_entropy", {&p, &target, &weight});
+  check_same_dtype("binary_cross_entropy", {&p, &target, &weight});
+  for (const Tensor* other : {&target, &weight}) {
+    if (other->defined() && !is_expandable_to(other->impl().sizes(), p.impl().sizes())) {
+      throw Error(fmt::format("binary_cross_entropy: {} of size {} do not fit chances of size {}",
+                              other == &target ? "targets" : "weights", to_string(other->sizes()),
+                              to_string(p.sizes())));
+    }
+  }
+  Recording recording = record<3>("BinaryCrossEntropyBackward0", {&p, &target}, [](Backward& b) {
+    const Tensor p = b.saved(0);
+    const Tensor weight = b.saved(2);
+    const Tensor gradient = weight.defined() ? b.grad() * weight : b.grad();
+    const Tensor q = 1 - p;
+    if (b.needs(0)) b.set(0, gradient * ((p - b.saved(1)) / (q * p).clamp_min(1e-12)));
+    if (b.needs(1)) b.set(1, gradient * (q.log() - p.log()));
+  });
+  if (recording) {
+    recording.save(0, p);
+    recording.save(1, target);
+    recording.save(2, weight);
+  }
+  NoGradGuard no_grad;
+  Tensor loss = (1 - p).log_().clamp_min_(-100).mul_(target - 1);
+  loss.sub_(p.log().clamp_min_(-100).mul_(target));
+  if (weight.defined()) loss.mul_(weight);
+  loss.impl().storage().version() = 0;
+  recording.output(loss);
+  return loss;
+}
+
+}  // namespace
+
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
   return reduced("mse_loss", (input - target).square(), reduction);
 }
@@ -185,12 +223,13 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduct
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction) {
-  // Logarithms are kept above -100, as in PyTorch, so that 0 and 1 give finite losses.
-  const Tensor log_p = input.log().clamp_min(-100);
-  const Tensor log_q = (1 - input).log().clamp_min(-100);
-  Tensor loss = (target - 1) * log_q - target * log_p;
-  if (weight.defined()) loss = loss * weight;
-  return reduced("binary_cross_entropy", loss, reduction);
+  if (target.impl().sizes() == input.impl().sizes()) {
+    return reduced("binary_cross_entropy", cross_entropy_of_chances(input, target, weight), reduction);
+  }
+  // libtorch's operator drops dimensions of size 1 from both: an output of (N, 1) meets labels of (N).
+  const Tensor dropped = weight.defined() ? weight.squeeze() : weight;
+  const Tensor loss = cross_entropy_of_chances(input.squeeze(), target.squeeze(), dropped);
+  return reduced("binary_cross_entropy", reduction == 0 ? loss.reshape(input.sizes()) : loss, reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
