@@ -45,6 +45,43 @@ TEST(OldArchive, GivesAdamItsStepsAndAverages) {
   EXPECT_EQ(read_back(again).read_integer("state.1.step"), 8);
 }
 
+TEST(OldArchive, GivesLBFGSItsHistoryAndItGoesOn) {
+  const auto descend = [](optim::LBFGS& optimizer, const Tensor& x) {
+    return optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor loss = (x[1] - x[0].square()).square() * 100 + (1 - x[0]).square();
+      loss.backward();
+      return loss;
+    });
+  };
+  const auto options = optim::LBFGSOptions(0.2).max_iter(4);
+  const Tensor x = tenon::tensor({-1.2, 1.0}, TensorOptions(kFloat64)).set_requires_grad(true);
+  optim::LBFGS first(std::vector<Tensor>{x}, options);
+  descend(first, x);
+  const auto& state = static_cast<const optim::LBFGSParamState&>(*first.state().begin()->second);
+  ASSERT_FALSE(state.old_dirs().empty());
+  OutputArchive written;
+  written.write("d", state.d(), true);
+  written.write("H_diag", state.H_diag(), true);
+  written.write("prev_flat_grad", state.prev_flat_grad(), true);
+  written.write("t", tenon::full({}, state.t(), TensorOptions(kFloat64)), true);
+  written.write("prev_loss", tenon::full({}, state.prev_loss(), TensorOptions(kFloat64)), true);
+  write_list(written, "old_dirs", {state.old_dirs().begin(), state.old_dirs().end()});
+  write_list(written, "old_stps", {state.old_stps().begin(), state.old_stps().end()});
+  InputArchive archive = read_back(written);
+  optim::LBFGS second(std::vector<Tensor>{x}, options);
+  second.load(archive);
+  auto& loaded = static_cast<optim::LBFGSParamState&>(*second.state().begin()->second);
+  EXPECT_TRUE(loaded.ro().back().allclose(state.ro().back()));
+  loaded.func_evals(state.func_evals());
+  loaded.n_iter(state.n_iter());
+  loaded.ro(state.ro());
+  loaded.al(state.al());
+  EXPECT_TRUE(loaded == state);
+  const double before = descend(second, x).item<double>();
+  EXPECT_LT(descend(second, x).item<double>(), before);
+}
+
 TEST(OldArchive, RefusesListsThatAreTooLongOrLackAnElement) {
   nn::Linear layer(2, 1);
   optim::SGD sgd(layer->parameters(), optim::SGDOptions(0.1).momentum(0.9));
