@@ -2,6 +2,7 @@
 #include <tenon/nn/dropout.h>
 #include <tenon/nn/linear.h>
 #include <tenon/nn/module_list.h>
+#include <tenon/nn/parameter_list.h>
 #include <tenon/ops/ops.h>
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 struct NetImpl : nn::Cloneable<NetImpl> {
   NetImpl() { reset(); }
@@ -88,6 +90,18 @@ TEST(Module, ZeroGradZeroesOrGivesBack) {
   EXPECT_EQ(net->first->bias.grad().abs().sum().item<float>(), 0);
   net->zero_grad(/*set_to_none=*/true);
   EXPECT_FALSE(net->first->bias.grad().defined());
+}
+
+TEST(ParameterDict, UpdateReplacesAndAddsNothing) {
+  nn::ParameterDict dict;
+  dict->insert("a", tenon::tensor({1.0}));
+  nn::ParameterDict other;
+  other->insert("a", tenon::tensor({5.0}));
+  dict->update(*other);
+  EXPECT_EQ(dict["a"].item<float>(), 5);
+  other->insert("d", tenon::tensor({5.0}));
+  EXPECT_THAT([&] { dict->update(*other); }, ThrowsMessage<Error>(HasSubstr("Parameter 'd' is not defined")));
+  EXPECT_EQ(dict->size(), 1);
 }
 
 TEST(Module, PrintsItsTree) {

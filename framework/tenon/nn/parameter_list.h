@@ -91,15 +91,11 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
     parameters_.erase(key);
     return parameter;
   }
+  /// Replaces parameters by those of the same names. Throws Error for a name that is not there: insert() is for new
+  /// ones.
   template <class Container>
   void update(const Container& container) {
-    for (const auto& item : container) {
-      if (Tensor* existing = parameters_.find(item.key())) {
-        *existing = item.value();
-      } else {
-        insert(item.key(), item.value());
-      }
-    }
+    for (const auto& item : container) parameters_[item.key()] = item.value();
   }
   void clear() { parameters_.clear(); }
   std::vector<std::string> keys() const { return parameters_.keys(); }
