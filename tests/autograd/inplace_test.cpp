@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 namespace tenon {
 namespace {
 
@@ -125,6 +129,55 @@ TEST(InPlace, ViewsMadeWithoutGradAreRefused) {
   EXPECT_THAT([&] { view.add_(1); },
               ThrowsMessage<Error>(HasSubstr("A view was created in no_grad mode and is being modified inplace")));
   EXPECT_THAT([&] { y.unbind()[0].add_(1); }, ThrowsMessage<Error>(HasSubstr("function that returns multiple views")));
+}
+
+TEST(InPlace, WhatIsRefusedWritesNothing) {
+  const Tensor w = ones({4}, requires_grad());
+  const Tensor index = tensor({0, 2});
+  const auto refuse = [&](const Tensor& target, const std::vector<std::function<void(const Tensor&)>>& writes) {
+    const Tensor before = target.detach().clone();
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      EXPECT_THROW(writes[i](target), Error) << "write " << i;
+      EXPECT_TRUE(target.detach().equal(before)) << "write " << i;
+      EXPECT_EQ(target._version(), 0) << "write " << i;
+    }
+  };
+  const std::vector<std::function<void(const Tensor&)>> writes = {
+      [&](const Tensor& x) { x.addcmul_(w, w); },
+      [&](const Tensor& x) { x.addcdiv_(w, w + 1); },
+      [&](const Tensor& x) { x.lerp_(w * 3, 0.5); },
+      [&](const Tensor& x) { x.lerp_(ones({4}), w * 0.5); },
+      [&](const Tensor& x) { x.index_put_(std::vector<std::optional<Tensor>>{index}, w.slice(0, 0, 2)); },
+      [&](const Tensor& x) { x.index_add_(0, index, w.slice(0, 0, 2)); },
+      [&](const Tensor& x) { x.index_copy_(0, index, w.slice(0, 0, 2)); },
+      [&](const Tensor& x) { x.scatter_(0, index, w.slice(0, 0, 2)); },
+      [&](const Tensor& x) { x.scatter_add_(0, index, w.slice(0, 0, 2)); },
+      [&](const Tensor& x) { x.masked_fill_(x.gt(-1), w[0]); },
+      [&](const Tensor& x) { x.copy_(w); },
+      [&](const Tensor& x) { x.add_(w); },
+  };
+  refuse(zeros({4}, requires_grad()), writes);
+  const Tensor base = zeros({4});
+  Tensor view;
+  {
+    NoGradGuard no_grad;
+    view = base.view({4});
+  }
+  refuse(view, writes);
+}
+
+TEST(InPlace, TernaryResultsAreOfTheTensorsOwnDtypeAndSize) {
+  const Tensor half = ones({2}, kFloat16);
+  half.addcmul_(tensor({1.0, 2.0}), tensor({3.0, 4.0}));
+  EXPECT_TRUE(half.equal(tensor({4.0, 9.0}, kFloat16)));
+  EXPECT_THAT(
+      [] {
+        ones({2}, kInt64).addcmul_(tensor({1.5, 2.5}), tensor({3.0, 4.0}));
+      },
+      ThrowsMessage<Error>(HasSubstr("can't be cast to the desired output type Long")));
+  EXPECT_THAT([] { ones({2}).lerp_(ones({3, 2}), 0.5); }, ThrowsMessage<Error>(HasSubstr("[3, 2]")));
+  Tensor x = zeros({2});
+  EXPECT_TRUE(x.lerp_(tensor({4.0, 4.0}), tensor({0.25, 0.5})).equal(tensor({1.0, 2.0})));
 }
 
 TEST(InPlace, IndexAssignmentIsDifferentiable) {

@@ -9,6 +9,7 @@
 namespace tenon {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -125,6 +126,22 @@ TEST(Special, DigammaAndPolygammaHaveTheirKnownValues) {
       close(polygamma(2, x),
             tensor({-2.4041138063191885, -16.82879664423432, -0.8287966442343199, -0.0026281224023146543}, kFloat64)));
   EXPECT_THROW(polygamma(-1, x), Error);
+}
+
+TEST(DefaultDtype, MayBeAnIntegerForFactoriesButNotToComputeIn) {
+  const TypeMeta before = get_default_dtype();
+  set_default_dtype(kInt32);
+  const TensorOptions options;
+  const Tensor made = ones({2});
+  EXPECT_EQ(options.dtype(), kInt32);
+  EXPECT_EQ(made.dtype(), kInt32);
+  EXPECT_THAT([&] { made.exp(); }, ThrowsMessage<Error>(AllOf(HasSubstr("\"exp\" not implemented for 'Int'"),
+                                                              HasSubstr("set_default_dtype()"))));
+  EXPECT_THAT([&] { made.div(made); }, ThrowsMessage<Error>(HasSubstr("\"div\" not implemented for 'Int'")));
+  set_default_dtype(kFloat64);
+  EXPECT_EQ(made.exp().dtype(), kFloat64);
+  set_default_dtype(before);
+  EXPECT_EQ(ones({2}).dtype(), before);
 }
 
 TEST(Device, IsParsedAsInPyTorch) {

@@ -109,7 +109,7 @@ struct BinaryRule {
 };
 
 Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
-  return !rule.integers && !is_floating_point(promoted) ? default_dtype() : promoted;
+  return !rule.integers && !is_floating_point(promoted) ? floating_default(rule.text) : promoted;
 }
 
 /// Whether operand `side` must be saved, given whose gradients are wanted.
@@ -625,7 +625,7 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   Tensor close = self.eq(other);
   if (equal_nan && self.is_floating_point()) close = close.logical_or(self.isnan().logical_and(other.isnan()));
   if (rtol == 0 && atol == 0) return close;
-  const Dtype dtype = self.is_floating_point() ? self.scalar_type() : default_dtype();
+  const Dtype dtype = self.is_floating_point() ? self.scalar_type() : floating_default("isclose");
   const Tensor a = self.to(dtype);
   const Tensor b = other.to(dtype);
   const Tensor difference = (a - b).abs();

@@ -180,7 +180,7 @@ Tensor index(const Tensor& self, const Indices& indices) {
 Tensor& index_put_(Tensor& self, const Indices& indices, const Tensor& values, bool accumulate) { return self.index_put_(indices, values, accumulate); }
 
 Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool accumulate) const {
-  autograd::check_inplace(*this);
+  autograd::check_inplace(*this, autograd::requires_grad(values));
   if (impl().may_overlap_itself()) {
     throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation.");
@@ -421,7 +421,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   check_index_dtype(index, "index_add_");
   check_same_device("index_add_", {this, &index, &source});
   check_same_dtype("index_add_", {this, &source});
-  autograd::check_inplace(*this);
+  autograd::check_inplace(*this, autograd::requires_grad(source));
   const int at = wrap_dim(dim, impl().rank());
   if (index.dim() > 1) throw IndexError("index_add_(): Index is supposed to be a vector, but got dim: " + std::to_string(index.dim()));
   const Tensor places = index.to(kInt64).reshape({-1});
@@ -489,7 +489,7 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   check_index_dtype(index, name);
   check_same_device(name, {&self, &index, &source});
   check_same_dtype(name, {&self, &source});
-  autograd::check_inplace(self);
+  autograd::check_inplace(self, autograd::requires_grad(source));
   const int at = wrap_dim(dim, self.impl().rank());
   if (index.numel() > 0 && (index.dim() != self.dim() || index.dim() != source.dim())) {
     throw Error("Index tensor must have the same number of dimensions as self tensor");

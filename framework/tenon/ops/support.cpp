@@ -17,6 +17,15 @@ void check_same_device(const char* op, std::initializer_list<const Tensor*> tens
   }
 }
 
+Dtype floating_default(std::string_view op) {
+  const Dtype dtype = default_dtype();
+  if (!is_floating_point(dtype)) {
+    throw Error("\"" + std::string(op) + "\" not implemented for '" + toString(dtype) +
+                "', which set_default_dtype() made the dtype that integers are computed in; set a floating one");
+  }
+  return dtype;
+}
+
 void check_same_dtype(const char* op, std::initializer_list<const Tensor*> tensors) {
   const Tensor* first = nullptr;
   for (const Tensor* tensor : tensors) {

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tenon {
 /// The dtype of an operation on both (numbers and rank-0 tensors weigh less).
@@ -166,6 +167,8 @@ inline bool differentiating_twice() { return autograd::modes.grad_enabled; }
 
 // --- shapes and dtypes ---------------------------------------------------------------------------------------------------
 
+/// The dtype in which `op` computes integers: the default one. Throws Error where that was set to no floating dtype.
+Dtype floating_default(std::string_view op);
 /// Sums `gradient` to the sizes of the operand that was broadcast.
 Tensor reduce_to(Tensor gradient, const Dims& sizes);
 /// A rank-0 tensor from a number, on a device; counts as a number in promotion.

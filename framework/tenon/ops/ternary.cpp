@@ -125,10 +125,14 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   const char* name = divide ? "AddcdivBackward0" : "AddcmulBackward0";
   check_same_device(divide ? "addcdiv" : "addcmul", {&self, &a, &b});
   const Dtype dtype = result_type(self, a.numel() == 1 ? b : a);
+  if (inplace && !can_cast(dtype, self.scalar_type())) {
+    throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
+                toString(self.scalar_type()) + " (in operator " + (divide ? "addcdiv_" : "addcmul_") + ")");
+  }
   const Tensor x = self.to(dtype);
   const Tensor y = a.to(dtype);
   const Tensor z = b.to(dtype);
-  if (inplace) autograd::check_inplace(self);
+  if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(a, b));
   Recording recording = record<2>(name, {&x, &y, &z}, [divide, value](Backward& backward) {
     const Tensor& gradient = backward.grad();
     if (backward.needs(1)) {
@@ -154,11 +158,13 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   if (inplace && !(sizes == self.impl().sizes())) {
     throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
   }
-  Tensor result = inplace ? self : allocate_like(x, sizes, dtype);
+  const bool direct = inplace && dtype == self.scalar_type();
+  Tensor result = direct ? self : allocate_like(x, sizes, dtype);
   const TernaryAttributes attributes{value.value()};
   Dims x_strides, y_strides, z_strides;
   run(op, ops::state_of(x), {view_of(result)}, {view_as(x, sizes, x_strides), view_as(y, sizes, y_strides), view_as(z, sizes, z_strides)}, &attributes);
   if (inplace) {
+    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
     finish_inplace(self, recording);
   } else {
     recording.output(result);
@@ -169,7 +175,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
 Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
   check_same_device("lerp", {&self, &end, &weight});
   check_same_dtype("lerp", {&self, &end, &weight});
-  if (inplace) autograd::check_inplace(self);
+  if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(end, weight));
   const bool scalar = !weight.defined();
   Recording recording = record<3>("LerpBackward0", {&self, &end, &weight}, [scalar, number](Backward& b) {
     const Tensor w = scalar ? Tensor() : b.saved(2);
@@ -184,6 +190,10 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   }
   Dims sizes = broadcast_sizes(self.impl().sizes(), end.impl().sizes());
   if (!scalar) sizes = broadcast_sizes(sizes, weight.impl().sizes());
+  if (inplace && !(sizes == self.impl().sizes())) {
+    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes));
+  }
   Tensor result = inplace ? self : allocate_like(self, sizes, self.scalar_type());
   const TernaryAttributes attributes{number.value()};
   Dims a, b, c;
@@ -217,6 +227,11 @@ Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return teno
 Tensor Tensor::lerp(const Tensor& end, const Tensor& weight) const { return tenon::lerp(*this, end, weight); }
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& weight) const {
   lerp_impl(*this, end, {}, weight, true);
+  return const_cast<Tensor&>(*this);
+}
+
+Tensor& Tensor::lerp_(const Tensor& end, const Tensor& weight) const {
+  lerp_impl(*this, end, weight, 0, true);
   return const_cast<Tensor&>(*this);
 }
 

@@ -43,7 +43,9 @@ Recording record_unary(const UnaryRule& rule, const Tensor& self, const Pointwis
 Tensor unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   const Dtype dtype = self.scalar_type();
   if (!is_floating_point(dtype) && (!rule.integers || dtype == Dtype::kBool)) {
-    return unary(rule, self.to(dtype == Dtype::kBool && rule.integers ? Dtype::kInt64 : default_dtype()), attributes);
+    return unary(
+        rule, self.to(dtype == Dtype::kBool && rule.integers ? Dtype::kInt64 : floating_default(name_of(rule.forward))),
+        attributes);
   }
   Recording recording = record_unary(rule, self, attributes);
   if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, self);

@@ -19,6 +19,10 @@ inline Tensor slice(const Tensor& self, std::int64_t dim = 0, std::optional<std:
   return self.slice(dim, start, end, step);
 }
 inline Tensor narrow(const Tensor& self, std::int64_t dim, std::int64_t start, std::int64_t length) { return self.narrow(dim, start, length); }
+/// libtorch's private name for reshape()'s view: as_strided() at the tensor's own offset.
+inline Tensor _reshape_alias(const Tensor& self, IntArrayRef sizes, IntArrayRef strides) {
+  return self.as_strided(sizes, strides);
+}
 inline Tensor as_strided(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset = std::nullopt) {
   return self.as_strided(sizes, strides, offset);
 }

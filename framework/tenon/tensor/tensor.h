@@ -304,6 +304,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor lerp(const Tensor& end, const Tensor& weight) const;
   TENON_API Tensor lerp(const Tensor& end, const Scalar& weight) const;
   TENON_API Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
+  TENON_API Tensor& lerp_(const Tensor& end, const Tensor& weight) const;
   TENON_API Tensor where(const Tensor& condition, const Tensor& other) const;
   TENON_API Tensor clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const;
   TENON_API Tensor clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const;

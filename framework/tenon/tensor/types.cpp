@@ -1,5 +1,4 @@
 // Names of dtypes, and the default dtype.
-#include <tenon/core/error.h>
 #include <tenon/tensor/types.h>
 
 #include <atomic>
@@ -22,11 +21,6 @@ const char* TypeMeta::name() const {
 
 TypeMeta get_default_dtype() { return default_value.load(std::memory_order_relaxed); }
 
-void set_default_dtype(TypeMeta dtype) {
-  if (!is_floating_point(dtype)) {
-    throw Error(std::string("only floating-point types are supported as the default type, got ") + toString(dtype));
-  }
-  default_value.store(dtype, std::memory_order_relaxed);
-}
+void set_default_dtype(TypeMeta dtype) { default_value.store(dtype, std::memory_order_relaxed); }
 
 }  // namespace tenon

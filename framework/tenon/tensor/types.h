@@ -55,7 +55,7 @@ constexpr TypeMeta caffe2_type() {
   return TypeMeta::Make<T>();
 }
 
-/// What floating literals and factories get; kFloat32 unless set. Only floating dtypes are accepted.
+/// What floating literals and factories get; kFloat32 unless set. Any dtype, as in libtorch (ops::floating_default).
 TENON_API TypeMeta get_default_dtype();
 TENON_API void set_default_dtype(TypeMeta dtype);
 inline Dtype default_dtype() { return get_default_dtype(); }
