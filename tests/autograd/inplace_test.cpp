@@ -166,6 +166,35 @@ TEST(InPlace, WhatIsRefusedWritesNothing) {
   refuse(view, writes);
 }
 
+TEST(InPlace, ExpandedTensorsAreRefusedByEveryWriteOfManyValues) {
+  const Tensor wide = zeros({1}).expand({3});
+  const Tensor index = tensor({0, 1, 2});
+  const auto refused = ThrowsMessage<Error>(HasSubstr("more than one element of the written-to tensor"));
+  EXPECT_THAT([&] { wide.add_(ones({3})); }, refused);
+  EXPECT_THAT([&] { wide.exp_(); }, refused);
+  EXPECT_THAT([&] { wide.copy_(ones({3})); }, refused);
+  EXPECT_THAT([&] { wide.addcmul_(ones({3}), ones({3})); }, refused);
+  EXPECT_THAT([&] { wide.lerp_(ones({3}), 0.5); }, refused);
+  EXPECT_THAT([&] { wide.index_put_(std::vector<std::optional<Tensor>>{index}, ones({3})); }, refused);
+  EXPECT_THAT([&] { wide.index_add_(0, index, ones({3})); }, refused);
+  EXPECT_THAT([&] { wide.scatter_(0, index, ones({3})); }, refused);
+}
+
+TEST(InPlace, OperandsInTheSameStorageAreReadBeforeTheyAreWritten) {
+  const auto fresh = [] { return tensor({{1.0, 2.0}, {3.0, 4.0}}); };
+  const Tensor one = ones({2, 2});
+  Tensor x = fresh();
+  EXPECT_TRUE(x.addcmul_(x.t(), one).equal(tensor({{2.0, 5.0}, {5.0, 8.0}})));
+  x = fresh();
+  EXPECT_TRUE(x.addcdiv_(one, x.t(), 6).equal(tensor({{7.0, 4.0}, {6.0, 5.5}})));
+  x = fresh();
+  EXPECT_TRUE(x.lerp_(x.t(), 0.5).equal(tensor({{1.0, 2.5}, {2.5, 4.0}})));
+  x = fresh();
+  EXPECT_TRUE(x.index_add_(0, tensor({1, 0}), x).equal(tensor({{4.0, 6.0}, {4.0, 6.0}})));
+  x = fresh();
+  EXPECT_TRUE(x.scatter_(1, tensor({{1, 0}, {1, 0}}), x).equal(tensor({{2.0, 1.0}, {4.0, 3.0}})));
+}
+
 TEST(InPlace, TernaryResultsAreOfTheTensorsOwnDtypeAndSize) {
   const Tensor half = ones({2}, kFloat16);
   half.addcmul_(tensor({1.0, 2.0}), tensor({3.0, 4.0}));

@@ -101,6 +101,8 @@ TEST(Tensor, LiteralsMeanSizesAndAmounts) {
   EXPECT_EQ(x.view({}).dim(), 0) << "an empty list is sizes, not a dtype";
   EXPECT_EQ(x.view(kInt32).scalar_type(), kInt32);
   EXPECT_EQ(x.view(x.dtype()).scalar_type(), kFloat32);
+  const Tensor square = arange(9, kFloat32).view({3, 3});
+  EXPECT_TRUE(_reshape_alias(square, {2, 2}, {1, 2}).equal(square.as_strided({2, 2}, {1, 2})));
   const Tensor image = ones({1, 1, 3, 3});
   EXPECT_EQ(conv2d(image, ones({1, 1, 1, 1}), {}, 1, 0).numel(), 9) << "a literal 0 is an amount of padding";
   EXPECT_EQ(conv2d(image, ones({1, 1, 3, 3}), {}, 1, "same").numel(), 9);

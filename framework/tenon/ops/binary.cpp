@@ -70,13 +70,6 @@ void compute(OperatorId op, const Tensor& out, const Tensor& a, const BinaryAttr
       &attributes);
 }
 
-void check_written(const Tensor& self) {
-  if (self.impl().may_overlap_itself()) {
-    throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.");
-  }
-}
-
 void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
   if (!(self.impl().sizes() == sizes)) {
     throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
@@ -208,8 +201,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     if (other) {
       // Aliasing without being the same elements needs a copy of the operand first.
       Tensor right = other->scalar_type() == dtype ? *other : other->to(dtype);
-      const bool same_place = right.data_ptr() == self.data_ptr() && right.sizes() == self.sizes() && right.strides() == self.strides();
-      if (right.is_alias_of(self) && !same_place) {
+      if (reads_elsewhere_in(right, self)) {
         NoGradGuard no_grad;
         right = right.clone();
       }
@@ -247,11 +239,8 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   const Operands operands(rule.text, a, b, dtype);
   if (!(out.impl().sizes() == operands.sizes)) out.resize_(operands.sizes);
   check_written(out);
-  const auto reads_elsewhere = [&](const Tensor& operand) {
-    return operand.is_alias_of(out) && !(operand.data_ptr() == out.data_ptr() && operand.sizes() == out.sizes() &&
-                                         operand.strides() == out.strides());
-  };
-  if (dtype == out.scalar_type() && !reads_elsewhere(operands.left) && !reads_elsewhere(operands.right)) {
+  if (dtype == out.scalar_type() && !reads_elsewhere_in(operands.left, out) &&
+      !reads_elsewhere_in(operands.right, out)) {
     compute(rule.op, out, operands.left, operands.right, attributes);
   } else {
     const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);

@@ -143,10 +143,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool) const {
   Tensor& handle = const_cast<Tensor&>(*this);
   if (is_same(source)) return handle;
   autograd::check_inplace(*this, autograd::requires_grad(source));
-  if (impl().may_overlap_itself()) {
-    throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.");
-  }
+  check_written(*this);
   if (!is_expandable_to(source.impl().sizes(), impl().sizes())) {
     broadcast_sizes(impl().sizes(), source.impl().sizes());
     throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +

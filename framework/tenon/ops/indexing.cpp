@@ -181,10 +181,7 @@ Tensor& index_put_(Tensor& self, const Indices& indices, const Tensor& values, b
 
 Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool accumulate) const {
   autograd::check_inplace(*this, autograd::requires_grad(values));
-  if (impl().may_overlap_itself()) {
-    throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.");
-  }
+  check_written(*this);
   if (values.scalar_type() != scalar_type() && !(values.dim() == 0)) {
     throw Error(std::string("Index put requires the source and destination dtypes match, got ") + tenon::toString(scalar_type()) +
                 " for the destination and " + tenon::toString(values.scalar_type()) + " for the source.");
@@ -417,11 +414,22 @@ Tensor index_select(const Tensor& self, std::int64_t dim, const Tensor& index) {
 }
 Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const { return tenon::index_select(*this, dim, index); }
 
+namespace {
+
+/// The tensor, or a copy where it lies in the storage that is about to be written.
+Tensor apart_from(const Tensor& written, const Tensor& read) {
+  NoGradGuard no_grad;
+  return read.is_alias_of(written) ? read.clone() : read;
+}
+
+}  // namespace
+
 Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
   check_index_dtype(index, "index_add_");
   check_same_device("index_add_", {this, &index, &source});
   check_same_dtype("index_add_", {this, &source});
   autograd::check_inplace(*this, autograd::requires_grad(source));
+  check_written(*this);
   const int at = wrap_dim(dim, impl().rank());
   if (index.dim() > 1) throw IndexError("index_add_(): Index is supposed to be a vector, but got dim: " + std::to_string(index.dim()));
   const Tensor places = index.to(kInt64).reshape({-1});
@@ -440,7 +448,9 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   {
     NoGradGuard no_grad;
     const Tensor target = dim == 0 && this->dim() == 0 ? reshape({1}) : *this;
-    run(TENON_OP("index_add"), ops::state_of(*this), {view_of(target)}, {view_of(places), view_of(source.dim() == 0 ? source.reshape({1}) : source)}, &attributes);
+    const Tensor rows = source.dim() == 0 ? source.reshape({1}) : source;
+    run(TENON_OP("index_add"), ops::state_of(*this), {view_of(target)},
+        {view_of(apart_from(*this, places)), view_of(apart_from(*this, rows))}, &attributes);
   }
   finish_inplace(*this, recording);
   return const_cast<Tensor&>(*this);
@@ -490,6 +500,7 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   check_same_device(name, {&self, &index, &source});
   check_same_dtype(name, {&self, &source});
   autograd::check_inplace(self, autograd::requires_grad(source));
+  check_written(self);
   const int at = wrap_dim(dim, self.impl().rank());
   if (index.numel() > 0 && (index.dim() != self.dim() || index.dim() != source.dim())) {
     throw Error("Index tensor must have the same number of dimensions as self tensor");
@@ -519,7 +530,8 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   });
   if (recording) recording.save(0, places);
   const ScatterAttributes attributes{at, add};
-  run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)}, {view_of(places), view_of(source)}, &attributes);
+  run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)},
+      {view_of(apart_from(self, places)), view_of(apart_from(self, source))}, &attributes);
   finish_inplace(self, recording);
   return const_cast<Tensor&>(self);
 }

@@ -17,6 +17,19 @@ void check_same_device(const char* op, std::initializer_list<const Tensor*> tens
   }
 }
 
+void check_written(const Tensor& self) {
+  if (self.impl().may_overlap_itself()) {
+    throw Error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation.");
+  }
+}
+
+bool reads_elsewhere_in(const Tensor& operand, const Tensor& self) {
+  return operand.is_alias_of(self) && !(operand.data_ptr() == self.data_ptr() && operand.sizes() == self.sizes() &&
+                                        operand.strides() == self.strides());
+}
+
 Dtype floating_default(std::string_view op) {
   const Dtype dtype = default_dtype();
   if (!is_floating_point(dtype)) {

@@ -167,6 +167,10 @@ inline bool differentiating_twice() { return autograd::modes.grad_enabled; }
 
 // --- shapes and dtypes ---------------------------------------------------------------------------------------------------
 
+/// Throws Error where an in-place write to `self` would reach one element through several places (an expanded tensor).
+void check_written(const Tensor& self);
+/// Whether `operand` reads memory of `self`'s storage other than element by element with a write to `self`.
+bool reads_elsewhere_in(const Tensor& operand, const Tensor& self);
 /// The dtype in which `op` computes integers: the default one. Throws Error where that was set to no floating dtype.
 Dtype floating_default(std::string_view op);
 /// Sums `gradient` to the sizes of the operand that was broadcast.

@@ -158,7 +158,9 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   if (inplace && !(sizes == self.impl().sizes())) {
     throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
   }
-  const bool direct = inplace && dtype == self.scalar_type();
+  if (inplace) check_written(self);
+  const bool direct =
+      inplace && dtype == self.scalar_type() && !reads_elsewhere_in(y, self) && !reads_elsewhere_in(z, self);
   Tensor result = direct ? self : allocate_like(x, sizes, dtype);
   const TernaryAttributes attributes{value.value()};
   Dims x_strides, y_strides, z_strides;
@@ -194,12 +196,15 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
     throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
                 to_string(sizes));
   }
-  Tensor result = inplace ? self : allocate_like(self, sizes, self.scalar_type());
+  if (inplace) check_written(self);
+  const bool direct = inplace && !reads_elsewhere_in(end, self) && (scalar || !reads_elsewhere_in(weight, self));
+  Tensor result = direct ? self : allocate_like(self, sizes, self.scalar_type());
   const TernaryAttributes attributes{number.value()};
   Dims a, b, c;
   run(TENON_OP("lerp"), ops::state_of(self), {view_of(result)},
       {view_as(self, sizes, a), view_as(end, sizes, b), scalar ? undefined_view() : view_as(weight, sizes, c)}, &attributes);
   if (inplace) {
+    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
     finish_inplace(self, recording);
   } else {
     recording.output(result);

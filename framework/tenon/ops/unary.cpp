@@ -70,10 +70,7 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   if (recording && rule.saves == pointwise::Saves::kInput) {
     recording.save(0, self.clone());  // the values before the write, with their history for a second derivative
   }
-  if (self.impl().may_overlap_itself()) {
-    throw Error("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.");
-  }
+  check_written(self);
   run(rule.forward, state_of(self), {view_of(self)}, {view_of(self)}, &attributes);
   finish_inplace(self, recording);
   if (recording && rule.saves == pointwise::Saves::kOutput) recording.save_output(0, self);
