@@ -74,6 +74,17 @@ TEST(Module, ConvertsFloatingTensorsInPlace) {
   EXPECT_EQ(net->forward(tenon::ones({1, 2}, TensorOptions(kFloat64))).scalar_type(), kFloat64);
 }
 
+TEST(Module, IntegerDtypesAreForEveryTensorAndFloatingOnesForFloatingTensors) {
+  nn::Linear layer(3, 2);
+  for (Tensor& parameter : layer->parameters()) parameter.requires_grad_(false);
+  layer->to(kInt32);
+  EXPECT_EQ(layer->weight.dtype(), kInt32);
+  layer->to(Device(kCPU), kUInt8);
+  EXPECT_EQ(layer->weight.dtype(), kUInt8);
+  layer->to(kFloat64);
+  EXPECT_EQ(layer->weight.dtype(), kUInt8);
+}
+
 TEST(Module, TrainingModeReachesEveryChild) {
   nn::ModuleList list(nn::Dropout(0.9), nn::Dropout(0.9));
   list->eval();

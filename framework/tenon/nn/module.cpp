@@ -150,13 +150,18 @@ void Module::convert(const std::function<Tensor(const Tensor&)>& conversion) {
   }
 }
 
+namespace {
+/// Floating dtypes are for floating tensors, so that counters and indices stay whole; integer ones are for all.
+Dtype dtype_after(const Tensor& tensor, Dtype wanted) {
+  return tensor.is_floating_point() || !is_floating_point(wanted) ? wanted : tensor.scalar_type();
+}
+}  // namespace
+
 void Module::to(Device device, Dtype dtype, bool non_blocking) {
-  convert([&](const Tensor& t) {
-    return t.is_floating_point() ? t.to(device, dtype, non_blocking) : t.to(device, t.scalar_type(), non_blocking);
-  });
+  convert([&](const Tensor& t) { return t.to(device, dtype_after(t, dtype), non_blocking); });
 }
 void Module::to(Dtype dtype, bool non_blocking) {
-  convert([&](const Tensor& t) { return t.is_floating_point() ? t.to(dtype, non_blocking) : t; });
+  convert([&](const Tensor& t) { return t.to(dtype_after(t, dtype), non_blocking); });
 }
 void Module::to(Device device, bool non_blocking) {
   convert([&](const Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });

@@ -73,7 +73,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   TENON_API void eval();
   TENON_API virtual bool is_training() const noexcept;
 
-  /// Converts in place. Integral tensors keep their dtype.
+  /// Converts in place. A floating dtype is for floating tensors only, an integer one for all.
   TENON_API virtual void to(Device device, Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Device device, bool non_blocking = false);

@@ -27,6 +27,7 @@
 #include <tenon/nn/ordered_dict.h>
 #include <tenon/nn/packed_sequence.h>
 #include <tenon/nn/padding.h>
+#include <tenon/nn/parallel.h>
 #include <tenon/nn/parameter_list.h>
 #include <tenon/nn/pooling.h>
 #include <tenon/nn/rnn.h>
