@@ -1,3 +1,4 @@
+// Makes the plans of convolutions, and keeps them by shape.
 #include "convolution_plan.h"
 
 #include <map>
