@@ -10,6 +10,7 @@
 #include <tenon/ops/ops.h>
 #include <tenon/ops/pair_distances.h>
 #include <tenon/ops/resample.h>
+#include <tenon/ops/special.h>
 #include <tenon/ops/vision.h>
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/environment.h>

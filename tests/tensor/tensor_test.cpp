@@ -2,6 +2,7 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/special.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -128,6 +129,15 @@ TEST(Special, DigammaAndPolygammaHaveTheirKnownValues) {
       close(polygamma(2, x),
             tensor({-2.4041138063191885, -16.82879664423432, -0.8287966442343199, -0.0026281224023146543}, kFloat64)));
   EXPECT_THROW(polygamma(-1, x), Error);
+}
+
+TEST(Special, NamesAreThoseOfTorchSpecial) {
+  const Tensor x = tensor({0.25, 0.5, 0.75}, kFloat64);
+  EXPECT_TRUE(special::gammaln(x).equal(lgamma(x)));
+  EXPECT_TRUE(special::psi(x).equal(special::digamma(x)));
+  EXPECT_TRUE(special::expit(x).equal(sigmoid(x)));
+  EXPECT_TRUE(special::erfinv(special::erf(x)).allclose(x, 1e-12, 1e-12));
+  EXPECT_TRUE(special::log_softmax(x, 0).exp().allclose(special::softmax(x, 0)));
 }
 
 TEST(DefaultDtype, MayBeAnIntegerForFactoriesButNotToComputeIn) {
