@@ -4,7 +4,20 @@
 
 #include <tenon/tenon.h>
 
+// What torch/torch.h brings along and its programs use without saying so.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
 
 namespace torch = tenon;
 namespace at = tenon;
@@ -16,3 +29,7 @@ namespace c10 = tenon;
 #if !defined(TORCH_ARG) && defined(TENON_ARG)
 #define TORCH_ARG(T, name) TENON_ARG(T, name)
 #endif
+
+// After the names above, which they use.
+#include <c10/util/StringUtil.h>
+#include <c10/util/irange.h>
