@@ -7,6 +7,8 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>
 
+#include "ops/gradcheck.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -172,6 +174,68 @@ TEST(AdaptiveLogSoftmax, RefusesCutoffsAndTargetsOutOfRange) {
         layer->forward(tenon::ones({1, 8}), tenon::tensor({10}));
       },
       ThrowsMessage<Error>(HasSubstr("Target values should be in [0, 9]")));
+}
+
+/// Means, samples and variances of (2, 3); the figures below are PyTorch 2.15's.
+Tensor means() { return tenon::tensor({{0.5, -1.0, 2.0}, {3.0, 0.25, -0.5}}, TensorOptions(kFloat64)); }
+Tensor samples() { return tenon::tensor({{0.0, -1.5, 2.5}, {1.0, 1.0, -2.0}}, TensorOptions(kFloat64)); }
+Tensor variances() { return tenon::tensor({{0.5, 1.0, 2.0}, {4.0, 0.0, 1e-9}}, TensorOptions(kFloat64)); }
+
+TEST(GaussianNll, GivesPyTorchsLosses) {
+  EXPECT_NEAR(nn::GaussianNLLLoss()(means(), samples(), variances()).item<double>(), 234372.9691894371, 1e-6);
+  EXPECT_NEAR(
+      F::gaussian_nll_loss(means(), samples(), variances(), F::GaussianNLLLossFuncOptions().full(true)).item<double>(),
+      234373.88812797028, 1e-6);
+  const Tensor each =
+      F::gaussian_nll_loss(means(), samples(), 0.5, F::GaussianNLLLossFuncOptions().reduction(kNone)).view({-1});
+  const std::vector<double> expected{-0.09657359027997264, -0.09657359027997264, -0.09657359027997264,
+                                     3.6534264097200273,   0.21592640972002736,  1.9034264097200273};
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(each[static_cast<std::int64_t>(i)].item<double>(), expected[i], 1e-12) << "element " << i;
+}
+
+TEST(GaussianNll, TakesOneVarianceForALine) {
+  const Tensor line = tenon::tensor({0.5, 2.0}, TensorOptions(kFloat64));
+  for (const Tensor& var : {line, line.unsqueeze(1)})
+    EXPECT_NEAR(F::gaussian_nll_loss(means(), samples(), var).item<double>(), 0.4088541666666667, 1e-12);
+}
+
+TEST(GaussianNll, LetsTheGradientThroughAVarianceThatIsTooSmall) {
+  const Tensor x = means().set_requires_grad(true), var = variances().set_requires_grad(true);
+  nn::GaussianNLLLoss loss(nn::GaussianNLLLossOptions().eps(0.75).reduction(kSum));
+  const Tensor sum = loss(x, samples(), var);
+  EXPECT_NEAR(sum.item<double>(), 3.3373643288289134, 1e-12);
+  sum.backward();
+  const std::vector<double> of_x{2.0 / 3, 0.5, -0.25, 0.5, -1.0, 2.0};
+  const std::vector<double> of_var{0.4444444444444444, 0.375, 0.21875, 0.0, 0.16666666666666663, -1.3333333333333335};
+  for (std::size_t i = 0; i < of_x.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    EXPECT_NEAR(x.grad().view({-1})[at].item<double>(), of_x[i], 1e-12) << "element " << i;
+    EXPECT_NEAR(var.grad().view({-1})[at].item<double>(), of_var[i], 1e-12) << "element " << i;
+  }
+}
+
+TEST(GaussianNll, HasTheGradientsOfDifferences) {
+  for (const auto reduction : {0, 1, 2}) {
+    const auto of = [&](const std::vector<Tensor>& x) {
+      F::GaussianNLLLossFuncOptions options = F::GaussianNLLLossFuncOptions().full(true).reduction(kMean);
+      if (reduction == 0) options.reduction(kNone);
+      if (reduction == 2) options.reduction(kSum);
+      return F::gaussian_nll_loss(x[0], x[1], x[2], options);
+    };
+    const Tensor var = means().square().add(0.5);
+    testing::check_gradients(
+        "gaussian_nll_loss of reduction " + std::to_string(reduction), of,
+        {means().set_requires_grad(true), samples().set_requires_grad(true), var.clone().set_requires_grad(true)});
+  }
+}
+
+TEST(GaussianNll, RefusesAVarianceThatIsNone) {
+  EXPECT_THAT([] { F::gaussian_nll_loss(means(), samples(), -variances()); },
+              ThrowsMessage<Error>(HasSubstr("negative entry")));
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{2, 2}, {3, 3}, {1, 1}, {3}})
+    EXPECT_THAT([&] { F::gaussian_nll_loss(means(), samples(), tenon::ones(sizes, TensorOptions(kFloat64))); },
+                ThrowsMessage<Error>(HasSubstr("var is of incorrect size")));
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ TENON_LOSS(TripletMarginLoss, triplet_margin_loss,
                      << ", swap=" << options.swap())
 TENON_LOSS(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss,
            "margin=" << options.margin() << ", swap=" << options.swap())
+TENON_LOSS(GaussianNLLLoss, gaussian_nll_loss, "")
 #undef TENON_LOSS
 
 }  // namespace tenon::nn

@@ -77,6 +77,7 @@ TENON_LOSS(CosineEmbeddingLoss)
 TENON_LOSS(MarginRankingLoss)
 TENON_LOSS(TripletMarginLoss)
 TENON_LOSS(TripletMarginWithDistanceLoss)
+TENON_LOSS(GaussianNLLLoss)
 #undef TENON_LOSS
 
 class TENON_EXPORT CTCLossImpl : public Cloneable<CTCLossImpl> {

@@ -1,6 +1,7 @@
 // Functional losses, as their formulas read.
 #include <tenon/nn/functional/loss.h>
 
+#include <tenon/autograd/autograd.h>
 #include <tenon/nn/functional/distance.h>
 #include <tenon/ops/ctc.h>
 #include <tenon/ops/ops.h>
@@ -209,6 +210,43 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
     loss = loss + tenon::where(target.gt(1), stirling, tenon::zeros_like(stirling));
   }
   return reduce(loss, o.reduction());
+}
+
+namespace {
+
+/// The variance with sizes that broadcast to the input's.
+Tensor fitted(const Tensor& var, const Tensor& input) {
+  const IntArrayRef sizes = input.sizes(), given = var.sizes();
+  if (given == sizes) return var;
+  if (!sizes.empty() && given == sizes.slice(0, sizes.size() - 1)) return var.unsqueeze(-1);
+  std::int64_t others = 0;  // PyTorch: what differs adds up to a single 1
+  if (given.size() == sizes.size()) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) others += given[i] != sizes[i] ? given[i] : 0;
+  }
+  if (others == 1) return var;
+  throw Error(fmt::format("gaussian_nll_loss: var is of incorrect size {} for an input of {}: it has the input's sizes, "
+                          "a 1 instead of one of them, or all but the last",
+                          text(given), text(sizes)));
+}
+
+}  // namespace
+
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                         const GaussianNLLLossFuncOptions& o) {
+  if (var.numel() > 0 && var.detach().lt(0).any().item<bool>())
+    throw Error("gaussian_nll_loss: var has negative entry/entries");
+  Tensor least = fitted(var, input).clone();
+  {
+    NoGradGuard no_grad;
+    least.clamp_(o.eps());
+  }
+  Tensor loss = 0.5 * (least.log() + (input - target).square() / least);
+  if (o.full()) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
+  return reduce(loss, o.reduction());
+}
+
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, double var, const GaussianNLLLossFuncOptions& o) {
+  return gaussian_nll_loss(input, target, tenon::full_like(input, var), o);
 }
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,

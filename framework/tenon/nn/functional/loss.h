@@ -26,6 +26,7 @@ using MultilabelSoftMarginLossFuncOptions = MultiLabelSoftMarginLossOptions;
 using TripletMarginLossFuncOptions = TripletMarginLossOptions;
 using TripletMarginWithDistanceLossFuncOptions = TripletMarginWithDistanceLossOptions;
 using PoissonNLLLossFuncOptions = PoissonNLLLossOptions;
+using GaussianNLLLossFuncOptions = GaussianNLLLossOptions;
 using CTCLossFuncOptions = CTCLossOptions;
 
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& options = {});
@@ -62,6 +63,14 @@ TENON_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const T
                                                    const TripletMarginWithDistanceLossFuncOptions& options = {});
 TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                                   const PoissonNLLLossFuncOptions& options = {});
+/// (log(var) + (input - target)^2 / var) / 2: how unlikely `target` is where `input` is expected with variance `var`,
+/// which is of the input's sizes, or has 1 instead of one of them, or lacks the last one. As in PyTorch a variance below
+/// eps counts as eps, and the gradient goes through as if it were. Throws Error for a negative variance or other sizes.
+TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                                   const GaussianNLLLossFuncOptions& options = {});
+/// One variance for all.
+TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, double var,
+                                   const GaussianNLLLossFuncOptions& options = {});
 /// See tenon::ctc_loss.
 TENON_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                           const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
