@@ -29,7 +29,10 @@ std::unique_ptr<MemorySource> make_memory(const DriverConfig& config) {
 }  // namespace
 
 SimulatedDriver::SimulatedDriver(DriverConfig config)
-    : config_(std::move(config)), memory_(make_memory(config_), streams_, config_.memory) {}
+    : config_(std::move(config)),
+      memory_(make_memory(config_), streams_, config_.memory),
+      pinned_(std::make_unique<HostMemorySource>(HostMemoryConfig{.device = "pinned host memory of " + config_.device}),
+              streams_, {}) {}
 
 SimulatedDriver::~SimulatedDriver() { streams_.synchronize(); }
 

@@ -29,6 +29,8 @@ class SimulatedDriver final : public DeviceDriver {
 
   DeviceProperties properties() const override;
   MemorySource& memory() override { return memory_; }
+  /// Plain host memory: what matters to a policy is the streams that its blocks wait for.
+  MemorySource* pinned_host_memory() override { return &pinned_; }
 
   StreamRef create_stream(int priority) override;
   void destroy_stream(StreamRef stream) noexcept override { streams_.destroy(stream); }
@@ -63,6 +65,7 @@ class SimulatedDriver final : public DeviceDriver {
   const DriverConfig config_;
   Streams streams_;
   SimulatedMemorySource memory_;
+  SimulatedMemorySource pinned_;
   std::mutex mutex_;  // guards what follows
   std::map<std::uint64_t, Event> events_;
   std::uint64_t next_event_ = 1;

@@ -6,6 +6,7 @@
 #include <tenon/data/dataset.h>
 #include <tenon/data/distributed_samplers.h>
 #include <tenon/data/mnist.h>
+#include <tenon/data/pin_memory.h>
 #include <tenon/data/samplers.h>
 #include <tenon/data/text.h>
 #include <tenon/data/transforms.h>

@@ -6,6 +6,7 @@
 #include <tenon/data/data_loader_options.h>
 #include <tenon/data/dataset.h>
 #include <tenon/data/iterator.h>
+#include <tenon/data/pin_memory.h>
 #include <tenon/data/samplers.h>
 #include <tenon/data/worker_pool.h>
 
@@ -23,7 +24,9 @@ class DataLoaderBase {
   using BatchRequestType = BatchRequest;
 
   DataLoaderBase(DataLoaderOptions options, std::unique_ptr<Dataset> main_thread_dataset)
-      : options_(options), main_thread_dataset_(std::move(main_thread_dataset)) {}
+      : options_(options), main_thread_dataset_(std::move(main_thread_dataset)) {
+    if (options_.pin_memory) pinned_for_ = pinning_of_batches(options_.pin_memory_device);
+  }
   virtual ~DataLoaderBase() { join(); }
 
   /// Starts an epoch; the iterator of the last one must have reached its end.
@@ -50,15 +53,22 @@ class DataLoaderBase {
     prefetch(options_.max_jobs);
   }
 
+  /// Each worker pins what it made, so that the caller finds it ready.
   void start(typename Pool::Work work) {
     if (!pool_) pool_ = std::make_unique<Pool>(options_.max_jobs, options_.enforce_ordering);
-    pool_->add_worker(std::move(work));
+    pool_->add_worker([this, work = std::move(work)](BatchRequest request) {
+      std::optional<Batch> batch = work(std::move(request));
+      pin(batch);
+      return batch;
+    });
   }
   std::optional<Batch> next() {
     if (options_.workers == 0) {
       std::optional<BatchRequest> request = get_batch_request();
       if (!request) return std::nullopt;
-      return main_thread_dataset_->get_batch(std::move(*request));
+      std::optional<Batch> batch = main_thread_dataset_->get_batch(std::move(*request));
+      pin(batch);
+      return batch;
     }
     while (pool_ && pool_->in_flight() > 0) {
       std::optional<Batch> batch = pool_->pop(options_.timeout);
@@ -74,6 +84,9 @@ class DataLoaderBase {
   std::unique_ptr<Dataset> main_thread_dataset_;
 
  private:
+  void pin(std::optional<Batch>& batch) const {
+    if (pinned_for_) pin_memory(batch, *pinned_for_);
+  }
   void prefetch(std::size_t jobs) {
     for (std::size_t i = 0; i < jobs && !exhausted_; ++i) {
       if (std::optional<BatchRequest> request = get_batch_request()) {
@@ -86,6 +99,7 @@ class DataLoaderBase {
 
   std::unique_ptr<Pool> pool_;
   bool exhausted_ = false;
+  std::optional<Device> pinned_for_;
 };
 
 /// Every worker has a copy of the data set; a sampler says what goes into each batch.

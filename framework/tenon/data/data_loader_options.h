@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace tenon::data {
 
@@ -18,6 +19,10 @@ struct DataLoaderOptions {
   TENON_ARG(std::optional<std::chrono::milliseconds>, timeout);  ///< for one batch
   TENON_ARG(bool, enforce_ordering) = true;                      ///< batches in the sampler's order
   TENON_ARG(bool, drop_last) = false;                            ///< leave out a last batch that is smaller
+  /// Batches in page-locked host memory, from which to(device, non_blocking = true) returns at once (torch.utils.data's
+  /// option of this name), and whose: by default pinned_memory_device()'s.
+  TENON_ARG(bool, pin_memory) = false;
+  TENON_ARG(std::string, pin_memory_device);
 };
 
 /// With the absent ones filled in.
@@ -28,13 +33,17 @@ struct FullDataLoaderOptions {
         max_jobs(options.max_jobs().value_or(2 * workers)),
         timeout(options.timeout()),
         enforce_ordering(options.enforce_ordering()),
-        drop_last(options.drop_last()) {}
+        drop_last(options.drop_last()),
+        pin_memory(options.pin_memory()),
+        pin_memory_device(options.pin_memory_device()) {}
   std::size_t batch_size;
   std::size_t workers;
   std::size_t max_jobs;
   std::optional<std::chrono::milliseconds> timeout;
   bool enforce_ordering;
   bool drop_last;
+  bool pin_memory;
+  std::string pin_memory_device;
 };
 
 }  // namespace tenon::data

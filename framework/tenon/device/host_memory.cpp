@@ -10,7 +10,7 @@ std::shared_ptr<AllocatorStack> pinned_host_allocator(Device device) {
   DeviceState& state = device_state(device);
   if (auto pinned = state.pinned_host_allocator()) return pinned;
   throw Error(
-      fmt::format("{} has no page-locked host memory: it is for devices that copy by themselves, cuda for example",
+      fmt::format("{} has no page-locked host memory: it is for devices that copy by themselves, cuda and simulated for example",
                   state.device().str()));
 }
 

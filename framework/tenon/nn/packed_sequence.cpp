@@ -27,10 +27,10 @@ PackedSequence::PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_in
   }
 }
 
-PackedSequence PackedSequence::pin_memory() const {
-  return PackedSequence(data_.pin_memory(), batch_sizes_,
-                        sorted_indices_.defined() ? sorted_indices_.pin_memory() : Tensor(),
-                        unsorted_indices_.defined() ? unsorted_indices_.pin_memory() : Tensor());
+PackedSequence PackedSequence::pin_memory(std::optional<Device> device) const {
+  return PackedSequence(data_.pin_memory(device), batch_sizes_,
+                        sorted_indices_.defined() ? sorted_indices_.pin_memory(device) : Tensor(),
+                        unsorted_indices_.defined() ? unsorted_indices_.pin_memory(device) : Tensor());
 }
 
 PackedSequence PackedSequence::to(TensorOptions options) const {

@@ -25,7 +25,9 @@ class TENON_API PackedSequence {
   const Tensor& sorted_indices() const { return sorted_indices_; }
   const Tensor& unsorted_indices() const { return unsorted_indices_; }
 
-  PackedSequence pin_memory() const;
+  /// As Tensor::pin_memory, for all of its tensors.
+  PackedSequence pin_memory(std::optional<Device> device = std::nullopt) const;
+  bool is_pinned() const { return data_.is_pinned(); }
   /// Converts data; indices follow to its device, batch_sizes stay.
   PackedSequence to(TensorOptions options) const;
   PackedSequence cuda() const { return to(TensorOptions(Device(kCUDA))); }

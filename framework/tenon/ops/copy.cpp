@@ -11,8 +11,9 @@ using namespace ops;
 
 namespace {
 
-/// Bytes of a dense tensor to a dense one of the same layout on another device. Waits.
-void transfer(const Tensor& to, const Tensor& from) {
+/// Bytes of a dense tensor to a dense one of the same layout on another device. Waits, unless told not to where the
+/// host's side is page-locked: that memory stays out until the stream has got there, whoever frees it.
+void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   const std::size_t bytes = to.nbytes();
   if (bytes == 0) return;
   const bool from_host = from.device().is_cpu();
@@ -23,12 +24,17 @@ void transfer(const Tensor& to, const Tensor& from) {
   const CopyKind kind = from_host ? CopyKind::kHostToDevice : to_host ? CopyKind::kDeviceToHost : CopyKind::kDeviceToDevice;
   if (!from_host && !to_host) ops::state_of(from).driver().synchronize(current_stream(from.device()));
   driver.copy(to.data_ptr(), from.data_ptr(), bytes, kind, stream);
+  StorageImpl& host = to_host ? to.impl().storage() : from.impl().storage();
+  if (non_blocking && host.pinned_for() == &ops::state_of(accelerator)) {
+    host.record_stream(stream);
+    return;
+  }
   // Host memory of the caller may go at any time, and what was read must be there when this returns.
   driver.synchronize(stream);
 }
 
 /// Values only.
-void raw_copy(const Tensor& to, const Tensor& from) {
+void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
   if (to.numel() == 0) return;
   if (to.device() == from.device()) {
     const Dims& sizes = to.impl().sizes();
@@ -43,11 +49,11 @@ void raw_copy(const Tensor& to, const Tensor& from) {
     raw_copy(source, from);
   }
   if (to.is_contiguous() && to.sizes() == source.sizes()) {
-    transfer(to, source);
+    transfer(to, source, non_blocking);
     return;
   }
   Tensor arrived = allocate_like(to, source.impl().sizes(), to.scalar_type());
-  transfer(arrived, source);
+  transfer(arrived, source, non_blocking && !to.device().is_cpu());
   raw_copy(to, arrived);
 }
 
@@ -59,7 +65,8 @@ Recording record_copy(const char* name, const Tensor& self) {
   });
 }
 
-Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optional<MemoryFormat> format) {
+Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optional<MemoryFormat> format,
+               bool non_blocking) {
   Recording recording = record_copy("ToCopyBackward0", self);
   Tensor result;
   const TensorImpl& impl = self.impl();
@@ -71,14 +78,14 @@ Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optiona
   } else {
     result = allocate_tensor(state, impl.sizes(), dtype);
   }
-  raw_copy(result, self);
+  raw_copy(result, self, non_blocking);
   recording.output(result);
   return result;
 }
 
 }  // namespace
 
-Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
   if (options.requires_grad()) {
     throw Error("to(options) expects unset requires_grad flag, but got options.requires_grad set as true");
   }
@@ -87,7 +94,7 @@ Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<M
   DeviceState& state = options.has_device() && !(options.device() == device()) ? tenon::state_of(options) : ops::state_of(*this);
   const bool laid_out = !format || *format == MemoryFormat::Preserve || is_contiguous(*format);
   if (!copy && dtype == scalar_type() && &state == &ops::state_of(*this) && laid_out) return *this;
-  Tensor result = convert(*this, state, dtype, format);
+  Tensor result = convert(*this, state, dtype, format, non_blocking);
   result.impl().set_wrapped_number(impl().is_wrapped_number());
   return result;
 }
@@ -139,7 +146,7 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor& Tensor::copy_(const Tensor& source, bool) const {
+Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   Tensor& handle = const_cast<Tensor&>(*this);
   if (is_same(source)) return handle;
   autograd::check_inplace(*this, autograd::requires_grad(source));
@@ -159,7 +166,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool) const {
     NoGradGuard no_grad;
     raw_copy(*this, source.clone());
   } else {
-    raw_copy(*this, source);
+    raw_copy(*this, source, non_blocking);
   }
   finish_inplace(*this, recording);
   return handle;
@@ -199,8 +206,6 @@ Tensor& Tensor::set_(const Tensor& source) const {
   self.set_strided(from.sizes(), from.strides(), from.offset());
   return const_cast<Tensor&>(*this);
 }
-
-Tensor Tensor::pin_memory() const { return *this; }
 
 Scalar Tensor::item() const {
   if (numel() != 1) {

@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/pinned.h>
 #include <tenon/ops/support.h>
 
 #include <cmath>
@@ -25,6 +26,13 @@ void check_sizes(IntArrayRef sizes) {
   }
 }
 
+Tensor place(const TensorOptions& options, DeviceState& state, const Dims& sizes, const Dims& strides) {
+  if (!options.pinned_memory()) return allocate_strided(state, sizes, strides, options.dtype());
+  if (!state.device().is_cpu())
+    throw Error("pinned_memory on " + state.device().str() + ": only dense CPU tensors can be pinned");
+  return allocate_pinned(std::nullopt, sizes, strides, options.dtype());
+}
+
 Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format = std::nullopt) {
   check_sizes(sizes);
   if (options.layout() != kStrided) throw Error("only the strided layout exists");
@@ -35,8 +43,10 @@ Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<Memor
     if (dims.rank() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) {
       throw Error("required rank 4 tensor to use channels_last format, got " + std::to_string(dims.rank()));
     }
-    return allocate_strided(state, dims, channels_last_strides(dims), options.dtype());
+    return place(options, state, dims, channels_last_strides(dims));
   }
+  if (options.pinned_memory()) [[unlikely]]
+    return place(options, state, sizes, contiguous_strides(sizes));
   return allocate_tensor(state, sizes, options.dtype());
 }
 

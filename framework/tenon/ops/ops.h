@@ -13,6 +13,7 @@
 #include <tenon/ops/loss.h>
 #include <tenon/ops/normalization.h>
 #include <tenon/ops/packing.h>
+#include <tenon/ops/pinned.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/pooling.h>
 #include <tenon/ops/reduction.h>

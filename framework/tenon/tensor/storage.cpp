@@ -1,8 +1,10 @@
 // Storage: from the allocator in service, and back to the one it came from.
 #include <tenon/core/error.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/tensor/storage.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace tenon {
@@ -15,20 +17,39 @@ StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std:
   block_.bytes = bytes;
 }
 
+StorageImpl::StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned)
+    : state_(&host), device_(host.device()), bytes_(bytes), foreign_(std::make_unique<Foreign>()) {
+  foreign_->pinned_for = &pinned.device;
+  if (bytes > 0) allocate();
+  foreign_->context = block_.data;
+}
+
+AllocatorStack& StorageImpl::source() const {
+  DeviceState* const pinned_for = this->pinned_for();
+  return pinned_for ? *pinned_host_allocator(pinned_for->device()) : state_->allocator();
+}
+
+/// Page-locked memory is the host's: no stream of the device may still be at work on it when it is handed out again,
+/// so every one of them, stream 0 too, is another one than this.
+StreamRef StorageImpl::home_stream() const {
+  constexpr StreamRef kHost{std::numeric_limits<std::uint64_t>::max()};
+  return pinned_for() ? kHost : current_stream(device_);
+}
+
 void StorageImpl::allocate() {
-  AllocatorStack& stack = state_->allocator();
+  AllocatorStack& stack = source();
   allocator_ = &stack;
   block_ = stack.allocate({.bytes = bytes_,
-                           .stream = current_stream(device_),
+                           .stream = home_stream(),
                            .purpose = current_purpose(),
                            .label = current_label()});
 }
 
 void StorageImpl::release_memory() noexcept {
-  if (foreign_) {
-    if (foreign_->deleter) foreign_->deleter(foreign_->context);
-  } else if (allocator_) {
+  if (allocator_) {
     allocator_->deallocate(block_);
+  } else if (foreign_ && foreign_->deleter) {
+    foreign_->deleter(foreign_->context);
   }
 }
 
@@ -37,13 +58,13 @@ void StorageImpl::record_stream(StreamRef stream) {
 }
 
 void StorageImpl::resize(std::size_t bytes) {
-  if (foreign_) throw Error("Trying to resize storage that is not resizable");
+  if (foreign_ && !foreign_->pinned_for) throw Error("Trying to resize storage that is not resizable");
   if (bytes == bytes_) return;
-  AllocatorStack& stack = state_->allocator();
+  AllocatorStack& stack = source();
   Block fresh;
   if (bytes > 0) {
     fresh = stack.allocate(
-        {.bytes = bytes, .stream = current_stream(device_), .purpose = current_purpose(), .label = current_label()});
+        {.bytes = bytes, .stream = home_stream(), .purpose = current_purpose(), .label = current_label()});
     const std::size_t kept = std::min(bytes, bytes_);
     if (kept > 0) {
       state_->driver().copy(fresh.data, block_.data, kept, CopyKind::kDeviceToDevice, current_stream(device_));
@@ -52,6 +73,7 @@ void StorageImpl::resize(std::size_t bytes) {
   if (bytes_ > 0) release_memory();
   block_ = fresh;
   allocator_ = bytes > 0 ? &stack : nullptr;
+  if (foreign_) foreign_->context = block_.data;
   bytes_ = bytes;
 }
 

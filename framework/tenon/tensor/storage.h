@@ -23,6 +23,12 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   }
   /// Memory of somebody else; `deleter` (may be empty) runs when the storage goes.
   TENON_API StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter, void* context);
+  /// Page-locked host memory for copies from and to a device, from that device's allocator of it (memory/pinned_cache.h),
+  /// with this thread's purpose and label. Throws Error where the device has none.
+  struct PinnedFor {
+    DeviceState& device;
+  };
+  TENON_API StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned);
   ~StorageImpl() {
     if (bytes_ > 0 || foreign_) release_memory();
   }
@@ -31,6 +37,8 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   std::size_t nbytes() const { return bytes_; }
   Device device() const { return device_; }
   DeviceState& state() const { return *state_; }
+  /// The device that this host memory is page-locked for; null for all other memory.
+  DeviceState* pinned_for() const { return foreign_ ? foreign_->pinned_for : nullptr; }
   const Block& block() const { return block_; }
   AllocatorStack* allocator() const { return allocator_; }
   void* context() const { return foreign_ ? foreign_->context : block_.data; }
@@ -42,10 +50,13 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   TENON_API void resize(std::size_t bytes);
 
  private:
-  struct Foreign {
+  struct Foreign {  ///< memory from elsewhere than the device's own allocator
     std::function<void(void*)> deleter;
     void* context = nullptr;
+    DeviceState* pinned_for = nullptr;
   };
+  AllocatorStack& source() const;
+  StreamRef home_stream() const;
   TENON_API void allocate();
   TENON_API void release_memory() noexcept;
 

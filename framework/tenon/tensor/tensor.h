@@ -175,7 +175,12 @@ class TENON_EXPORT Tensor {
   const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
   TENON_API Tensor& set_(const Tensor& source) const;
   TENON_API void record_stream(StreamRef stream) const;
-  TENON_API Tensor pin_memory() const;
+  /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device, true)`);
+  /// itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not the host's,
+  /// and where there is no such memory.
+  TENON_API Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
+  /// Whether it lies in page-locked host memory (of that device).
+  TENON_API bool is_pinned(std::optional<Device> device = std::nullopt) const;
   TENON_API Tensor new_empty(IntArrayRef sizes, const TensorOptions& options = {}) const;
   TENON_API Tensor new_zeros(IntArrayRef sizes, const TensorOptions& options = {}) const;
   TENON_API Tensor new_ones(IntArrayRef sizes, const TensorOptions& options = {}) const;
