@@ -1,4 +1,5 @@
 // `tenon replay`, `tenon tune` and `tenon view`: exit codes, and messages with file, position and reason.
+#include "cli/pinned_segments.h"
 #include "cli/program.h"
 
 #include <gmock/gmock.h>
@@ -203,6 +204,26 @@ TEST_F(ReplayVerb, TuneTakesAHistoryOfAFewBytes) {
   const Said said =
       tenon({"tune", "tiny.trace", "--capacity", "1GiB", "--budget", "1s", "--format", "json", "--quiet"});
   EXPECT_EQ(said.code, 0) << said.error;
+}
+
+TEST_F(ReplayVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
+  folder_.write("pinned.trace", pinned_segments());
+  const Said tuned = tenon({"tune", "pinned.trace", "--budget", "1s", "--quiet"});
+  ASSERT_EQ(tuned.code, 0) << tuned.error;
+  const auto after = [&](const std::string& words, char end) {
+    const std::size_t at = tuned.out.find(words);
+    EXPECT_NE(at, std::string::npos) << words << tuned.out;
+    if (at == std::string::npos) return std::string();
+    const std::size_t first = at + words.size();
+    return tuned.out.substr(first, tuned.out.find(end, first) - first);
+  };
+  const std::string conf = after("PYTORCH_ALLOC_CONF=\"", '"');
+  const std::string words = after("Smallest safe capacity: ", ' ');
+  for (const std::string& capacity : {words, after("Smallest safe capacity: " + words + " (", ' ')}) {
+    const Said said =
+        replay({"pinned.trace", "--pytorch-conf", conf, "--capacity", capacity, "--fail-if", "ooms > 0", "-q"});
+    EXPECT_EQ(said.code, 0) << capacity << said.error << said.out;
+  }
 }
 
 TEST_F(ReplayVerb, TuneNeedsAHistoryThatHoldsSomething) {

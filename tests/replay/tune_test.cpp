@@ -125,6 +125,54 @@ TEST(Tune, SeveralHistoriesMustAllRun) {
   EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
 }
 
+TEST(Tune, TheCapacitiesOfSeveralHistoriesAreOnesThatAllOfThemWereTriedAt) {
+  const Trace small = read_one("a 0 104857600 0\nf 0\n");
+  TuneOptions options = quick();
+  options.budget_seconds = 0.5;
+  const TuneResult result = tune({small, pinned_segments()}, options);
+  for (const Candidate& candidate : result.finalists) {
+    ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
+    for (const CapacityPoint& point : candidate.sensitivity) {
+      if (point.capacity_bytes < 300 * MiB) {
+        EXPECT_GT(point.ooms, 0u) << candidate.label << ": " << point.capacity_bytes << " is less than lives at once";
+      }
+    }
+    for (const Trace& trace : {small, pinned_segments()}) {
+      const ReplayRow row =
+          replay_cell(trace, candidate.policy,
+                      {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
+      EXPECT_EQ(row.ooms, 0u) << candidate.label;
+    }
+  }
+}
+
+TEST(Tune, ACapacityIsPrintedAsItCanBeTypedBack) {
+  for (const std::uint64_t bytes :
+       {1ul, 12ul, 131071ul, 131072ul, 131073ul, 134217728ul, 5615867904ul, 93415538688ul}) {
+    const std::uint64_t capacity = typable_capacity(bytes);
+    EXPECT_GE(capacity, bytes);
+    EXPECT_LE(static_cast<double>(capacity), 1.01 * static_cast<double>(bytes));
+    EXPECT_EQ(parse_size(format_capacity(capacity)), capacity);
+    EXPECT_EQ(parse_size(format_capacity(bytes)), bytes) << "exact whatever it is";
+  }
+}
+
+TEST(Tune, ASettingThatLeavesAShareOfTheDeviceAloneIsFollowedUntilItRuns) {
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = "per_process_memory_fraction:0.5";
+  TuneOptions options = quick(2 * GiB);
+  options.budget_seconds = 0.5;
+  const TuneResult result = tune({trace}, options);
+  const Candidate* base = baseline(result);
+  ASSERT_NE(base, nullptr);
+  EXPECT_EQ(base->ooms_at_capacity, 0u);
+  ASSERT_TRUE(base->safe_from_bytes);
+  EXPECT_GT(*base->safe_from_bytes, 900 * MiB);
+  EXPECT_LE(*base->safe_from_bytes, 2 * GiB);
+}
+
 TEST(Tune, ABudgetThatIsSpentAtOnceStillGivesTheBaseline) {
   TuneOptions options = quick();
   options.budget_seconds = 0.001;

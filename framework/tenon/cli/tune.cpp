@@ -62,7 +62,9 @@ std::string remark_of(const replay::Candidate& candidate) {
   return remark;
 }
 
-Table table_of(const replay::TuneResult& result) {
+/// Capacities are exact for people too: one that is rounded may be one that fails.
+Table table_of(const replay::TuneResult& result, TableFormat format) {
+  const bool for_people = format == TableFormat::kTable || format == TableFormat::kMarkdown;
   Table table({{"setting", "setting"},
                {"safe_from_bytes", "safe from"},
                {"peak_reserved_bytes", "peak reserved"},
@@ -74,7 +76,8 @@ Table table_of(const replay::TuneResult& result) {
   for (const replay::Candidate& candidate : result.finalists) {
     std::vector<Cell> cells(8);
     cells[0] = label_of(candidate);
-    if (candidate.safe_from_bytes) cells[1] = Bytes{static_cast<std::int64_t>(*candidate.safe_from_bytes)};
+    if (const auto safe = candidate.safe_from_bytes)
+      cells[1] = for_people ? Cell(replay::format_capacity(*safe)) : Cell(Bytes{static_cast<std::int64_t>(*safe)});
     cells[2] = Bytes{static_cast<std::int64_t>(candidate.peak_reserved_bytes)};
     cells[3] = Ratio{candidate.relative_peak - 1};
     cells[4] = static_cast<std::int64_t>(candidate.device_calls);
@@ -88,14 +91,14 @@ Table table_of(const replay::TuneResult& result) {
   return table;
 }
 
-/// "fails below 14.6 GiB, runs to 15.0, fails to 17.2, runs from there": the stretches of one policy's curve.
+/// "fails from 14950MiB, runs from 15361MiB, fails from 17615MiB, …": the stretches of one policy's curve.
 std::string curve_text(const replay::Candidate& candidate) {
   std::string text;
   const auto& points = candidate.sensitivity;
   for (std::size_t i = 0; i < points.size();) {
     std::size_t end = i;
     while (end < points.size() && (points[end].ooms == 0) == (points[i].ooms == 0)) ++end;
-    const std::string from = format_bytes(points[i].capacity_bytes);
+    const std::string from = replay::format_capacity(points[i].capacity_bytes);
     const char* verb = points[i].ooms == 0 ? "runs" : "fails";
     text += fmt::format("{}{} from {}", text.empty() ? "" : ", ", verb, from);
     i = end;
@@ -176,11 +179,12 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
       out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: set none.\n"
                                              : "\nNo setting is better than what is set already:\n";
     } else {
-      out +=
-          fmt::format("\nRecommended: peak reserved {} instead of {} ({:.1f} % beyond the {} that live at the peak).\n",
-                      format_bytes(best->peak_reserved_bytes),
-                      format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes),
-                      100 * (best->relative_peak - 1), format_bytes(result.peak_requested_bytes));
+      out += fmt::format(
+          "\nRecommended: peak reserved {} instead of {} ({:.1f} % beyond {}).\n",
+          format_bytes(best->peak_reserved_bytes),
+          format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes), 100 * (best->relative_peak - 1),
+          traces.size() == 1 ? fmt::format("the {} that live at the peak", format_bytes(result.peak_requested_bytes))
+                             : fmt::format("what lives at the peaks, on the mean over the {} traces", traces.size()));
     }
     if (!result.recorded_conf.empty() && result.recommended_conf != result.recorded_conf) {
       out += fmt::format("Set in the recording: \"{}\"; the whole line, merged with it:\n", result.recorded_conf);
@@ -191,8 +195,9 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
           result.recommended_conf);
     }
     if (best->safe_from_bytes) {
-      out += fmt::format("Smallest safe capacity: {}; every larger one that was tried runs too.\n",
-                         format_bytes(*best->safe_from_bytes));
+      out += fmt::format("Smallest safe capacity: {} ({} bytes); every larger one that was tried runs too{}.\n",
+                         replay::format_capacity(*best->safe_from_bytes), *best->safe_from_bytes,
+                         traces.size() == 1 ? "" : ", with every trace");
     }
     out += "For Tenon:\n";
     std::string line;
@@ -245,7 +250,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   if (options.format == TableFormat::kJson) {
     print(json_of(result, options));
   } else {
-    print(render(table_of(result), options.format, environment_json()));
+    print(render(table_of(result, options.format), options.format, environment_json()));
     if (options.format == TableFormat::kTable) print(advice(result, traces, options));
   }
   const bool has_answer = std::ranges::any_of(

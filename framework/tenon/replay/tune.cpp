@@ -19,8 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kNear = 0.01;  // peaks this close count as equal
 constexpr std::size_t kFinalists = 8;
-constexpr double kCapacityStep = 0.01;  // of the peak of live bytes
-constexpr std::uint64_t kMaxCapacitySteps = 300;
 
 CellOptions quick() {
   CellOptions options;
@@ -285,69 +283,17 @@ class Tuner {
     }
   }
 
-  // Running out of memory is not monotone in capacity, so every step is run, from the peak of live bytes to what the
-  // policy takes without a limit; from there on nothing changes.
   void measure_capacity(Candidate& candidate) {
-    std::vector<Cell> cells;
-    struct Point {
-      std::size_t trace;
-      std::uint64_t capacity;
-      bool is_target;
-    };
-    std::vector<Point> points;
-    for (std::size_t t = 0; t < traces_.size(); ++t) {
-      const std::uint64_t need = traces_[t].facts.peak_requested_bytes;
-      const std::uint64_t range = candidate.peak_reserved_bytes - std::min(candidate.peak_reserved_bytes, need);
-      // A history of a few hundred bytes takes a segment of 2 MiB: the range bounds the number of steps.
-      const auto step =
-          std::max({std::uint64_t{512}, static_cast<std::uint64_t>(static_cast<double>(need) * kCapacityStep),
-                    range / kMaxCapacitySteps});
-      const double stride = elapsed() > options_.budget_seconds ? 4 : 1;
-      const std::uint64_t last = std::max(need, candidate.peak_reserved_bytes) + step;
-      for (std::uint64_t capacity = need; capacity < last;
-           capacity += static_cast<std::uint64_t>(static_cast<double>(step) * stride))
-        points.push_back({t, capacity, false});
-      points.push_back({t, last, false});
-      if (options_.capacity_bytes) points.push_back({t, *options_.capacity_bytes, true});
-    }
-    for (const Point& point : points) {
-      Cell cell{
-          .trace = &traces_[point.trace], .policy = &candidate.policy, .label = candidate.label, .options = quick()};
-      cell.options.capacity_bytes = point.capacity;
-      cells.push_back(std::move(cell));
-    }
-    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
-    std::uint64_t safe = 0;
-    std::map<std::uint64_t, std::uint64_t> ooms;  // by capacity, over all traces
-    std::vector<std::uint64_t> next_safe(traces_.size(), 0);
-    for (std::size_t i = points.size(); i-- > 0;) {
-      const Point& point = points[i];
-      if (!rows[i].failure.empty()) {
-        candidate.failure = rows[i].failure;
-        return;
-      }
-      if (point.is_target) {
-        candidate.ooms_at_capacity = candidate.ooms_at_capacity.value_or(0) + rows[i].ooms;
-        candidate.peak_at_capacity = std::max(candidate.peak_at_capacity, rows[i].peak_reserved_bytes);
-        continue;
-      }
-      ooms[point.capacity] += rows[i].ooms;
-      std::uint64_t& trace_safe = next_safe[point.trace];
-      if (trace_safe == ~std::uint64_t{0}) continue;
-      if (rows[i].ooms == 0) {
-        trace_safe = point.capacity;
-      } else {
-        safe = std::max(safe, trace_safe);
-        trace_safe = ~std::uint64_t{0};
-      }
-    }
-    bool ran_out_at_the_top = false;
-    for (const std::uint64_t trace_safe : next_safe) {
-      if (trace_safe == 0) ran_out_at_the_top = true;
-      if (trace_safe != ~std::uint64_t{0}) safe = std::max(safe, trace_safe);
-    }
-    if (!ran_out_at_the_top && safe != 0) candidate.safe_from_bytes = safe;
-    for (const auto& [capacity, count] : ooms) candidate.sensitivity.push_back({capacity, count});
+    CapacityCurve curve = capacity_curve(traces_, candidate.policy,
+                                         {.peak_reserved_bytes = candidate.peak_reserved_bytes,
+                                          .target_bytes = options_.capacity_bytes,
+                                          .is_coarse = elapsed() > options_.budget_seconds,
+                                          .jobs = options_.jobs});
+    candidate.failure = std::move(curve.failure);
+    candidate.safe_from_bytes = curve.safe_from_bytes;
+    candidate.ooms_at_capacity = curve.ooms_at_target;
+    candidate.peak_at_capacity = curve.peak_at_target;
+    candidate.sensitivity = std::move(curve.points);
   }
 
   void rank(std::vector<Candidate>& finalists) const {
@@ -377,7 +323,9 @@ class Tuner {
     for (Candidate& candidate : finalists) {
       if (candidate.is_pytorch != pytorch || !candidate.failure.empty()) continue;
       if (candidate.ooms_at_capacity.value_or(0) != 0) continue;
-      if (options_.capacity_bytes && candidate.safe_from_bytes.value_or(0) > *options_.capacity_bytes) continue;
+      if (candidate.safe_from_bytes.value_or(~std::uint64_t{0}) >
+          options_.capacity_bytes.value_or(~std::uint64_t{0} - 1))
+        continue;
       // One device call for every few requests would cost more time than memory is worth.
       std::uint64_t allocations = 0;
       for (const Trace& trace : traces_) allocations += trace.facts.allocations;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/replay/capacity_curve.h>
 #include <tenon/replay/cells.h>
 #include <tenon/replay/fidelity.h>
 #include <tenon/replay/tune_space.h>
@@ -24,12 +25,6 @@ struct TuneOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-/// Whether a capacity runs, and with how many failures.
-struct CapacityPoint {
-  std::uint64_t capacity_bytes = 0;
-  std::uint64_t ooms = 0;
-};
-
 /// One setting with its figures, summed or taken at the worst over the traces.
 struct Candidate {
   std::string label;  ///< the conf string, or the allocator's SPEC
@@ -45,7 +40,7 @@ struct Candidate {
   std::uint64_t peak_at_capacity = 0;
   bool is_pareto = false;
   bool is_recommended = false;
-  std::vector<CapacityPoint> sensitivity;  ///< of the trace that needs most, ascending
+  std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending
   std::string failure;
 };
 
