@@ -99,6 +99,7 @@ std::vector<GradientCase> copies() {
           .empty({{0, 4}}),
       of_matrix("clone", [](const Tensor& x) { return x.clone(); }),
       of_matrix("contiguous", [](const Tensor& x) { return x.t().contiguous(); }),
+      of_matrix("pin_memory", [](const Tensor& x) { return x.pin_memory(Device(kSimulated, 0)); }),
       of_matrix("to", [](const Tensor& x) { return x.to(kFloat64, false, true); }),
       of_matrix("to float32 and back", [](const Tensor& x) { return x.to(kFloat32).to(kFloat64); })
           .step(1e-2)
