@@ -90,6 +90,21 @@ TEST_F(DoctorVerb, ASnapshotSaysWhatWasSetAndThatStaysSet) {
                               Not(HasSubstr("roundup_power2_divisions:8"))));
 }
 
+TEST_F(DoctorVerb, AFileThatTuneRefusesGetsNoVerdict) {
+  folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
+  const Said tuned = tenon({"tune", "state.trace", "--capacity", "1GiB", "-q"});
+  EXPECT_EQ(tuned.code, 1);
+  const Said said = tenon({"doctor", "state.trace", "--capacity", "1GiB"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("Nothing can be said: state.trace"), HasSubstr("unknown"),
+                              HasSubstr("torch.cuda.memory._record_memory_history("), Not(HasSubstr("It fits")),
+                              Not(HasSubstr("export PYTORCH"))));
+  const std::string refusal = tuned.error.substr(0, tuned.error.find('\n')).substr(std::string("tenon: ").size());
+  EXPECT_THAT(said.out, HasSubstr(refusal)) << "one judgement";
+  EXPECT_THAT(tenon({"doctor", "state.trace", "--capacity", "1MiB"}).out, HasSubstr("No allocator could have served"))
+      << "that much is certain";
+}
+
 TEST_F(DoctorVerb, MistakesAreUsageErrors) {
   EXPECT_EQ(tenon({"doctor", "missing.trace"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "--capacity", "much"}).code, 2);

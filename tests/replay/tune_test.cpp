@@ -14,6 +14,7 @@ namespace tenon::replay {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -121,7 +122,7 @@ TEST(Tune, SeveralHistoriesMustAllRun) {
   const Trace small = read_one("a 0 1048576 0\nf 0\n");
   const TuneResult result = tune({pinned_segments(), small}, quick(450 * MiB));
   ASSERT_NE(recommended(result), nullptr);
-  EXPECT_EQ(result.fidelity.size(), 2u);
+  EXPECT_EQ(result.trust.size(), 2u);
   EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
 }
 
@@ -188,6 +189,59 @@ TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
   ASSERT_NE(plain, result.finalists.end());
   EXPECT_FALSE(plain->is_pytorch);
   EXPECT_FALSE(plain->is_recommended) << "the line to paste is PyTorch's";
+}
+
+// How far an answer can be relied on.
+
+Trace recorded_with(std::uint64_t peak_reserved_bytes, std::uint64_t at_start_bytes) {
+  Trace trace = pinned_segments();
+  trace.name = "recorded";
+  trace.format = "snapshot";
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->is_whole = at_start_bytes == 0;
+  trace.recorded->peak_reserved_bytes = trace.recorded->reserved_bytes = peak_reserved_bytes;
+  if (at_start_bytes != 0) trace.recorded->initial_segments = {{.address = 1 * GiB, .bytes = at_start_bytes}};
+  return trace;
+}
+
+TEST(Judge, AWholeRecordingThatTheReplayReproducesNeedsNoRemark) {
+  const Trust trust = judge(recorded_with(500 * MiB, 0));
+  EXPECT_EQ(trust.refusal, "");
+  EXPECT_TRUE(trust.caveats.empty());
+  EXPECT_TRUE(trust.fidelity.is_known);
+}
+
+TEST(Judge, ARecordingWhoseReservedMemoryIsMostlyOlderThanItsBeginningIsRefused) {
+  // From its cached segment on it needs nothing else; from an empty device it takes 500 MiB.
+  const Trust trust = judge(recorded_with(800 * MiB, 800 * MiB));
+  EXPECT_EQ(trust.fidelity.replayed_peak_bytes, 800 * MiB);
+  EXPECT_THAT(trust.refusal, AllOf(HasSubstr("800.0 MiB were reserved already when the recording began"),
+                                   HasSubstr("reserve 500.0 MiB instead of 800.0 MiB"), HasSubstr("import torch")));
+}
+
+TEST(Judge, AColdStartThatHardlyMattersIsSaid) {
+  const Trust trust = judge(recorded_with(540 * MiB, 40 * MiB));
+  EXPECT_EQ(trust.refusal, "");
+  EXPECT_THAT(trust.caveats, ElementsAre(HasSubstr("every row starts with an empty device, the recording with 40.0 "
+                                                   "MiB reserved")));
+}
+
+TEST(Judge, MoreLiveThanReservedContradictsItself) {
+  EXPECT_THAT(judge(recorded_with(100 * MiB, 0)).refusal,
+              HasSubstr("contradicts itself: 300.0 MiB live at once according to its history, 100.0 MiB reserved"));
+}
+
+TEST(Judge, AReplayThatIsSomewhatOffIsACaveatAndOneThatIsFarOffARefusal) {
+  const Trust near = judge(recorded_with(450 * MiB, 0));
+  EXPECT_EQ(near.refusal, "");
+  EXPECT_THAT(near.caveats, ElementsAre(HasSubstr("reserves 500.0 MiB instead of 450.0 MiB (+11.1 %)")));
+  EXPECT_THAT(judge(recorded_with(1200 * MiB, 0)).refusal, HasSubstr("500.0 MiB instead of 1.17 GiB (-58.3 %)"));
+  // On a device that was full, the recorded allocator could take no more.
+  Trace limited = recorded_with(310 * MiB, 0);
+  EXPECT_THAT(judge(limited).refusal, HasSubstr("+61.3 %"));
+  limited.recorded->ooms.push_back({.event = 12, .bytes = 200 * MiB});
+  EXPECT_EQ(judge(limited).refusal, "");
 }
 
 // When too little could be rebuilt.

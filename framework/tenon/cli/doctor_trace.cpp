@@ -4,7 +4,7 @@
 #include <tenon/cli/oom_advice.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/readers.h>
-#include <tenon/replay/tune.h>
+#include <tenon/replay/trust.h>
 #include <tenon/replay/tune_space.h>
 #include <tenon/replay/would_fit.h>
 #include <tenon/runtime/environment.h>
@@ -51,7 +51,8 @@ Question question_of(const replay::Trace& trace, const DoctorTraceOptions& optio
   return question;
 }
 
-Table table_of(const replay::FitReport& report, bool is_pytorch) {
+/// Where the file is too poor for an answer, `is_known` is false: that a setting did not run out proves nothing.
+Table table_of(const replay::FitReport& report, bool is_pytorch, bool is_known) {
   Table table({{"setting", "setting"},
                {"in_use", "in use"},
                {"fits", "fits"},
@@ -64,7 +65,8 @@ Table table_of(const replay::FitReport& report, bool is_pytorch) {
     std::vector<tenon::Cell> cells(8);
     cells[0] = attempt.label;
     if (is_current) cells[1] = "yes";
-    if (report.capacity_bytes != 0) cells[2] = attempt.fits() ? "yes" : attempt.failure.empty() ? "no" : "failed";
+    if (report.capacity_bytes != 0)
+      cells[2] = !attempt.failure.empty() ? "failed" : !is_known ? "unknown" : attempt.fits() ? "yes" : "no";
     cells[3] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
     cells[4] = static_cast<std::int64_t>(attempt.ooms);
     if (attempt.first_oom_event) cells[5] = static_cast<std::int64_t>(*attempt.first_oom_event);
@@ -85,15 +87,27 @@ std::string how_to_set(const replay::FitAttempt& best, bool is_pytorch) {
       best.label);
 }
 
-std::string conclusion(const replay::FitReport& report, const replay::Trace& trace, bool is_pytorch,
-                       bool is_capacity_from_file, const std::string& file) {
+std::string remarks(const replay::Trust& trust) {
+  std::string out;
+  for (const std::string& caveat : trust.caveats) out += fmt::format("With care: {}.\n", caveat);
+  return out;
+}
+
+/// More lives at once than the device has: that much is certain however poor the history is.
+bool is_hopeless(const replay::FitReport& report) {
+  return report.capacity_bytes != 0 && report.peak_requested_bytes > report.capacity_bytes;
+}
+
+std::string conclusion(const replay::FitReport& report, const replay::Trace& trace, const replay::Trust& trust,
+                       bool is_pytorch, bool is_capacity_from_file, const std::string& file) {
   std::string out = "\n";
+  if (!trust.refusal.empty() && !is_hopeless(report)) return out + "Nothing can be said: " + trust.refusal;
   if (report.capacity_bytes == 0) {
     out += fmt::format(
         "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
         "takes from a device without limit. {} live at the peak.\n",
         format_bytes(report.peak_requested_bytes));
-    return out;
+    return out + remarks(trust);
   }
   if (is_capacity_from_file) {
     out +=
@@ -102,8 +116,10 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
                     format_bytes(trace.recorded->ooms.back().device_free_bytes), format_bytes(report.capacity_bytes));
   }
   if (!report.is_reproduced() && !is_capacity_from_file) {
-    return out + fmt::format("It fits as it is: {} reserved of {}; nothing has to be set.\n",
-                             format_bytes(report.current.peak_reserved_bytes), format_bytes(report.capacity_bytes));
+    return out +
+           fmt::format("It fits as it is: {} reserved of {}; nothing has to be set.\n",
+                       format_bytes(report.current.peak_reserved_bytes), format_bytes(report.capacity_bytes)) +
+           remarks(trust);
   }
   std::string sentence = report.sentence();
   sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
@@ -116,8 +132,7 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
         "searches further settings.\n",
         file, format_size_exact(report.capacity_bytes));
   }
-  if (const std::string why = replay::why_not_tunable(trace); !why.empty()) out += "Not to be relied on: " + why;
-  return out;
+  return out + remarks(trust);
 }
 
 }  // namespace
@@ -128,6 +143,7 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }
+  bool has_answers = true;
   for (const replay::Trace& trace : traces) {
     if (!options.quiet) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
@@ -136,12 +152,19 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
     const Question question = question_of(trace, options);
     const replay::FitReport report =
         replay::what_would_fit(replay::with_failed_requests(trace), question.current, question.others, capacity);
+    const replay::Trust trust = replay::judge(
+        trace, options.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(options.pytorch_conf));
+    const bool is_known = trust.refusal.empty() || is_hopeless(report);
+    has_answers &= is_known;
     if (options.format == TableFormat::kTable && traces.size() > 1) print(trace.name + "\n");
-    print(render(table_of(report, question.is_pytorch), options.format, environment_json()));
-    if (options.format == TableFormat::kTable)
-      print(conclusion(report, trace, question.is_pytorch, given == 0, options.file));
+    print(render(table_of(report, question.is_pytorch, is_known), options.format, environment_json()));
+    if (options.format == TableFormat::kTable) {
+      print(conclusion(report, trace, trust, question.is_pytorch, given == 0, options.file));
+    } else if (!is_known) {
+      say(trust.refusal);
+    }
   }
-  return ExitCode::kDone;
+  return has_answers ? ExitCode::kDone : ExitCode::kFailed;
 }
 
 }  // namespace tenon::cli

@@ -52,14 +52,20 @@ std::string label_of(const replay::Candidate& candidate) {
   return label;
 }
 
-std::string remark_of(const replay::Candidate& candidate) {
+std::string remark_of(const replay::Candidate& candidate, bool starts_cold) {
   std::string remark;
   const auto add = [&](const char* word) { remark += (remark.empty() ? "" : ", ") + std::string(word); };
   if (candidate.is_recommended) add("recommended");
-  if (candidate.is_baseline) add("as recorded");
+  if (candidate.is_baseline) add(starts_cold ? "as recorded, but from an empty device" : "as recorded");
   if (candidate.is_pareto) add("Pareto");
   if (!candidate.failure.empty()) add("failed");
   return remark;
+}
+
+/// Whether the rows begin with less than a recording did.
+bool starts_cold(const replay::TuneResult& result) {
+  return std::ranges::any_of(result.trust,
+                             [](const replay::Trust& trust) { return trust.reserved_at_start_bytes != 0; });
 }
 
 /// Capacities are exact for people too: one that is rounded may be one that fails.
@@ -73,6 +79,7 @@ Table table_of(const replay::TuneResult& result, TableFormat format) {
                {"ooms_at_capacity", "OOMs at capacity"},
                {"peak_at_capacity_bytes", "peak there"},
                {"remark", "remark"}});
+  const bool cold = starts_cold(result);
   for (const replay::Candidate& candidate : result.finalists) {
     std::vector<Cell> cells(8);
     cells[0] = label_of(candidate);
@@ -85,7 +92,7 @@ Table table_of(const replay::TuneResult& result, TableFormat format) {
       cells[5] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
       cells[6] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
     }
-    if (const std::string remark = remark_of(candidate); !remark.empty()) cells[7] = remark;
+    if (const std::string remark = remark_of(candidate, cold); !remark.empty()) cells[7] = remark;
     table.add_row(std::move(cells));
   }
   return table;
@@ -106,8 +113,10 @@ std::string curve_text(const replay::Candidate& candidate) {
   return text;
 }
 
-Json json_of(const replay::Fidelity& fidelity) {
+Json json_of(const replay::Trust& trust, const std::string& trace) {
+  const replay::Fidelity& fidelity = trust.fidelity;
   Json json;
+  json["trace"] = trace;
   json["known"] = fidelity.is_known;
   json["exact"] = fidelity.is_exact;
   json["settings"] = fidelity.settings;
@@ -116,10 +125,13 @@ Json json_of(const replay::Fidelity& fidelity) {
   json["recorded_device_calls"] = fidelity.recorded_actions;
   json["matching_device_calls"] = fidelity.matching_actions;
   json["sentence"] = fidelity.sentence();
+  json["reserved_at_start_bytes"] = trust.reserved_at_start_bytes;
+  json["caveats"] = trust.caveats;
   return json;
 }
 
-std::string json_of(const replay::TuneResult& result, const TuneVerbOptions& options) {
+std::string json_of(const replay::TuneResult& result, const std::vector<replay::Trace>& traces,
+                    const TuneVerbOptions& options) {
   Json json;
   json["schema_version"] = 1;
   json["environment"] = Json::parse(environment_json());
@@ -160,7 +172,7 @@ std::string json_of(const replay::TuneResult& result, const TuneVerbOptions& opt
     recommendation["peak_reserved_bytes"] = best->peak_reserved_bytes;
   }
   json["fidelity"] = Json::array();
-  for (const replay::Fidelity& fidelity : result.fidelity) json["fidelity"].push_back(json_of(fidelity));
+  for (std::size_t i = 0; i < traces.size(); ++i) json["fidelity"].push_back(json_of(result.trust[i], traces[i].name));
   return json.dump(2) + "\n";
 }
 
@@ -214,8 +226,11 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
   for (const replay::Candidate& candidate : result.finalists) {
     if (!candidate.sensitivity.empty()) out += fmt::format("  {}: {}\n", label_of(candidate), curve_text(candidate));
   }
-  for (std::size_t i = 0; i < traces.size(); ++i)
-    out += fmt::format("{}: {}.\n", traces[i].name, result.fidelity[i].sentence());
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    out += fmt::format("{}: {}.\n", traces[i].name, result.trust[i].fidelity.sentence());
+    for (const std::string& caveat : result.trust[i].caveats)
+      out += fmt::format("{}: with care: {}.\n", traces[i].name, caveat);
+  }
   out += fmt::format("Tried {} settings{} in {:.1f} s.\n", result.evaluated,
                      result.is_exhaustive ? ", the whole grid," : fmt::format(" of {}", result.space_size),
                      result.seconds);
@@ -231,13 +246,14 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   for (const std::string& path : options.traces) {
     for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
   }
+  load_all_plugins();
   for (const replay::Trace& trace : traces) {
     if (!options.quiet) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
     }
-    if (const std::string why = replay::why_not_tunable(trace); !why.empty()) throw Error(why);
+    tuning.trust.push_back(replay::judge(trace));
+    if (const std::string& why = tuning.trust.back().refusal; !why.empty()) throw Error(why);
   }
-  load_all_plugins();
   for (const std::string& name : allocator_names()) {
     if (name != "caching" && name != "expandable") tuning.allocators.emplace_back(name, allocator_from_spec(name));
   }
@@ -248,7 +264,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     result = replay::tune(traces, tuning);
   }
   if (options.format == TableFormat::kJson) {
-    print(json_of(result, options));
+    print(json_of(result, traces, options));
   } else {
     print(render(table_of(result, options.format), options.format, environment_json()));
     if (options.format == TableFormat::kTable) print(advice(result, traces, options));

@@ -61,7 +61,8 @@ class Tuner {
       result.peak_requested_bytes = std::max(result.peak_requested_bytes, trace.facts.peak_requested_bytes);
       if (trace.recorded && !trace.recorded->pytorch_conf.empty()) result.recorded_conf = trace.recorded->pytorch_conf;
     }
-    for (const Trace& trace : traces_) result.fidelity.push_back(fidelity_of(trace));
+    result.trust = options_.trust;
+    for (std::size_t i = result.trust.size(); i < traces_.size(); ++i) result.trust.push_back(judge(traces_[i]));
     search();
     result.space_size = all_.size();
     result.is_exhaustive = known_.size() == all_.size();
@@ -91,17 +92,6 @@ class Tuner {
       choice[i] = 0;
     }
     return false;
-  }
-
-  Fidelity fidelity_of(const Trace& trace) const {
-    const std::string conf = trace.recorded ? trace.recorded->pytorch_conf : std::string();
-    try {
-      return measure_fidelity(trace, policy_of_conf(conf), conf);
-    } catch (const Error& error) {
-      Fidelity fidelity;
-      fidelity.why_unknown = std::string("the recorded settings are not understood: ") + error.what();
-      return fidelity;
-    }
   }
 
   /// Figures of settings over all traces, without a limit.
@@ -361,42 +351,7 @@ class Tuner {
   Clock::time_point start_;
 };
 
-constexpr char kHowToRecord[] =
-    "Record the whole run from before the model is built, for a few steps:\n"
-    "  import torch\n"
-    "  torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
-    "  ...  # build the model, run three to five training steps\n"
-    "  torch.cuda.memory._dump_snapshot(\"memory.pickle\")\n"
-    "  torch.cuda.memory._record_memory_history(enabled=None)\n";
-
 }  // namespace
-
-std::string why_not_tunable(const Trace& trace) {
-  const TraceFacts& facts = trace.facts;
-  const std::uint64_t recorded = facts.allocations - facts.seeded_blocks;
-  const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));
-  std::string why;
-  if (facts.allocations == 0) {
-    why = "it holds no allocation";
-  } else if (recorded == 0 || facts.frees == 0) {
-    why = fmt::format(
-        "it shows what lived at one moment ({} blocks) and no history: nothing can be said of fragmentation",
-        facts.allocations);
-  } else if (static_cast<double>(facts.unplaced_bytes) > 0.3 * peak) {
-    why = fmt::format(
-        "{} of its peak of {} ({:.0f} %) lived before the recording, known only as a sum: how these blocks lie decides "
-        "the outcome",
-        format_bytes(facts.unplaced_bytes), format_bytes(facts.peak_requested_bytes),
-        100 * static_cast<double>(facts.unplaced_bytes) / peak);
-  } else if (static_cast<double>(facts.total_requested_bytes - facts.seeded_bytes) < 0.2 * peak) {
-    why = fmt::format(
-        "only {} were allocated while it was recorded, against {} that were there before: the ring buffer lost the "
-        "beginning, or it was too short",
-        format_bytes(facts.total_requested_bytes - facts.seeded_bytes), format_bytes(facts.seeded_bytes));
-  }
-  if (why.empty()) return {};
-  return fmt::format("{}: no setting is recommended from this file: {}.\n{}", trace.name, why, kHowToRecord);
-}
 
 TuneResult tune(const std::vector<Trace>& traces, const TuneOptions& options) { return Tuner(traces, options).run(); }
 

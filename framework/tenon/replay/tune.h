@@ -6,7 +6,7 @@
 #include <tenon/core/export.h>
 #include <tenon/replay/capacity_curve.h>
 #include <tenon/replay/cells.h>
-#include <tenon/replay/fidelity.h>
+#include <tenon/replay/trust.h>
 #include <tenon/replay/tune_space.h>
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct TuneOptions {
   double budget_seconds = 60;
   unsigned jobs = 0;
   std::vector<std::pair<std::string, StackConfig>> allocators;  ///< Tenon's own, besides PyTorch's settings
+  std::vector<Trust> trust;                                     ///< by trace, where it was judged already
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
@@ -50,16 +51,12 @@ struct TuneResult {
   std::size_t space_size = 0;  ///< sensible combinations of PyTorch's settings
   bool is_exhaustive = false;
   std::uint64_t peak_requested_bytes = 0;  ///< largest over the traces
-  std::vector<Fidelity> fidelity;          ///< by trace
+  std::vector<Trust> trust;                ///< by trace
   std::string recorded_conf;
   std::string recommended_conf;  ///< merged with what was set before; may be empty (the defaults)
   std::string recommended_toml;
   double seconds = 0;
 };
-
-/// Why a recommendation from this trace would be worth nothing; empty when it is not so. Ends with how to record
-/// better.
-TENON_API std::string why_not_tunable(const Trace& trace);
 
 TENON_API TuneResult tune(const std::vector<Trace>& traces, const TuneOptions& options);
 

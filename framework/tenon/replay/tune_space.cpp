@@ -36,6 +36,17 @@ std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view conf)
   return pairs;
 }
 
+bool add_if_valid(std::string& conf, const std::string& setting) {
+  std::string longer = conf + (conf.empty() ? "" : ",") + setting;
+  try {
+    static_cast<void>(parse_pytorch_conf(longer));
+  } catch (const Error&) {
+    return false;
+  }
+  conf = std::move(longer);
+  return true;
+}
+
 std::string_view value_of(const std::vector<Dimension>& space, const Choice& choice, std::string_view key) {
   for (std::size_t i = 0; i < space.size(); ++i) {
     if (space[i].key == key) return space[i].values[choice[i]];
@@ -91,9 +102,18 @@ std::string merge_conf(std::string_view before, std::string_view chosen) {
   for (const auto& [key, value] : pairs_of(before)) {
     const bool is_searched = std::ranges::find(kSearched, key) != std::end(kSearched);
     const bool is_chosen = std::ranges::any_of(wanted, [&](const auto& pair) { return pair.first == key; });
-    if (!is_searched && !is_chosen) conf += (conf.empty() ? "" : ",") + key + ":" + value;
+    if (!is_searched && !is_chosen) add_if_valid(conf, key + ":" + value);
   }
   return conf;
+}
+
+std::string valid_part(std::string_view conf, std::vector<std::string>* dropped) {
+  std::string valid;
+  for (const auto& [key, value] : pairs_of(conf)) {
+    const std::string setting = key + ":" + value;
+    if (!add_if_valid(valid, setting) && dropped != nullptr) dropped->push_back(setting);
+  }
+  return valid;
 }
 
 StackConfig policy_of_conf(std::string_view conf) {
@@ -114,12 +134,7 @@ std::string conf_of_policy(const StackConfig& policy) {
     const bool is_size = spec != policy.options.schema().end() && spec->type == OptionType::kSize;
     const std::string setting =
         is_size ? fmt::format("{}_mb:{}", name, policy.options.size(name) / MiB) : name + ":" + value;
-    const std::string longer = conf + (conf.empty() ? "" : ",") + setting;
-    try {
-      static_cast<void>(parse_pytorch_conf(longer));
-      conf = longer;
-    } catch (const Error&) {  // ours alone
-    }
+    add_if_valid(conf, setting);  // not those that are ours alone
   }
   return conf;
 }

@@ -32,8 +32,12 @@ TENON_API std::string conf_of(const std::vector<Dimension>& space, const Choice&
 /// Whether PyTorch accepts the combination and it is not the same as a simpler one.
 bool is_sensible(const std::vector<Dimension>& space, const Choice& choice);
 
-/// `chosen` over what was set before: keys that were not searched are kept.
+/// `chosen` over what was set before: keys that were not searched are kept, if PyTorch takes them.
 TENON_API std::string merge_conf(std::string_view before, std::string_view chosen);
+
+/// The settings of a string that PyTorch's native allocator takes, each tried behind those before it; the others, as
+/// "key:value", are added to `dropped`.
+TENON_API std::string valid_part(std::string_view conf, std::vector<std::string>* dropped = nullptr);
 
 /// The allocator that PyTorch would use for that string. Throws ConfigError for one that PyTorch refuses.
 TENON_API StackConfig policy_of_conf(std::string_view conf);
