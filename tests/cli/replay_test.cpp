@@ -170,6 +170,7 @@ TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
 TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
+      {{"steps.trace", "--capacity", ""}, "an empty size"},
       {{"steps.trace", "-a", "caching:max_split=1"}, "max_split"},
       {{"steps.trace", "--capacity", "12 parsecs"}, "12 parsecs"},
       {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
@@ -195,7 +196,8 @@ TEST_F(ReplayVerb, ViewWritesAPage) {
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(read_bytes(folder_.path() / "memory.html"), HasSubstr("<html"));
   EXPECT_EQ(tenon({"view", "steps.trace"}).code, 2) << "-o is missing";
-  EXPECT_THAT(tenon({"view", "steps.trace", "-o", "x.html", "--device", "3"}).error, HasSubstr("no --device 3"));
+  EXPECT_THAT(tenon({"view", "steps.trace", "-o", "x.html", "--device", "3"}).error,
+              HasSubstr("no history of device 3; it has: 0"));
 }
 
 TEST_F(ReplayVerb, TuneTakesAHistoryOfAFewBytes) {

@@ -117,12 +117,58 @@ TEST_F(TraceVerb, DiffNamesTheFirstEventAndEndsWithCodeOne) {
               AllOf(HasSubstr("first difference at event 1"), HasSubstr("500 bytes"), HasSubstr("501 bytes")));
 }
 
+TEST_F(TraceVerb, ADeviceGoesByTheNumberOfTheRecording) {
+  const auto event = [](int device, long long bytes) {
+    return R"({"name":"[memory]","ph":"i","ts":1,"args":{"Device Type":1,"Device Id":)" + std::to_string(device) +
+           R"(,"Addr":4096,"Bytes":)" + std::to_string(bytes) + R"(,"Total Allocated":)" + std::to_string(bytes) + "}}";
+  };
+  folder_.write("two_devices.json", R"({"traceEvents":[)" + event(1, 1024) + "," + event(3, 3072) + "]}");
+  for (const auto& [device, bytes] : {std::pair("1", 1024), std::pair("3", 3072)}) {
+    const Said said = tenon({"trace", "convert", "two_devices.json", "one.trace", "--device", device});
+    ASSERT_EQ(said.code, 0) << said.error;
+    EXPECT_EQ(row("one.trace").at("peak_requested_bytes"), bytes) << device;
+  }
+  for (const char* verb : {"convert", "view"}) {
+    const std::vector<std::string> words =
+        verb == std::string("view") ? std::vector<std::string>{"view", "two_devices.json", "-o", "x.html"}
+                                    : std::vector<std::string>{"trace", "convert", "two_devices.json", "x.trace"};
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2);
+    EXPECT_THAT(said.error, HasSubstr("holds the histories of devices 1, 3; choose one with --device"));
+  }
+}
+
+TEST_F(TraceVerb, AFailedWriteTouchesNothingThatStoodThere) {
+  // A link to the device that is always full: a mistake here removes the link, not the device.
+  const auto link = folder_.path() / "full.trace";
+  std::filesystem::create_symlink("/dev/full", link);
+  const Said said = tenon({"trace", "convert", "two.trace", "full.trace"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("full.trace: cannot be written"), HasSubstr("No space left on device")));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_character_file(link));
+
+  convert("two.trace", "kept.pickle");
+  const auto before = std::filesystem::file_size(folder_.path() / "kept.pickle");
+  const Said faulty = tenon({"trace", "convert", "two.trace", "kept.pickle", "-a",
+                             std::string(TENON_FIXTURE_DIR) + "/crasher.so:after=2,how=segv"});
+  EXPECT_EQ(faulty.code, 1) << "a plugin that crashes fails the conversion, not the program";
+  EXPECT_THAT(faulty.error, AllOf(HasSubstr("crasher"), HasSubstr("at event")));
+  EXPECT_EQ(std::filesystem::file_size(folder_.path() / "kept.pickle"), before);
+  EXPECT_EQ(tenon({"trace", "convert", "two.trace", "kept.pickle", "-a",
+                   std::string(TENON_FIXTURE_DIR) + "/faulty.so:after=2,how=overlap"})
+                .code,
+            1);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
+}
+
 TEST_F(TraceVerb, SaysNoWithAReason) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"trace", "convert", "two.trace", "two.xyz"}, "two.xyz: the ending says no format"},
       {{"trace", "convert", "two.trace", "two.folded"}, "has no call stacks"},
       {{"trace", "convert", "two.trace", "absent/two.tenon"}, "absent/two.tenon"},
-      {{"trace", "convert", "two.trace", "two.tenon", "--device", "2"}, "choose one with --device"},
+      {{"trace", "convert", "two.trace", "two.tenon", "--device", "2"}, "no history of device 2; it has: 0"},
       {{"trace", "convert", "two.trace"}, "output is required"},
       {{"trace", "convrt", "two.trace", "x.tenon"}, "did you mean \"tenon trace convert\"?"},
       {{"trace", "diff", "two.trace", "absent.trace"}, "absent.trace: cannot be opened"}};

@@ -182,7 +182,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
     write_replay_svg(options.svg, traces.front(), rows);
     say(fmt::format("picture: {}", options.svg));
   }
-  if (!options.snapshot.empty()) {
+  if (!options.snapshot.empty() && rows.front().failure.empty()) {
     // The stacks were not needed so far.
     const replay::Trace trace = std::move(replay::read_traces(options.traces.front(), {.with_stacks = true}).front());
     replay::write_snapshot(replay::image_of_replay(trace, policies.front().config, capacity), options.snapshot);
@@ -221,7 +221,7 @@ void add_replay(CLI::App& program, Outcome& outcome) {
       ->type_name("STRING")
       ->allow_extra_args(false);
   verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
-  verb->add_option("--capacity", options->capacity, "of the device; unlimited without")->type_name("SIZE");
+  add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
   verb->add_option("--html", options->html, "write a report")->type_name("FILE");
   verb->add_option("--svg", options->svg, "write the report's picture alone")->type_name("FILE");
   verb->add_option("--snapshot", options->snapshot, "write what the one --allocator did, for PyTorch's memory viewer")

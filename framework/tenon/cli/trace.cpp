@@ -1,4 +1,5 @@
 // `tenon trace`: what a history holds, in other formats, in part, against another.
+#include <tenon/cli/one_trace.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -78,17 +79,6 @@ ExitCode info(const TraceOptions& options) {
   return ExitCode::kDone;
 }
 
-/// The one trace that a verb is about; a file of several devices needs --device.
-replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read = {}) {
-  std::vector<replay::Trace> traces = replay::read_traces(path, read);
-  if (traces.size() == 1 && device <= 0) return std::move(traces.front());
-  if (device < 0 || static_cast<std::size_t>(device) >= traces.size()) {
-    throw ConfigError(fmt::format("{} holds the histories of {} device{}; choose one with --device 0 to {}", path,
-                                  traces.size(), traces.size() == 1 ? "" : "s", traces.size() - 1));
-  }
-  return std::move(traces[static_cast<std::size_t>(device)]);
-}
-
 void write(const replay::Trace& trace, const TraceOptions& options) {
   const std::string format = options.to.empty() ? replay::format_of_name(options.output) : options.to;
   if (format == "text") return replay::write_text(trace, options.output);
@@ -101,6 +91,7 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
     const StackConfig policy = allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
     const std::optional<std::uint64_t> capacity =
         options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
+    require_sound(trace, policy, capacity);
     return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity), options.output);
   }
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
@@ -162,8 +153,9 @@ void add_output(CLI::App& verb, const std::shared_ptr<TraceOptions>& options) {
       ->type_name("FORMAT");
   verb.add_option("--allocator,-a", options->allocator, "which places the blocks of a snapshot; caching without")
       ->type_name("SPEC");
-  verb.add_option("--capacity", options->capacity, "of the device for a snapshot")->type_name("SIZE");
-  verb.add_option("--device", options->device, "of a file with several")->type_name("N");
+  add_capacity_option(verb, options->capacity, "of the device for a snapshot");
+  verb.add_option("--device", options->device, "of a file with several, by the number that it was recorded with")
+      ->type_name("N");
 }
 
 }  // namespace
@@ -197,7 +189,8 @@ void add_trace(CLI::App& program, Outcome& outcome) {
   verb = sub(*trace, "diff", "the first event in which two histories differ; exit 1 when they do", options);
   verb->add_option("first", options->input, "a history")->required()->type_name("A");
   verb->add_option("second", options->output, "another")->required()->type_name("B");
-  verb->add_option("--device", options->device, "of files with several")->type_name("N");
+  verb->add_option("--device", options->device, "of files with several, by the number that it was recorded with")
+      ->type_name("N");
   verb->footer(example("tenon trace diff before.trace.gz after.trace.gz"));
   verb->callback([options, &outcome] { outcome.exit_code = compare(*options); });
 }

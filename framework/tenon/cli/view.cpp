@@ -1,4 +1,5 @@
 // `tenon view`: one history as one offline page.
+#include <tenon/cli/one_trace.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -20,16 +21,11 @@ struct ViewOptions {
   std::string output;
   std::string allocator = "caching";
   std::string capacity;
-  int device = 0;
+  int device = -1;
 };
 
 ExitCode view(const ViewOptions& options) {
-  std::vector<replay::Trace> traces = replay::read_traces(options.file, {.with_stacks = true});
-  if (options.device < 0 || static_cast<std::size_t>(options.device) >= traces.size()) {
-    throw ConfigError(fmt::format("{} holds {} device{}, there is no --device {}", options.file, traces.size(),
-                                  traces.size() == 1 ? "" : "s", options.device));
-  }
-  const replay::Trace& trace = traces[static_cast<std::size_t>(options.device)];
+  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
   const StackConfig policy = allocator_from_spec(options.allocator);
   replay::Cell cell{.trace = &trace, .policy = &policy, .label = options.allocator};
   cell.options.timed_passes = 0;
@@ -54,8 +50,9 @@ void add_view(CLI::App& program, Outcome& outcome) {
   verb->add_option("--allocator,-a", options->allocator, "whose segments are shown")
       ->type_name("SPEC")
       ->capture_default_str();
-  verb->add_option("--capacity", options->capacity, "of the device; unlimited without")->type_name("SIZE");
-  verb->add_option("--device", options->device, "of a file with several")->type_name("N");
+  add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
+  verb->add_option("--device", options->device, "of a file with several, by the number that it was recorded with")
+      ->type_name("N");
   verb->footer(example("tenon view memory.pickle -o memory.html"));
   verb->callback([options, &outcome] { outcome.exit_code = view(*options); });
 }

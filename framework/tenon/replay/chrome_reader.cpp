@@ -401,6 +401,7 @@ std::vector<Trace> read_chrome(InputFile& input) {
   for (auto& [key, events] : by_device) {
     const std::string suffix = by_device.size() > 1 ? "@" + device_name(events.front()) : "";
     traces.push_back(rebuild(input, std::move(events), handler.steps, suffix));
+    traces.back().device = std::get<1>(key);
     if (handler.out_of_memory != 0) {
       traces.back().notes.push_back(std::to_string(handler.out_of_memory) +
                                     " requests ran out of memory in the recording and are left out");

@@ -2,28 +2,57 @@
 #include <tenon/core/error.h>
 #include <tenon/replay/output_file.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace tenon::replay {
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  const char* const mode = path_.ends_with(".gz") ? "wb6" : "wbT";
-  errno = 0;
-  file_ = ::gzopen(path_.c_str(), mode);
-  if (file_ == nullptr) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+namespace {
+constexpr mode_t kMode = 0666;  // less the user's umask
+
+std::string followed(const std::string& path) {
+  std::error_code missing;
+  const auto real = std::filesystem::canonical(path, missing);
+  return missing ? path : real.string();
+}
+}  // namespace
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(followed(path_)) {
+  struct stat there {};
+  const bool exists = ::stat(target_.c_str(), &there) == 0;
+  int descriptor = -1;
+  if (!exists || S_ISREG(there.st_mode)) {
+    partial_ = target_ + ".partial-" + std::to_string(::getpid());
+    descriptor = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+    if (descriptor >= 0 && exists) static_cast<void>(::fchmod(descriptor, there.st_mode & 07777));
+    if (descriptor < 0) partial_.clear();
+  }
+  // A file that may be written in a folder that may not, too.
+  if (descriptor < 0 && exists) descriptor = ::open(target_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (descriptor < 0) fail();
+  file_ = ::gzdopen(descriptor, path_.ends_with(".gz") ? "wb6" : "wbT");
+  if (file_ == nullptr) {
+    ::close(descriptor);
+    throw Error(path_ + ": cannot be written: out of memory");
+  }
   buffer_.reserve(kBufferBytes + 4096);
 }
 
 OutputFile::~OutputFile() {
   if (file_ == nullptr) return;
   ::gzclose(static_cast<gzFile>(file_));
-  std::remove(path_.c_str());
+  if (!partial_.empty()) ::unlink(partial_.c_str());
 }
+
+void OutputFile::fail() const { throw Error(path_ + ": cannot be written: " + std::strerror(errno)); }
 
 void OutputFile::number(std::uint64_t value) {
   char digits[20];
@@ -34,7 +63,7 @@ void OutputFile::number(std::uint64_t value) {
 void OutputFile::flush() {
   if (buffer_.empty()) return;
   const int written = ::gzwrite(static_cast<gzFile>(file_), buffer_.data(), static_cast<unsigned>(buffer_.size()));
-  if (written != static_cast<int>(buffer_.size())) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+  if (written != static_cast<int>(buffer_.size())) fail();
   buffer_.clear();
 }
 
@@ -42,9 +71,12 @@ void OutputFile::close() {
   flush();
   const int code = ::gzclose(static_cast<gzFile>(file_));
   file_ = nullptr;
-  if (code != Z_OK) {
-    std::remove(path_.c_str());
-    throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+  if (partial_.empty() && code == Z_OK) return;
+  if (code != Z_OK || ::rename(partial_.c_str(), target_.c_str()) != 0) {
+    const int reason = errno;
+    if (!partial_.empty()) ::unlink(partial_.c_str());
+    errno = reason;
+    fail();
   }
 }
 

@@ -53,6 +53,7 @@ class Rebuilder {
       : device_(device), file_(file), with_stacks_(with_stacks), builder_(input.path()) {
     Trace& trace = builder_.trace();
     trace.format = "snapshot";
+    trace.device = static_cast<int>(device.index);
     if (is_one_of_many) trace.name += "@" + std::to_string(device.index);
     for (const SnapshotEntry& entry : device.entries) {
       has_free_requested_ |= entry.action == SnapshotAction::kFreeRequested;

@@ -127,6 +127,7 @@ struct TraceFacts {
 struct TENON_EXPORT Trace {
   std::string name;  ///< as in result rows: the file's name, with the device where it holds several
   std::string path;
+  int device = 0;      ///< its number in the recording
   std::string format;  ///< "text", "snapshot", "chrome", "rmm", "minimalloc", "binary"
   std::vector<TraceEvent> events;
   std::vector<std::string> marks;

@@ -1,0 +1,35 @@
+#include <tenon/cli/one_trace.h>
+
+#include <tenon/core/error.h>
+#include <tenon/replay/cells.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::cli {
+
+replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read) {
+  std::vector<replay::Trace> traces = replay::read_traces(path, read);
+  if (device < 0 && traces.size() == 1) return std::move(traces.front());
+  const auto chosen = std::ranges::find(traces, device, &replay::Trace::device);
+  if (chosen != traces.end()) return std::move(*chosen);
+  std::string known;
+  for (const replay::Trace& trace : traces) known += fmt::format("{}{}", known.empty() ? "" : ", ", trace.device);
+  throw ConfigError(device < 0
+                        ? fmt::format("{} holds the histories of devices {}; choose one with --device", path, known)
+                        : fmt::format("{} holds no history of device {}; it has: {}", path, device, known));
+}
+
+void require_sound(const replay::Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity_bytes) {
+  replay::Cell cell{.trace = &trace, .policy = &policy, .label = policy.policy.name};
+  cell.options.timed_passes = 0;
+  cell.options.time_each_call = false;
+  cell.options.capacity_bytes = capacity_bytes;
+  const replay::ReplayRow row = std::move(replay::run_cells({cell}).front());
+  if (row.failure.empty()) return;
+  throw Error(row.failed_event ? fmt::format("{} at event {}: {}", cell.label, *row.failed_event, row.failure)
+                               : fmt::format("{}: {}", cell.label, row.failure));
+}
+
+}  // namespace tenon::cli
