@@ -113,16 +113,12 @@ bool InputFile::line(std::string_view& line) {
     consume(length + 1);
   } else {
     carry_.clear();
-    line_ended_ = false;
     for (;;) {
       const std::size_t end = rest.find('\n');
       carry_.append(rest.substr(0, end));
       if (carry_.size() > kMaxLineBytes) fail_line("a line of more than a mebibyte: this is not a text trace");
       consume(end == std::string_view::npos ? rest.size() : end + 1);
-      if (end != std::string_view::npos) {
-        line_ended_ = true;
-        break;
-      }
+      if (end != std::string_view::npos) break;
       rest = available();
       if (rest.empty()) break;
     }

@@ -50,8 +50,6 @@ class TENON_API InputFile {
   /// Next line without its end, in `line`; false at the end of the file. Throws TraceError for a line above a mebibyte.
   bool line(std::string_view& line);
   std::uint64_t line_number() const { return line_number_; }
-  /// Whether the last line that line() returned had its end.
-  bool line_ended() const { return line_ended_; }
 
   /// Throws TraceError "path:line: reason".
   [[noreturn]] void fail_line(const std::string& reason) const;
@@ -70,7 +68,6 @@ class TENON_API InputFile {
   std::uint64_t base_ = 0;
   std::uint64_t line_number_ = 0;
   std::string carry_;
-  bool line_ended_ = true;
 };
 
 }  // namespace tenon::replay

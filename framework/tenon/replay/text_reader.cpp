@@ -191,17 +191,14 @@ class TextReader {
     builder_.trace().header.insert_or_assign(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
   }
 
-  // A header that counts more events than there are: a file cut in the middle of a line is refused, one cut at a line's
-  // end may be meant, so it is only said.
-  void check_header(Trace& trace) const {
+  // The header counts allocations and frees: with another number of them the file is not whole.
+  void check_header(const Trace& trace) const {
     const auto stated = trace.header.find("events");
     if (stated == trace.header.end() || stated->second.find_first_not_of("0123456789") != std::string::npos) return;
     const std::string counted = std::to_string(trace.facts.allocations + trace.facts.frees);
     if (stated->second == counted) return;
-    const std::string what =
-        "the file ends after " + counted + " allocations and frees, its header states " + stated->second;
-    if (!input_.line_ended()) input_.fail_line(what + ", and its last line has no end: it is truncated");
-    trace.notes.push_back(what);
+    input_.fail_line("the file ends after " + counted + " allocations and frees, its header states " + stated->second +
+                     ": it is truncated; a part of a history is cut with `tenon trace slice`");
   }
 
   InputFile& input_;
