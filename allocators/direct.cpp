@@ -1,7 +1,9 @@
 // Direct allocator: every request goes to the device, every free back to it. The baseline, and the smallest real
 // policy.
+#include <tenon/core/units.h>
 #include <tenon/plugin/plugin.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -11,7 +13,8 @@ using namespace tenon;
 
 class Direct final : public Allocator {
  public:
-  explicit Direct(MemorySource& source) : source_(source) {}
+  explicit Direct(MemorySource& source)
+      : source_(source), granularity_(std::max<std::size_t>(source.traits().acquire_granularity, 1)) {}
 
   ~Direct() override {
     try {
@@ -29,15 +32,17 @@ class Direct final : public Allocator {
 
   Block allocate(const Request& request) override {
     auto record = std::make_unique<Record>();
-    record->address = source_.acquire(request.bytes);
+    // What the device rounds up to is taken, too.
+    record->bytes = align_up(request.bytes, granularity_);
+    if (record->bytes >= request.bytes) record->address = source_.acquire(record->bytes);
     if (!record->address) throw OutOfMemory({.requested_bytes = request.bytes});
-    record->bytes = request.bytes;
+    record->requested_bytes = request.bytes;
     record->stream = request.stream;
     std::lock_guard lock(mutex_);
     record->next = live_;
     if (live_) live_->previous = record.get();
     live_ = record.get();
-    return {.data = live_->address, .bytes = request.bytes, .cookie = record.release(), .request = request};
+    return {.data = live_->address, .bytes = live_->bytes, .cookie = record.release(), .request = request};
   }
 
   // cudaFree's implicit synchronisation, which a MemorySource leaves to the policy: no stream may still use the memory.
@@ -66,7 +71,7 @@ class Direct final : public Allocator {
       visitor.segment({.address = record->address, .bytes = record->bytes, .stream = record->stream});
       visitor.block({.address = record->address,
                      .bytes = record->bytes,
-                     .requested_bytes = record->bytes,
+                     .requested_bytes = record->requested_bytes,
                      .state = record->state});
     }
   }
@@ -84,6 +89,7 @@ class Direct final : public Allocator {
   struct Record {
     void* address = nullptr;
     std::size_t bytes = 0;
+    std::size_t requested_bytes = 0;
     StreamRef stream;
     BlockState state = BlockState::kActive;
     Record* next = nullptr;
@@ -91,6 +97,7 @@ class Direct final : public Allocator {
   };
 
   MemorySource& source_;
+  const std::size_t granularity_;
   mutable std::mutex mutex_;
   Record* live_ = nullptr;
 };
