@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class ReplayVerb : public Program {
  protected:
@@ -226,6 +227,27 @@ TEST_F(ReplayVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
         replay({"pinned.trace", "--pytorch-conf", conf, "--capacity", capacity, "--fail-if", "ooms > 0", "-q"});
     EXPECT_EQ(said.code, 0) << capacity << said.error << said.out;
   }
+}
+
+TEST_F(ReplayVerb, TuneSaysWhatBecomesOfTheRecordedSettings) {
+  folder_.write("pinned.trace", pinned_segments());
+  ASSERT_EQ(replay({"pinned.trace", "-a", "caching:max_split_size=512MiB", "--snapshot", "set.pickle"}).code, 0);
+  const Said set = tenon({"tune", "set.pickle", "--budget", "1s", "-q"});
+  EXPECT_THAT(set.out, AllOf(HasSubstr("as recorded"),
+                             HasSubstr("Set in the recording: \"max_split_size_mb:512\"; searched anew, not to be set: "
+                                       "max_split_size_mb:512")))
+      << set.error;
+  const Said text = tenon({"tune", "pinned.trace", "--budget", "1s", "-q"});
+  EXPECT_THAT(text.out, Not(HasSubstr("as recorded"))) << "the text form does not say";
+}
+
+TEST_F(ReplayVerb, TuneNamesTenonsAllocatorWhereNoSettingOfPytorchRuns) {
+  // PyTorch's smallest segment is 2 MiB.
+  folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
+  const Said said = tenon({"tune", "tiny.trace", "--capacity", "1MiB", "--budget", "1s", "-q"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("No setting of PyTorch that was tried runs safely in 1MiB"),
+                              HasSubstr("direct does, from "), Not(HasSubstr("Nothing that was tried"))));
 }
 
 TEST_F(ReplayVerb, TuneNeedsAHistoryThatHoldsSomething) {

@@ -191,6 +191,32 @@ TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
   EXPECT_FALSE(plain->is_recommended) << "the line to paste is PyTorch's";
 }
 
+TEST(Tune, TheLineIsAlwaysOneThatPytorchTakes) {
+  for (const char* recorded : {"bogus_key:1", "backend:cudaMallocAsync", "max_split_size_mb", "expandable_segments:yes",
+                               "bogus_key:[1:2,3:4],pinned_use_background_threads:True", "max_split_size_mb:4"}) {
+    Trace trace = pinned_segments();
+    trace.recorded.emplace();
+    trace.recorded->has_settings = true;
+    trace.recorded->pytorch_conf = recorded;
+    TuneOptions options = quick();
+    options.budget_seconds = 0.2;
+    const TuneResult result = tune({trace}, options);
+    ASSERT_NE(recommended(result), nullptr) << recorded;
+    EXPECT_NO_THROW(policy_of_conf(result.recommended_conf)) << recorded;
+    EXPECT_EQ(result.dropped_settings.size(), 1u) << recorded;
+    EXPECT_FALSE(result.is_baseline_recorded) << recorded << ": it could not be replayed";
+  }
+}
+
+TEST(Tune, CountsTheSpaceAlone) {
+  TuneOptions options = quick();
+  options.allocators = {{"plain", plain_policy()}};
+  const TuneResult result = tune({read_one("a 0 1048576 0\nf 0\n")}, options);
+  EXPECT_TRUE(result.is_exhaustive);
+  EXPECT_EQ(result.evaluated, result.space_size);
+  EXPECT_FALSE(result.is_baseline_recorded) << "a text trace does not say what it ran under";
+}
+
 // How far an answer can be relied on.
 
 Trace recorded_with(std::uint64_t peak_reserved_bytes, std::uint64_t at_start_bytes) {

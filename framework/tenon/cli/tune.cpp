@@ -52,20 +52,24 @@ std::string label_of(const replay::Candidate& candidate) {
   return label;
 }
 
-std::string remark_of(const replay::Candidate& candidate, bool starts_cold) {
-  std::string remark;
-  const auto add = [&](const char* word) { remark += (remark.empty() ? "" : ", ") + std::string(word); };
-  if (candidate.is_recommended) add("recommended");
-  if (candidate.is_baseline) add(starts_cold ? "as recorded, but from an empty device" : "as recorded");
-  if (candidate.is_pareto) add("Pareto");
-  if (!candidate.failure.empty()) add("failed");
-  return remark;
-}
-
 /// Whether the rows begin with less than a recording did.
 bool starts_cold(const replay::TuneResult& result) {
   return std::ranges::any_of(result.trust,
                              [](const replay::Trust& trust) { return trust.reserved_at_start_bytes != 0; });
+}
+
+std::string remark_of(const replay::Candidate& candidate, const replay::TuneResult& result) {
+  std::string remark;
+  const auto add = [&](const char* word) { remark += (remark.empty() ? "" : ", ") + std::string(word); };
+  if (candidate.is_recommended) add("recommended");
+  if (candidate.is_baseline) {
+    add(!result.is_baseline_recorded ? "baseline"
+        : starts_cold(result)        ? "as recorded, but from an empty device"
+                                     : "as recorded");
+  }
+  if (candidate.is_pareto) add("Pareto");
+  if (!candidate.failure.empty()) add("failed");
+  return remark;
 }
 
 /// Capacities are exact for people too: one that is rounded may be one that fails.
@@ -79,7 +83,6 @@ Table table_of(const replay::TuneResult& result, TableFormat format) {
                {"ooms_at_capacity", "OOMs at capacity"},
                {"peak_at_capacity_bytes", "peak there"},
                {"remark", "remark"}});
-  const bool cold = starts_cold(result);
   for (const replay::Candidate& candidate : result.finalists) {
     std::vector<Cell> cells(8);
     cells[0] = label_of(candidate);
@@ -92,7 +95,7 @@ Table table_of(const replay::TuneResult& result, TableFormat format) {
       cells[5] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
       cells[6] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
     }
-    if (const std::string remark = remark_of(candidate, cold); !remark.empty()) cells[7] = remark;
+    if (const std::string remark = remark_of(candidate, result); !remark.empty()) cells[7] = remark;
     table.add_row(std::move(cells));
   }
   return table;
@@ -140,6 +143,9 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
   json["evaluated"] = result.evaluated;
   json["space_size"] = result.space_size;
   json["exhaustive"] = result.is_exhaustive;
+  json["recorded_conf"] = result.recorded_conf;
+  json["dropped_settings"] = result.dropped_settings;
+  json["baseline_is_recorded"] = result.is_baseline_recorded;
   json["seconds"] = result.seconds;
   json["rows"] = Json::array();
   for (const replay::Candidate& candidate : result.finalists) {
@@ -176,6 +182,43 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
   return json.dump(2) + "\n";
 }
 
+/// What becomes of the settings that the recording had, one line; empty when they stay as they are.
+std::string about_recorded(const replay::TuneResult& result) {
+  if (result.recorded_conf.empty() || result.recommended_conf == result.recorded_conf) return {};
+  const std::vector<std::string> now = replay::settings_of(result.recommended_conf);
+  std::vector<std::string> kept, replaced;
+  for (const std::string& setting : replay::settings_of(result.recorded_conf)) {
+    if (std::ranges::find(result.dropped_settings, setting) != result.dropped_settings.end()) continue;
+    (std::ranges::find(now, setting) != now.end() ? kept : replaced).push_back(setting);
+  }
+  std::string text = fmt::format("Set in the recording: \"{}\"", result.recorded_conf);
+  if (!kept.empty()) text += fmt::format("; kept: {}", fmt::join(kept, ", "));
+  if (!replaced.empty()) text += fmt::format("; searched anew, not to be set: {}", fmt::join(replaced, ", "));
+  if (!result.dropped_settings.empty()) {
+    text += fmt::format("; left out, since PyTorch's native allocator does not take it: {}",
+                        fmt::join(result.dropped_settings, ", "));
+  }
+  return text + (result.recommended_conf.empty() ? ".\n" : ". The whole line:\n");
+}
+
+/// When no setting of PyTorch's runs: one of Tenon's allocators may, at a price.
+std::string without_recommendation(const replay::TuneResult& result, const std::string& capacity) {
+  const std::uint64_t room = capacity.empty() ? ~std::uint64_t{0} : parse_size(capacity);
+  const auto own = std::ranges::find_if(result.finalists, [&](const replay::Candidate& candidate) {
+    return !candidate.is_pytorch && candidate.failure.empty() && candidate.safe_from_bytes &&
+           *candidate.safe_from_bytes <= room;
+  });
+  const std::string where = capacity.empty() ? "any capacity that was tried" : capacity;
+  if (own == result.finalists.end()) {
+    return fmt::format("\nNothing that was tried runs safely in {}: the peak of live memory alone is {}.\n", where,
+                       format_bytes(result.peak_requested_bytes));
+  }
+  return fmt::format(
+      "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} on, with "
+      "{} device calls.\n",
+      where, own->label, replay::format_capacity(*own->safe_from_bytes), own->device_calls);
+}
+
 std::string advice(const replay::TuneResult& result, const std::vector<replay::Trace>& traces,
                    const TuneVerbOptions& options) {
   std::string out;
@@ -184,8 +227,7 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
   const auto base =
       std::ranges::find_if(result.finalists, [](const replay::Candidate& candidate) { return candidate.is_baseline; });
   if (best == result.finalists.end()) {
-    out += fmt::format("\nNothing that was tried runs safely in {}: the peak of live memory alone is {}.\n",
-                       options.capacity, format_bytes(result.peak_requested_bytes));
+    out += without_recommendation(result, options.capacity);
   } else {
     if (best->is_baseline) {
       out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: set none.\n"
@@ -198,9 +240,9 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
           traces.size() == 1 ? fmt::format("the {} that live at the peak", format_bytes(result.peak_requested_bytes))
                              : fmt::format("what lives at the peaks, on the mean over the {} traces", traces.size()));
     }
-    if (!result.recorded_conf.empty() && result.recommended_conf != result.recorded_conf) {
-      out += fmt::format("Set in the recording: \"{}\"; the whole line, merged with it:\n", result.recorded_conf);
-    }
+    out += about_recorded(result);
+    if (!result.recorded_conf.empty() && result.recommended_conf.empty())
+      out += "  unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF\n";
     if (!result.recommended_conf.empty()) {
       out += fmt::format(
           "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
@@ -231,9 +273,8 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
     for (const std::string& caveat : result.trust[i].caveats)
       out += fmt::format("{}: with care: {}.\n", traces[i].name, caveat);
   }
-  out += fmt::format("Tried {} settings{} in {:.1f} s.\n", result.evaluated,
-                     result.is_exhaustive ? ", the whole grid," : fmt::format(" of {}", result.space_size),
-                     result.seconds);
+  out += fmt::format("Tried {} of {} combinations of PyTorch's settings{} in {:.1f} s.\n", result.evaluated,
+                     result.space_size, result.is_exhaustive ? ", the whole grid," : "", result.seconds);
   return out;
 }
 

@@ -60,7 +60,10 @@ class Tuner {
     for (const Trace& trace : traces_) {
       result.peak_requested_bytes = std::max(result.peak_requested_bytes, trace.facts.peak_requested_bytes);
       if (trace.recorded && !trace.recorded->pytorch_conf.empty()) result.recorded_conf = trace.recorded->pytorch_conf;
+      result.is_baseline_recorded |= trace.recorded && trace.recorded->has_settings;
     }
+    const std::string valid_conf = valid_part(result.recorded_conf, &result.dropped_settings);
+    if (!result.dropped_settings.empty()) result.is_baseline_recorded = false;
     result.trust = options_.trust;
     for (std::size_t i = result.trust.size(); i < traces_.size(); ++i) result.trust.push_back(judge(traces_[i]));
     search();
@@ -68,15 +71,15 @@ class Tuner {
     result.is_exhaustive = known_.size() == all_.size();
 
     std::vector<Candidate> others = other_allocators();
-    std::vector<Candidate> finalists = choose_finalists(result.recorded_conf, std::move(others));
+    std::vector<Candidate> finalists = choose_finalists(valid_conf, std::move(others));
     add_garbage_collection(finalists);
     measure_capacities(finalists);
     rank(finalists);
     result.finalists = std::move(finalists);
-    result.evaluated = known_.size() + options_.allocators.size();
+    result.evaluated = known_.size();
     for (const Candidate& candidate : result.finalists) {
       if (candidate.is_recommended && candidate.is_pytorch)
-        result.recommended_conf = merge_conf(result.recorded_conf, candidate.label);
+        result.recommended_conf = merge_conf(valid_conf, candidate.label);
     }
     result.recommended_toml = toml(result.finalists);
     result.seconds = elapsed();
@@ -220,11 +223,8 @@ class Tuner {
 
     Candidate base = known_.at(Choice(space_.size(), 0));
     if (!recorded_conf.empty()) {
-      try {
-        base = {.label = recorded_conf, .policy = policy_of_conf(recorded_conf), .settings = 1};
-        measure({&base});
-      } catch (const Error&) {  // fidelity says so already
-      }
+      base = {.label = recorded_conf, .policy = policy_of_conf(recorded_conf), .settings = 1};
+      measure({&base});
     }
     base.is_baseline = true;
     add(base);

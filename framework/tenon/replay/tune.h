@@ -47,13 +47,15 @@ struct Candidate {
 
 struct TuneResult {
   std::vector<Candidate> finalists;  ///< best first
-  std::size_t evaluated = 0;
-  std::size_t space_size = 0;  ///< sensible combinations of PyTorch's settings
+  std::size_t evaluated = 0;         ///< of the space
+  std::size_t space_size = 0;        ///< sensible combinations of PyTorch's settings
   bool is_exhaustive = false;
   std::uint64_t peak_requested_bytes = 0;  ///< largest over the traces
   std::vector<Trust> trust;                ///< by trace
   std::string recorded_conf;
-  std::string recommended_conf;  ///< merged with what was set before; may be empty (the defaults)
+  std::vector<std::string> dropped_settings;  ///< of it, those that PyTorch's native allocator refuses: "key:value"
+  bool is_baseline_recorded = false;          ///< the baseline is what a recording says it ran under
+  std::string recommended_conf;               ///< merged with what was set before; may be empty (the defaults)
   std::string recommended_toml;
   double seconds = 0;
 };

@@ -20,7 +20,11 @@ std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view conf)
   int depth = 0;
   const auto end_item = [&] {
     const std::size_t colon = item.find(':');
-    if (colon != std::string::npos) pairs.emplace_back(item.substr(0, colon), item.substr(colon + 1));
+    if (colon != std::string::npos) {
+      pairs.emplace_back(item.substr(0, colon), item.substr(colon + 1));
+    } else if (!item.empty()) {
+      pairs.emplace_back(item, "");
+    }
     item.clear();
   };
   for (const char c : conf) {
@@ -107,10 +111,15 @@ std::string merge_conf(std::string_view before, std::string_view chosen) {
   return conf;
 }
 
+std::vector<std::string> settings_of(std::string_view conf) {
+  std::vector<std::string> settings;
+  for (const auto& [key, value] : pairs_of(conf)) settings.push_back(fmt::format("{}:{}", key, value));
+  return settings;
+}
+
 std::string valid_part(std::string_view conf, std::vector<std::string>* dropped) {
   std::string valid;
-  for (const auto& [key, value] : pairs_of(conf)) {
-    const std::string setting = key + ":" + value;
+  for (const std::string& setting : settings_of(conf)) {
     if (!add_if_valid(valid, setting) && dropped != nullptr) dropped->push_back(setting);
   }
   return valid;

@@ -39,6 +39,9 @@ TENON_API std::string merge_conf(std::string_view before, std::string_view chose
 /// "key:value", are added to `dropped`.
 TENON_API std::string valid_part(std::string_view conf, std::vector<std::string>* dropped = nullptr);
 
+/// "a:1,b:[x:2,y:3]" as its settings: {"a:1", "b:[x:2,y:3]"}.
+TENON_API std::vector<std::string> settings_of(std::string_view conf);
+
 /// The allocator that PyTorch would use for that string. Throws ConfigError for one that PyTorch refuses.
 TENON_API StackConfig policy_of_conf(std::string_view conf);
 
