@@ -110,6 +110,24 @@ struct WaitsForStreams final : PlainPolicy {
   std::vector<Waiting> waiting;
 };
 
+// The first pass of a forked process is tens of times slower than the next.
+TEST(Replay, ATimedPassIsNeverTheFirst) {
+  int created = 0;
+  const StackConfig policy = policy_of("counted", [&](const AllocatorContext& context) {
+    ++created;
+    return std::make_unique<PlainPolicy>(context.source);
+  });
+  const Trace trace = read_one("a 0 1000 0\nf 0\n");
+  CellOptions options;
+  options.observe = options.time_each_call = false;
+  options.timed_passes = 1;
+  EXPECT_EQ(replay_cell(trace, policy, options).pass_seconds.size(), 1u);
+  EXPECT_EQ(created, 2) << "one that is not timed came before";
+  options.observe = true;
+  EXPECT_EQ(replay_cell(trace, policy, options).pass_seconds.size(), 1u);
+  EXPECT_EQ(created, 4) << "the observed one came before";
+}
+
 TEST(Replay, ADeferredFreeCompletesWhereTheRecordingSays) {
   const Trace trace = read_one("a 0 1000 0\nm tenon:deferred 0\nf 0\na 1 10 0\nm tenon:completed 0\na 2 10 0\n");
   const StackConfig policy = policy_of(

@@ -7,7 +7,8 @@
 
 namespace tenon::replay {
 
-/// Fills in pass_seconds, seconds, events_per_second and harness_seconds.
+/// Fills in pass_seconds, seconds, events_per_second and harness_seconds. The policy has run once before the first
+/// timed pass: in the observed one, or here.
 void time_passes(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row);
 
 /// Fills in allocate_ns, free_ns and clock_ns.
