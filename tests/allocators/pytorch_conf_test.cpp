@@ -28,6 +28,21 @@ void expect_refused(const std::string& text, const std::string& message,
   }
 }
 
+TEST(PytorchConf, NamesTheNearestKeyForOneThatIsUnknown) {
+  expect_refused("max_split_siz_mb:1", "the nearest known one is 'max_split_size_mb'");
+  expect_refused("expandable_segment:True", "the nearest known one is 'expandable_segments'");
+}
+
+TEST(PytorchConf, TakesTheStringOutOfALineOfTheShell) {
+  EXPECT_EQ(conf_of_line("export PYTORCH_ALLOC_CONF=\"max_split_size_mb:64,backend:native\""),
+            "max_split_size_mb:64,backend:native");
+  EXPECT_EQ(conf_of_line("  export PYTORCH_CUDA_ALLOC_CONF=\"a:1\"   # before PyTorch 2.9\n"), "a:1");
+  EXPECT_EQ(conf_of_line("PYTORCH_ALLOC_CONF='a:1'"), "a:1");
+  EXPECT_EQ(conf_of_line("PYTORCH_ALLOC_CONF=a:1 # remark"), "a:1");
+  EXPECT_EQ(conf_of_line("a:1,b:[x:2]"), "a:1,b:[x:2]");
+  EXPECT_EQ(conf_of_line(" a:1 "), " a:1 ") << "nothing else is touched";
+}
+
 TEST(PytorchConf, NamesTheAllocatorAndItsOptions) {
   EXPECT_EQ(parse_pytorch_conf("").allocator, "caching");
   EXPECT_EQ(parse_pytorch_conf("expandable_segments:True,roundup_power2_divisions:8").allocator, "expandable");

@@ -48,6 +48,11 @@ TEST_F(ReplaySettings, TakesListsInASpecInPyTorchsStringAndInToml) {
   }
 }
 
+TEST_F(ReplaySettings, TakesTheLineThatTunePrints) {
+  const json line = row({"--pytorch-conf", "export PYTORCH_ALLOC_CONF=\"roundup_power2_divisions:4\""});
+  EXPECT_EQ(line["placement_hash"], row({"--pytorch-conf", "roundup_power2_divisions:4"})["placement_hash"]);
+}
+
 TEST_F(ReplaySettings, RefusesSettingsThatPyTorchRefuses) {
   EXPECT_THAT(refusal("--allocator", "caching:max_split_size=19MiB"), HasSubstr("at least large_segment_size (20MiB)"));
   EXPECT_THAT(refusal("--allocator", "caching:compat=1.13,max_split_size=20MiB"), HasSubstr("above 20MiB"));
@@ -58,6 +63,8 @@ TEST_F(ReplaySettings, RefusesSettingsThatPyTorchRefuses) {
   EXPECT_THAT(refusal("--allocator", "caching:max_split_sizes=1GiB"), HasSubstr("did you mean 'max_split_size'"));
   EXPECT_THAT(refusal("--pytorch-conf", "max_split_size_mb:19"), HasSubstr("too small, must be >= 20"));
   EXPECT_THAT(refusal("--pytorch-conf", "no_such_key:1"), HasSubstr("Unrecognized key 'no_such_key'"));
+  EXPECT_THAT(refusal("--pytorch-conf", "max_split_siz_mb:1"),
+              HasSubstr("the nearest known one is 'max_split_size_mb'"));
 }
 
 }  // namespace

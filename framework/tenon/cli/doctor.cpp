@@ -5,6 +5,7 @@
 
 #include <tenon/core/units.h>
 #include <tenon/device/device_driver.h>
+#include <tenon/memory/pytorch_conf.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugin_search.h>
 #include <tenon/runtime/plugins.h>
@@ -139,6 +140,7 @@ void add_doctor(CLI::App& program, Outcome& outcome) {
   verb->callback([=, &outcome] {
     if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
       throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf are about a memory history: name it");
+    options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor(*options) : doctor_trace(*options);
   });
 }

@@ -72,7 +72,8 @@ std::vector<Policy> choose_policies(const ReplayOptions& options) {
     policies.push_back({std::move(config), std::move(label)});
   }
   for (const std::string& spec : options.allocators) policies.push_back({allocator_from_spec(spec), spec});
-  for (const std::string& text : options.pytorch_confs) {
+  for (const std::string& line : options.pytorch_confs) {
+    const std::string text = conf_of_line(line);
     const PytorchConf conf = parse_pytorch_conf(text);
     StackConfig config;
     config.policy = find_allocator(conf.allocator);

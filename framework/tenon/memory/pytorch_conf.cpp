@@ -1,5 +1,6 @@
 // Tokens, keys, checks: as lenient and as strict as PyTorch itself.
 #include <tenon/core/error.h>
+#include <tenon/core/options.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 
@@ -153,30 +154,36 @@ std::uint64_t large_segment_mib(const Tokens& tokens) {
   return size;
 }
 
-bool is_known(const std::string& key) {
-  static constexpr std::string_view kKeys[] = {"backend",
-                                               "expandable_segments",
-                                               "expandable_segments_reserve",
-                                               "expandable_segments_reserve_by_class",
-                                               "garbage_collection_threshold",
-                                               "graph_capture_record_stream_reuse",
-                                               "large_segment_size_mb",
-                                               "max_non_split_rounding_mb",
-                                               "max_split_size_mb",
-                                               "per_process_memory_fraction",
-                                               "pinned_free_catch_all",
-                                               "pinned_max_cached_size_mb",
-                                               "pinned_max_round_threshold_mb",
-                                               "pinned_num_register_threads",
-                                               "pinned_reserve_segment_size_mb",
-                                               "pinned_use_background_threads",
-                                               "pinned_use_cuda_host_register",
-                                               "pinned_use_hip_host_register",
-                                               "release_lock_on_cudamalloc",
-                                               "release_lock_on_hipmalloc",
-                                               "roundup_power2_divisions",
-                                               "throw_on_cudamalloc_oom"};
-  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+const std::vector<std::string>& known_keys() {
+  static const std::vector<std::string> keys = {"backend",
+                                                "expandable_segments",
+                                                "expandable_segments_reserve",
+                                                "expandable_segments_reserve_by_class",
+                                                "garbage_collection_threshold",
+                                                "graph_capture_record_stream_reuse",
+                                                "large_segment_size_mb",
+                                                "max_non_split_rounding_mb",
+                                                "max_split_size_mb",
+                                                "per_process_memory_fraction",
+                                                "pinned_free_catch_all",
+                                                "pinned_max_cached_size_mb",
+                                                "pinned_max_round_threshold_mb",
+                                                "pinned_num_register_threads",
+                                                "pinned_reserve_segment_size_mb",
+                                                "pinned_use_background_threads",
+                                                "pinned_use_cuda_host_register",
+                                                "pinned_use_hip_host_register",
+                                                "release_lock_on_cudamalloc",
+                                                "release_lock_on_hipmalloc",
+                                                "roundup_power2_divisions",
+                                                "throw_on_cudamalloc_oom"};
+  return keys;
+}
+
+[[noreturn]] void refuse_key(std::string_view text, const std::string& key) {
+  const std::string nearest = nearest_name(key, known_keys());
+  refuse(text, "Unrecognized key '" + key + "' in Accelerator allocator config" +
+                   (nearest.empty() ? "" : "; the nearest known one is '" + nearest + "'"));
 }
 
 void set(PytorchConf& conf, const std::string& name, std::string value) {
@@ -204,7 +211,7 @@ PytorchConf parse_current(std::string_view text) {
   };
   while (!tokens.done()) {
     const std::string key = tokens.take();
-    if (!is_known(key)) refuse(text, "Unrecognized key '" + key + "' in Accelerator allocator config.");
+    if (std::ranges::find(known_keys(), key) == known_keys().end()) refuse_key(text, key);
     tokens.take_separator();
     if (key == "max_split_size_mb") {
       set(conf, "max_split_size", megabytes(key));
@@ -305,6 +312,31 @@ PytorchConf parse_1_13(std::string_view text) {
 }
 
 }  // namespace
+
+std::string conf_of_line(std::string_view line) {
+  const auto trim = [&line] {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
+  };
+  const std::string whole(line);
+  trim();
+  if (line.starts_with("export ")) line.remove_prefix(7);
+  trim();
+  bool is_line = false;
+  for (const std::string_view name : {"PYTORCH_ALLOC_CONF=", "PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_HIP_ALLOC_CONF="}) {
+    if (!line.starts_with(name)) continue;
+    line.remove_prefix(name.size());
+    is_line = true;
+    break;
+  }
+  if (!is_line) return whole;
+  if (line.starts_with('"') || line.starts_with('\'')) {
+    const std::size_t end = line.find(line.front(), 1);
+    if (end == line.npos) return whole;
+    return std::string(line.substr(1, end - 1));
+  }
+  return std::string(line.substr(0, line.find_first_of(" \t\n#")));
+}
 
 PytorchConf parse_pytorch_conf(std::string_view text, PytorchRelease release) {
   return release == PytorchRelease::k1_13 ? parse_1_13(text) : parse_current(text);

@@ -26,6 +26,10 @@ struct PytorchConf {
 /// Throws ConfigError with PyTorch's own message where it would refuse the string, quoting the string.
 TENON_API PytorchConf parse_pytorch_conf(std::string_view text, PytorchRelease release = PytorchRelease::kCurrent);
 
+/// The string in a line as a shell takes it, `export PYTORCH_ALLOC_CONF="a:1"   # remark`; any other text is given back
+/// as it is.
+TENON_API std::string conf_of_line(std::string_view line);
+
 /// The value of roundup_power2_divisions as PyTorch's table: [i] governs requests in [2^(20+i), 2^(21+i)) bytes, the
 /// first also everything below and the last everything above. "8", "[256:1,512:2,1024:4,>:8]"; "0" and "" are all
 /// zeros.
