@@ -69,6 +69,30 @@ TEST_F(DoctorVerb, JsonHasARowForEachSetting) {
   EXPECT_EQ(json["rows"][1]["fits"], "yes");
 }
 
+TEST_F(DoctorVerb, JsonHasTheVerdictAndWhatItIsAbout) {
+  const auto doctor = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "doctor");
+    words.insert(words.end(), {"--format", "json", "--quiet"});
+    return nlohmann::json::parse(tenon(words).out);
+  };
+  const auto given = doctor({"pinned.trace", "--capacity", "420MiB"});
+  EXPECT_EQ(given["capacity_bytes"], 420 * kMiB);
+  EXPECT_EQ(given["verdict"], "fits with");
+  EXPECT_EQ(given["recommendation"], "expandable_segments:True");
+  EXPECT_TRUE(given["failed_request"].is_null());
+  EXPECT_EQ(doctor({"pinned.trace", "--capacity", "100MiB"})["verdict"], "no allocator");
+  EXPECT_EQ(doctor({"pinned.trace", "--capacity", "1GiB"})["verdict"], "fits as it is");
+  EXPECT_TRUE(doctor({"pinned.trace"})["capacity_bytes"].is_null());
+  tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"});
+  const auto died = doctor({"died.pickle"});
+  EXPECT_EQ(died["failed_request"]["bytes"], 200 * kMiB);
+  EXPECT_EQ(died["capacity_bytes"], 420 * kMiB);
+  folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
+  const auto refused = doctor({"state.trace", "--capacity", "1GiB"});
+  EXPECT_EQ(refused["verdict"], "unknown");
+  EXPECT_THAT(refused["refused"].get<std::string>(), HasSubstr("no setting is recommended"));
+}
+
 TEST_F(DoctorVerb, ASnapshotOfAFailureNeedsNoCapacity) {
   // Written by a replay that ran out: the file says what the device had left.
   ASSERT_EQ(

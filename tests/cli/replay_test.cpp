@@ -250,6 +250,33 @@ TEST_F(ReplayVerb, TuneNamesTenonsAllocatorWhereNoSettingOfPytorchRuns) {
                               HasSubstr("direct does, from "), Not(HasSubstr("Nothing that was tried"))));
 }
 
+TEST_F(ReplayVerb, ARefusalAndATrippedGateAreInTheJson) {
+  folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
+  const Said refused = tenon({"tune", "state.trace", "--format", "json", "-q"});
+  EXPECT_EQ(refused.code, 1);
+  const json why = json::parse(refused.out);
+  EXPECT_TRUE(why["recommendation"].is_null());
+  EXPECT_EQ(why["refused"]["trace"], "state.trace");
+  EXPECT_THAT(why["refused"]["reason"].get<std::string>(), HasSubstr("no setting is recommended"));
+
+  const Said gated = replay({"steps.trace", "-a", "caching", "--capacity", "1MiB", "--fail-if", "ooms > 0", "--fail-if",
+                             "events < 0", "--format", "json", "-q"});
+  EXPECT_EQ(gated.code, 3);
+  const json gates = json::parse(gated.out).at("gates");
+  ASSERT_EQ(gates.size(), 2u);
+  EXPECT_EQ(gates[0]["expression"], "ooms > 0");
+  EXPECT_EQ(gates[0]["tripped"], true);
+  EXPECT_EQ(gates[0]["because"].size(), 1u);
+  EXPECT_EQ(gates[1]["tripped"], false);
+}
+
+TEST_F(ReplayVerb, TheMarkdownOfTuneHasTheRecommendationToo) {
+  folder_.write("pinned.trace", pinned_segments());
+  const Said said = tenon({"tune", "pinned.trace", "--budget", "1s", "--format", "markdown", "-q"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("| setting"), HasSubstr("export PYTORCH_ALLOC_CONF=\"")));
+}
+
 TEST_F(ReplayVerb, TuneNeedsAHistoryThatHoldsSomething) {
   folder_.write("empty.trace", "# nothing happened\n");
   const Said said = tenon({"tune", "empty.trace", "--capacity", "1GiB", "--budget", "5s"});

@@ -12,6 +12,7 @@
 #include <tenon/runtime/world.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace tenon::cli {
 
@@ -135,6 +136,37 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
   return out + remarks(trust);
 }
 
+/// The table's JSON with what its rows do not say.
+std::string json_of(const replay::FitReport& report, const replay::Trace& trace, const replay::Trust& trust,
+                    bool is_pytorch, bool is_known) {
+  using Json = nlohmann::ordered_json;
+  Json json = Json::parse(render(table_of(report, is_pytorch, is_known), TableFormat::kJson, environment_json()));
+  json["trace"] = trace.name;
+  json["capacity_bytes"] = report.capacity_bytes == 0 ? Json(nullptr) : Json(report.capacity_bytes);
+  json["peak_requested_bytes"] = report.peak_requested_bytes;
+  json["failed_request"] = nullptr;
+  if (trace.recorded && !trace.recorded->ooms.empty()) {
+    const replay::RecordedOom& oom = trace.recorded->ooms.back();
+    json["failed_request"] = {{"event", oom.event},
+                              {"bytes", oom.bytes},
+                              {"stream", oom.stream},
+                              {"reserved_bytes", oom.reserved_bytes},
+                              {"device_free_bytes", oom.device_free_bytes}};
+  }
+  const bool has_capacity = report.capacity_bytes != 0;
+  const replay::FitAttempt* const best = is_known && has_capacity ? report.best() : nullptr;
+  json["verdict"] = !is_known                 ? "unknown"
+                    : !has_capacity           ? "no capacity"
+                    : is_hopeless(report)     ? "no allocator"
+                    : !report.is_reproduced() ? "fits as it is"
+                    : best != nullptr         ? "fits with"
+                                              : "none fits";
+  json["recommendation"] = best == nullptr ? Json(nullptr) : Json(is_pytorch ? best->label : spec_of(best->policy));
+  json["refused"] = is_known ? Json(nullptr) : Json(trust.refusal);
+  json["caveats"] = trust.caveats;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 ExitCode doctor_trace(const DoctorTraceOptions& options) {
@@ -157,7 +189,9 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
     const bool is_known = trust.refusal.empty() || is_hopeless(report);
     has_answers &= is_known;
     if (options.format == TableFormat::kTable && traces.size() > 1) print(trace.name + "\n");
-    print(render(table_of(report, question.is_pytorch, is_known), options.format, environment_json()));
+    print(options.format == TableFormat::kJson
+              ? json_of(report, trace, trust, question.is_pytorch, is_known)
+              : render(table_of(report, question.is_pytorch, is_known), options.format, environment_json()));
     if (options.format == TableFormat::kTable) {
       print(conclusion(report, trace, trust, question.is_pytorch, given == 0, options.file));
     } else if (!is_known) {

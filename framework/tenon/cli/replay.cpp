@@ -21,6 +21,7 @@
 #include <tenon/runtime/world.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -134,6 +135,17 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
   return rows;
 }
 
+/// The rows' JSON with what became of each --fail-if.
+std::string with_gates(std::string rows, const std::vector<replay::Gate>& gates,
+                       const std::vector<std::vector<std::string>>& trips) {
+  if (gates.empty()) return rows;
+  using Json = nlohmann::ordered_json;
+  Json json = Json::parse(rows);
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 ExitCode replay_verb(const ReplayOptions& options) {
   std::vector<replay::Gate> gates;
   bool needs_baseline = false;
@@ -163,8 +175,10 @@ ExitCode replay_verb(const ReplayOptions& options) {
                 cells.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
     rows.push_back(replay::ideal_row(traces[t], capacity));
   }
+  std::vector<std::vector<std::string>> trips;
+  for (const replay::Gate& gate : gates) trips.push_back(replay::tripped(gate, rows, baseline));
   if (options.format == TableFormat::kJson) {
-    print(replay::rows_json(rows, environment_json()));
+    print(with_gates(replay::rows_json(rows, environment_json()), gates, trips));
   } else {
     print(render(replay_table(rows), options.format, environment_json()));
   }
@@ -190,11 +204,9 @@ ExitCode replay_verb(const ReplayOptions& options) {
     say(fmt::format("snapshot: {}", options.snapshot));
   }
   bool is_tripped = false;
-  for (const replay::Gate& gate : gates) {
-    for (const std::string& sentence : replay::tripped(gate, rows, baseline)) {
-      say(sentence);
-      is_tripped = true;
-    }
+  for (const std::vector<std::string>& sentences : trips) {
+    for (const std::string& sentence : sentences) say(sentence);
+    is_tripped |= !sentences.empty();
   }
   const bool has_failed = std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return !row.failure.empty(); });
   if (options.quiet && has_failed) {

@@ -140,6 +140,7 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
   json["environment"] = Json::parse(environment_json());
   json["traces"] = options.traces;
   json["peak_requested_bytes"] = result.peak_requested_bytes;
+  json["refused"] = nullptr;
   json["evaluated"] = result.evaluated;
   json["space_size"] = result.space_size;
   json["exhaustive"] = result.is_exhaustive;
@@ -179,7 +180,20 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
   }
   json["fidelity"] = Json::array();
   for (std::size_t i = 0; i < traces.size(); ++i) json["fidelity"].push_back(json_of(result.trust[i], traces[i].name));
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// What a program that reads the JSON gets when nothing is recommended from a file.
+std::string refusal_json(const std::string& trace, const replay::Trust& trust, const TuneVerbOptions& options) {
+  Json json;
+  json["schema_version"] = 1;
+  json["environment"] = Json::parse(environment_json());
+  json["traces"] = options.traces;
+  json["refused"] = {{"trace", trace}, {"reason", trust.refusal}};
+  json["rows"] = Json::array();
+  json["recommendation"] = nullptr;
+  json["fidelity"] = Json::array({json_of(trust, trace)});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 /// What becomes of the settings that the recording had, one line; empty when they stay as they are.
@@ -293,7 +307,10 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
     }
     tuning.trust.push_back(replay::judge(trace));
-    if (const std::string& why = tuning.trust.back().refusal; !why.empty()) throw Error(why);
+    if (const std::string& why = tuning.trust.back().refusal; !why.empty()) {
+      if (options.format == TableFormat::kJson) print(refusal_json(trace.name, tuning.trust.back(), options));
+      throw Error(why);
+    }
   }
   for (const std::string& name : allocator_names()) {
     if (name != "caching" && name != "expandable") tuning.allocators.emplace_back(name, allocator_from_spec(name));
@@ -309,6 +326,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   } else {
     print(render(table_of(result, options.format), options.format, environment_json()));
     if (options.format == TableFormat::kTable) print(advice(result, traces, options));
+    if (options.format == TableFormat::kMarkdown) print("\n```text" + advice(result, traces, options) + "```\n");
   }
   const bool has_answer = std::ranges::any_of(
       result.finalists, [](const replay::Candidate& candidate) { return candidate.is_recommended; });
