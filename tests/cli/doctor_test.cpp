@@ -53,6 +53,12 @@ TEST_F(DoctorVerb, SaysWhenTheLiveBytesAreTooMany) {
   EXPECT_THAT(said.out, HasSubstr("No allocator could have served it"));
 }
 
+TEST_F(DoctorVerb, SaysByHowLittleTheLiveBytesAreTooManyAndSendsNobodyToTune) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "314572799"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("314572800 bytes were live or asked for at once, on 314572799 bytes"),
+                              HasSubstr("A larger device"), Not(HasSubstr("tenon tune"))));
+}
+
 TEST_F(DoctorVerb, WithoutACapacityItComparesPeaksAndSaysWhatIsMissing) {
   const Said said = tenon({"doctor", "pinned.trace"});
   EXPECT_EQ(said.code, 0);

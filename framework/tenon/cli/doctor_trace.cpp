@@ -127,6 +127,8 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
   out += sentence + ".\n";
   if (const replay::FitAttempt* best = report.best()) {
     out += how_to_set(*best, is_pytorch);
+  } else if (is_hopeless(report)) {
+    out += "A larger device, a smaller batch or checkpointing is needed.\n";
   } else if (report.is_reproduced()) {
     out += fmt::format(
         "A larger device, a smaller batch or checkpointing is needed; `tenon tune {} --capacity {}` "

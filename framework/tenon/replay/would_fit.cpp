@@ -69,8 +69,11 @@ std::string FitReport::sentence() const {
       lost_events == 0 ? fmt::format("all {} events", events) : fmt::format("the last {} events", events);
   const std::string capacity = format_bytes(capacity_bytes);
   if (capacity_bytes != 0 && peak_requested_bytes > capacity_bytes) {
+    // Rounded, the two may look the same.
+    const bool is_close = format_bytes(peak_requested_bytes) == capacity;
     return fmt::format("no allocator could have served it: {} were live or asked for at once, on {}",
-                       format_bytes(peak_requested_bytes), capacity);
+                       is_close ? fmt::format("{} bytes", peak_requested_bytes) : format_bytes(peak_requested_bytes),
+                       is_close ? fmt::format("{} bytes", capacity_bytes) : capacity);
   }
   if (!is_reproduced()) {
     return fmt::format(
