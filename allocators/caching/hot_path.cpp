@@ -20,8 +20,11 @@ Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* o
   const SourceTraits traits = source_.traits();
   if (traits.host_accessible) settings_.least_alignment = kDefaultAlignment;
   // As in PyTorch nine eighths of the device, so that fragmentation of addresses alone cannot fail a request that fits.
-  constexpr std::size_t kWithoutCapacity = 8 * TiB;
-  const std::size_t total = traits.capacity_bytes ? traits.capacity_bytes : kWithoutCapacity;
+  // Without a limit the machine's own memory is the size: terabytes of addresses are not to be had under a limit on
+  // address space, or beside ThreadSanitizer's shadow.
+  constexpr std::size_t kUnknown = 8 * TiB;
+  std::size_t total = traits.capacity_bytes ? traits.capacity_bytes : source_.usage().total_bytes;
+  if (total == 0) total = kUnknown;
   constexpr std::size_t kMostAddresses = 31 * TiB;  // an offset has 36 bits of 512 bytes: see Note [Order]
   address_space_bytes_ = std::min(total + total / 8, kMostAddresses);
   if (settings_.expandable) set_expandable(true);
