@@ -1,3 +1,4 @@
+// The choice of a device by its recorded number, and one checked replay in a cell.
 #include <tenon/cli/one_trace.h>
 
 #include <tenon/core/error.h>
