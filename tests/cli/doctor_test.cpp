@@ -109,6 +109,25 @@ TEST_F(DoctorVerb, ASnapshotOfAFailureNeedsNoCapacity) {
                               HasSubstr("would have fitted")));
 }
 
+TEST_F(DoctorVerb, TheFailureIsStillThereAfterAConversion) {
+  ASSERT_EQ(
+      tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"}).code, 0);
+  for (const char* file : {"died.trace.gz", "died.tenon", "again.pickle"}) {
+    ASSERT_EQ(tenon({"trace", "convert", "died.pickle", file}).code, 0);
+    const Said said = tenon({"doctor", file});
+    ASSERT_EQ(said.code, 0) << said.error;
+    EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of 420.0 MiB")))
+        << file;
+  }
+}
+
+TEST_F(DoctorVerb, TheRequestThatFailedIsReplayed) {
+  ASSERT_EQ(
+      tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"}).code, 0);
+  const Said said = tenon({"replay", "died.pickle", "-a", "caching", "--capacity", "420MiB", "--fail-if", "ooms > 0"});
+  EXPECT_EQ(said.code, 3) << said.out;
+}
+
 TEST_F(DoctorVerb, ASnapshotSaysWhatWasSetAndThatStaysSet) {
   ASSERT_EQ(tenon({"replay", "pinned.trace", "-a", "caching:roundup_power2_divisions=4", "--capacity", "420MiB",
                    "--snapshot", "died.pickle"})

@@ -123,6 +123,16 @@ TEST_F(OutOfMemoryVerb, TheRecordingOfAFailureEndsWithTheRequestThatFailed) {
               AllOf(HasSubstr("'direct'"), HasSubstr("would have fitted"), HasSubstr("allocator.name=\"direct\"")));
 }
 
+TEST_F(OutOfMemoryVerb, TheRecordingSaysWhatTheLimitLeft) {
+  ASSERT_EQ(tenon(words({"--record", "all", "--out", "res"})).code, 4);
+  for (const char* file : {"res/memory.tenon", "res/memory.trace.gz", "res/memory.pickle"}) {
+    const Said doctor = tenon({"doctor", file});
+    EXPECT_EQ(doctor.code, 0) << doctor.error;
+    EXPECT_THAT(doctor.out, AllOf(HasSubstr("Ran out of memory"), HasSubstr("of 1.00 MiB that the process could have")))
+        << file;
+  }
+}
+
 TEST_F(OutOfMemoryVerb, NeverSuggestsTheAllocatorThatFailed) {
   const Said said = tenon(words({"allocator.name=expandable", "--out", "res"}));
   EXPECT_EQ(said.code, 4);

@@ -79,12 +79,16 @@ TEST(ChromeReader, TakesDevicesApartAndCountsFailedRequests) {
            R"(,"Addr":4096,"Bytes":)" + std::to_string(bytes) + "}}";
   };
   const std::vector<Trace> traces =
-      read_bytes("[" + on(1, 512) + "," + on(0, 1024) + R"(,{"name":"[OutOfMemory]","ts":2,"args":{"Bytes":9}}])");
+      read_bytes("[" + on(1, 512) + "," + on(0, 1024) +
+                 R"(,{"name":"[OutOfMemory]","ts":2,"args":{"Bytes":9}})"
+                 R"(,{"name":"[OutOfMemory]","ts":2,"args":{"Device Type":1,"Device Id":1,"Bytes":4096}}])");
   ASSERT_EQ(traces.size(), 2u);
   EXPECT_EQ(traces[0].name, "file@cuda:0");
   EXPECT_EQ(traces[0].facts.peak_requested_bytes, 1024u);
-  EXPECT_EQ(traces[1].facts.peak_requested_bytes, 512u);
-  EXPECT_NE(traces[1].notes.back().find("1 requests ran out of memory"), std::string::npos);
+  EXPECT_EQ(traces[1].facts.peak_requested_bytes, 512u + 4096u) << "the request that failed is attempted in a replay";
+  EXPECT_EQ(traces[1].ooms.size(), 1u);
+  EXPECT_EQ(traces[1].facts.end_live_bytes, 512u);
+  EXPECT_NE(traces[1].notes.back().find("1 requests ran out of memory on a device without history"), std::string::npos);
 }
 
 TEST(ChromeReader, RefusesEventsWithoutAddresses) {

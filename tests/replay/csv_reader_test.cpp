@@ -17,10 +17,12 @@ TEST(RmmReader, ReadsStreamsAndPointersInHex) {
   EXPECT_EQ(trace.streams, (std::vector<std::uint64_t>{2, 26}));
 }
 
-TEST(RmmReader, LeavesOutFailuresAndSaysSo) {
+TEST(RmmReader, KeepsRequestsThatFailedAndSaysSo) {
   const Trace trace = read_one(std::string(kRmm) + "1,0,allocate failure,(nil),4096,0x0\n1,0,allocate,0x10,8,0x0\n");
-  EXPECT_EQ(trace.facts.allocations, 1u);
-  EXPECT_NE(trace.notes.front().find("1 requests failed"), std::string::npos);
+  EXPECT_EQ(trace.facts.allocations, 2u);
+  EXPECT_EQ(trace.facts.frees, 1u);
+  EXPECT_EQ(trace.ooms.size(), 1u);
+  EXPECT_NE(trace.notes.front().find("1 request ran out of memory"), std::string::npos);
 }
 
 TEST(RmmReader, LetsAnAddressBeUsedAgain) {

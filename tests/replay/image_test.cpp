@@ -75,8 +75,8 @@ TEST_F(Image, AnUnservedRequestIsInTheSnapshotWithWhatTheDeviceHadLeft) {
   const std::string path = scratch("oom.pickle").string();
   write_snapshot(picture(), path);
   const Trace trace = read_traces(path).front();
-  ASSERT_EQ(trace.recorded->ooms.size(), 1u);
-  const RecordedOom& oom = trace.recorded->ooms.front();
+  ASSERT_EQ(trace.ooms.size(), 1u);
+  const RecordedOom& oom = trace.ooms.front();
   EXPECT_EQ(oom.bytes, 2u << 20);
   EXPECT_EQ(oom.reserved_bytes + oom.device_free_bytes, 1u << 20) << "together the device";
   std::filesystem::remove(path);

@@ -82,6 +82,36 @@ TEST(Recorder, AFailureThatTheHostMendedIsNone) {
   EXPECT_EQ(recorder->tail("run").facts.peak_requested_bytes, 16384u) << "a failure that reached the program is one";
 }
 
+TEST(Recorder, AFailureThatTheHostMendedIsNotInTheFileEither) {
+  const std::string path = scratch("mended.trace");
+  Recorder recorder;
+  recorder.write_to(path, {});
+  recorder.failed(8192, 0);
+  recorder.trimmed();
+  recorder.allocated(at(16), 8192, 0);
+  recorder.failed(8192, 0);
+  recorder.trimmed();
+  recorder.failed(8192, 0);  // in vain: one failure, not two
+  recorder.explain_failure(9000, 70);
+  recorder.freed(at(16));
+  recorder.close();
+  const Trace trace = read_traces(path).front();
+  EXPECT_TRUE(difference(recorder.tail("run"), trace).are_equal) << difference(recorder.tail("run"), trace).what;
+  EXPECT_EQ(trace.facts.empty_caches, 2u);
+  ASSERT_EQ(trace.ooms.size(), 1u);
+  EXPECT_EQ(trace.ooms[0].capacity_bytes(), 9070u);
+  EXPECT_EQ(recorder.tail("run").ooms.size(), 1u);
+  std::filesystem::remove(path);
+}
+
+TEST(Recorder, AMarkThatPushesTheOldestOutKeepsItsName) {
+  Recorder recorder(2);
+  recorder.mark("one");
+  for (std::uintptr_t i = 0; i < 3; ++i) recorder.allocated(at(16 + i), 1000, 0);
+  recorder.mark("two");
+  EXPECT_EQ(recorder.tail("run").marks.back(), "two");
+}
+
 TEST(Recorder, BothFilesHoldWhatTheTailHolds) {
   const std::string binary = scratch("both.tenon"), text = scratch("both.trace.gz");
   Recorder recorder;

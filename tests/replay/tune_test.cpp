@@ -266,7 +266,7 @@ TEST(Judge, AReplayThatIsSomewhatOffIsACaveatAndOneThatIsFarOffARefusal) {
   // On a device that was full, the recorded allocator could take no more.
   Trace limited = recorded_with(310 * MiB, 0);
   EXPECT_THAT(judge(limited).refusal, HasSubstr("+61.3 %"));
-  limited.recorded->ooms.push_back({.event = 12, .bytes = 200 * MiB});
+  limited.ooms.push_back({.event = 12, .bytes = 200 * MiB});
   EXPECT_EQ(judge(limited).refusal, "");
 }
 

@@ -31,7 +31,8 @@ TEST(WouldFit, NamesThePolicyThatServesWhatTheOtherCouldNot) {
   ASSERT_NE(report.best(), nullptr);
   EXPECT_EQ(report.best()->label, "plain");
   EXPECT_EQ(report.best()->peak_reserved_bytes, 400 * KiB);
-  EXPECT_EQ(report.sentence(), "replayed (all 8 events on 500.0 KiB), 'plain' (400.0 KiB reserved, 8 device calls) would have fitted");
+  EXPECT_EQ(report.sentence(),
+            "replayed (all 8 events on 500.0 KiB), 'plain' (400.0 KiB reserved, 8 device calls) would have fitted");
 }
 
 TEST(WouldFit, ClaimsNothingWhereTheFailureDoesNotComeAgain) {
@@ -90,31 +91,13 @@ TEST(WouldFit, OfTheAllocatorInUseOnlyOtherSettingsAreSuggested) {
   for (const FitAttempt& other : report.others) EXPECT_THAT(other.label, Not(HasSubstr("expandable")));
 }
 
-TEST(WouldFit, TheRecordedFailureIsPutBackIntoTheHistory) {
+TEST(WouldFit, TheCapacityIsTheLargestThatAFailureOfTheRecordingTells) {
   Trace trace = rising();
-  trace.recorded.emplace();
-  trace.recorded->ooms.push_back(
-      {.event = 3, .bytes = 5000, .stream = 7, .reserved_bytes = 600, .device_free_bytes = 400});
+  EXPECT_EQ(capacity_at_failure(trace), std::nullopt);
+  trace.ooms.push_back({.event = 3, .bytes = 5000});  // of a file that does not tell
+  EXPECT_EQ(capacity_at_failure(trace), std::nullopt);
+  trace.ooms.push_back({.event = 3, .bytes = 5000, .reserved_bytes = 600, .device_free_bytes = 400});
   EXPECT_EQ(capacity_at_failure(trace), 1000u);
-  const Trace whole = with_failed_requests(trace);
-  EXPECT_EQ(whole.facts.events, 10u);
-  EXPECT_EQ(whole.facts.peak_requested_bytes, 5200u) << "block 1 of 200 lived";
-  EXPECT_EQ(whole.events[3].bytes, 5000u);
-  EXPECT_EQ(whole.streams.at(whole.events[3].stream), 7u);
-  const ReplayRow row =
-      replay_cell(whole, plain_policy(), {.capacity_bytes = 1000, .timed_passes = 0, .time_each_call = false});
-  EXPECT_EQ(row.failure, "");
-  EXPECT_EQ(row.ooms, 1u);
-  EXPECT_EQ(row.first_oom_event, 3u);
-}
-
-TEST(WouldFit, ARequestThatFailedAtTheEndOfTheHistoryIsPutThere) {
-  Trace trace = rising();
-  trace.recorded.emplace();
-  trace.recorded->ooms.push_back({.event = 8, .bytes = 900});
-  const Trace whole = with_failed_requests(trace);
-  EXPECT_EQ(whole.facts.peak_requested_bytes, 900u);
-  EXPECT_EQ(whole.events.back().kind, EventKind::kFree);
 }
 
 }  // namespace

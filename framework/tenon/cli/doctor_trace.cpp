@@ -103,6 +103,14 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
                        bool is_pytorch, bool is_capacity_from_file, const std::string& file) {
   std::string out = "\n";
   if (!trust.refusal.empty() && !is_hopeless(report)) return out + "Nothing can be said: " + trust.refusal;
+  if (report.capacity_bytes == 0 && !trace.ooms.empty()) {
+    return out +
+           fmt::format(
+               "{} could not be served in this recording, which does not say how large the device was: name it "
+               "with --capacity. The table shows what each setting takes from one without limit.\n",
+               format_bytes(trace.ooms.back().bytes)) +
+           remarks(trust);
+  }
   if (report.capacity_bytes == 0) {
     out += fmt::format(
         "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
@@ -111,10 +119,9 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
     return out + remarks(trust);
   }
   if (is_capacity_from_file) {
-    out +=
-        fmt::format("Ran out of memory: {} were asked for with {} left of {} that the process could have.\n",
-                    format_bytes(trace.recorded->ooms.back().bytes),
-                    format_bytes(trace.recorded->ooms.back().device_free_bytes), format_bytes(report.capacity_bytes));
+    out += fmt::format("Ran out of memory: {} were asked for with {} left of {} that the process could have.\n",
+                       format_bytes(trace.ooms.back().bytes), format_bytes(trace.ooms.back().device_free_bytes),
+                       format_bytes(report.capacity_bytes));
   }
   if (!report.is_reproduced() && !is_capacity_from_file) {
     return out +
@@ -147,8 +154,8 @@ std::string json_of(const replay::FitReport& report, const replay::Trace& trace,
   json["capacity_bytes"] = report.capacity_bytes == 0 ? Json(nullptr) : Json(report.capacity_bytes);
   json["peak_requested_bytes"] = report.peak_requested_bytes;
   json["failed_request"] = nullptr;
-  if (trace.recorded && !trace.recorded->ooms.empty()) {
-    const replay::RecordedOom& oom = trace.recorded->ooms.back();
+  if (!trace.ooms.empty()) {
+    const replay::RecordedOom& oom = trace.ooms.back();
     json["failed_request"] = {{"event", oom.event},
                               {"bytes", oom.bytes},
                               {"stream", oom.stream},
@@ -184,8 +191,7 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
     }
     const std::uint64_t capacity = given != 0 ? given : replay::capacity_at_failure(trace).value_or(0);
     const Question question = question_of(trace, options);
-    const replay::FitReport report =
-        replay::what_would_fit(replay::with_failed_requests(trace), question.current, question.others, capacity);
+    const replay::FitReport report = replay::what_would_fit(trace, question.current, question.others, capacity);
     const replay::Trust trust = replay::judge(
         trace, options.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(options.pytorch_conf));
     const bool is_known = trust.refusal.empty() || is_hopeless(report);

@@ -3,6 +3,7 @@
 
 #include <tenon/device/device_state.h>
 #include <tenon/memory/oom.h>
+#include <tenon/memory/oom_room.h>
 #include <tenon/memory/stats.h>
 #include <tenon/runtime/config_schema.h>
 
@@ -71,11 +72,15 @@ RunRecording::~RunRecording() {
 }
 
 void RunRecording::start() {
-  if (!wants_history()) return;
-  DeviceState& device = device_state(device_);
-  device.history().start({.stacks = with_stacks_ ? StackContext::kAlloc : StackContext::kNone}, true);
-  // Later everything of the step that failed is freed: the state is taken where it happens.
-  observer_ = add_oom_observer([this](const OutOfMemoryInfo&) { at_failure_ = picture(); });
+  if (formats_.empty()) return;
+  if (wants_history()) {
+    device_state(device_).history().start({.stacks = with_stacks_ ? StackContext::kAlloc : StackContext::kNone}, true);
+  }
+  observer_ = add_oom_observer([this](const OutOfMemoryInfo& info) {
+    recorder_->explain_failure(info.reserved_bytes, left_for_the_process(info));
+    // Later everything of the step that failed is freed: the state is taken where it happens.
+    if (wants_history()) at_failure_ = picture();
+  });
   is_observing_ = true;
 }
 
@@ -111,6 +116,8 @@ void RunRecording::note(std::string_view line) { inner_.note(line); }
 
 std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory) {
   std::vector<std::string> written;
+  if (is_observing_) remove_oom_observer(observer_);
+  is_observing_ = false;
   if (wants("trace") || wants("text")) {
     recorder_->close();
     if (const std::string failure = recorder_->failure(); !failure.empty()) throw Error(failure);
@@ -119,8 +126,6 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
     }
   }
   if (wants_history()) {
-    if (is_observing_) remove_oom_observer(observer_);
-    is_observing_ = false;
     const replay::SnapshotImage image = out_of_memory && at_failure_ ? std::move(*at_failure_)
                                         : last_step_                 ? std::move(*last_step_)
                                                                      : picture();

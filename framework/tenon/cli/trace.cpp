@@ -92,7 +92,8 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
     const std::optional<std::uint64_t> capacity =
         options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
     require_sound(trace, policy, capacity);
-    return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity), options.output);
+    const auto failures = capacity ? replay::Failures::kAttempted : replay::Failures::kKept;
+    return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity, failures), options.output);
   }
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
 }

@@ -1,6 +1,7 @@
 // Out of memory: the figures, the observers, the advice.
 #include <tenon/core/units.h>
 #include <tenon/memory/oom.h>
+#include <tenon/memory/oom_room.h>
 #include <tenon/memory/stack_impl.h>
 
 #include <fmt/format.h>
@@ -129,7 +130,7 @@ void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& f
     told->record({.action = HistoryAction::kOom,
                   .purpose = request.purpose,
                   .label = request.label,
-                  .address = info.device_free_bytes,
+                  .address = left_for_the_process(info),
                   .bytes = request.bytes,
                   .stream = request.stream});
   }

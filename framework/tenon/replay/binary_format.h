@@ -6,6 +6,7 @@
 //     kAllocate  size#  stream#  [stack#]      x# = number of a known one, or the count of known ones and then the new
 //     one kFree / kFreeDeferred / kFreeCompleted   allocations since the block's own kUse  allocations since, stream#
 //     kEmptyCache   kMark text#   kHeader text# text#   kStarts
+//     kFails reserved, left on the device: the next allocation is a request that ran out of memory
 #pragma once
 
 #include <tenon/core/export.h>
@@ -34,7 +35,8 @@ enum class BinaryTag : std::uint8_t {
   kMark,
   kHeader,
   kStarts,
-  kAllocateWithStack
+  kAllocateWithStack,
+  kFails
 };
 
 /// Writes as events come. Not thread-safe.
@@ -50,6 +52,8 @@ class TENON_API BinaryTraceWriter {
   void header(std::string_view key, std::string_view value);
   /// Returns the allocation's number, for the calls below. `stack`: innermost first, may be empty.
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<Frame>& stack = {});
+  /// The next allocation is a request that ran out of memory; its free is to follow at once. Figures of that moment.
+  void next_fails(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes);
   void free(std::uint64_t allocation, bool deferred = false);
   void free_completed(std::uint64_t allocation);
   void use(std::uint64_t allocation, std::uint64_t stream);

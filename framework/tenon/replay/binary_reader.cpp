@@ -6,8 +6,10 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace tenon::replay {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxExpansion = 64;
+constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
 
@@ -149,6 +152,12 @@ class BinaryReader {
     const std::uint64_t stream = interned(streams_, "stream");
     const std::uint32_t stack = has_stack ? this->stack() : 0;
     if (bytes == 0 || builder_.would_overflow(bytes)) fail("a size out of range: " + std::to_string(bytes));
+    if (fails_) {
+      fails_->bytes = bytes;
+      fails_->stream = stream;
+      builder_.next_fails(*fails_);
+      fails_.reset();
+    }
     const std::uint32_t slot = builder_.allocate(bytes, stream);
     if (slot >= kPending - 1) fail("more than 2^31 blocks alive at once");
     slots_.push_back(slot);
@@ -201,6 +210,12 @@ class BinaryReader {
         if (builder_.trace().facts.frees != 0 || builder_.trace().facts.seeded_blocks != 0)
           fail("the recording starts twice, or after a free");
         return builder_.recording_starts();
+      case BinaryTag::kFails: {
+        const std::uint64_t reserved = std::min(varint(), kMaxDeviceBytes);
+        const std::uint64_t left = std::min(varint(), kMaxDeviceBytes);
+        fails_ = RecordedOom{.reserved_bytes = reserved, .device_free_bytes = left};
+        return;
+      }
     }
     --next_;
     fail("unknown record " + std::to_string(static_cast<int>(tag)));
@@ -221,6 +236,7 @@ class BinaryReader {
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint32_t> frame_ids_;  ///< function, file, line
   std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
   std::vector<std::uint32_t> stack_numbers_;
+  std::optional<RecordedOom> fails_;  ///< the next allocation
 };
 
 }  // namespace

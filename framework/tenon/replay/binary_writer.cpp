@@ -96,6 +96,12 @@ std::uint64_t BinaryTraceWriter::allocate(std::uint64_t bytes, std::uint64_t str
   return allocations_++;
 }
 
+void BinaryTraceWriter::next_fails(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) {
+  tag(BinaryTag::kFails);
+  varint(reserved_bytes);
+  varint(device_free_bytes);
+}
+
 void BinaryTraceWriter::free(std::uint64_t allocation, bool deferred) {
   tag(deferred ? BinaryTag::kFreeDeferred : BinaryTag::kFree);
   varint(allocations_ - allocation);

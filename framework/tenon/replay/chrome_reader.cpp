@@ -91,7 +91,7 @@ class Handler final : public nlohmann::json_sax<Json> {
 
   std::vector<MemoryEvent> events;
   std::vector<Step> steps;
-  std::uint64_t out_of_memory = 0;  ///< requests that failed
+  std::vector<MemoryEvent> failures;  ///< requests that ran out of memory
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
@@ -236,7 +236,7 @@ class Handler final : public nlohmann::json_sax<Json> {
   }
   void finish_event() {
     if (!step_name_.empty() && !has_bad_time_) steps.push_back({current_.time, step_name_});
-    if (is_out_of_memory_) ++out_of_memory;
+    if (is_out_of_memory_ && has_bytes_ && !has_bad_time_ && current_.bytes > 0) failures.push_back(current_);
     if (!is_memory_) return;
     if (!has_bytes_)
       input_.fail_at(input_.position(),
@@ -281,10 +281,11 @@ std::string device_name(const MemoryEvent& event) {
          std::to_string(event.device_index);
 }
 
-Trace rebuild(const InputFile& input, std::vector<MemoryEvent> events, const std::vector<Step>& steps,
-              const std::string& suffix) {
+Trace rebuild(const InputFile& input, std::vector<MemoryEvent> events, std::vector<MemoryEvent> failures,
+              const std::vector<Step>& steps, const std::string& suffix) {
   // The profiler writes thread by thread; the list within one moment is in the order of recording.
   std::ranges::stable_sort(events, {}, &MemoryEvent::time);
+  std::ranges::stable_sort(failures, {}, &MemoryEvent::time);
   TraceBuilder builder(input.path());
   Trace& trace = builder.trace();
   trace.format = "chrome";
@@ -337,7 +338,15 @@ Trace rebuild(const InputFile& input, std::vector<MemoryEvent> events, const std
   std::size_t next_step = 0;
   std::uint64_t lost = 0;
   std::uint64_t mismatches = 0;
+  std::size_t next_failure = 0;
+  const auto fail_before = [&](std::int64_t time) {
+    for (; next_failure < failures.size() && failures[next_failure].time < time; ++next_failure) {
+      const auto bytes = static_cast<std::uint64_t>(failures[next_failure].bytes);
+      if (!builder.would_overflow(bytes)) builder.fail({.bytes = bytes});
+    }
+  };
   for (const MemoryEvent& event : events) {
+    fail_before(event.time);
     while (next_step < steps.size() && steps[next_step].time <= event.time) builder.mark(steps[next_step++].name);
     if (event.bytes > 0) {
       if (const std::uint32_t* old = slots.find(event.address)) {
@@ -358,6 +367,11 @@ Trace rebuild(const InputFile& input, std::vector<MemoryEvent> events, const std
     if (event.total_reserved > 0)
       recorded.peak_reserved_bytes =
           std::max(recorded.peak_reserved_bytes, static_cast<std::uint64_t>(event.total_reserved));
+  }
+  fail_before(std::numeric_limits<std::int64_t>::max());
+  if (!failures.empty()) {
+    trace.notes.push_back(std::to_string(failures.size()) + (failures.size() == 1 ? " request" : " requests") +
+                          " ran out of memory in the recording");
   }
   if (events.back().total_reserved > 0)
     recorded.reserved_bytes = static_cast<std::uint64_t>(events.back().total_reserved);
@@ -397,14 +411,21 @@ std::vector<Trace> read_chrome(InputFile& input) {
       return true;
     });
   }
+  const auto homeless = std::ranges::count_if(handler.failures, [&](const MemoryEvent& failure) {
+    return !by_device.contains({failure.device_type, failure.device_index});
+  });
   std::vector<Trace> traces;
   for (auto& [key, events] : by_device) {
     const std::string suffix = by_device.size() > 1 ? "@" + device_name(events.front()) : "";
-    traces.push_back(rebuild(input, std::move(events), handler.steps, suffix));
+    std::vector<MemoryEvent> failures;
+    std::ranges::copy_if(handler.failures, std::back_inserter(failures), [&](const MemoryEvent& failure) {
+      return std::tuple(failure.device_type, failure.device_index) == key;
+    });
+    traces.push_back(rebuild(input, std::move(events), std::move(failures), handler.steps, suffix));
     traces.back().device = std::get<1>(key);
-    if (handler.out_of_memory != 0) {
-      traces.back().notes.push_back(std::to_string(handler.out_of_memory) +
-                                    " requests ran out of memory in the recording and are left out");
+    if (homeless != 0) {
+      traces.back().notes.push_back(std::to_string(homeless) +
+                                    " requests ran out of memory on a device without history here, and are left out");
     }
     if (left_out != 0) traces.back().notes.push_back(std::to_string(left_out) + " events of host memory are left out");
   }

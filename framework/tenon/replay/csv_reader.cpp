@@ -125,17 +125,19 @@ Trace read_rmm(InputFile& input) {
   while (table.next()) {
     const std::string_view action = table.field(action_column);
     const std::uint64_t bytes = table.number(size_column, "a size in bytes");
-    if (action == "allocate failure") {
-      ++failures;
-      continue;
-    }
-    if (action != "allocate" && action != "free" && action != "deallocate") {
+    const bool has_failed = action == "allocate failure";
+    if (has_failed) ++failures;
+    if (!has_failed && action != "allocate" && action != "free" && action != "deallocate") {
       input.fail_line("unknown action '" + std::string(action.substr(0, 40)) +
                       "'; RMM writes allocate, free and allocate failure");
     }
-    const std::uint64_t pointer = table.hexadecimal(pointer_column, "a pointer");
+    const std::uint64_t pointer = has_failed ? 0 : table.hexadecimal(pointer_column, "a pointer");
     // RMM prints the handle as a pointer: 0x0, 0x1, 0x2 are the default streams.
     const std::uint64_t stream = stream_column < 0 ? 0 : table.hexadecimal(stream_column, "a stream");
+    if (has_failed) {
+      if (bytes != 0 && !builder.would_overflow(bytes)) builder.fail({.bytes = bytes, .stream = stream});
+      continue;
+    }
     if (bytes == 0 && (action == "allocate" || pointer == 0)) {
       ++empty;
       continue;
@@ -163,7 +165,8 @@ Trace read_rmm(InputFile& input) {
     }
   }
   if (failures != 0)
-    builder.trace().notes.push_back(std::to_string(failures) + " requests failed in the recording and are left out");
+    builder.trace().notes.push_back(std::to_string(failures) + (failures == 1 ? " request" : " requests") +
+                                    " ran out of memory in the recording");
   if (empty != 0) builder.trace().notes.push_back(std::to_string(empty) + " requests of 0 bytes are left out");
   if (elsewhere != 0) {
     builder.trace().notes.push_back(std::to_string(elsewhere) +

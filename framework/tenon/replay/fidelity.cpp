@@ -142,6 +142,26 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   return std::move(builder).finish();
 }
 
+namespace {
+
+/// What failed in the recording is not asked for: the events keep their numbers.
+Trace without_failures(Trace trace, const std::vector<RecordedOom>& ooms, std::int64_t shift) {
+  std::uint64_t event = 0;
+  std::size_t next = 0;
+  for (TraceEvent& entry : trace.events) {
+    if (!is_counted(entry.kind)) continue;
+    if (next < ooms.size() &&
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(ooms[next].event) + shift) == event) {
+      entry.kind = EventKind::kUse;  // of a block that is not there: nothing, and so is its free
+      ++next;
+    }
+    ++event;
+  }
+  return trace;
+}
+
+}  // namespace
+
 Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
   Fidelity fidelity;
   fidelity.settings = settings;
@@ -158,7 +178,9 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
   std::int64_t shift = 0;
   const bool has_segments = trace.format == "snapshot" && recorded.seed_addresses.size() == trace.facts.seeded_blocks;
   const Trace warmed = has_segments && !recorded.is_whole ? warm_trace(trace, shift) : Trace{};
-  const Trace& replayed = has_segments && !recorded.is_whole ? warmed : trace;
+  const Trace& from_start = has_segments && !recorded.is_whole ? warmed : trace;
+  const Trace served = trace.ooms.empty() ? Trace{} : without_failures(from_start, trace.ooms, shift);
+  const Trace& replayed = trace.ooms.empty() ? from_start : served;
   CellOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;

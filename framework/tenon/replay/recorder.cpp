@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace tenon::replay {
 
@@ -84,6 +85,7 @@ void Recorder::write_to(const std::string& path, const std::vector<std::pair<std
 
 void Recorder::close() {
   const std::lock_guard lock(mutex_);
+  settle_locked();
   const auto text = std::move(text_);
   const auto binary = std::move(binary_);
   if (text != nullptr) text->close();
@@ -121,24 +123,36 @@ void Recorder::guarded(Change change) noexcept {
 void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
   guarded([&] {
     // The host gave back the cache and asked again: the program never saw the failure.
-    std::size_t last = events_.size();
-    while (last > 0 && events_[last - 1].kind == Kind::kTrim) --last;
-    if (last > 0 && last < events_.size() && events_[last - 1].kind == Kind::kFailed &&
-        events_[last - 1].bytes == bytes && events_[last - 1].stream == stream)
-      events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(last - 1));
-    const Event event{next_id_++, bytes, stream, Kind::kAllocate};
+    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
+      open_failure_.erase(open_failure_.begin());
+    const Event event{.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate};
     live_[data] = event.id;
     add_locked(event);
   });
 }
 
 void Recorder::failed(std::uint64_t bytes, std::uint64_t stream) noexcept {
-  guarded([&] { add_locked({next_id_++, bytes, stream, Kind::kFailed}); });
+  guarded([&] {
+    // The same request once more, after the cache was given back: one failure.
+    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
+      open_failure_.erase(open_failure_.begin());
+    settle_locked();
+    open_failure_.push_back({.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kFailed});
+  });
+}
+
+void Recorder::explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept {
+  guarded([&] {
+    if (open_failure_.empty() || open_failure_.front().kind != Kind::kFailed) return;
+    open_failure_.front().reserved_bytes = reserved_bytes;
+    open_failure_.front().device_free_bytes = device_free_bytes;
+  });
 }
 
 void Recorder::used(const void* data, std::uint64_t stream) noexcept {
   guarded([&] {
-    if (const auto found = live_.find(data); found != live_.end()) add_locked({found->second, 0, stream, Kind::kUse});
+    if (const auto found = live_.find(data); found != live_.end())
+      add_locked({.id = found->second, .stream = stream, .kind = Kind::kUse});
   });
 }
 
@@ -148,16 +162,21 @@ void Recorder::freed(const void* data) noexcept {
     if (found == live_.end()) return;
     const std::uint64_t id = found->second;
     live_.erase(found);
-    add_locked({id, 0, 0, Kind::kFree});
+    add_locked({.id = id, .kind = Kind::kFree});
   });
 }
 
 void Recorder::trimmed() noexcept {
-  guarded([&] { add_locked({.kind = Kind::kTrim}); });
+  guarded([&] {
+    if (open_failure_.empty()) return add_locked({.kind = Kind::kTrim});
+    open_failure_.push_back({.kind = Kind::kTrim});
+  });
 }
 
 void Recorder::mark(std::string_view name) noexcept {
   guarded([&] {
+    settle_locked();
+    if (events_.size() >= 2 * tail_events_) forget_locked();  // before the name is there: it keeps those of events only
     names_.emplace_back(name);
     std::ranges::replace(names_.back(), '\n', ' ');
     std::ranges::replace(names_.back(), '\r', ' ');
@@ -169,6 +188,16 @@ void Recorder::mark(std::string_view name) noexcept {
 }
 
 void Recorder::add_locked(const Event& event) {
+  settle_locked();
+  keep_locked(event);
+}
+
+void Recorder::settle_locked() {
+  const std::vector<Event> settled = std::exchange(open_failure_, {});
+  for (const Event& event : settled) keep_locked(event);
+}
+
+void Recorder::keep_locked(const Event& event) {
   if (events_.size() >= 2 * tail_events_) forget_locked();
   events_.push_back(event);
   if (text_ != nullptr) write_text_locked(event);
@@ -206,7 +235,7 @@ void Recorder::write_text_locked(const Event& event) {
     case Kind::kAllocate:
       return line("a", {event.id, event.bytes, event.stream});
     case Kind::kFailed:
-      line("m out of memory", {event.bytes});
+      line("m tenon:failed", {event.id, event.reserved_bytes, event.device_free_bytes});
       line("a", {event.id, event.bytes, event.stream});
       return line("f", {event.id});
     case Kind::kUse:
@@ -227,7 +256,7 @@ void Recorder::write_binary_locked(const Event& event) {
       file_ids_[event.id] = binary_->allocate(event.bytes, event.stream);
       return;
     case Kind::kFailed:
-      binary_->mark("out of memory " + std::to_string(event.bytes));
+      binary_->next_fails(event.reserved_bytes, event.device_free_bytes);
       return binary_->free(binary_->allocate(event.bytes, event.stream));
     case Kind::kUse:
       if (known() != file_ids_.end()) binary_->use(known()->second, event.stream);
@@ -252,13 +281,16 @@ Trace Recorder::tail(const std::string& name) const {
   std::unordered_map<std::uint64_t, std::uint32_t> slots;
   for (const auto& [id, seed] : seeds_) slots[id] = builder.allocate(seed.bytes, seed.stream);
   builder.recording_starts();
-  for (const Event& event : events_) {
+  const auto add = [&](const Event& event) {
     switch (event.kind) {
       case Kind::kAllocate:
         slots[event.id] = builder.allocate(event.bytes, event.stream);
         break;
       case Kind::kFailed:
-        builder.free(builder.allocate(event.bytes, event.stream));
+        builder.fail({.bytes = event.bytes,
+                      .stream = event.stream,
+                      .reserved_bytes = event.reserved_bytes,
+                      .device_free_bytes = event.device_free_bytes});
         break;
       case Kind::kUse:
         builder.use(slots.at(event.id), event.stream);
@@ -274,7 +306,9 @@ Trace Recorder::tail(const std::string& name) const {
         builder.mark(names_[event.bytes]);
         break;
     }
-  }
+  };
+  std::ranges::for_each(events_, add);
+  std::ranges::for_each(open_failure_, add);
   return std::move(builder).finish();
 }
 

@@ -40,6 +40,8 @@ class TENON_API Recorder {
 
   void allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept;
   void failed(std::uint64_t bytes, std::uint64_t stream) noexcept;
+  /// Figures of the request that failed last, once the host knows them: what was reserved and what was left.
+  void explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept;
   void used(const void* data, std::uint64_t stream) noexcept;
   void freed(const void* data) noexcept;
   void trimmed() noexcept;
@@ -59,9 +61,12 @@ class TENON_API Recorder {
     std::uint64_t id = 0;     ///< of the allocation
     std::uint64_t bytes = 0;  ///< kMark: index into names_
     std::uint64_t stream = 0;
+    std::uint64_t reserved_bytes = 0, device_free_bytes = 0;  ///< kFailed
     Kind kind = Kind::kMark;
   };
   void add_locked(const Event& event);
+  void keep_locked(const Event& event);
+  void settle_locked();
   void forget_locked();
   void write_text_locked(const Event& event);
   void write_binary_locked(const Event& event);
@@ -71,6 +76,8 @@ class TENON_API Recorder {
   const std::size_t tail_events_;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
+  /// The last failure and the caches emptied since: the host may yet mend it, and then it never was.
+  std::vector<Event> open_failure_;
   std::vector<std::string> names_;
   std::deque<std::pair<std::int64_t, std::string>> marks_;
   std::map<std::uint64_t, Event> seeds_;  ///< by id: alive where the tail begins

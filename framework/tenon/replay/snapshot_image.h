@@ -65,9 +65,14 @@ class TENON_API ImageVisitor final : public SegmentVisitor {
   bool has_open_ = false;
 };
 
+/// What becomes of requests that ran out of memory in the recording: asked for again, or kept as the failures they
+/// were, which is what a conversion does.
+enum class Failures : std::uint8_t { kAttempted, kKept };
+
 /// Replays a trace under a policy and takes the picture at its end.
 TENON_API SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
-                                        std::optional<std::uint64_t> capacity_bytes);
+                                        std::optional<std::uint64_t> capacity_bytes,
+                                        Failures failures = Failures::kAttempted);
 
 /// Of a running device: its history and its segments now.
 TENON_API SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history);

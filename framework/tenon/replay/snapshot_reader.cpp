@@ -17,6 +17,8 @@ namespace tenon::replay {
 
 namespace {
 
+constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
+
 struct Seed {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -201,7 +203,7 @@ class Rebuilder {
           break;
         case SnapshotAction::kOom:
           act(SegmentAction::Kind::kOom, entry);
-          recorded_.ooms.push_back({builder_.counted(), entry.bytes, entry.stream, reserved_, entry.address});
+          fail(entry);
           break;
         case SnapshotAction::kSegmentFree:
         case SnapshotAction::kSegmentUnmap:
@@ -257,6 +259,16 @@ class Rebuilder {
     builder_.free(slot, deferred);
     if (deferred) pending_.insert(address, slot);
   }
+  void fail(const SnapshotEntry& entry) {
+    const std::uint64_t bytes = std::max<std::uint64_t>(entry.bytes, 1);
+    ++failed_;
+    if (builder_.would_overflow(bytes)) return;  // a size that is nonsense fails everywhere
+    builder_.fail({.bytes = bytes,
+                   .stream = entry.stream,
+                   .reserved_bytes = reserved_,
+                   .device_free_bytes = std::min(entry.address, kMaxDeviceBytes)});
+    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(entry.stack);
+  }
   void act(SegmentAction::Kind kind, const SnapshotEntry& entry) {
     using Kind = SegmentAction::Kind;
     if (kind == Kind::kAlloc || kind == Kind::kMap) reserved_ += entry.bytes;
@@ -291,8 +303,8 @@ class Rebuilder {
     if (facts.deferred_frees != 0)
       note(std::to_string(facts.deferred_frees) +
            " frees waited for another stream; the replay completes them where the recording did");
-    if (const std::size_t ooms = recorded_.ooms.size(); ooms != 0)
-      note(std::to_string(ooms) + (ooms == 1 ? " request" : " requests") + " ran out of memory in the recording");
+    if (failed_ != 0)
+      note(std::to_string(failed_) + (failed_ == 1 ? " request" : " requests") + " ran out of memory in the recording");
     if (pressed_ != 0) note(std::to_string(pressed_) + " times the recorded allocator gave segments back to go on");
     if (overwritten_ != 0)
       note(std::to_string(overwritten_) +
@@ -321,6 +333,7 @@ class Rebuilder {
   std::uint64_t initial_reserved_ = 0;
   std::uint64_t reserved_ = 0;  ///< on the way forward
   std::uint64_t overwritten_ = 0;
+  std::uint64_t failed_ = 0;
   std::uint64_t pressed_ = 0;
 };
 

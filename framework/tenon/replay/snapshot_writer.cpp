@@ -234,7 +234,7 @@ void ImageVisitor::block(const BlockInfo& info) {
 }
 
 SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
-                              std::optional<std::uint64_t> capacity_bytes) {
+                              std::optional<std::uint64_t> capacity_bytes, Failures failures) {
   SnapshotImage image;
   describe_settings(policy, image);
   ImageListener listener(image.entries);
@@ -248,9 +248,14 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
     for (const std::uint32_t frame : stack) image.stacks.back().push_back(trace.stacks.frames[frame]);
   }
   std::uint64_t allocation = 0;
+  std::size_t next_failure = 0;
   for (const TraceEvent& event : trace.events) {
     Block& block = blocks[event.slot];
-    if (is_counted(event.kind)) ++listener.time;  // one microsecond is one event
+    const RecordedOom* failure = nullptr;
+    if (is_counted(event.kind)) {
+      failure = trace.failure_at(static_cast<std::uint64_t>(listener.time), next_failure);
+      ++listener.time;  // one microsecond is one event
+    }
     switch (event.kind) {
       case EventKind::kAllocate: {
         const std::uint64_t stream = trace.streams[event.stream];
@@ -258,6 +263,14 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
         const std::uint32_t stack =
             allocation < trace.stacks.of_allocation.size() ? trace.stacks.of_allocation[allocation] : 0;
         ++allocation;
+        if (failure != nullptr && failures == Failures::kKept) {
+          // Beside what this policy has reserved, so that the device is as large as it was.
+          const std::uint64_t capacity = failure->capacity_bytes();
+          const std::uint64_t left = capacity - std::min(capacity, source.reserved_bytes());
+          image.entries.push_back({HistoryAction::kOom, left, event.bytes, stream, listener.time, stack});
+          block = {};
+          break;
+        }
         try {
           // The listener's entries come first: segment_alloc, then alloc, as in PyTorch.
           block = allocator->allocate({.bytes = event.bytes, .stream = {stream}});

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 
 /// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
 class TextIds {
@@ -142,6 +143,12 @@ class TextReader {
     if (ids_.find(id) != nullptr)
       input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique over the trace");
     if (builder_.would_overflow(bytes)) input_.fail_line("the live bytes exceed 2^62");
+    if (has_failed_ && failed_id_ == id) {
+      failed_.bytes = bytes;
+      failed_.stream = stream;
+      builder_.next_fails(failed_);
+    }
+    has_failed_ = false;
     ids_.insert(id, builder_.allocate(bytes, stream));
   }
 
@@ -153,12 +160,13 @@ class TextReader {
     return *slot;
   }
 
-  // Marks of ours that other readers skip: how a recorded free that had to wait for a stream is written down.
+  // Marks of ours that other readers skip: a free that had to wait for a stream, a request that ran out of memory.
   void mark(std::string_view line) {
     if (line.size() > 1 && line[1] != ' ') input_.fail_line("expected a space and a name after 'm'");
     const std::string_view name = line.size() > 2 ? line.substr(2) : std::string_view();
     constexpr std::string_view kDeferred = "tenon:deferred";
     constexpr std::string_view kCompleted = "tenon:completed";
+    constexpr std::string_view kFailed = "tenon:failed";
     if (name.starts_with(kDeferred)) {
       Fields fields(input_, name.substr(kDeferred.size()));
       deferred_id_ = fields.number("the id of a block");
@@ -171,6 +179,13 @@ class TextReader {
         input_.fail_line("completes the free of id " + std::to_string(id) + ", which is not pending");
       builder_.free_completed(*slot);
       pending_.erase(id);
+    } else if (name.starts_with(kFailed)) {
+      Fields fields(input_, name.substr(kFailed.size()));
+      failed_id_ = fields.number("the id of a block");
+      failed_.reserved_bytes = std::min(fields.number("the bytes reserved"), kMaxDeviceBytes);
+      failed_.device_free_bytes = std::min(fields.number("the bytes that the device had left"), kMaxDeviceBytes);
+      fields.end();
+      has_failed_ = true;
     } else if (name == "recording starts" && builder_.trace().facts.frees == 0 &&
                builder_.trace().facts.seeded_blocks == 0) {
       builder_.recording_starts();
@@ -207,6 +222,9 @@ class TextReader {
   IdMap pending_;
   std::uint64_t deferred_id_ = 0;
   bool has_deferred_ = false;
+  RecordedOom failed_;  ///< the next allocation, if it has this id
+  std::uint64_t failed_id_ = 0;
+  bool has_failed_ = false;
 };
 
 }  // namespace

@@ -53,13 +53,17 @@ struct SegmentAction {
   bool operator==(const SegmentAction&) const = default;
 };
 
-/// A request that ran out of memory while the file was recorded; it is no event of the trace.
+/// A request that ran out of memory while the file was recorded. In the trace it is an allocation that is freed at
+/// once: a replay attempts it, and gives it back where it fits.
 struct RecordedOom {
-  std::uint64_t event = 0;  ///< counted events before it
+  std::uint64_t event = 0;  ///< of its allocation
   std::uint64_t bytes = 0;
   std::uint64_t stream = 0;             ///< handle
   std::uint64_t reserved_bytes = 0;     ///< by the recorded allocator at that moment
   std::uint64_t device_free_bytes = 0;  ///< what the device had left
+
+  /// What the process could have had then; 0: the file does not say.
+  std::uint64_t capacity_bytes() const { return reserved_bytes + device_free_bytes; }
 };
 
 /// A segment that was there before the recording began, with the blocks that lived in it (others were cached).
@@ -83,7 +87,6 @@ struct RecordedAllocator {
   std::uint64_t peak_reserved_bytes = 0;                ///< over the recorded part; 0 when unknown
   bool is_whole = false;                                ///< the history begins with an empty device
   std::vector<SegmentAction> actions;
-  std::vector<RecordedOom> ooms;
   std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
   std::vector<std::uint64_t> seed_addresses;
@@ -112,8 +115,8 @@ struct TraceFacts {
   std::uint64_t empty_caches = 0;
   std::uint64_t marks = 0;
   std::uint64_t deferred_frees = 0;
-  std::uint64_t peak_requested_bytes = 0;
-  std::uint64_t peak_event = 0;  ///< the counted event at which the peak is reached first
+  std::uint64_t peak_requested_bytes = 0;  ///< with requests that failed: they were wanted besides what lived
+  std::uint64_t peak_event = 0;            ///< the counted event at which the peak is reached first
   std::uint64_t end_live_bytes = 0;
   std::uint64_t total_requested_bytes = 0;
   std::uint64_t max_request_bytes = 0;
@@ -137,10 +140,16 @@ struct TENON_EXPORT Trace {
   std::map<std::string, std::string> header;  ///< `# KEY: VALUE` lines, or what stands for them
   std::vector<std::string> notes;             ///< what a reader of results has to know about this file
   std::optional<RecordedAllocator> recorded;
+  std::vector<RecordedOom> ooms;  ///< in order of their events
   Stacks stacks;
   std::uint64_t sizes_are_rounded =
       0;  ///< quantum to which the recorder had rounded the sizes already; 0 = not rounded
 
+  /// The failed request that this counted event is the allocation of. `next` is the caller's place in `ooms`, 0 at
+  /// first.
+  const RecordedOom* failure_at(std::uint64_t event, std::size_t& next) const {
+    return next < ooms.size() && ooms[next].event == event ? &ooms[next++] : nullptr;
+  }
   /// Streams that allocate or use.
   std::size_t stream_count() const { return streams.size(); }
 };

@@ -84,6 +84,16 @@ void TraceBuilder::use(std::uint32_t slot, std::uint64_t stream) {
   ++trace_.facts.events;
 }
 
+void TraceBuilder::next_fails(const RecordedOom& oom) {
+  trace_.ooms.push_back(oom);
+  trace_.ooms.back().event = trace_.facts.events;
+}
+
+void TraceBuilder::fail(const RecordedOom& oom) {
+  next_fails(oom);
+  free(allocate(oom.bytes, oom.stream));
+}
+
 void TraceBuilder::empty_cache() {
   trace_.events.push_back({.kind = EventKind::kEmptyCache});
   ++trace_.facts.empty_caches;

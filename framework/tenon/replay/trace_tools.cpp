@@ -41,9 +41,11 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
   std::vector<Live> live(trace.slot_count);
   std::vector<std::uint32_t> slot_of(trace.slot_count, kNone);
   std::uint64_t event = 0;
+  std::size_t next_failure = 0;
   std::size_t i = 0;
   for (; i < trace.events.size() && event < from; ++i) {
     const TraceEvent& entry = trace.events[i];
+    if (is_counted(entry.kind)) static_cast<void>(trace.failure_at(event, next_failure));
     if (entry.kind == EventKind::kAllocate) live[entry.slot] = {entry.bytes, trace.streams[entry.stream], event, true};
     if (entry.kind == EventKind::kFree) live[entry.slot].is_live = false;
     if (is_counted(entry.kind)) ++event;
@@ -57,7 +59,10 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
   builder.recording_starts();
   for (; i < trace.events.size() && event < to; ++i) {
     const TraceEvent& entry = trace.events[i];
-    if (is_counted(entry.kind)) ++event;
+    if (is_counted(entry.kind)) {
+      if (const RecordedOom* const failure = trace.failure_at(event, next_failure)) builder.next_fails(*failure);
+      ++event;
+    }
     switch (entry.kind) {
       case EventKind::kAllocate:
         slot_of[entry.slot] = builder.allocate(entry.bytes, trace.streams[entry.stream]);

@@ -28,12 +28,14 @@ constexpr char kHowToRecord[] =
 
 std::string why_history_is_too_poor(const Trace& trace) {
   const TraceFacts& facts = trace.facts;
-  const std::uint64_t recorded = facts.allocations - facts.seeded_blocks;
+  // Each is an allocation and a free, which beside a state are no history yet.
+  const std::uint64_t failed = facts.seeded_blocks == 0 ? 0 : trace.ooms.size();
+  const std::uint64_t recorded = facts.allocations - facts.seeded_blocks - failed;
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));
   std::string why;
   if (facts.allocations == 0) {
     why = "it holds no allocation";
-  } else if (recorded == 0 || facts.frees == 0) {
+  } else if (recorded == 0 || facts.frees == failed) {
     why = fmt::format(
         "it shows what lived at one moment ({} blocks) and no history: nothing can be said of fragmentation",
         facts.allocations);
@@ -74,8 +76,7 @@ Fidelity fidelity_of(const Trace& trace, const std::string& conf) {
 std::string why_contradictory(const Trace& trace) {
   if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) return {};
   std::uint64_t room = trace.recorded->peak_reserved_bytes;
-  for (const RecordedOom& oom : trace.recorded->ooms)
-    room = std::max(room, trace.recorded->peak_reserved_bytes + oom.bytes);
+  for (const RecordedOom& oom : trace.ooms) room = std::max(room, trace.recorded->peak_reserved_bytes + oom.bytes);
   if (ratio(trace.facts.peak_requested_bytes, room) <= kMostLive) return {};
   return fmt::format("it contradicts itself: {} live at once according to its history, {} reserved at most",
                      format_bytes(trace.facts.peak_requested_bytes), format_bytes(trace.recorded->peak_reserved_bytes));
@@ -86,7 +87,7 @@ void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
   const Fidelity& fidelity = trust.fidelity;
   if (!fidelity.is_known) return;
   const double factor = ratio(fidelity.replayed_peak_bytes, fidelity.recorded_peak_bytes);
-  const bool was_limited = !trace.recorded->ooms.empty();
+  const bool was_limited = !trace.ooms.empty();
   const std::string figures = fmt::format(
       "replayed under the settings that it was recorded with, it reserves {} "
       "instead of {} ({:+.1f} %)",

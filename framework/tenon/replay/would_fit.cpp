@@ -2,7 +2,6 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/cells.h>
-#include <tenon/replay/trace_builder.h>
 #include <tenon/replay/tune_space.h>
 #include <tenon/replay/would_fit.h>
 #include <tenon/runtime/plugins.h>
@@ -163,51 +162,10 @@ std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::u
   return candidates;
 }
 
-Trace with_failed_requests(const Trace& trace) {
-  if (!trace.recorded || trace.recorded->ooms.empty()) return trace;
-  Trace whole = trace;
-  whole.events.clear();
-  whole.stacks = {};
-  const auto& ooms = trace.recorded->ooms;
-  std::uint64_t event = 0;
-  std::uint64_t live = 0;
-  std::size_t next = 0;
-  TraceFacts& facts = whole.facts;
-  const auto fail = [&] {
-    for (; next < ooms.size() && ooms[next].event <= event; ++next) {
-      const RecordedOom& oom = ooms[next];
-      auto stream = std::ranges::find(whole.streams, oom.stream);
-      if (stream == whole.streams.end()) stream = whole.streams.insert(whole.streams.end(), oom.stream);
-      const std::uint32_t slot = whole.slot_count++;
-      const auto index = static_cast<std::uint16_t>(stream - whole.streams.begin());
-      whole.events.push_back({.bytes = oom.bytes, .slot = slot, .stream = index, .kind = EventKind::kAllocate});
-      whole.events.push_back({.bytes = oom.bytes, .slot = slot, .kind = EventKind::kFree});
-      facts.peak_requested_bytes = std::max(facts.peak_requested_bytes, live + oom.bytes);
-      facts.total_requested_bytes += oom.bytes;
-      facts.max_request_bytes = std::max(facts.max_request_bytes, oom.bytes);
-      facts.events += 2;
-      ++facts.allocations;
-      ++facts.frees;
-    }
-  };
-  for (const TraceEvent& entry : trace.events) {
-    if (is_counted(entry.kind)) fail();
-    whole.events.push_back(entry);
-    if (entry.kind == EventKind::kAllocate) live += entry.bytes;
-    if (entry.kind == EventKind::kFree) live -= entry.bytes;
-    if (is_counted(entry.kind)) ++event;
-  }
-  event = kNoEvent;
-  fail();
-  return whole;
-}
-
 std::optional<std::uint64_t> capacity_at_failure(const Trace& trace) {
   std::optional<std::uint64_t> capacity;
-  if (!trace.recorded) return capacity;
-  for (const RecordedOom& oom : trace.recorded->ooms) {
-    const std::uint64_t here = oom.reserved_bytes + oom.device_free_bytes;
-    capacity = std::max(capacity.value_or(0), here);
+  for (const RecordedOom& oom : trace.ooms) {
+    if (oom.capacity_bytes() != 0) capacity = std::max(capacity.value_or(0), oom.capacity_bytes());
   }
   return capacity;
 }

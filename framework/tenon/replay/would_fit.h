@@ -59,9 +59,6 @@ TENON_API std::vector<FitCandidate> other_allocators(const StackConfig& current,
 /// PyTorch's settings on top of the string that was set. Ones that are on already are left out.
 TENON_API std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::uint64_t max_request_bytes);
 
-/// The trace with the requests that ran out of memory in the recording put in: each a block that is freed at once.
-TENON_API Trace with_failed_requests(const Trace& trace);
-
 /// What the device had to give when the recording ran out of memory, where the file says so: the largest.
 TENON_API std::optional<std::uint64_t> capacity_at_failure(const Trace& trace);
 

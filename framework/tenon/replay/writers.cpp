@@ -75,11 +75,25 @@ void write_text(const Trace& trace, const std::string& path) {
   const auto stream = [&](std::uint16_t index) { return are_small ? trace.streams[index] : std::uint64_t{index}; };
 
   Names names(trace);
+  std::uint64_t number = 0;
+  std::size_t next_failure = 0;
   for (const TraceEvent& event : trace.events) {
+    const RecordedOom* failure = nullptr;
+    if (is_counted(event.kind)) failure = trace.failure_at(number++, next_failure);
     switch (event.kind) {
       case EventKind::kAllocate:
+        names.allocate(event.slot);
+        if (failure != nullptr) {  // a mark for others, who see a block that is freed at once
+          out.write("m tenon:failed ");
+          out.number(names[event.slot]);
+          out.put(' ');
+          out.number(failure->reserved_bytes);
+          out.put(' ');
+          out.number(failure->device_free_bytes);
+          out.put('\n');
+        }
         out.write("a ");
-        out.number(names.allocate(event.slot));
+        out.number(names[event.slot]);
         out.put(' ');
         out.number(event.bytes);
         out.put(' ');
@@ -122,8 +136,14 @@ void write_binary(const Trace& trace, const std::string& path) {
   if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
   Names names(trace);
   std::uint64_t allocation = 0;
+  std::uint64_t number = 0;
+  std::size_t next_failure = 0;
   std::vector<Frame> stack;
   for (const TraceEvent& event : trace.events) {
+    if (is_counted(event.kind)) {
+      if (const RecordedOom* const failure = trace.failure_at(number++, next_failure))
+        out.next_fails(failure->reserved_bytes, failure->device_free_bytes);
+    }
     switch (event.kind) {
       case EventKind::kAllocate: {
         stack.clear();
@@ -175,6 +195,7 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   out.write("{\"traceEvents\":[\n");
   std::uint64_t live = 0;
   std::uint64_t event = 0;
+  std::size_t next_failure = 0;
   const char* separator = "";
   for (const TraceEvent& entry : trace.events) {
     if (entry.kind == EventKind::kMark) {
@@ -183,6 +204,11 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
       continue;
     }
     if (!is_counted(entry.kind)) continue;
+    if (trace.failure_at(event, next_failure) != nullptr) {
+      out.write(separator);
+      out.write(chrome_instant("out of memory", event));
+      separator = ",\n";
+    }
     const std::uint64_t before = live;
     if (entry.kind == EventKind::kAllocate) live += entry.bytes;
     if (entry.kind == EventKind::kFree) live -= entry.bytes;

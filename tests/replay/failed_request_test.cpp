@@ -1,0 +1,137 @@
+// Requests that ran out of memory in a recording: part of the history in every engine and every form.
+#include "replay/support.h"
+
+#include <tenon/core/units.h>
+#include <tenon/replay/fidelity.h>
+#include <tenon/replay/snapshot_image.h>
+#include <tenon/replay/trace_tools.h>
+#include <tenon/replay/writers.h>
+
+#include <unistd.h>
+
+namespace tenon::replay {
+namespace {
+
+std::string scratch(const std::string& name) {
+  return ::testing::TempDir() + "failed_" + std::to_string(::getpid()) + "_" + name;
+}
+
+/// 6 KiB live on a device of 8 KiB, then 4 KiB are asked for and 1 KiB after that.
+std::string died() {
+  const std::string path = scratch("died.pickle");
+  SnapshotImage image;
+  image.segments = {
+      {.address = 4096, .bytes = 6 * KiB, .blocks = {{4096, 6 * KiB, 6 * KiB, BlockState::kActive, 0}}},
+      {.address = 65536, .bytes = 1 * KiB, .blocks = {{65536, 1 * KiB, 1 * KiB, BlockState::kActive, 0}}}};
+  image.entries = {{HistoryAction::kSegmentAlloc, 4096, 6 * KiB, 0, 1, 0},
+                   {HistoryAction::kAlloc, 4096, 6 * KiB, 0, 1, 0},
+                   {HistoryAction::kOom, 2 * KiB, 4 * KiB, 0, 2, 0},
+                   {HistoryAction::kSegmentAlloc, 65536, 1 * KiB, 0, 3, 0},
+                   {HistoryAction::kAlloc, 65536, 1 * KiB, 0, 3, 0}};
+  write_snapshot(image, path);
+  return path;
+}
+
+ReplayRow replayed(const Trace& trace, std::optional<std::uint64_t> capacity_bytes) {
+  return replay_cell(trace, plain_policy(),
+                     {.capacity_bytes = capacity_bytes, .timed_passes = 1, .time_each_call = true});
+}
+
+TEST(FailedRequest, OfASnapshotIsPartOfItsHistory) {
+  const Trace trace = read_traces(died()).front();
+  EXPECT_EQ(trace.facts.events, 4u);
+  EXPECT_EQ(trace.facts.allocations, 3u);
+  EXPECT_EQ(trace.facts.frees, 1u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 10 * KiB) << "so much was wanted at once";
+  EXPECT_EQ(trace.facts.end_live_bytes, 7 * KiB);
+  ASSERT_EQ(trace.ooms.size(), 1u);
+  EXPECT_EQ(trace.ooms[0].event, 1u);
+  EXPECT_EQ(trace.ooms[0].bytes, 4 * KiB);
+  EXPECT_EQ(trace.ooms[0].capacity_bytes(), 8 * KiB);
+}
+
+TEST(FailedRequest, CountsWhereItDoesNotFitAndTheReplayGoesOn) {
+  const ReplayRow row = replayed(read_traces(died()).front(), 8 * KiB);
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.ooms, 1u);
+  EXPECT_EQ(row.first_oom_event, 1u);
+  EXPECT_EQ(row.end_reserved_bytes, 7 * KiB);
+}
+
+TEST(FailedRequest, IsGivenBackAtOnceWhereItFits) {
+  const ReplayRow row = replayed(read_traces(died()).front(), 16 * KiB);
+  EXPECT_EQ(row.ooms, 0u);
+  EXPECT_EQ(row.peak_reserved_bytes, 10 * KiB);
+  EXPECT_EQ(row.end_reserved_bytes, 7 * KiB);
+}
+
+TEST(FailedRequest, TakesNothingFromTheFidelityOfAFile) {
+  const Fidelity fidelity = measure_fidelity(read_traces(died()).front(), plain_policy(), "");
+  EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
+}
+
+TEST(FailedRequest, OfAnRmmLogIsPartOfItsHistory) {
+  const Trace trace = read_one(
+      "Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00,allocate,0x100,512,0x0\n"
+      "1,00:00:00,allocate failure,(nil),4096,0x7\n1,00:00:00,free,0x100,512,0x0\n");
+  EXPECT_EQ(trace.facts.events, 4u);
+  ASSERT_EQ(trace.ooms.size(), 1u);
+  EXPECT_EQ(trace.ooms[0].event, 1u);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 4608u);
+  EXPECT_EQ(replayed(trace, 4096).ooms, 1u);
+}
+
+void expect_the_failure(const std::string& path) {
+  const Trace before = read_traces(died()).front();
+  const Trace after = read_traces(path).front();
+  EXPECT_TRUE(difference(before, after).are_equal) << path << ": " << difference(before, after).what;
+  ASSERT_EQ(after.ooms.size(), 1u) << path;
+  EXPECT_EQ(after.ooms[0].event, 1u);
+  EXPECT_EQ(after.ooms[0].bytes, 4 * KiB);
+  EXPECT_EQ(after.ooms[0].capacity_bytes(), 8 * KiB) << path;
+  std::filesystem::remove(path);
+}
+
+TEST(FailedRequest, ComesBackFromEveryFormThatIsReadAgain) {
+  const Trace trace = read_traces(died()).front();
+  write_text(trace, scratch("out.trace.gz"));
+  expect_the_failure(scratch("out.trace.gz"));
+  write_binary(trace, scratch("out.tenon"));
+  expect_the_failure(scratch("out.tenon"));
+  write_snapshot(image_of_replay(trace, keeping_policy(), {}, Failures::kKept), scratch("out.pickle"));
+  expect_the_failure(scratch("out.pickle"));
+  write_rmm(trace, scratch("out.csv"));
+  const Trace log = read_traces(scratch("out.csv")).front();
+  EXPECT_TRUE(difference(trace, log).are_equal) << difference(trace, log).what;
+  EXPECT_EQ(log.ooms.size(), 1u);
+  std::filesystem::remove(scratch("out.csv"));
+}
+
+TEST(FailedRequest, IsServedInThePictureOfAReplayWhereItFits) {
+  const Trace trace = read_traces(died()).front();
+  write_snapshot(image_of_replay(trace, keeping_policy(), 64 * KiB), scratch("fits.pickle"));
+  EXPECT_TRUE(read_traces(scratch("fits.pickle")).front().ooms.empty());
+  std::filesystem::remove(scratch("fits.pickle"));
+}
+
+TEST(FailedRequest, IsABlockFreedAtOnceForOthersWhoReadTheText) {
+  const Trace trace = read_one("a 0 100 0\nm tenon:failed 1 100 50\na 1 60 0\nf 1\n");
+  ASSERT_EQ(trace.ooms.size(), 1u);
+  EXPECT_EQ(trace.ooms[0].bytes, 60u);
+  EXPECT_TRUE(trace.marks.empty());
+  const Trace others = read_one("a 0 100 0\nm failed\na 1 60 0\nf 1\n");
+  EXPECT_TRUE(difference(trace, others).are_equal);
+  EXPECT_EQ(trace.facts.peak_requested_bytes, others.facts.peak_requested_bytes);
+  EXPECT_NE(refusal_of("m tenon:failed 1 x 50\n").find("file:1"), std::string::npos);
+}
+
+TEST(FailedRequest, IsKeptInASlice) {
+  const Trace trace = read_one("a 0 100 0\nm tenon:failed 1 100 50\na 1 60 0\nf 1\na 2 7 0\n");
+  const Trace part = slice(trace, 1, 3);
+  ASSERT_EQ(part.ooms.size(), 1u);
+  EXPECT_EQ(part.ooms[0].event, 1u);
+  EXPECT_TRUE(slice(trace, 3, 4).ooms.empty());
+}
+
+}  // namespace
+}  // namespace tenon::replay
