@@ -5,6 +5,7 @@
 #include <tenon/replay/snapshot_image.h>
 #include <tenon/replay/trace_tools.h>
 #include <tenon/replay/tune_space.h>
+#include <tenon/runtime/plugins.h>
 
 namespace tenon::replay {
 namespace {
@@ -48,6 +49,17 @@ TEST(Snapshot, AFreeThatWaitedCompletesWhereTheRecordingSays) {
   EXPECT_EQ(trace.facts.deferred_frees, 1u);
   ASSERT_EQ(trace.events.size(), 5u);
   EXPECT_EQ(trace.events[3].kind, EventKind::kFreeCompleted);
+}
+
+TEST(Snapshot, AFreeThatIsPendingAtTheEndNeverCompletes) {
+  load_all_plugins();
+  const Trace trace = through_file(
+      image_with({entry(HistoryAction::kAlloc, 512, 512), entry(HistoryAction::kFreeRequested, 512, 512),
+                  entry(HistoryAction::kAlloc, 1024, 512)},
+                 {{512, 512, 512, BlockState::kAwaitingStream, 0}, {1024, 512, 512, BlockState::kActive, 0}}));
+  EXPECT_EQ(trace.facts.deferred_frees, 1u);
+  const ReplayRow row = replay_cell(trace, policy_of_conf(""), {.timed_passes = 0, .time_each_call = false});
+  EXPECT_EQ(row.peak_active_bytes, 1024u) << "the second block cannot have the first one's place";
 }
 
 TEST(Snapshot, WhatLivedBeforeIsPutAtTheStart) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tenon::replay {
 
@@ -61,6 +62,7 @@ class Rebuilder {
       has_free_requested_ |= entry.action == SnapshotAction::kFreeRequested;
       has_free_completed_ |= entry.action == SnapshotAction::kFreeCompleted;
     }
+    find_pending();
   }
 
   Trace rebuild() {
@@ -71,6 +73,21 @@ class Rebuilder {
   }
 
  private:
+  // Blocks that the end shows as pending: their last free is not over, whether or not the file records completions.
+  void find_pending() {
+    std::unordered_set<std::uint64_t> waiting;
+    for (const SnapshotBlock& block : device_.live) {
+      if (block.is_pending_free) waiting.insert(block.address);
+    }
+    for (std::size_t i = device_.entries.size(); i-- > 0 && !waiting.empty();) {
+      const SnapshotEntry& entry = device_.entries[i];
+      if (entry.action == SnapshotAction::kAlloc || entry.action == SnapshotAction::kFreeCompleted)
+        waiting.erase(entry.address);
+      if (entry.action == SnapshotAction::kFreeRequested && waiting.erase(entry.address) != 0)
+        never_completed_.insert(i);
+    }
+  }
+
   std::vector<Seed> walk_back() {
     LiveBlocks live;
     for (const SnapshotBlock& block : device_.live) {
@@ -180,9 +197,11 @@ class Rebuilder {
           break;
         }
         case SnapshotAction::kFreeRequested: {
-          const bool completes_now = !has_free_completed_ || (i + 1 < entries.size() &&
-                                                              entries[i + 1].action == SnapshotAction::kFreeCompleted &&
-                                                              entries[i + 1].address == entry.address);
+          const bool completes_now =
+              !never_completed_.contains(i) &&
+              (!has_free_completed_ ||
+               (i + 1 < entries.size() && entries[i + 1].action == SnapshotAction::kFreeCompleted &&
+                entries[i + 1].address == entry.address));
           free(i, !completes_now);
           if (completes_now && has_free_completed_) ++i;
           break;
@@ -328,6 +347,7 @@ class Rebuilder {
   IdMap slots_;
   IdMap pending_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> pending_at_start_;
+  std::unordered_set<std::size_t> never_completed_;  ///< entries whose free was pending at the end
   bool has_free_requested_ = false;
   bool has_free_completed_ = false;
   std::uint64_t initial_reserved_ = 0;
