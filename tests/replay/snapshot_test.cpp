@@ -74,6 +74,17 @@ TEST(Snapshot, WhatLivedBeforeIsPutAtTheStart) {
   EXPECT_NE(trace.notes[0].find("2 blocks of 400 B"), std::string::npos) << trace.notes[0];
 }
 
+TEST(Snapshot, WhoFreedABlockIsNotWhoHoldsIt) {
+  SnapshotImage image = image_with(
+      {{HistoryAction::kFreeRequested, 512, 100, 0, 1, 1}, {HistoryAction::kFreeCompleted, 512, 100, 0, 1, 1}},
+      {{1024, 512, 300, BlockState::kActive, 2}});
+  image.stacks = {{}, {{"the_free", "free.py", 1}}, {{"the_allocation", "model.py", 2}}};
+  const Trace trace = through_file(image);
+  ASSERT_EQ(trace.stacks.of_allocation.size(), 2u);
+  EXPECT_TRUE(trace.stacks.stacks[trace.stacks.of_allocation[0]].empty());
+  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[1]].front()].function, "the_allocation");
+}
+
 TEST(Snapshot, ACompletionWhoseRequestTheRingLostWasPendingFromTheStart) {
   const Trace trace = through_file(
       image_with({entry(HistoryAction::kAlloc, 4096, 8), entry(HistoryAction::kFreeCompleted, 512, 100),

@@ -96,7 +96,10 @@ class Rebuilder {
     }
     for (std::size_t i = device_.entries.size(); i-- > 0;) {
       const SnapshotEntry& entry = device_.entries[i];
-      const Seed seed{entry.address, std::max<std::uint64_t>(entry.bytes, 1), entry.stream, entry.stack, false};
+      // A free's stack says who freed; who allocated is known only from a block that the end still shows.
+      const Seed* const after = live.find(entry.address);
+      const std::uint32_t stack = after == nullptr ? 0 : after->stack;
+      const Seed seed{entry.address, std::max<std::uint64_t>(entry.bytes, 1), entry.stream, stack, false};
       switch (entry.action) {
         case SnapshotAction::kAlloc:
           live.erase(entry.address);
