@@ -1,6 +1,7 @@
 // Snapshots: rebuilt histories, every schema, and the round trip through Tenon's own writer.
 #include "replay/support.h"
 
+#include <tenon/core/units.h>
 #include <tenon/replay/fidelity.h>
 #include <tenon/replay/snapshot_image.h>
 #include <tenon/replay/trace_tools.h>
@@ -105,8 +106,42 @@ TEST(Snapshot, SegmentsGivenBackWithoutNeedAreAnEmptyCache) {
                                      entry(HistoryAction::kAlloc, 4096, 8)},
                                     {{4096, 2 << 20, 8, BlockState::kActive, 0}}))
                 .facts.empty_caches,
-            0u)
-      << "the allocator needed the memory";
+            1u)
+      << "a device has room for two small segments";
+}
+
+TEST(Snapshot, SegmentsGivenBackForTheNextOneAreNoEmptyCache) {
+  // 6 GiB, given back before another 6 GiB: together more than ever was reserved.
+  const std::uint64_t large = 6 * GiB;
+  const std::vector<ImageEntry> entries = {
+      entry(HistoryAction::kSegmentAlloc, 512, large), entry(HistoryAction::kSegmentFree, 512, large),
+      entry(HistoryAction::kSegmentAlloc, 4096, large), entry(HistoryAction::kAlloc, 4096, large)};
+  SnapshotImage image = image_with(entries, {{4096, large, large, BlockState::kActive, 0}});
+  EXPECT_EQ(through_file(image).facts.empty_caches, 0u) << "the allocator needed the memory";
+  // A failure says that the device has 20 GiB: there was no need.
+  image.entries.push_back({HistoryAction::kOom, 14 * GiB, 15 * GiB, 0, 1, 0});
+  EXPECT_EQ(through_file(image).facts.empty_caches, 1u);
+}
+
+TEST(Snapshot, EveryEmptiedCacheComesBackThroughTenonsOwnFile) {
+  load_all_plugins();
+  const Trace trace = read_one("a 0 5000000 0\nf 0\ne\na 1 50 0\ne\ne\nf 1\ne\n");
+  const Trace back = through_file(image_of_replay(trace, policy_of_conf(""), std::nullopt));
+  EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
+  const Fidelity fidelity = measure_fidelity(back, policy_of_conf(""), "");
+  EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
+}
+
+TEST(Snapshot, OfAnotherAllocatorSaysSoAndInventsNothing) {
+  load_all_plugins();
+  const Trace trace = read_one("a 0 5000000 0\nf 0\na 1 50 0\nf 1\na 2 50 0\n");
+  const Trace back = through_file(image_of_replay(trace, plain_policy(), std::nullopt));
+  EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
+  EXPECT_EQ(back.header.at("allocator"), "plain");
+  ASSERT_TRUE(back.recorded);
+  EXPECT_FALSE(back.recorded->has_settings) << "PyTorch's defaults were not in use";
+  EXPECT_FALSE(measure_fidelity(back, policy_of_conf(""), "").is_known);
+  EXPECT_TRUE(measure_fidelity(back, plain_policy(), "").is_known);
 }
 
 TEST(Snapshot, FreeingTwiceIsRefusedWithItsEntry) {

@@ -68,7 +68,8 @@ ExitCode info(const TraceOptions& options) {
                      has_recorded ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
                      has_recorded && trace.recorded->has_settings
                          ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
-                         : Cell()});
+                     : trace.header.contains("allocator") ? Cell("tenon " + trace.header.at("allocator"))
+                                                          : Cell()});
       for (const std::string& note : trace.notes) notes.push_back(trace.name + ": " + note);
     }
   }

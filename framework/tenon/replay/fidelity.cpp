@@ -175,6 +175,12 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
     fidelity.why_unknown = "the snapshot holds no history";
     return fidelity;
   }
+  if (const auto allocator = trace.header.find("allocator");
+      allocator != trace.header.end() && allocator->second != policy.policy.name) {
+    fidelity.why_unknown = "it was recorded under Tenon's '" + allocator->second + "', not under " +
+                           (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'");
+    return fidelity;
+  }
   std::int64_t shift = 0;
   const bool has_segments = trace.format == "snapshot" && recorded.seed_addresses.size() == trace.facts.seeded_blocks;
   const Trace warmed = has_segments && !recorded.is_whole ? warm_trace(trace, shift) : Trace{};

@@ -48,6 +48,7 @@ class Decoder {
       annotations(pickle_.get(root, "external_annotations"));
       if (traces.kind() != Kind::kNone) device_traces(traces);
       settings(pickle_.get(root, "allocator_settings"));
+      of_tenon(pickle_.get(root, "tenon"));
     } else {
       fail("", "a pickle whose root is neither a dict nor a list is no memory snapshot");
     }
@@ -298,6 +299,22 @@ class Decoder {
       layout_known_[shape] = true;
     }
     return layouts_[shape];
+  }
+
+  void of_tenon(PickleValue dict) {
+    if (!Pickle::is_dict(dict) || pickle_.size(dict) > kMaxKeys) return;
+    file_.allocator = std::string(pickle_.text(pickle_.get(dict, "allocator")).substr(0, 4096));
+    file_.allocator_options = std::string(pickle_.text(pickle_.get(dict, "allocator_options")).substr(0, 4096));
+    const PickleValue list = pickle_.get(dict, "empty_caches");
+    if (!Pickle::is_sequence(list)) return;
+    spend(pickle_.size(list));
+    file_.empty_caches.emplace();
+    pickle_.for_each(list, [&](std::uint64_t i, PickleValue value) {
+      const std::uint64_t entry = number(value, "empty_caches", at("tenon.empty_caches", i), kMaxBytes);
+      if (!file_.empty_caches->empty() && entry < file_.empty_caches->back())
+        fail(at("tenon.empty_caches", i), "goes back");
+      file_.empty_caches->push_back(entry);
+    });
   }
 
   void settings(PickleValue dict) {

@@ -5,6 +5,7 @@
 #include <tenon/replay/trace.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,9 @@ struct SnapshotFile {
   std::vector<Frame> frames;
   std::vector<std::vector<std::uint32_t>> stacks = {{}};
   bool has_history = false;
+  /// Of files that Tenon wrote: the policy, and before which entries the program emptied the cache.
+  std::string allocator, allocator_options;
+  std::optional<std::vector<std::uint64_t>> empty_caches;
 };
 
 /// Throws TraceError naming the place: "file: device_traces[0][12]: …".

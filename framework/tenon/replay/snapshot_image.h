@@ -47,7 +47,11 @@ struct SnapshotImage {
   std::vector<std::vector<Frame>> stacks = {{}};            ///< 0 is empty
   std::vector<std::pair<std::int64_t, std::string>> marks;  ///< when, name: steps and phases
   std::string pytorch_conf;                                 ///< what makes PyTorch do the same
-  std::uint64_t max_split_bytes = 0;                        ///< 0: no limit
+  std::string allocator;  ///< the policy's name; with its options below, under a key of Tenon's own
+  std::string allocator_options;
+  /// Before which entries the program emptied the cache, where that is known: PyTorch's schema has no entry for it.
+  std::optional<std::vector<std::uint64_t>> empty_caches;
+  std::uint64_t max_split_bytes = 0;  ///< 0: no limit
   double garbage_collection_threshold = 0;
   std::array<std::uint32_t, 16> roundup_divisions{};
 };

@@ -57,6 +57,11 @@ class Rebuilder {
     Trace& trace = builder_.trace();
     trace.format = "snapshot";
     trace.device = static_cast<int>(device.index);
+    is_pytorchs_ = file.allocator.empty() || file.allocator == "caching" || file.allocator == "expandable";
+    if (!is_pytorchs_) {
+      trace.header["allocator"] = file.allocator;
+      trace.header["allocator_options"] = file.allocator_options;
+    }
     if (is_one_of_many) trace.name += "@" + std::to_string(device.index);
     for (const SnapshotEntry& entry : device.entries) {
       has_free_requested_ |= entry.action == SnapshotAction::kFreeRequested;
@@ -148,6 +153,7 @@ class Rebuilder {
       if (!segment.is_expandable)
         ranges[segment.address] = {segment.address, segment.bytes, segment.stream, false, segment.is_large};
     }
+    if (!is_pytorchs_) recorded_.has_settings = false;  // those of PyTorch's allocator, which was not in use
     std::uint64_t reserved = recorded_.reserved_bytes;
     recorded_.peak_reserved_bytes = reserved;
     for (std::size_t i = device_.entries.size(); i-- > 0;) {
@@ -167,6 +173,9 @@ class Rebuilder {
         case SnapshotAction::kSegmentUnmap:
           reserved += entry.bytes;
           break;
+        case SnapshotAction::kOom:
+          capacity_ = std::max(capacity_, reserved + std::min(entry.address, kMaxDeviceBytes));
+          continue;
         default:
           continue;
       }
@@ -183,6 +192,7 @@ class Rebuilder {
       while (next_mark < device_.marks.size() && device_.marks[next_mark].first <= i)
         builder_.mark(device_.marks[next_mark++].second);
       const SnapshotEntry& entry = entries[i];
+      const bool is_emptied = empty_caches(i);
       switch (entry.action) {
         case SnapshotAction::kAlloc: {
           const std::uint64_t bytes = std::max<std::uint64_t>(entry.bytes, 1);
@@ -229,35 +239,58 @@ class Rebuilder {
           break;
         case SnapshotAction::kSegmentFree:
         case SnapshotAction::kSegmentUnmap:
-          i = give_back(i);
+          i = give_back(i, is_emptied);
           break;
         case SnapshotAction::kOther:
           break;
       }
     }
+    empty_caches(entries.size());
     while (next_mark < device_.marks.size()) builder_.mark(device_.marks[next_mark++].second);
   }
 
-  // A run of segment_free is empty_cache() unless a segment_alloc or an oom follows: then the allocator needed the
-  // memory.
-  std::size_t give_back(std::size_t i) {
+  /// What a file of Tenon's says besides: whether the program emptied the cache before this entry.
+  bool empty_caches(std::size_t entry) {
+    bool is_emptied = false;
+    for (; file_.empty_caches && next_empty_ < file_.empty_caches->size(); ++next_empty_, is_emptied = true) {
+      if ((*file_.empty_caches)[next_empty_] > entry) break;
+      builder_.empty_cache();
+    }
+    return is_emptied;
+  }
+
+  /// Whether the allocator gave back what is before `next` because it needed memory for that. With a capacity known
+  /// from a failure or a peak, figures decide; no device that PyTorch runs on is smaller than a gibibyte.
+  bool is_under_pressure(std::size_t next) const {
+    if (next >= device_.entries.size()) return false;
+    const SnapshotEntry& entry = device_.entries[next];
+    if (entry.action == SnapshotAction::kOom) return true;
+    if (entry.action != SnapshotAction::kSegmentAlloc && entry.action != SnapshotAction::kSegmentMap) return false;
+    if (file_.empty_caches) return true;  // the program's own are all told
+    if (recorded_.garbage_collection_threshold > 0) return true;  // collected, not pressed: the allocator all the same
+    const std::uint64_t room = capacity_ != 0 ? capacity_ : std::max(recorded_.peak_reserved_bytes, GiB);
+    return reserved_ + entry.bytes > room;
+  }
+
+  // A run of segment_free is empty_cache() unless the allocator needed the memory for what follows.
+  std::size_t give_back(std::size_t i, bool is_emptied) {
     const auto& entries = device_.entries;
     std::size_t end = i;
     while (end < entries.size() && (entries[end].action == SnapshotAction::kSegmentFree ||
                                     entries[end].action == SnapshotAction::kSegmentUnmap)) {
       ++end;
     }
-    const bool under_pressure = end < entries.size() && (entries[end].action == SnapshotAction::kSegmentAlloc ||
-                                                         entries[end].action == SnapshotAction::kSegmentMap ||
-                                                         entries[end].action == SnapshotAction::kOom);
-    if (under_pressure) {
+    const bool is_told = file_.empty_caches.has_value() || !is_pytorchs_;
+    if (is_pytorchs_ && !is_emptied && is_under_pressure(end)) {
       ++pressed_;
-    } else {
+    } else if (!is_told) {
       builder_.empty_cache();
+      is_emptied = true;
     }
+    const std::uint64_t event = builder_.counted() - (is_emptied ? 1 : 0);
     for (; i < end; ++i) {
       act(entries[i].action == SnapshotAction::kSegmentFree ? SegmentAction::Kind::kFree : SegmentAction::Kind::kUnmap,
-          entries[i]);
+          entries[i], event);
     }
     return end - 1;
   }
@@ -291,11 +324,12 @@ class Rebuilder {
                    .device_free_bytes = std::min(entry.address, kMaxDeviceBytes)});
     if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(entry.stack);
   }
-  void act(SegmentAction::Kind kind, const SnapshotEntry& entry) {
+  void act(SegmentAction::Kind kind, const SnapshotEntry& entry) { act(kind, entry, builder_.counted()); }
+  void act(SegmentAction::Kind kind, const SnapshotEntry& entry, std::uint64_t event) {
     using Kind = SegmentAction::Kind;
     if (kind == Kind::kAlloc || kind == Kind::kMap) reserved_ += entry.bytes;
     if (kind == Kind::kFree || kind == Kind::kUnmap) reserved_ -= std::min(reserved_, entry.bytes);
-    recorded_.actions.push_back({kind, entry.bytes, builder_.counted()});
+    recorded_.actions.push_back({kind, entry.bytes, event});
   }
   void check_size(std::uint64_t bytes) const {
     if (builder_.would_overflow(bytes)) throw TraceError("the live bytes exceed 2^62");
@@ -358,6 +392,9 @@ class Rebuilder {
   std::uint64_t overwritten_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t pressed_ = 0;
+  std::uint64_t capacity_ = 0;  ///< the largest that a failure tells; 0: none does
+  std::size_t next_empty_ = 0;
+  bool is_pytorchs_ = true;
 };
 
 }  // namespace

@@ -76,6 +76,7 @@ class SnapshotWriter {
     pickle_.end_list();
     pickle_.end_list();
     settings();
+    tenon();
     pickle_.text("external_annotations");
     pickle_.begin_list();
     for (const auto& [time_us, name] : image_.marks) {
@@ -191,6 +192,22 @@ class SnapshotWriter {
     pickle_.end_dict();
   }
 
+  // Readers of snapshots skip keys that they do not know.
+  void tenon() {
+    if (image_.allocator.empty() && !image_.empty_caches) return;
+    pickle_.text("tenon");
+    pickle_.begin_dict();
+    item("allocator", image_.allocator);
+    item("allocator_options", image_.allocator_options);
+    if (image_.empty_caches) {
+      pickle_.text("empty_caches");
+      pickle_.begin_list();
+      for (const std::uint64_t entry : *image_.empty_caches) pickle_.address(entry);
+      pickle_.end_list();
+    }
+    pickle_.end_dict();
+  }
+
   const SnapshotImage& image_;
   PickleWriter pickle_;
   std::vector<std::uint32_t> stack_ids_;
@@ -199,6 +216,8 @@ class SnapshotWriter {
 /// The allocator's settings in PyTorch's words, where it has them.
 void describe_settings(const StackConfig& policy, SnapshotImage& image) {
   image.pytorch_conf = conf_of_policy(policy);
+  image.allocator = policy.policy.name;
+  image.allocator_options = policy.options.spec();
   if (policy.policy.name != "caching" && policy.policy.name != "expandable") return;
   for (const OptionSpec& option : policy.options.schema()) {
     if (option.name == "max_split_size") image.max_split_bytes = policy.options.size(option.name);
@@ -237,6 +256,7 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
                               std::optional<std::uint64_t> capacity_bytes, Failures failures) {
   SnapshotImage image;
   describe_settings(policy, image);
+  image.empty_caches.emplace();
   ImageListener listener(image.entries);
   ReplaySource source(capacity_bytes.value_or(0), &listener);
   const std::unique_ptr<Allocator> allocator = policy.policy.create({.source = source, .options = policy.options});
@@ -301,6 +321,7 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
           allocator->record_use(block, {trace.streams[event.stream]});
         break;
       case EventKind::kEmptyCache:
+        image.empty_caches->push_back(image.entries.size());
         allocator->trim(0);
         break;
       case EventKind::kFreeCompleted:
