@@ -175,6 +175,26 @@ TEST(Snapshot, AReplayUnderTheRecordedSettingsIsExact) {
   EXPECT_GT(fidelity.recorded_actions, 0u);
 }
 
+TEST(Snapshot, AReplayOfExpandableSegmentsIsExactHoweverManyPagesAStretchHas) {
+  load_all_plugins();
+  const std::string conf = "expandable_segments:True";
+  const Trace trace = read_one("a 0 41943040 0\na 1 100 0\nf 0\ne\na 2 73400320 0\n");
+  const Trace whole = through_file(image_of_replay(trace, policy_of_conf(conf), std::nullopt));
+  const Fidelity fidelity = measure_fidelity(whole, policy_of_conf(conf), conf);
+  EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
+  EXPECT_GT(fidelity.recorded_actions, 2u);
+}
+
+TEST(Snapshot, AReplayOfALimitedDeviceIsExact) {
+  load_all_plugins();
+  const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
+  for (const std::uint64_t capacity : {5800 * MiB, 5600 * MiB}) {
+    const Trace whole = through_file(image_of_replay(trace, policy_of_conf(""), capacity));
+    const Fidelity fidelity = measure_fidelity(whole, policy_of_conf(""), "");
+    EXPECT_TRUE(fidelity.is_exact) << capacity << ": " << whole.ooms.size() << " failed; " << fidelity.sentence();
+  }
+}
+
 TEST(Snapshot, OfTwoDevicesGivesTwoTraces) {
   // Written by hand: each device has one block, alive at the end.
   const auto text = [](const std::string& value) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 namespace tenon::replay {
 
@@ -59,7 +61,9 @@ double Fidelity::peak_error() const {
 
 std::string Fidelity::sentence() const {
   if (!is_known) return "fidelity unknown: " + why_unknown;
-  const std::string conf = settings.empty() ? "PyTorch's default settings" : "'" + settings + "'";
+  const std::string device =
+      capacity_bytes ? fmt::format(" (on a device of {}, the recorded peak)", format_bytes(*capacity_bytes)) : "";
+  const std::string conf = (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'") + device;
   if (is_exact) {
     return fmt::format(
         "fidelity: exact. Under {}, which the file was recorded with, the replay makes the same {} device calls at the "
@@ -160,6 +164,59 @@ Trace without_failures(Trace trace, const std::vector<RecordedOom>& ooms, std::i
   return trace;
 }
 
+/// PyTorch has an entry for each stretch that it maps, others one for each page: the sums of an event are compared.
+std::vector<SegmentAction> merged(const std::vector<SegmentAction>& actions) {
+  using Kind = SegmentAction::Kind;
+  std::vector<SegmentAction> result;
+  for (const SegmentAction& action : actions) {
+    if (action.kind == Kind::kOom) continue;
+    const bool is_paged = action.kind == Kind::kMap || action.kind == Kind::kUnmap;
+    if (is_paged && !result.empty() && result.back().kind == action.kind && result.back().event == action.event) {
+      result.back().bytes += action.bytes;
+    } else {
+      result.push_back(action);
+    }
+  }
+  return result;
+}
+
+/// `replayed` is the trace, begun `shift` events earlier where its first segments had to be put back.
+Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, const StackConfig& policy,
+                 std::optional<std::uint64_t> capacity_bytes, Fidelity fidelity) {
+  const RecordedAllocator& recorded = *trace.recorded;
+  CellOptions options;
+  options.capacity_bytes = capacity_bytes;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  options.keep_actions = true;
+  const ReplayRow row = replay_cell(replayed, policy, options);
+  if (!row.failure.empty()) {
+    fidelity.why_unknown = "the replay under the recorded settings failed: " + row.failure;
+    return fidelity;
+  }
+  fidelity.is_known = true;
+  fidelity.capacity_bytes = capacity_bytes;
+  fidelity.recorded_reserved_bytes = recorded.reserved_bytes;
+  fidelity.recorded_peak_bytes = recorded.peak_reserved_bytes;
+  fidelity.replayed_reserved_bytes = row.end_reserved_bytes;
+  fidelity.replayed_peak_bytes = row.peak_reserved_bytes;
+  std::vector<SegmentAction> made;
+  const std::int64_t start = static_cast<std::int64_t>(trace.facts.seeded_blocks);
+  for (SegmentAction action : row.actions) {
+    const std::int64_t event = static_cast<std::int64_t>(action.event) - shift;
+    if (!recorded.is_whole && event < start) continue;
+    action.event = static_cast<std::uint64_t>(event);
+    made.push_back(action);
+  }
+  made = merged(made);
+  const std::vector<SegmentAction> wanted = merged(recorded.actions);
+  fidelity.recorded_actions = wanted.size();
+  fidelity.replayed_actions = made.size();
+  fidelity.matching_actions = static_cast<std::uint64_t>(std::ranges::mismatch(made, wanted).in1 - made.begin());
+  fidelity.is_exact = made == wanted && fidelity.recorded_reserved_bytes == fidelity.replayed_reserved_bytes;
+  return fidelity;
+}
+
 }  // namespace
 
 Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
@@ -186,40 +243,18 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
   const Trace warmed = has_segments && !recorded.is_whole ? warm_trace(trace, shift) : Trace{};
   const Trace& from_start = has_segments && !recorded.is_whole ? warmed : trace;
   const Trace served = trace.ooms.empty() ? Trace{} : without_failures(from_start, trace.ooms, shift);
-  const Trace& replayed = trace.ooms.empty() ? from_start : served;
-  CellOptions options;
-  options.timed_passes = 0;
-  options.time_each_call = false;
-  options.keep_actions = true;
-  const ReplayRow row = replay_cell(replayed, policy, options);
-  if (!row.failure.empty()) {
-    fidelity.why_unknown = "the replay under the recorded settings failed: " + row.failure;
-    return fidelity;
-  }
-  fidelity.is_known = true;
-  fidelity.recorded_reserved_bytes = recorded.reserved_bytes;
-  fidelity.recorded_peak_bytes = recorded.peak_reserved_bytes;
-  fidelity.replayed_reserved_bytes = row.end_reserved_bytes;
-  fidelity.replayed_peak_bytes = row.peak_reserved_bytes;
-  std::vector<SegmentAction> made;
-  const std::int64_t start = static_cast<std::int64_t>(trace.facts.seeded_blocks);
-  for (SegmentAction action : row.actions) {
-    const std::int64_t event = static_cast<std::int64_t>(action.event) - shift;
-    if (!recorded.is_whole && event < start) continue;
-    action.event = static_cast<std::uint64_t>(event);
-    made.push_back(action);
-  }
-  std::vector<SegmentAction> wanted;
-  for (const SegmentAction& action : recorded.actions) {
-    if (action.kind != SegmentAction::Kind::kOom) wanted.push_back(action);
-  }
-  fidelity.recorded_actions = wanted.size();
-  fidelity.replayed_actions = made.size();
-  const auto [a, b] = std::ranges::mismatch(made, wanted);
-  static_cast<void>(b);
-  fidelity.matching_actions = static_cast<std::uint64_t>(a - made.begin());
-  fidelity.is_exact = made == wanted && fidelity.recorded_reserved_bytes == fidelity.replayed_reserved_bytes;
-  return fidelity;
+  // What failed in the recording fails again only on a device that is as full. Its size need not be known: the peak of
+  // what was reserved fitted, and whatever pressed the allocator to give back or to fail was more than that.
+  const bool is_pressed = recorded.pressed != 0 || !trace.ooms.empty();
+  const Trace& unlimited = trace.ooms.empty() ? from_start : served;
+  std::optional<Fidelity> limited;
+  if (is_pressed) limited = compare(trace, from_start, shift, policy, recorded.peak_reserved_bytes, fidelity);
+  if (limited && limited->is_exact) return *limited;
+  Fidelity free = compare(trace, unlimited, shift, policy, std::nullopt, fidelity);
+  const bool is_limited_better =
+      limited && limited->is_known &&
+      (!free.is_known || (!free.is_exact && limited->matching_actions >= free.matching_actions));
+  return is_limited_better ? *limited : free;
 }
 
 }  // namespace tenon::replay

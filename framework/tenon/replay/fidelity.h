@@ -24,7 +24,9 @@ struct Fidelity {
   std::uint64_t recorded_actions = 0;  ///< segment_alloc, segment_free, segment_map, segment_unmap in the history
   std::uint64_t replayed_actions = 0;
   std::uint64_t matching_actions = 0;  ///< equal in kind, size and event, from the first on
-  bool is_exact = false;               ///< every action the same, and the end too
+  /// Of the replayed device, where the recording shows that memory was short: its peak.
+  std::optional<std::uint64_t> capacity_bytes;
+  bool is_exact = false;  ///< every action the same, and the end too
 
   /// |replayed / recorded - 1| of the peak.
   double peak_error() const;

@@ -74,10 +74,12 @@ class ActionLog final : public SourceListener {
   void released(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kFree, bytes); }
   void address_reserved(std::uint64_t, std::uint64_t) override {}
   void address_unreserved(std::uint64_t, std::uint64_t) override {}
-  void created(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kMap, bytes); }
-  void destroyed(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kUnmap, bytes); }
-  void mapped(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) override {}
-  void unmapped(std::uint64_t, std::uint64_t) override {}
+  void created(std::uint64_t, std::uint64_t) override {}
+  void destroyed(std::uint64_t, std::uint64_t) override {}
+  void mapped(std::uint64_t, std::uint64_t bytes, std::uint64_t, std::uint64_t) override {
+    add(SegmentAction::Kind::kMap, bytes);
+  }
+  void unmapped(std::uint64_t, std::uint64_t bytes) override { add(SegmentAction::Kind::kUnmap, bytes); }
   void synchronized() override {}
 
  private:

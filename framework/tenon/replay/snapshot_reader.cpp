@@ -372,6 +372,7 @@ class Rebuilder {
       trace.stacks.frames = file_.frames;
       trace.stacks.stacks = file_.stacks;
     }
+    recorded_.pressed = pressed_;
     trace.recorded = std::move(recorded_);
     return std::move(builder_).finish();
   }

@@ -86,6 +86,7 @@ struct RecordedAllocator {
   std::uint64_t reserved_bytes = 0;                     ///< at the end, from the segment list
   std::uint64_t peak_reserved_bytes = 0;                ///< over the recorded part; 0 when unknown
   bool is_whole = false;                                ///< the history begins with an empty device
+  std::uint64_t pressed = 0;                            ///< how often segments were given back to go on
   std::vector<SegmentAction> actions;
   std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
