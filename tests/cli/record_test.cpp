@@ -59,6 +59,15 @@ TEST_F(RecordVerb, TheReplayOfARecordingReservesWhatTheRunDid) {
   EXPECT_EQ(row["peak_requested_bytes"], result("res")["memory"]["peak_requested_bytes"]);
 }
 
+TEST_F(RecordVerb, TheSnapshotReachesToTheEndOfTheLastTest) {
+  // A test batch larger than a training batch: the run's peak comes after its last step.
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "trace,snapshot", "train.test_batch_size=1000", "--out", "res"}).code,
+            0);
+  EXPECT_EQ(info("res/memory.pickle")["peak_requested_bytes"], info("res/memory.tenon")["peak_requested_bytes"]);
+  EXPECT_EQ(info("res/memory.pickle")["unrecorded_bytes"], 0);
+  EXPECT_GT(info("res/memory.pickle")["end_live_bytes"], 0) << "the model is there";
+}
+
 TEST_F(RecordVerb, StepsAreMarksThatCutATrace) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--record", "trace", "--out", "res"}).code, 0);
   const Said said = tenon({"trace", "slice", "res/memory.tenon", "cut.trace", "--from", "step 2", "--until", "step 3"});

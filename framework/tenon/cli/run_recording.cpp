@@ -93,6 +93,8 @@ replay::SnapshotImage RunRecording::picture() const {
 
 void RunRecording::progress(const Progress& now) {
   inner_.progress(now);
+  // With the model still there, when the run has ended nothing is; after the last test, whose batches may be the peak.
+  if (wants_history() && now.phase == "tested" && now.step == now.steps) last_step_ = picture();
   if (now.phase != "train" || now.step <= last_written_step_) return;
   last_written_step_ = now.step;
   last_step_of_epoch_[now.epoch] = now.step;
@@ -108,8 +110,6 @@ void RunRecording::progress(const Progress& now) {
                                  {"memory/device_calls", real(stats.device_calls())}});
     tensorboard_->flush();
   }
-  // With the model still there; when the run has ended nothing is.
-  if (wants_history() && now.step == now.steps) last_step_ = picture();
 }
 
 void RunRecording::note(std::string_view line) { inner_.note(line); }

@@ -55,7 +55,7 @@ struct Progress {
   int epoch = 0;           ///< from 1
   int epochs = 0;
   double loss = 0;    ///< of the last step
-  std::string phase;  ///< "train", "test", "reading data"
+  std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data"
 };
 
 /// Told while an experiment runs; calls are cheap and frequent, the sink decides what to show.

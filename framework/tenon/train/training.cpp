@@ -161,6 +161,7 @@ void Training::run_epoch(int epoch) {
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
   figures.seconds = seconds_since(start);
   test(epoch, figures);
+  report("tested", epoch, figures.train_loss);
   progress_.note(fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s", epoch,
                              epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
                              figures.seconds));
