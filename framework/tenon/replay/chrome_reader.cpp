@@ -418,7 +418,7 @@ std::vector<Trace> read_chrome(InputFile& input) {
   for (auto& [key, events] : by_device) {
     const std::string suffix = by_device.size() > 1 ? "@" + device_name(events.front()) : "";
     std::vector<MemoryEvent> failures;
-    std::ranges::copy_if(handler.failures, std::back_inserter(failures), [&](const MemoryEvent& failure) {
+    std::ranges::copy_if(handler.failures, std::back_inserter(failures), [&key = key](const MemoryEvent& failure) {
       return std::tuple(failure.device_type, failure.device_index) == key;
     });
     traces.push_back(rebuild(input, std::move(events), std::move(failures), handler.steps, suffix));
