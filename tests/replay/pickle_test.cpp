@@ -67,6 +67,13 @@ TEST(PickleMachine, RefusesEveryOperatorThatCouldRunCodeWithItsOffset) {
   }
 }
 
+TEST(PickleMachine, RefusesAFileOfNothingButContainersOrNumbers) {
+  EXPECT_NE(refusal(kProto + std::string(3'000'000, '}')).find("refused to keep memory bounded"), std::string::npos);
+  std::string numbers = kProto;
+  for (int i = 0; i < 3'000'000; ++i) numbers += "K1";
+  EXPECT_NE(refusal(numbers).find("refused to keep memory bounded"), std::string::npos);
+}
+
 TEST(PickleMachine, RefusesMalformedPrograms) {
   EXPECT_NE(refusal("").find("truncated"), std::string::npos);
   EXPECT_NE(refusal(bytes({0x80, 1, 'N', '.'})).find("protocol 1"), std::string::npos);

@@ -80,12 +80,24 @@ class PickleMachine {
     out_.protocol_ = byte();
     if (out_.protocol_ < 2 || out_.protocol_ > 5)
       fail("pickle protocol " + std::to_string(out_.protocol_) + "; 2 to 5 are read");
-    while (step()) {
+    for (std::uint64_t steps = 1; step(); ++steps) {
+      if (steps % kStepsBetweenChecks == 0) check_density();
     }
   }
 
  private:
   [[noreturn]] void fail(const std::string& reason) const { input_.fail_at(op_offset_, reason); }
+
+  // One byte can make a container of some thirty: a file of nothing else is refused, so that memory stays a small
+  // multiple of what was read. Real snapshots have a container in 30 bytes at most, and less on the stack.
+  static constexpr std::uint64_t kStepsBetweenChecks = 1 << 16;
+  static constexpr std::uint64_t kFreeValues = 1 << 20;
+  void check_density() const {
+    const std::uint64_t most = kFreeValues + input_.position() / 8;
+    if (out_.nodes_.size() <= most && stack_.size() <= most) return;
+    fail(std::to_string(std::max<std::size_t>(out_.nodes_.size(), stack_.size())) + " open values in " +
+         std::to_string(input_.position()) + " bytes: no snapshot is as dense, refused to keep memory bounded");
+  }
 
   int byte() {
     const int value = input_.get();
