@@ -55,6 +55,13 @@ TEST_F(ReplayGate, ARelativeGateNeedsABaselineThatIsOne) {
   EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "missing.json"}).code, 2);
   folder_.write("odd.json", "[1, 2");
   EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "odd.json"}).code, 2);
+  folder_.write("newer.json", R"({"schema_version": 2, "rows": []})");
+  const Said newer = replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "newer.json"});
+  EXPECT_EQ(newer.code, 2);
+  EXPECT_THAT(newer.error, HasSubstr("schema_version 2; 1 is read"));
+  folder_.write("text.json", R"({"schema_version": 1, "rows": [{"trace": "t", "allocator": "caching", "events": 1,
+                                "peak_requested_bytes": 1, "peak_reserved_bytes": "x", "ooms": 0}]})");
+  EXPECT_EQ(replay({"--fail-if", "peak_reserved_bytes > +2%", "--baseline", "text.json"}).code, 2);
   const Said said = replay({"--fail-if", "peak_reservd_bytes > 1"});
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.error, HasSubstr("did you mean peak_reserved_bytes?"));

@@ -117,6 +117,25 @@ TEST_F(TraceVerb, DiffNamesTheFirstEventAndEndsWithCodeOne) {
               AllOf(HasSubstr("first difference at event 1"), HasSubstr("500 bytes"), HasSubstr("501 bytes")));
 }
 
+TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
+  folder_.write("rich.trace", "m step\na 0 3000000 0\nu 0 4\na 1 500 4\ne\nf 1\nf 0\n");
+  const Said rmm = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "rmm"});
+  EXPECT_EQ(rmm.code, 0);
+  EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 uses on other streams"), HasSubstr("1 marks")));
+  const Said problem = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "minimalloc"});
+  EXPECT_THAT(problem.error, HasSubstr("2 streams"));
+}
+
+TEST_F(TraceVerb, MarksThatAreNotUtf8AreReplacedWhereTheFormatIs) {
+  folder_.write("latin.trace", "m caf\xe9 \"1\"\na 0 512 0\nf 0\n");
+  convert("latin.trace", "latin.json");
+  std::ifstream file(folder_.path() / "latin.json");
+  const json chrome = json::parse(file);
+  EXPECT_EQ(chrome.at("traceEvents").at(0).at("name"), "caf\xef\xbf\xbd \"1\"");
+  convert("latin.trace", "latin.pickle");
+  EXPECT_EQ(row("latin.pickle").at("events"), 2);
+}
+
 TEST_F(TraceVerb, ADeviceGoesByTheNumberOfTheRecording) {
   const auto event = [](int device, long long bytes) {
     return R"({"name":"[memory]","ph":"i","ts":1,"args":{"Device Type":1,"Device Id":)" + std::to_string(device) +

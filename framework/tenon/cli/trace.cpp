@@ -12,7 +12,9 @@
 #include <tenon/runtime/world.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace tenon::cli {
@@ -99,9 +101,32 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
 }
 
+/// What the two CSV forms have no place for.
+std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
+  const std::string format = options.to.empty() ? replay::format_of_name(options.output) : options.to;
+  if (format != "rmm" && format != "minimalloc") return {};
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t count, std::string_view what) {
+    if (count != 0) parts.push_back(fmt::format("{} {}", count, what));
+  };
+  const auto count = [&](replay::EventKind kind) {
+    return static_cast<std::uint64_t>(std::ranges::count(trace.events, kind, &replay::TraceEvent::kind));
+  };
+  add(count(replay::EventKind::kUse), "uses on other streams");
+  add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
+  add(count(replay::EventKind::kEmptyCache), "emptied caches");
+  add(trace.facts.marks, "marks");
+  if (format == "minimalloc" && trace.stream_count() > 1) add(trace.stream_count(), "streams (there is one there)");
+  return parts.empty() ? std::string()
+                       : fmt::format("left out, the format has no place for them: {}", fmt::join(parts, ", "));
+}
+
 ExitCode convert(const TraceOptions& options) {
-  write(one_trace(options.input, options.device, {.with_stacks = true}), options);
-  if (!options.quiet) say("written: " + options.output);
+  const replay::Trace trace = one_trace(options.input, options.device, {.with_stacks = true});
+  write(trace, options);
+  if (options.quiet) return ExitCode::kDone;
+  say("written: " + options.output);
+  if (const std::string remark = left_out(trace, options); !remark.empty()) say(remark);
   return ExitCode::kDone;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/replay/output_file.h>
+#include <tenon/replay/utf8.h>
 
 #include <cstdint>
 #include <cstring>
@@ -56,10 +57,11 @@ class PickleWriter {
     const auto [entry, is_new] = memo_.try_emplace(std::string(value), next_memo_);
     if (!is_new) return get(entry->second);
     ++next_memo_;
-    const auto size = static_cast<std::uint32_t>(value.size());
+    const std::string utf8 = valid_utf8(value);
+    const auto size = static_cast<std::uint32_t>(utf8.size());
     out_.put('X');
     raw(&size, 4);
-    out_.write(value);
+    out_.write(utf8);
     out_.put('\x94');
   }
   /// A pair of small integers: pool ids.

@@ -106,8 +106,16 @@ std::vector<ReplayRow> read_rows(const std::string& path) {
   if (!file) throw ConfigError(path + ": cannot be opened; a baseline is what --format json wrote");
   try {
     const Json json = Json::parse(file);
+    if (json.at("schema_version") != 1)
+      throw ConfigError(path + ": has schema_version " + json.at("schema_version").dump() + "; 1 is read");
     std::vector<ReplayRow> rows;
-    for (const Json& row : json.at("rows")) rows.push_back(from_json(row));
+    for (const Json& row : json.at("rows")) {
+      for (const char* key : {"trace", "allocator"}) static_cast<void>(row.at(key).get<std::string>());
+      // A baseline of something else must not read as zeros.
+      for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes", "ooms"})
+        static_cast<void>(row.at(key).get<std::uint64_t>());
+      rows.push_back(from_json(row));
+    }
     return rows;
   } catch (const Json::exception& error) {
     throw ConfigError(path + ": not the output of `tenon replay --format json`: " + error.what());

@@ -1,6 +1,7 @@
 // Text, binary, Chrome counters and folded stacks.
 #include <tenon/replay/binary_format.h>
 #include <tenon/replay/output_file.h>
+#include <tenon/replay/utf8.h>
 #include <tenon/replay/writers.h>
 
 #include <algorithm>
@@ -182,12 +183,8 @@ void write_binary(const Trace& trace, const std::string& path) {
 }
 
 std::string chrome_instant(std::string_view name, std::uint64_t time_us) {
-  std::string out = R"({"ph":"i","s":"p","pid":1,"tid":1,"name":")";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-  }
-  return out + "\",\"ts\":" + std::to_string(time_us) + "}";
+  return R"({"ph":"i","s":"p","pid":1,"tid":1,"name":)" + quoted_json(name) + ",\"ts\":" + std::to_string(time_us) +
+         "}";
 }
 
 void write_chrome_counters(const Trace& trace, const std::string& path) {

@@ -1,0 +1,19 @@
+// UTF-8 by the JSON library, which has to know it anyway.
+#include <tenon/replay/utf8.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace tenon::replay {
+
+std::string quoted_json(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string valid_utf8(std::string_view text) {
+  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return std::string(text);
+  return nlohmann::json::parse(quoted_json(text)).get<std::string>();
+}
+
+}  // namespace tenon::replay
