@@ -126,8 +126,7 @@ void add_doctor(CLI::App& program, Outcome& outcome) {
       "doctor", "what is missing here and how to get it; or why a run died and what would have fitted");
   verb->add_option("file", options->file, "a memory history: what would it have fitted under?")->type_name("FILE");
   CLI::Option* const capacity =
-      verb->add_option("--capacity", options->capacity, "of the device; else what the file says of its failure")
-          ->type_name("SIZE");
+      add_capacity_option(*verb, options->capacity, "of the device; else what the file says of its failure");
   CLI::Option* const allocator =
       verb->add_option("--allocator,-a", options->allocator, "what was in use, if it was Tenon's")->type_name("SPEC");
   CLI::Option* const conf =

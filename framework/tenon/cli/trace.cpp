@@ -82,8 +82,13 @@ ExitCode info(const TraceOptions& options) {
   return ExitCode::kDone;
 }
 
+/// Of the output: as asked for, else as its name says.
+std::string format_of(const TraceOptions& options) {
+  return options.to.empty() ? replay::format_of_name(options.output) : options.to;
+}
+
 void write(const replay::Trace& trace, const TraceOptions& options) {
-  const std::string format = options.to.empty() ? replay::format_of_name(options.output) : options.to;
+  const std::string format = format_of(options);
   if (format == "text") return replay::write_text(trace, options.output);
   if (format == "binary") return replay::write_binary(trace, options.output);
   if (format == "chrome") return replay::write_chrome_counters(trace, options.output);
@@ -103,7 +108,7 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
 
 /// What the two CSV forms have no place for.
 std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
-  const std::string format = options.to.empty() ? replay::format_of_name(options.output) : options.to;
+  const std::string format = format_of(options);
   if (format != "rmm" && format != "minimalloc") return {};
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t count, std::string_view what) {

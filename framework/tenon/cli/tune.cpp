@@ -340,7 +340,7 @@ void add_tune(CLI::App& program, Outcome& outcome) {
   CLI::App* verb =
       program.add_subcommand("tune", "search allocator settings for traces and recommend the line to paste");
   verb->add_option("traces", options->traces, "memory histories, as for replay")->required()->type_name("TRACE");
-  verb->add_option("--capacity", options->capacity, "the device that it must run on")->type_name("SIZE");
+  add_capacity_option(*verb, options->capacity, "the device that it must run on");
   verb->add_option("--budget", options->budget, "time to search: 30s, 2m")->type_name("TIME")->capture_default_str();
   verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
       ->type_name("N")

@@ -19,11 +19,11 @@ void add_format_option(CLI::App& verb, TableFormat& format) {
 
 void add_quiet_option(CLI::App& verb, bool& quiet) { verb.add_flag("--quiet,-q", quiet, "no progress, no remarks"); }
 
-void add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help) {
+CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help) {
   const auto not_empty = [](const std::string& size) {
     return size.empty() ? "an empty size; without the option the device is unlimited" : std::string();
   };
-  verb.add_option("--capacity", capacity, help)->type_name("SIZE")->check(CLI::Validator(not_empty, ""));
+  return verb.add_option("--capacity", capacity, help)->type_name("SIZE")->check(CLI::Validator(not_empty, ""));
 }
 
 std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }

@@ -43,7 +43,7 @@ void add_format_option(CLI::App& verb, TableFormat& format);
 void add_quiet_option(CLI::App& verb, bool& quiet);
 
 /// --capacity SIZE; an empty one (a shell variable that is not set) is refused, since it would mean unlimited.
-void add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help);
+CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help);
 
 /// The footer of a verb's help.
 std::string example(std::string_view command_line);

@@ -2,10 +2,10 @@
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
+#include <tenon/replay/utf8.h>
 #include <tenon/report/table.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -65,9 +65,7 @@ TableFormat parse_table_format(std::string_view text) {
   return static_cast<TableFormat>(found - names.begin());
 }
 
-std::string json_quote(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths may not be UTF-8
-}
+std::string json_quote(std::string_view text) { return replay::quoted_json(text); }
 
 std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
