@@ -20,6 +20,15 @@ class DoctorVerb : public Program {
   }
 };
 
+TEST_F(DoctorVerb, AnEmptyCapacityIsRefusedAsInTune) {
+  folder_.write("short.trace", "a 0 512 0\nf 0\n");
+  for (const char* verb : {"doctor", "tune"}) {
+    const Said said = tenon({verb, "short.trace", "--capacity", ""});
+    EXPECT_EQ(said.code, 2) << verb;
+    EXPECT_THAT(said.error, HasSubstr("an empty size")) << verb;
+  }
+}
+
 TEST_F(DoctorVerb, AloneItSaysWhatIsThereAndWhatIsMissing) {
   const Said said = tenon({"doctor"});
   EXPECT_EQ(said.code, 0) << said.out;
