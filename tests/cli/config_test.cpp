@@ -2,6 +2,9 @@
 #include "cli/program.h"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace tenon::test {
 namespace {
@@ -23,6 +26,17 @@ TEST_F(ConfigVerb, CheckSaysThatAFileIsFine) {
   const Said said = check(experiment("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\"]\n"));
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("exp.toml: fine"), HasSubstr("a sweep of 2 cells over allocator.name")));
+}
+
+TEST_F(ConfigVerb, CheckAndShowHaveAFormatForPrograms) {
+  EXPECT_EQ(check(experiment()).code, 0);
+  const nlohmann::json fine = nlohmann::json::parse(tenon({"config", "check", "exp.toml", "--format", "json"}).out);
+  EXPECT_EQ(fine.at("rows").at(0).at("allocator"), "caching");
+  EXPECT_EQ(fine.at("rows").at(0).at("sweep_cells"), 0);
+  const nlohmann::json shown = nlohmann::json::parse(tenon({"config", "show", "exp.toml", "--format", "json"}).out);
+  const auto& rows = shown.at("rows");
+  EXPECT_TRUE(std::ranges::any_of(
+      rows, [](const nlohmann::json& row) { return row.at("key") == "train.batch_size" && row.at("value") == "16"; }));
 }
 
 TEST_F(ConfigVerb, MistakesHaveAPlaceAHintAndCodeTwo) {

@@ -29,6 +29,13 @@ TEST_F(DoctorVerb, AnEmptyCapacityIsRefusedAsInTune) {
   }
 }
 
+TEST_F(DoctorVerb, ADeviceOfNoBytesIsRefused) {
+  folder_.write("short.trace", "a 0 512 0\nf 0\n");
+  const Said said = tenon({"doctor", "short.trace", "--capacity", "0"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("a device of 0 bytes"));
+}
+
 TEST_F(DoctorVerb, AloneItSaysWhatIsThereAndWhatIsMissing) {
   const Said said = tenon({"doctor"});
   EXPECT_EQ(said.code, 0) << said.out;

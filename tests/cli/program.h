@@ -20,8 +20,9 @@ struct Said {
 };
 
 /// `tenon WORDS…` in `folder`, with `variables` on top of our environment, without a terminal.
+/// `input` is the file that is its standard input.
 inline Said tenon_in(const Folder& folder, const std::vector<std::string>& words,
-                     const std::map<std::string, std::string>& variables = {}) {
+                     const std::map<std::string, std::string>& variables = {}, const std::string& input = "/dev/null") {
   const std::string out = (folder.path() / ".stdout").string();
   const std::string error = (folder.path() / ".stderr").string();
   std::string script = "cd \"$1\" && shift && exec \"$@\"";
@@ -34,7 +35,7 @@ inline Said tenon_in(const Folder& folder, const std::vector<std::string>& words
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t child = 0;

@@ -196,6 +196,8 @@ TEST_F(ReplayVerb, ViewWritesAPage) {
   const Said said = tenon({"view", "steps.trace", "-o", "memory.html"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(read_bytes(folder_.path() / "memory.html"), HasSubstr("<html"));
+  EXPECT_EQ(said.error, "report: memory.html\n");
+  EXPECT_EQ(tenon({"view", "steps.trace", "-o", "memory.html", "-q"}).error, "");
   EXPECT_EQ(tenon({"view", "steps.trace"}).code, 2) << "-o is missing";
   EXPECT_THAT(tenon({"view", "steps.trace", "-o", "x.html", "--device", "3"}).error,
               HasSubstr("no history of device 3; it has: 0"));
@@ -275,6 +277,24 @@ TEST_F(ReplayVerb, TheMarkdownOfTuneHasTheRecommendationToo) {
   const Said said = tenon({"tune", "pinned.trace", "--budget", "1s", "--format", "markdown", "-q"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, AllOf(HasSubstr("| setting"), HasSubstr("export PYTORCH_ALLOC_CONF=\"")));
+}
+
+TEST_F(ReplayVerb, TheBudgetOfTuneIsATime) {
+  folder_.write("tiny.trace", "a 0 512 0\nf 0\na 1 512 0\n");
+  for (const char* time : {"500ms", "0.5", "1s", "0.01m", "0.01min", "0.001h"})
+    EXPECT_EQ(tenon({"tune", "tiny.trace", "-q", "--budget", time}).code, 0) << time;
+  for (const char* none : {"", "0", "-3s", "soon", "1d", "inf", "nan"}) {
+    const Said said = tenon({"tune", "tiny.trace", "-q", "--budget", none});
+    EXPECT_EQ(said.code, 2) << none;
+    EXPECT_THAT(said.error, HasSubstr("is no time; for example 500ms, 30s, 2m or 1h")) << none;
+  }
+}
+
+TEST_F(ReplayVerb, AHistoryWithoutAFreeIsRefusedForThat) {
+  folder_.write("grows.trace", "a 0 512 0\na 1 512 0\na 2 512 0\n");
+  const Said said = tenon({"tune", "grows.trace", "-q"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, HasSubstr("it holds 3 allocations and no free"));
 }
 
 TEST_F(ReplayVerb, TuneNeedsAHistoryThatHoldsSomething) {

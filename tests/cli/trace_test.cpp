@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <set>
+
 namespace tenon::test {
 namespace {
 
@@ -115,6 +117,48 @@ TEST_F(TraceVerb, DiffNamesTheFirstEventAndEndsWithCodeOne) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.out,
               AllOf(HasSubstr("first difference at event 1"), HasSubstr("500 bytes"), HasSubstr("501 bytes")));
+}
+
+TEST_F(TraceVerb, ADifferenceAsJsonHasARowForEachFile) {
+  folder_.write("other.trace", "a 0 3000000 0\na 1 501 4\n");
+  const Said said = tenon({"trace", "diff", "two.trace", "other.trace", "--format", "json"});
+  EXPECT_EQ(said.code, 1);
+  const json rows = json::parse(said.out).at("rows");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.at(0).at("equal"), false);
+  EXPECT_EQ(rows.at(0).at("first_difference"), 1);
+  EXPECT_EQ(rows.at(0).at("events"), 9);
+  EXPECT_EQ(rows.at(1).at("events"), 2);
+}
+
+TEST_F(TraceVerb, ADashIsStandardInputAndOutput) {
+  const std::string history = (folder_.path() / "two.trace").string();
+  const Said said = tenon_in(folder_, {"trace", "convert", "-", "-", "--to", "text"}, {}, history);
+  ASSERT_EQ(said.code, 0) << said.error;
+  folder_.write("back.trace", said.out);
+  EXPECT_EQ(tenon({"trace", "diff", "two.trace", "back.trace"}).out, "equal: 9 events\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "-"));
+  const Said replayed =
+      tenon_in(folder_, {"replay", "-", "-a", "caching", "--snapshot", "x.pickle", "--format", "json"}, {}, history);
+  ASSERT_EQ(replayed.code, 0) << replayed.error;
+  EXPECT_EQ(json::parse(replayed.out).at("rows").at(0).at("trace"), "standard input");
+  EXPECT_EQ(row("x.pickle").at("allocations"), 4);
+  const Said empty = tenon({"trace", "info", "-"});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.error, HasSubstr("standard input: byte 0: the file is empty"));
+}
+
+TEST_F(TraceVerb, FilesOfOneNameAreToldApartByTheirPaths) {
+  folder_.write("one/x.trace", "a 0 8 0\n");
+  folder_.write("two/x.trace", "a 0 16 0\n");
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"trace", "info"}, {"replay", "-a", "direct"}}) {
+    std::vector<std::string> words = verb;
+    words.insert(words.end(), {"one/x.trace", "two/x.trace", "two.trace", "--format", "json"});
+    std::set<std::string> names;
+    const json document = json::parse(tenon(words).out);
+    for (const json& row : document.at("rows")) names.insert(row.at("trace"));
+    EXPECT_EQ(names, (std::set<std::string>{"one/x.trace", "two/x.trace", "two.trace"}));
+  }
 }
 
 TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {

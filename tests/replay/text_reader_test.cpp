@@ -133,8 +133,10 @@ TEST_F(Files, RefusesATruncatedGz) {
   for (int i = 0; i < 50000; ++i)
     text += "a " + std::to_string(i) + " " + std::to_string(i * 7919 % 100003 + 1) + " 0\n";
   const std::string path = gz("cut.gz", text);
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
-  EXPECT_NE(refusal(path).find("truncated"), std::string::npos) << refusal(path);
+  const std::uintmax_t half = std::filesystem::file_size(path) / 2;
+  std::filesystem::resize_file(path, half);
+  EXPECT_EQ(refusal(path),
+            path + ": byte " + std::to_string(half) + " of the compressed file: the gz stream is truncated");
 }
 
 TEST_F(Files, RefusesADamagedGz) {
@@ -147,7 +149,43 @@ TEST_F(Files, RefusesADamagedGz) {
   file.write("\x55\xaa\x55\xaa\x55\xaa", 6);
   file.close();
   EXPECT_NE(refusal(path).find(path), std::string::npos);
-  EXPECT_EQ(refusal(path).find("<fd:"), std::string::npos) << "zlib's own name for the file";
+}
+
+TEST_F(Files, RefusesAGzWhoseChecksumIsAnother) {
+  const std::string path = gz("sum.gz", "a 0 8 0\nf 0\n");
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-8, std::ios::end);
+  file.write("\x55\xaa\x55\xaa", 4);
+  file.close();
+  EXPECT_NE(refusal(path).find(" of the compressed file: the gz stream is damaged: incorrect data check"),
+            std::string::npos)
+      << refusal(path);
+}
+
+TEST_F(Files, ReadsGzMembersBehindEachOther) {
+  const std::string path = gz("first.gz", "a 0 8 0\nf 0\n");
+  std::ofstream(path, std::ios::app | std::ios::binary)
+      << std::ifstream(gz("second.gz", "a 1 8 0\nf 1\n"), std::ios::binary).rdbuf();
+  EXPECT_EQ(read_traces(path).front().facts.events, 4u);
+  std::ofstream(path, std::ios::app | std::ios::binary) << std::string(10000, '\0');
+  EXPECT_EQ(read_traces(path).front().facts.events, 4u) << "zeros behind it, as a tape has them";
+}
+
+TEST_F(Files, RefusesWhatFollowsAGzAndIsNone) {
+  const std::string path = gz("followed.gz", "a 0 8 0\nf 0\n");
+  const std::uintmax_t bytes = std::filesystem::file_size(path);
+  std::ofstream(path, std::ios::app | std::ios::binary) << "more";
+  EXPECT_EQ(refusal(path), path + ": byte " + std::to_string(bytes) +
+                               " of the compressed file: the gz stream has ended, and something follows that is none");
+}
+
+TEST_F(Files, RefusesAnEmptyGz) {
+  EXPECT_NE(refusal(gz("nothing.gz", "")).find("the file is empty"), std::string::npos);
+}
+
+TEST(TextReader, QuotesControlCharactersAsNumbers) {
+  const std::string reason = refusal_of(std::string("a 0 8 0\nx\0y\n", 12));
+  EXPECT_NE(reason.find("unknown record 'x\\x00y'; records begin"), std::string::npos) << reason;
 }
 
 TEST_F(Files, ReadsAPipe) {

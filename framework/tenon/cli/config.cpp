@@ -36,6 +36,19 @@ ExitCode check(const ConfigOptions& options) {
   const Config config = load(options);
   const ExperimentConfig experiment = config.experiment();
   const std::size_t cells = config.sweep_cells().size();
+  if (options.format != TableFormat::kTable) {
+    Table table({{"file", "file"},
+                 {"experiment", "experiment"},
+                 {"device", "device"},
+                 {"allocator", "allocator"},
+                 {"sweep_cells", "sweep cells"},
+                 {"sweep_keys", "sweep over"}});
+    table.add_row({options.file, experiment.name, experiment.device.str(), experiment.allocator.policy.name,
+                   static_cast<std::int64_t>(cells),
+                   cells == 0 ? Cell() : Cell(fmt::format("{}", fmt::join(config.sweep_keys(), ", ")))});
+    print(render(table, options.format, environment_json()));
+    return ExitCode::kDone;
+  }
   print(fmt::format(
       "{}: fine. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
       experiment.allocator.policy.name,
@@ -44,7 +57,14 @@ ExitCode check(const ConfigOptions& options) {
 }
 
 ExitCode show(const ConfigOptions& options) {
-  print(load(options).resolved_toml());
+  const Config config = load(options);
+  if (options.format == TableFormat::kTable) {
+    print(config.resolved_toml());
+    return ExitCode::kDone;
+  }
+  Table table({{"key", "key"}, {"value", "value"}});
+  for (const ExplainedSetting& setting : config.explain()) table.add_row({setting.key, setting.text});
+  print(render(table, options.format, environment_json()));
   return ExitCode::kDone;
 }
 
@@ -99,7 +119,7 @@ void add_config(CLI::App& program, Outcome& outcome) {
     CLI::App* inner = verb->add_subcommand(kind.name, kind.help);
     inner->add_option("file", options->file, "the experiment's TOML file")->required();
     inner->add_option("settings", options->words, kind.words);
-    if (kind.run == &explain) add_format_option(*inner, options->format);
+    add_format_option(*inner, options->format);
     inner->footer(example(fmt::format("tenon config {} experiment.toml", kind.name)));
     inner->callback([options, run = kind.run, &outcome] { outcome.exit_code = run(*options); });
   }

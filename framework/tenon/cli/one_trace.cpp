@@ -1,4 +1,4 @@
-// The choice of a device by its recorded number, and one checked replay in a cell.
+// Names that tell files apart, the choice of a device by its recorded number, and one checked replay in a cell.
 #include <tenon/cli/one_trace.h>
 
 #include <tenon/core/error.h>
@@ -9,6 +9,25 @@
 #include <algorithm>
 
 namespace tenon::cli {
+
+void for_each_trace(const std::vector<std::string>& paths, const replay::ReadOptions& read,
+                    const std::function<void(replay::Trace&)>& visit) {
+  const auto base = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  for (const std::string& path : paths) {
+    const bool is_ambiguous = std::ranges::any_of(
+        paths, [&](const std::string& other) { return other != path && base(other) == base(path); });
+    for (replay::Trace& trace : replay::read_traces(path, read)) {
+      if (is_ambiguous) trace.name = path.substr(0, path.size() - base(path).size()) + trace.name;
+      visit(trace);
+    }
+  }
+}
+
+std::vector<replay::Trace> all_traces(const std::vector<std::string>& paths, const replay::ReadOptions& read) {
+  std::vector<replay::Trace> traces;
+  for_each_trace(paths, read, [&](replay::Trace& trace) { traces.push_back(std::move(trace)); });
+  return traces;
+}
 
 replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read) {
   std::vector<replay::Trace> traces = replay::read_traces(path, read);

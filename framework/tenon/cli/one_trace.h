@@ -1,14 +1,22 @@
-// What several verbs do with one history: choose its device, and see whether an allocator serves it soundly.
+// What several verbs do with histories: read them, choose a device, see whether an allocator serves one soundly.
 #pragma once
 
 #include <tenon/replay/readers.h>
 #include <tenon/replay/replay.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tenon::cli {
+
+/// One file after the other. Where two have one base name, their histories are named by their paths.
+void for_each_trace(const std::vector<std::string>& paths, const replay::ReadOptions& read,
+                    const std::function<void(replay::Trace&)>& visit);
+/// All of them at once.
+std::vector<replay::Trace> all_traces(const std::vector<std::string>& paths, const replay::ReadOptions& read = {});
 
 /// The history of a file. One of several devices is chosen by the number that the recording gave it; -1: there is only
 /// one. Throws ConfigError that names the devices there are.

@@ -168,7 +168,7 @@ ExitCode info(const PluginOptions& options) {
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   const std::string near = nearest_name(options.name, known);
-  throw PluginError(fmt::format("no plugin, allocator, device or layer \"{}\"; {}. Looked in:{}", options.name,
+  throw ConfigError(fmt::format("no plugin, allocator, device or layer \"{}\"; {}. Looked in:{}", options.name,
                                 near.empty() ? "known: " + join(known) : fmt::format("did you mean \"{}\"?", near),
                                 describe_plugin_search()));
 }

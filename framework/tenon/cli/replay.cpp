@@ -1,4 +1,5 @@
 // `tenon replay`: traces under allocators, side by side.
+#include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/sections.h>
 #include <tenon/cli/verb.h>
@@ -96,10 +97,8 @@ std::vector<Policy> choose_policies(const ReplayOptions& options) {
 }
 
 std::vector<replay::Trace> read_all(const ReplayOptions& options) {
-  std::vector<replay::Trace> traces;
-  for (const std::string& path : options.traces) {
-    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
-  }
+  // Stacks are for the snapshot alone: of one history, and standard input cannot be read again for them.
+  std::vector<replay::Trace> traces = all_traces(options.traces, {.with_stacks = !options.snapshot.empty()});
   if (options.quiet) return traces;
   for (const replay::Trace& trace : traces) {
     for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
@@ -198,9 +197,8 @@ ExitCode replay_verb(const ReplayOptions& options) {
     say(fmt::format("picture: {}", options.svg));
   }
   if (!options.snapshot.empty() && rows.front().failure.empty()) {
-    // The stacks were not needed so far.
-    const replay::Trace trace = std::move(replay::read_traces(options.traces.front(), {.with_stacks = true}).front());
-    replay::write_snapshot(replay::image_of_replay(trace, policies.front().config, capacity), options.snapshot);
+    replay::write_snapshot(replay::image_of_replay(traces.front(), policies.front().config, capacity),
+                           options.snapshot);
     say(fmt::format("snapshot: {}", options.snapshot));
   }
   bool is_tripped = false;
@@ -222,8 +220,9 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ReplayOptions>();
   CLI::App* verb =
       program.add_subcommand("replay", "run memory traces under allocators, without their program or device");
-  verb->add_option("traces", options->traces,
-                   "text traces, PyTorch snapshots, profiler JSON, RMM or minimalloc CSV; gz or not")
+  verb->add_option(
+          "traces", options->traces,
+          "text traces, PyTorch snapshots, profiler JSON, RMM or minimalloc CSV; gz or not; - is standard input")
       ->required()
       ->type_name("TRACE");
   verb->add_option("--allocator,-a", options->allocators,

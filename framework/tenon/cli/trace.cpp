@@ -54,27 +54,25 @@ ExitCode info(const TraceOptions& options) {
                {"recorded_reserved_bytes", "recorded reserved"},
                {"pytorch_conf", "recorded conf"}});
   std::vector<std::string> notes;
-  for (const std::string& path : options.files) {
-    for (const replay::Trace& trace : replay::read_traces(path)) {
-      const replay::TraceFacts& facts = trace.facts;
-      const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
-      const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
-      const double share = facts.total_requested_bytes == 0 ? 0
-                                                            : static_cast<double>(facts.seeded_bytes) /
-                                                                  static_cast<double>(facts.total_requested_bytes);
-      const bool has_recorded = trace.recorded.has_value();
-      table.add_row({trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
-                     whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
-                     bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
-                     whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
-                     has_recorded ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
-                     has_recorded && trace.recorded->has_settings
-                         ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
-                     : trace.header.contains("allocator") ? Cell("tenon " + trace.header.at("allocator"))
-                                                          : Cell()});
-      for (const std::string& note : trace.notes) notes.push_back(trace.name + ": " + note);
-    }
-  }
+  for_each_trace(options.files, {}, [&](const replay::Trace& trace) {
+    const replay::TraceFacts& facts = trace.facts;
+    const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
+    const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
+    const double share = facts.total_requested_bytes == 0 ? 0
+                                                          : static_cast<double>(facts.seeded_bytes) /
+                                                                static_cast<double>(facts.total_requested_bytes);
+    const bool has_recorded = trace.recorded.has_value();
+    table.add_row({trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
+                   whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
+                   bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
+                   whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
+                   has_recorded ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
+                   has_recorded && trace.recorded->has_settings
+                       ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
+                   : trace.header.contains("allocator") ? Cell("tenon " + trace.header.at("allocator"))
+                                                        : Cell()});
+    for (const std::string& note : trace.notes) notes.push_back(trace.name + ": " + note);
+  });
   print(render(table, options.format, environment_json()));
   if (!options.quiet) {
     for (const std::string& note : notes) say(note);
@@ -159,6 +157,25 @@ ExitCode compare(const TraceOptions& options) {
   const replay::Trace a = one_trace(options.input, options.device);
   const replay::Trace b = one_trace(options.output, options.device);
   const replay::TraceDifference difference = replay::difference(a, b);
+  if (options.format != TableFormat::kTable) {
+    const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
+    const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
+    Table table({{"trace", "trace"},
+                 {"equal", "equal"},
+                 {"first_difference", "first difference at event"},
+                 {"difference", "difference"},
+                 {"events", "events"},
+                 {"peak_requested_bytes", "peak requested"},
+                 {"total_requested_bytes", "allocated in all"}});
+    for (const replay::Trace* trace : {&a, &b}) {
+      table.add_row({trace->path, difference.are_equal,
+                     difference.first_event ? whole(*difference.first_event) : Cell(),
+                     difference.what.empty() ? Cell() : Cell(difference.what), whole(trace->facts.events),
+                     bytes(trace->facts.peak_requested_bytes), bytes(trace->facts.total_requested_bytes)});
+    }
+    print(render(table, options.format, environment_json()));
+    return difference.are_equal ? ExitCode::kDone : ExitCode::kFailed;
+  }
   if (difference.are_equal) {
     print(fmt::format("equal: {} events\n", a.facts.events));
     return ExitCode::kDone;
@@ -223,6 +240,7 @@ void add_trace(CLI::App& program, Outcome& outcome) {
   verb->add_option("second", options->output, "another")->required()->type_name("B");
   verb->add_option("--device", options->device, "of files with several, by the number that it was recorded with")
       ->type_name("N");
+  add_format_option(*verb, options->format);
   verb->footer(example("tenon trace diff before.trace.gz after.trace.gz"));
   verb->callback([options, &outcome] { outcome.exit_code = compare(*options); });
 }

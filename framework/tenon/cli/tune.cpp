@@ -1,4 +1,5 @@
 // `tenon tune`: the settings to paste, with the evidence.
+#include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/verb.h>
 
@@ -13,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <memory>
 
 namespace tenon::cli {
@@ -30,8 +33,10 @@ struct TuneVerbOptions {
   bool quiet = false;
 };
 
-/// "60", "60s", "2m".
+/// "60", "60s", "2m", "1h", "500ms".
 double parse_seconds(const std::string& text) {
+  static const std::map<std::string, double> kUnits = {{"", 1},     {"s", 1},    {"m", 60},
+                                                       {"min", 60}, {"h", 3600}, {"ms", 0.001}};
   std::size_t used = 0;
   double value = -1;
   try {
@@ -39,11 +44,11 @@ double parse_seconds(const std::string& text) {
   } catch (const std::exception&) {
     used = 0;
   }
-  const std::string unit = text.substr(used);
-  if (used == 0 || value <= 0 || (unit != "" && unit != "s" && unit != "m" && unit != "min")) {
-    throw ConfigError(fmt::format("--budget \"{}\" is no time; for example 30s or 2m", text));
+  const auto unit = kUnits.find(text.substr(used));
+  if (used == 0 || !(value > 0) || std::isinf(value) || unit == kUnits.end()) {
+    throw ConfigError(fmt::format("--budget \"{}\" is no time; for example 500ms, 30s, 2m or 1h", text));
   }
-  return unit == "m" || unit == "min" ? value * 60 : value;
+  return value * unit->second;
 }
 
 std::string label_of(const replay::Candidate& candidate) {
@@ -297,10 +302,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   if (!options.capacity.empty()) tuning.capacity_bytes = parse_size(options.capacity);
   tuning.budget_seconds = parse_seconds(options.budget);
   tuning.jobs = options.jobs;
-  std::vector<replay::Trace> traces;
-  for (const std::string& path : options.traces) {
-    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
-  }
+  const std::vector<replay::Trace> traces = all_traces(options.traces);
   load_all_plugins();
   for (const replay::Trace& trace : traces) {
     if (!options.quiet) {

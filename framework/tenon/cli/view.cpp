@@ -22,6 +22,7 @@ struct ViewOptions {
   std::string allocator = "caching";
   std::string capacity;
   int device = -1;
+  bool quiet = false;
 };
 
 ExitCode view(const ViewOptions& options) {
@@ -34,7 +35,7 @@ ExitCode view(const ViewOptions& options) {
   if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
   const std::vector<replay::ReplayRow> rows = replay::run_cells({cell});
   write_trace_html(options.output, trace, rows);
-  say("report: " + options.output);
+  if (!options.quiet) say("report: " + options.output);
   if (rows.front().failure.empty()) return ExitCode::kDone;
   say(fmt::format("{}: {}", options.allocator, rows.front().failure));
   return ExitCode::kFailed;
@@ -53,6 +54,7 @@ void add_view(CLI::App& program, Outcome& outcome) {
   add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
   verb->add_option("--device", options->device, "of a file with several, by the number that it was recorded with")
       ->type_name("N");
+  add_quiet_option(*verb, options->quiet);
   verb->footer(example("tenon view memory.pickle -o memory.html"));
   verb->callback([options, &outcome] { outcome.exit_code = view(*options); });
 }

@@ -1,7 +1,8 @@
-// InputFile over zlib, which reads plain files as they are.
+// InputFile over read(2) and zlib, so that a complaint about a compressed file knows its byte.
 #include <tenon/core/units.h>
 #include <tenon/replay/input_file.h>
 #include <tenon/replay/trace.h>
+#include <tenon/replay/utf8.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,57 +22,149 @@ constexpr std::size_t kBufferBytes = 256 * KiB;
 constexpr std::uint64_t kMaxExpansion = 400;
 constexpr std::uint64_t kExpansionFree = 64 * MiB;
 constexpr std::size_t kMaxLineBytes = MiB;
+constexpr std::string_view kStandardInput = "-";
 }  // namespace
 
+/// The file's bytes, inflated where they are gz: one member or several, as gzip itself reads them.
 class InputFile::Source {
  public:
-  explicit Source(const std::string& path) : buffer_(kBufferBytes) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) throw TraceError(path + ": cannot be opened: " + std::strerror(errno));
+  explicit Source(const std::string& path) : path_(path), raw_(kBufferBytes) {
+    descriptor_ = path == kStandardInput ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0) throw TraceError(path + ": cannot be opened: " + std::strerror(errno));
     struct stat status {};
-    if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
-      ::close(descriptor);
-      throw TraceError(path + ": is a directory, not a trace");
+    const bool is_known = ::fstat(descriptor_, &status) == 0;
+    if (!is_known || S_ISDIR(status.st_mode)) {
+      const std::string reason = is_known ? "is a directory, not a trace" : std::strerror(errno);
+      close();
+      throw TraceError(path + ": " + reason);
     }
     file_bytes_ = static_cast<std::uint64_t>(status.st_size);
     is_regular_ = S_ISREG(status.st_mode);
-    file_ = ::gzdopen(descriptor, "rb");
-    if (file_ == nullptr) {
-      ::close(descriptor);
-      throw TraceError(path + ": cannot be read: out of memory");
-    }
-    ::gzbuffer(file_, 128 * 1024);
   }
-  ~Source() { ::gzclose(file_); }
+  ~Source() {
+    if (is_gz_) ::inflateEnd(&stream_);
+    close();
+  }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  std::span<const std::uint8_t> next(const InputFile& owner, std::uint64_t position) {
-    const int got = ::gzread(file_, buffer_.data(), static_cast<unsigned>(buffer_.size()));
-    int code = Z_OK;
-    const char* message = ::gzerror(file_, &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      if (code == Z_BUF_ERROR)
-        owner.fail_at(position + static_cast<std::uint64_t>(std::max(got, 0)), "the gz stream is truncated");
-      std::string_view reason = code == Z_ERRNO ? std::strerror(errno) : message;
-      if (reason.starts_with("<fd:")) reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
-      owner.fail_at(position, "the gz stream is damaged: " + std::string(reason));
+  /// `position`: what has been handed out so far.
+  std::span<const std::uint8_t> next(std::uint64_t position) {
+    if (!has_begun_) begin();
+    if (!is_gz_) {
+      while (unread().size() < raw_.size() && fill()) {
+      }
+      const auto bytes = unread();
+      raw_begin_ = raw_end_;
+      return bytes;
     }
+    const std::size_t got = inflate();
     if (is_regular_ && position > kExpansionFree && position / kMaxExpansion > file_bytes_) {
-      owner.fail_at(position, "decompresses to more than " + std::to_string(kMaxExpansion) + " times its " +
-                                  std::to_string(file_bytes_) + " bytes: refused; gunzip it first if that is right");
+      throw TraceError(path_ + ": byte " + std::to_string(position) + ": decompresses to more than " +
+                       std::to_string(kMaxExpansion) + " times its " + std::to_string(file_bytes_) +
+                       " bytes: refused; gunzip it first if that is right");
     }
-    return {buffer_.data(), static_cast<std::size_t>(got)};
+    return {inflated_.data(), got};
   }
 
  private:
-  std::vector<std::uint8_t> buffer_;
-  gzFile file_ = nullptr;
+  std::span<const std::uint8_t> unread() const { return {raw_.data() + raw_begin_, raw_end_ - raw_begin_}; }
+  bool starts_member() const { return unread().size() >= 2 && unread()[0] == 0x1f && unread()[1] == 0x8b; }
+
+  void close() {
+    if (descriptor_ > STDIN_FILENO) ::close(descriptor_);
+  }
+
+  /// Reads more behind what is unread; false at the end of the file.
+  bool fill() {
+    std::copy(raw_.begin() + static_cast<std::ptrdiff_t>(raw_begin_),
+              raw_.begin() + static_cast<std::ptrdiff_t>(raw_end_), raw_.begin());
+    raw_offset_ += raw_begin_;
+    raw_end_ -= raw_begin_;
+    raw_begin_ = 0;
+    ssize_t got = 0;
+    do {
+      got = ::read(descriptor_, raw_.data() + raw_end_, raw_.size() - raw_end_);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) throw TraceError(path_ + ": cannot be read: " + std::strerror(errno));
+    raw_end_ += static_cast<std::size_t>(got);
+    return got != 0;
+  }
+
+  void begin() {
+    has_begun_ = true;
+    while (unread().size() < 2 && fill()) {
+    }
+    is_gz_ = starts_member();
+    if (!is_gz_) return;
+    constexpr int kGzOnly = 16;
+    if (::inflateInit2(&stream_, MAX_WBITS + kGzOnly) != Z_OK) {
+      is_gz_ = false;
+      throw TraceError(path_ + ": cannot be read: out of memory");
+    }
+    inflated_.resize(kBufferBytes);
+  }
+
+  /// As much as one buffer holds; 0 at the end.
+  std::size_t inflate() {
+    stream_.next_out = inflated_.data();
+    stream_.avail_out = static_cast<unsigned>(inflated_.size());
+    while (stream_.avail_out != 0 && !is_at_end_) {
+      if (unread().empty() && !fill()) fail("the gz stream is truncated");
+      const auto raw = unread();
+      stream_.next_in = const_cast<std::uint8_t*>(raw.data());
+      stream_.avail_in = static_cast<unsigned>(raw.size());
+      const int code = ::inflate(&stream_, Z_NO_FLUSH);
+      raw_begin_ += raw.size() - stream_.avail_in;
+      if (code == Z_STREAM_END) {
+        next_member();
+      } else if (code != Z_OK && code != Z_BUF_ERROR) {
+        fail(std::string("the gz stream is damaged: ") + (stream_.msg == nullptr ? "no reason given" : stream_.msg));
+      }
+    }
+    return inflated_.size() - stream_.avail_out;
+  }
+
+  /// Behind a member: another one, the zeros of a tape's last block, or the end.
+  void next_member() {
+    while (unread().size() < 2 && fill()) {
+    }
+    if (starts_member()) {
+      ::inflateReset(&stream_);
+      return;
+    }
+    while (!unread().empty() || fill()) {
+      const auto raw = unread();
+      const auto odd = std::ranges::find_if(raw, [](std::uint8_t byte) { return byte != 0; });
+      raw_begin_ += static_cast<std::size_t>(odd - raw.begin());
+      if (odd != raw.end()) fail("the gz stream has ended, and something follows that is none");
+    }
+    is_at_end_ = true;
+  }
+
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw TraceError(path_ + ": byte " + std::to_string(raw_offset_ + raw_begin_) +
+                     " of the compressed file: " + reason);
+  }
+
+  std::string path_;
+  std::vector<std::uint8_t> raw_;  ///< as read from the file
+  std::size_t raw_begin_ = 0;
+  std::size_t raw_end_ = 0;
+  std::uint64_t raw_offset_ = 0;  ///< in the file, of the buffer's first byte
+  std::vector<std::uint8_t> inflated_;
+  z_stream stream_{};
+  int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
   bool is_regular_ = true;
+  bool has_begun_ = false;
+  bool is_gz_ = false;
+  bool is_at_end_ = false;
 };
 
-InputFile::InputFile(std::string path) : path_(std::move(path)), source_(std::make_unique<Source>(path_)) {}
+InputFile::InputFile(std::string path) : path_(std::move(path)), source_(std::make_unique<Source>(path_)) {
+  if (path_ == kStandardInput) path_ = "standard input";
+}
 
 InputFile::InputFile(std::string name, std::span<const std::uint8_t> bytes)
     : path_(std::move(name)), begin_(bytes.data()), next_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -81,7 +174,7 @@ InputFile::~InputFile() = default;
 bool InputFile::refill() {
   if (source_ == nullptr) return false;
   base_ += static_cast<std::uint64_t>(end_ - begin_);
-  const auto bytes = source_->next(*this, base_);
+  const auto bytes = source_->next(base_);
   begin_ = next_ = bytes.data();
   end_ = begin_ + bytes.size();
   return next_ != end_;
@@ -129,7 +222,7 @@ bool InputFile::line(std::string_view& line) {
 }
 
 void InputFile::fail_line(const std::string& reason) const {
-  throw TraceError(path_ + ":" + std::to_string(line_number_) + ": " + reason);
+  throw TraceError(path_ + ":" + std::to_string(line_number_) + ": " + printable(reason));
 }
 
 void InputFile::fail_at(std::uint64_t offset, const std::string& reason) const {

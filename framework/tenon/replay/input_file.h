@@ -14,7 +14,8 @@ namespace tenon::replay {
 
 class TENON_API InputFile {
  public:
-  /// Throws TraceError naming the file when it cannot be opened.
+  /// "-" is standard input. Throws TraceError naming the file when it cannot be opened, here and below when it cannot
+  /// be read: a damaged gz stream is told by its byte in the compressed file.
   explicit InputFile(std::string path);
   /// Reads from memory: for tests and fuzzing. `bytes` outlive it.
   InputFile(std::string name, std::span<const std::uint8_t> bytes);

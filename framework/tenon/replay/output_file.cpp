@@ -26,6 +26,19 @@ std::string followed(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(followed(path_)) {
+  const bool is_standard_output = path_ == "-";
+  if (is_standard_output) path_ = "standard output";
+  const int descriptor = is_standard_output ? ::dup(STDOUT_FILENO) : open_target();
+  if (descriptor < 0) fail();
+  file_ = ::gzdopen(descriptor, path_.ends_with(".gz") ? "wb6" : "wbT");
+  if (file_ == nullptr) {
+    ::close(descriptor);
+    throw Error(path_ + ": cannot be written: out of memory");
+  }
+  buffer_.reserve(kBufferBytes + 4096);
+}
+
+int OutputFile::open_target() {
   struct stat there {};
   const bool exists = ::stat(target_.c_str(), &there) == 0;
   int descriptor = -1;
@@ -37,13 +50,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(follo
   }
   // A file that may be written in a folder that may not, too.
   if (descriptor < 0 && exists) descriptor = ::open(target_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (descriptor < 0) fail();
-  file_ = ::gzdopen(descriptor, path_.ends_with(".gz") ? "wb6" : "wbT");
-  if (file_ == nullptr) {
-    ::close(descriptor);
-    throw Error(path_ + ": cannot be written: out of memory");
-  }
-  buffer_.reserve(kBufferBytes + 4096);
+  return descriptor;
 }
 
 OutputFile::~OutputFile() {

@@ -15,7 +15,7 @@ namespace tenon::replay {
 
 class TENON_API OutputFile {
  public:
-  /// Throws Error naming the file and the system's reason.
+  /// "-" is standard output. Throws Error naming the file and the system's reason.
   explicit OutputFile(std::string path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -33,6 +33,8 @@ class TENON_API OutputFile {
 
  private:
   static constexpr std::size_t kBufferBytes = 1 << 18;
+  /// A descriptor, or -1 with errno.
+  int open_target();
   void flush();
   [[noreturn]] void fail() const;
   std::string path_;

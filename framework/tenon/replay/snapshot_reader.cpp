@@ -266,7 +266,7 @@ class Rebuilder {
     const SnapshotEntry& entry = device_.entries[next];
     if (entry.action == SnapshotAction::kOom) return true;
     if (entry.action != SnapshotAction::kSegmentAlloc && entry.action != SnapshotAction::kSegmentMap) return false;
-    if (file_.empty_caches) return true;  // the program's own are all told
+    if (file_.empty_caches) return true;                          // the program's own are all told
     if (recorded_.garbage_collection_threshold > 0) return true;  // collected, not pressed: the allocator all the same
     const std::uint64_t room = capacity_ != 0 ? capacity_ : std::max(recorded_.peak_reserved_bytes, GiB);
     return reserved_ + entry.bytes > room;
@@ -340,8 +340,10 @@ class Rebuilder {
     const TraceFacts& facts = trace.facts;
     recorded_.is_whole = initial_reserved_ == 0 && facts.seeded_blocks == 0;
     const auto note = [&](std::string text) { trace.notes.push_back(std::move(text)); };
-    if (std::ranges::all_of(device_.entries,
-                            [](const SnapshotEntry& entry) { return entry.action == SnapshotAction::kOther; })) {
+    const bool is_state_only = std::ranges::all_of(device_.entries, [](const SnapshotEntry& entry) {
+      return entry.action == SnapshotAction::kOther || entry.action == SnapshotAction::kOom;
+    });
+    if (is_state_only) {
       note("the snapshot holds the state only, no history: replaying it allocates what lived at that moment");
     } else if (facts.seeded_blocks != 0) {
       const double share =
@@ -353,7 +355,7 @@ class Rebuilder {
           static_cast<unsigned long long>(facts.seeded_blocks), format_bytes(facts.seeded_bytes).c_str(), share);
       note(text);
     }
-    if (initial_reserved_ != 0 && !device_.entries.empty()) {
+    if (initial_reserved_ != 0 && !is_state_only) {
       note(format_bytes(initial_reserved_) + " were reserved already when the recording began");
     }
     if (facts.deferred_frees != 0)

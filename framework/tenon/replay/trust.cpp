@@ -35,6 +35,11 @@ std::string why_history_is_too_poor(const Trace& trace) {
   std::string why;
   if (facts.allocations == 0) {
     why = "it holds no allocation";
+  } else if (recorded != 0 && facts.frees == failed) {
+    why = fmt::format(
+        "it holds {} allocations and no free: nothing is ever handed out a second time, and how that is done is what "
+        "settings change",
+        recorded);
   } else if (recorded == 0 || facts.frees == failed) {
     why = fmt::format(
         "it shows what lived at one moment ({} blocks) and no history: nothing can be said of fragmentation",
