@@ -91,6 +91,23 @@ TEST_F(DoctorVerb, JsonHasARowForEachSetting) {
   EXPECT_EQ(json["rows"][1]["fits"], "yes");
 }
 
+TEST_F(DoctorVerb, TheJsonOfSeveralDevicesIsOneDocument) {
+  const auto event = [](int device, const char* bytes) {
+    return R"({"name":"[memory]","ph":"i","ts":1,"args":{"Device Type":1,"Device Id":)" + std::to_string(device) +
+           R"(,"Addr":4096,"Bytes":)" + bytes + R"(,"Total Allocated":0}})";
+  };
+  folder_.write("devices.json", R"({"traceEvents":[)" + event(0, "1024") + "," + event(0, "-1024") + "," +
+                                    event(2, "2048") + "," + event(2, "-2048") + "]}");
+  const auto json =
+      nlohmann::json::parse(tenon({"doctor", "devices.json", "--capacity", "1MiB", "--format", "json", "-q"}).out);
+  ASSERT_EQ(json["traces"].size(), 2u);
+  EXPECT_EQ(json["traces"][0]["peak_requested_bytes"], 1024);
+  EXPECT_EQ(json["traces"][1]["peak_requested_bytes"], 2048);
+  const std::string csv = tenon({"doctor", "devices.json", "--capacity", "1MiB", "--format", "csv", "-q"}).out;
+  EXPECT_EQ(csv.find("trace,setting"), 0u) << csv;
+  EXPECT_EQ(csv.find("trace,setting", 1), std::string::npos) << "one table, one header";
+}
+
 TEST_F(DoctorVerb, JsonHasTheVerdictAndWhatItIsAbout) {
   const auto doctor = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "doctor");

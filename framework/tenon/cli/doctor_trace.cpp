@@ -52,32 +52,46 @@ Question question_of(const replay::Trace& trace, const DoctorTraceOptions& optio
   return question;
 }
 
-/// Where the file is too poor for an answer, `is_known` is false: that a setting did not run out proves nothing.
-Table table_of(const replay::FitReport& report, bool is_pytorch, bool is_known) {
-  Table table({{"setting", "setting"},
-               {"in_use", "in use"},
-               {"fits", "fits"},
-               {"peak_reserved_bytes", "peak reserved"},
-               {"ooms", "OOMs"},
-               {"first_oom_event", "first at event"},
-               {"device_calls", "device calls"},
-               {"set", "set", false}});
+/// What is found out about one history.
+struct Answer {
+  std::string trace;
+  std::optional<replay::RecordedOom> failed_request;  ///< the last one
+  bool is_pytorch = true;
+  replay::FitReport report;
+  replay::Trust trust;
+  bool is_known = true;  ///< false: the file is too poor, so that a setting did not run out proves nothing
+};
+
+Table empty_table(bool has_trace) {
+  return Table({{"trace", "trace", has_trace},
+                {"setting", "setting"},
+                {"in_use", "in use"},
+                {"fits", "fits"},
+                {"peak_reserved_bytes", "peak reserved"},
+                {"ooms", "OOMs"},
+                {"first_oom_event", "first at event"},
+                {"device_calls", "device calls"},
+                {"set", "set", false}});
+}
+
+void add_rows(Table& table, const Answer& answer) {
+  const replay::FitReport& report = answer.report;
   const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
-    std::vector<tenon::Cell> cells(8);
-    cells[0] = attempt.label;
-    if (is_current) cells[1] = "yes";
+    std::vector<tenon::Cell> cells(9);
+    cells[0] = answer.trace;
+    cells[1] = attempt.label;
+    if (is_current) cells[2] = "yes";
     if (report.capacity_bytes != 0)
-      cells[2] = !attempt.failure.empty() ? "failed" : !is_known ? "unknown" : attempt.fits() ? "yes" : "no";
-    cells[3] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
-    cells[4] = static_cast<std::int64_t>(attempt.ooms);
-    if (attempt.first_oom_event) cells[5] = static_cast<std::int64_t>(*attempt.first_oom_event);
-    cells[6] = static_cast<std::int64_t>(attempt.device_calls);
-    if (!is_current) cells[7] = is_pytorch ? attempt.label : spec_of(attempt.policy);
+      cells[3] = !attempt.failure.empty() ? "failed" : !answer.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
+    cells[4] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
+    cells[5] = static_cast<std::int64_t>(attempt.ooms);
+    if (attempt.first_oom_event) cells[6] = static_cast<std::int64_t>(*attempt.first_oom_event);
+    cells[7] = static_cast<std::int64_t>(attempt.device_calls);
+    if (!is_current) cells[8] = answer.is_pytorch ? attempt.label : spec_of(attempt.policy);
     table.add_row(std::move(cells));
   };
   row(report.current, true);
   for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
-  return table;
 }
 
 std::string how_to_set(const replay::FitAttempt& best, bool is_pytorch) {
@@ -99,16 +113,17 @@ bool is_hopeless(const replay::FitReport& report) {
   return report.capacity_bytes != 0 && report.peak_requested_bytes > report.capacity_bytes;
 }
 
-std::string conclusion(const replay::FitReport& report, const replay::Trace& trace, const replay::Trust& trust,
-                       bool is_pytorch, bool is_capacity_from_file, const std::string& file) {
+std::string conclusion(const Answer& answer, bool is_capacity_from_file, const std::string& file) {
+  const replay::FitReport& report = answer.report;
+  const replay::Trust& trust = answer.trust;
   std::string out = "\n";
   if (!trust.refusal.empty() && !is_hopeless(report)) return out + "Nothing can be said: " + trust.refusal;
-  if (report.capacity_bytes == 0 && !trace.ooms.empty()) {
+  if (report.capacity_bytes == 0 && answer.failed_request) {
     return out +
            fmt::format(
                "{} could not be served in this recording, which does not say how large the device was: name it "
                "with --capacity. The table shows what each setting takes from one without limit.\n",
-               format_bytes(trace.ooms.back().bytes)) +
+               format_bytes(answer.failed_request->bytes)) +
            remarks(trust);
   }
   if (report.capacity_bytes == 0) {
@@ -120,8 +135,8 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
   }
   if (is_capacity_from_file) {
     out += fmt::format("Ran out of memory: {} were asked for with {} left of {} that the process could have.\n",
-                       format_bytes(trace.ooms.back().bytes), format_bytes(trace.ooms.back().device_free_bytes),
-                       format_bytes(report.capacity_bytes));
+                       format_bytes(answer.failed_request->bytes),
+                       format_bytes(answer.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
   }
   if (!report.is_reproduced() && !is_capacity_from_file) {
     return out +
@@ -133,7 +148,7 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
   sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
   out += sentence + ".\n";
   if (const replay::FitAttempt* best = report.best()) {
-    out += how_to_set(*best, is_pytorch);
+    out += how_to_set(*best, answer.is_pytorch);
   } else if (is_hopeless(report)) {
     out += "A larger device, a smaller batch or checkpointing is needed.\n";
   } else if (report.is_reproduced()) {
@@ -145,35 +160,69 @@ std::string conclusion(const replay::FitReport& report, const replay::Trace& tra
   return out + remarks(trust);
 }
 
+using Json = nlohmann::ordered_json;
+
 /// The table's JSON with what its rows do not say.
-std::string json_of(const replay::FitReport& report, const replay::Trace& trace, const replay::Trust& trust,
-                    bool is_pytorch, bool is_known) {
-  using Json = nlohmann::ordered_json;
-  Json json = Json::parse(render(table_of(report, is_pytorch, is_known), TableFormat::kJson, environment_json()));
-  json["trace"] = trace.name;
+Json json_of(const Answer& answer) {
+  const replay::FitReport& report = answer.report;
+  Table table = empty_table(false);
+  add_rows(table, answer);
+  Json json = Json::parse(render(table, TableFormat::kJson, environment_json()));
+  json["trace"] = answer.trace;
   json["capacity_bytes"] = report.capacity_bytes == 0 ? Json(nullptr) : Json(report.capacity_bytes);
   json["peak_requested_bytes"] = report.peak_requested_bytes;
   json["failed_request"] = nullptr;
-  if (!trace.ooms.empty()) {
-    const replay::RecordedOom& oom = trace.ooms.back();
-    json["failed_request"] = {{"event", oom.event},
-                              {"bytes", oom.bytes},
-                              {"stream", oom.stream},
-                              {"reserved_bytes", oom.reserved_bytes},
-                              {"device_free_bytes", oom.device_free_bytes}};
+  if (const auto& oom = answer.failed_request) {
+    json["failed_request"] = {{"event", oom->event},
+                              {"bytes", oom->bytes},
+                              {"stream", oom->stream},
+                              {"reserved_bytes", oom->reserved_bytes},
+                              {"device_free_bytes", oom->device_free_bytes}};
   }
   const bool has_capacity = report.capacity_bytes != 0;
-  const replay::FitAttempt* const best = is_known && has_capacity ? report.best() : nullptr;
-  json["verdict"] = !is_known                 ? "unknown"
+  const replay::FitAttempt* const best = answer.is_known && has_capacity ? report.best() : nullptr;
+  json["verdict"] = !answer.is_known          ? "unknown"
                     : !has_capacity           ? "no capacity"
                     : is_hopeless(report)     ? "no allocator"
                     : !report.is_reproduced() ? "fits as it is"
                     : best != nullptr         ? "fits with"
                                               : "none fits";
-  json["recommendation"] = best == nullptr ? Json(nullptr) : Json(is_pytorch ? best->label : spec_of(best->policy));
-  json["refused"] = is_known ? Json(nullptr) : Json(trust.refusal);
-  json["caveats"] = trust.caveats;
+  json["recommendation"] =
+      best == nullptr ? Json(nullptr) : Json(answer.is_pytorch ? best->label : spec_of(best->policy));
+  json["refused"] = answer.is_known ? Json(nullptr) : Json(answer.trust.refusal);
+  json["caveats"] = answer.trust.caveats;
+  return json;
+}
+
+/// One document whatever the number of devices: of several, each is an element of "traces".
+std::string document_of(const std::vector<Answer>& answers) {
+  Json json;
+  if (answers.size() == 1) {
+    json = json_of(answers.front());
+  } else {
+    json["schema_version"] = 1;
+    json["environment"] = Json::parse(environment_json());
+    for (const Answer& answer : answers) {
+      Json part = json_of(answer);
+      part.erase("schema_version");
+      part.erase("environment");
+      json["traces"].push_back(std::move(part));
+    }
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Answer answer_of(const replay::Trace& trace, std::uint64_t capacity, const DoctorTraceOptions& options) {
+  const Question question = question_of(trace, options);
+  Answer answer;
+  answer.trace = trace.name;
+  if (!trace.ooms.empty()) answer.failed_request = trace.ooms.back();
+  answer.is_pytorch = question.is_pytorch;
+  answer.report = replay::what_would_fit(trace, question.current, question.others, capacity);
+  answer.trust = replay::judge(
+      trace, options.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(options.pytorch_conf));
+  answer.is_known = answer.trust.refusal.empty() || is_hopeless(answer.report);
+  return answer;
 }
 
 }  // namespace
@@ -184,27 +233,32 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }
-  bool has_answers = true;
+  std::vector<Answer> answers;
   for (const replay::Trace& trace : traces) {
     if (!options.quiet) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
     }
-    const std::uint64_t capacity = given != 0 ? given : replay::capacity_at_failure(trace).value_or(0);
-    const Question question = question_of(trace, options);
-    const replay::FitReport report = replay::what_would_fit(trace, question.current, question.others, capacity);
-    const replay::Trust trust = replay::judge(
-        trace, options.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(options.pytorch_conf));
-    const bool is_known = trust.refusal.empty() || is_hopeless(report);
-    has_answers &= is_known;
-    if (options.format == TableFormat::kTable && traces.size() > 1) print(trace.name + "\n");
-    print(options.format == TableFormat::kJson
-              ? json_of(report, trace, trust, question.is_pytorch, is_known)
-              : render(table_of(report, question.is_pytorch, is_known), options.format, environment_json()));
-    if (options.format == TableFormat::kTable) {
-      print(conclusion(report, trace, trust, question.is_pytorch, given == 0, options.file));
-    } else if (!is_known) {
-      say(trust.refusal);
+    answers.push_back(answer_of(trace, given != 0 ? given : replay::capacity_at_failure(trace).value_or(0), options));
+  }
+  const bool has_several = answers.size() > 1;
+  if (options.format == TableFormat::kJson) {
+    print(document_of(answers));
+  } else if (options.format == TableFormat::kTable) {
+    for (const Answer& answer : answers) {
+      Table table = empty_table(false);
+      add_rows(table, answer);
+      if (has_several) print(answer.trace + "\n");
+      print(table.text() + conclusion(answer, given == 0, options.file));
     }
+  } else {
+    Table table = empty_table(has_several);
+    for (const Answer& answer : answers) add_rows(table, answer);
+    print(render(table, options.format, environment_json()));
+  }
+  bool has_answers = true;
+  for (const Answer& answer : answers) {
+    has_answers &= answer.is_known;
+    if (!answer.is_known && options.format != TableFormat::kTable) say(answer.trust.refusal);
   }
   return has_answers ? ExitCode::kDone : ExitCode::kFailed;
 }
