@@ -13,6 +13,7 @@
 extern "C" {
 int tenon_fuzz_binary(const std::uint8_t* data, std::size_t size);
 int tenon_fuzz_chrome(const std::uint8_t* data, std::size_t size);
+int tenon_fuzz_gz(const std::uint8_t* data, std::size_t size);
 int tenon_fuzz_minimalloc(const std::uint8_t* data, std::size_t size);
 int tenon_fuzz_rmm(const std::uint8_t* data, std::size_t size);
 int tenon_fuzz_snapshot(const std::uint8_t* data, std::size_t size);
@@ -52,6 +53,7 @@ void run_corpus(const std::string& format, Target target) {
 
 TEST(FuzzCorpus, BinaryTracesAreReadOrRefused) { run_corpus("binary", tenon_fuzz_binary); }
 TEST(FuzzCorpus, ChromeTracesAreReadOrRefused) { run_corpus("chrome", tenon_fuzz_chrome); }
+TEST(FuzzCorpus, GzFilesAreReadOrRefused) { run_corpus("gz", tenon_fuzz_gz); }
 TEST(FuzzCorpus, MinimallocProblemsAreReadOrRefused) { run_corpus("minimalloc", tenon_fuzz_minimalloc); }
 TEST(FuzzCorpus, RmmLogsAreReadOrRefused) { run_corpus("rmm", tenon_fuzz_rmm); }
 TEST(FuzzCorpus, SnapshotsAreReadOrRefused) { run_corpus("snapshot", tenon_fuzz_snapshot); }

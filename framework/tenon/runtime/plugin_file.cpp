@@ -62,8 +62,8 @@ std::string explain_build_tag(const std::string& theirs) {
   const std::string ours = plugin::kBuildTag;
   const std::string both = fmt::format("it was built as '{}', this Tenon as '{}'", theirs, ours);
   const auto has = [](const std::string& tag, const char* word) { return tag.find(word) != std::string::npos; };
-  for (const char* sanitizer : {"+asan", "+tsan"}) {
-    if (has(theirs, sanitizer) == has(ours, sanitizer)) continue;
+  const auto without_sanitizers = [](const std::string& tag) { return tag.substr(0, tag.find('+')); };
+  if (without_sanitizers(theirs) == without_sanitizers(ours)) {
     return fmt::format("{}; build both with the same sanitizers (TENON_SANITIZE)", both);
   }
   if (has(theirs, "libc++") != has(ours, "libc++")) return both + "; build both with the same C++ standard library";
