@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
 namespace tenon::test {
 namespace {
 
@@ -107,6 +109,35 @@ TEST_F(ReplayVerb, AnEmptyHistoryIsReplayed) {
   const json rows = this->rows({"empty.trace", "-a", "caching"});
   EXPECT_EQ(rows.at(0).at("events"), 0);
   EXPECT_EQ(rows.at(0).at("peak_reserved_bytes"), 0);
+}
+
+TEST_F(ReplayVerb, AnEmptyHistoryPassesNoGate) {
+  folder_.write("empty.trace", "# nothing happened\n");
+  EXPECT_THAT(replay({"empty.trace", "-a", "caching"}).error,
+              HasSubstr("empty.trace: the history holds no allocation"));
+  const Said said = replay({"empty.trace", "-a", "caching", "-q", "--fail-if", "ooms > 0"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, HasSubstr("ooms > 0 cannot be judged, the history holds no allocation"));
+}
+
+TEST_F(ReplayVerb, AReportIsUtf8WhateverTheFileIsCalled) {
+  folder_.write("caf\xe9.trace", "a 0 512 0\nf 0\n");
+  ASSERT_EQ(replay({"caf\xe9.trace", "-a", "direct", "--html", "x.html"}).code, 0);
+  const std::string page = read_bytes(folder_.path() / "x.html");
+  EXPECT_THAT(page, HasSubstr("caf\xef\xbf\xbd.trace"));
+  EXPECT_THAT(page, Not(HasSubstr("caf\xe9")));
+}
+
+TEST_F(ReplayVerb, AReportThatCannotBeWrittenLeavesWhatStoodThere) {
+  folder_.write("kept.html", "an earlier report");
+  std::filesystem::permissions(folder_.path() / "kept.html", std::filesystem::perms::owner_read);
+  if (::geteuid() != 0) {  // root may write everything
+    EXPECT_EQ(replay({"steps.trace", "-a", "direct", "--html", "kept.html"}).code, 1);
+    EXPECT_EQ(read_bytes(folder_.path() / "kept.html"), "an earlier report");
+  }
+  const Said said = replay({"steps.trace", "-a", "direct", "--html", "nowhere/x.html"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("nowhere/x.html: cannot be written: there is no folder nowhere"));
 }
 
 TEST_F(ReplayVerb, AnIllFormedHistoryNamesFilePositionAndReason) {

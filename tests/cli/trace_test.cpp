@@ -226,6 +226,31 @@ TEST_F(TraceVerb, AFailedWriteTouchesNothingThatStoodThere) {
     EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
 }
 
+TEST_F(TraceVerb, AnOutputNeverReplacesTheHistoryThatIsRead) {
+  const std::string before = read_bytes(folder_.path() / "two.trace");
+  std::filesystem::create_symlink("two.trace", folder_.path() / "link.trace");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"trace", "convert", "two.trace", "./two.trace"},
+        {"trace", "slice", "two.trace", "link.trace", "--from", "2"},
+        {"replay", "two.trace", "-a", "direct", "--html", "two.trace"},
+        {"replay", "two.trace", "-a", "direct", "--snapshot", "two.trace"}}) {
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2) << words.back();
+    EXPECT_THAT(said.error, HasSubstr("is the history that is read"));
+  }
+  EXPECT_EQ(read_bytes(folder_.path() / "two.trace"), before);
+  const Said twice = tenon({"replay", "two.trace", "-a", "direct", "--html", "x", "--svg", "x"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.error, HasSubstr("x: is the name of two outputs"));
+}
+
+TEST_F(TraceVerb, ALinkAsOutputStaysOne) {
+  std::filesystem::create_symlink("later.trace", folder_.path() / "dangling.trace");
+  convert("two.trace", "dangling.trace");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_.path() / "dangling.trace"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder_.path() / "later.trace"));
+}
+
 TEST_F(TraceVerb, SaysNoWithAReason) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"trace", "convert", "two.trace", "two.xyz"}, "two.xyz: the ending says no format"},

@@ -1,6 +1,8 @@
 // RMM logs and minimalloc problems.
 #include "replay/support.h"
 
+#include <algorithm>
+
 namespace tenon::replay {
 namespace {
 
@@ -42,6 +44,18 @@ TEST(RmmReader, AFreeCountsWhateverSizeAndStreamItNames) {
   EXPECT_NE(trace.notes[1].find("1 frees name another stream"), std::string::npos);
 }
 
+TEST(RmmReader, RemarksAreSkipped) {
+  const Trace trace = read_one("# host: x\n#\n" + std::string(kRmm) + "# a remark\n1,0,allocate,0x10,8,0\n");
+  EXPECT_EQ(trace.format, "rmm");
+  EXPECT_EQ(trace.facts.allocations, 1u);
+}
+
+TEST(RmmReader, LinesThatEndInCarriageReturnsAloneAreRefused) {
+  std::string text = std::string(kRmm) + "1,0,allocate,0x10,8,0\n";
+  std::ranges::replace(text, '\n', '\r');
+  EXPECT_NE(refusal_of(text).find("carriage returns alone"), std::string::npos) << refusal_of(text);
+}
+
 TEST(RmmReader, NamesLineAndReason) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"1,0,free,0x10,8,0\n", "file:2: frees 10, which is not alive"},
@@ -67,6 +81,15 @@ TEST(MinimallocReader, OrdersByTimeWithFreesFirst) {
 TEST(MinimallocReader, TakesTheOtherColumnNames) {
   const Trace trace = read_one("buffer_id,start,end,size,alignment\n1,0,2,4,1\n2,2,5,4,1\n");
   EXPECT_EQ(trace.facts.peak_requested_bytes, 8u) << "`end` is inclusive: both live at 2";
+}
+
+TEST(MinimallocReader, GapsAreCheckedAndSaidToBeLeftOut) {
+  const std::string header = "id,lower,upper,size,gaps\n";
+  const Trace trace = read_one(header + "a,0,9,8,1-2 4-5@0:4\nb,0,9,8,\n");
+  EXPECT_EQ(trace.facts.peak_requested_bytes, 16u);
+  EXPECT_NE(trace.notes.back().find("1 buffers have gaps"), std::string::npos) << trace.notes.back();
+  for (const char* wrong : {"junk", "1", "1-", "2-1", "1-2@3", "1-2@3:3", "1-2,"})
+    EXPECT_NE(refusal_of(header + "a,0,9,8," + wrong + "\n").find("file:2: "), std::string::npos) << wrong;
 }
 
 TEST(MinimallocReader, NamesLineAndReason) {

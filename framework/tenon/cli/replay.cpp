@@ -102,6 +102,7 @@ std::vector<replay::Trace> read_all(const ReplayOptions& options) {
   if (options.quiet) return traces;
   for (const replay::Trace& trace : traces) {
     for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+    if (trace.facts.allocations == 0) say(fmt::format("{}: the history holds no allocation", trace.name));
   }
   return traces;
 }
@@ -145,7 +146,19 @@ std::string with_gates(std::string rows, const std::vector<replay::Gate>& gates,
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// A history of nothing passes every gate: that is no result.
+void add_empty_histories(const std::vector<replay::Trace>& traces, const std::vector<replay::Gate>& gates,
+                         std::vector<std::vector<std::string>>& trips) {
+  for (const replay::Trace& trace : traces) {
+    if (trace.facts.allocations != 0) continue;
+    for (std::size_t i = 0; i < gates.size(); ++i)
+      trips[i].push_back(
+          fmt::format("{}: {} cannot be judged, the history holds no allocation", trace.name, gates[i].text));
+  }
+}
+
 ExitCode replay_verb(const ReplayOptions& options) {
+  check_outputs(options.traces, {options.html, options.svg, options.snapshot});
   std::vector<replay::Gate> gates;
   bool needs_baseline = false;
   for (const std::string& text : options.gates) {
@@ -176,6 +189,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
   }
   std::vector<std::vector<std::string>> trips;
   for (const replay::Gate& gate : gates) trips.push_back(replay::tripped(gate, rows, baseline));
+  add_empty_histories(traces, gates, trips);
   if (options.format == TableFormat::kJson) {
     print(with_gates(replay::rows_json(rows, environment_json()), gates, trips));
   } else {

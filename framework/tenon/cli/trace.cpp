@@ -125,6 +125,7 @@ std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
 }
 
 ExitCode convert(const TraceOptions& options) {
+  check_outputs({options.input}, {options.output});
   const replay::Trace trace = one_trace(options.input, options.device, {.with_stacks = true});
   write(trace, options);
   if (options.quiet) return ExitCode::kDone;
@@ -141,6 +142,7 @@ std::uint64_t position(const replay::Trace& trace, const std::string& text, std:
 }
 
 ExitCode cut(const TraceOptions& options) {
+  check_outputs({options.input}, {options.output});
   const replay::Trace trace = one_trace(options.input, options.device);
   const std::uint64_t from = position(trace, options.first, 0);
   const std::uint64_t to = position(trace, options.last, trace.facts.events);

@@ -30,8 +30,10 @@ class CsvTable {
     std::string_view line;
     while (input_.line(line)) {
       if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-      if (!trim(line).empty()) break;
+      if (!is_remark(line)) break;
     }
+    if (line.find('\r') != std::string_view::npos)
+      input_.fail_line("lines end in carriage returns alone; convert them: tr '\\r' '\\n' < IN > OUT");
     split(line);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       std::string name(fields_[i]);
@@ -59,7 +61,7 @@ class CsvTable {
     std::string_view line;
     do {
       if (!input_.line(line)) return false;
-    } while (trim(line).empty());
+    } while (is_remark(line));
     split(line);
     if (fields_.size() != column_count_) {
       input_.fail_line("a row of " + std::to_string(fields_.size()) + " fields under a header of " +
@@ -90,6 +92,7 @@ class CsvTable {
   }
 
  private:
+  static bool is_remark(std::string_view line) { return trim(line).empty() || line.front() == '#'; }
   void split(std::string_view line) {
     fields_.clear();
     for (;;) {
@@ -106,6 +109,34 @@ class CsvTable {
   std::vector<std::string_view> fields_;
   std::size_t column_count_ = 0;
 };
+
+/// "a-b" or "a-b@lo:hi", separated by spaces: from a to b only the bytes from lo to hi are in use, or none.
+void check_gaps(const InputFile& input, std::string_view text) {
+  const std::string_view whole = text.substr(0, 40);
+  const auto number = [&] {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc())
+      input.fail_line("expected gaps as 'a-b' or 'a-b@lo:hi', not '" + std::string(whole) + "'");
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return value;
+  };
+  const auto pair = [&](char between) {
+    const std::uint64_t first = number();
+    const bool is_pair = text.starts_with(between);
+    if (is_pair) text.remove_prefix(1);
+    if (!is_pair || number() <= first)
+      input.fail_line("a gap that does not end after its start in '" + std::string(whole) + "'");
+  };
+  while (!text.empty()) {
+    pair('-');
+    if (text.starts_with('@')) {
+      text.remove_prefix(1);
+      pair(':');
+    }
+    while (text.starts_with(' ')) text.remove_prefix(1);
+  }
+}
 
 }  // namespace
 
@@ -187,6 +218,7 @@ Trace read_minimalloc(InputFile& input) {
   }
   const int size_column = table.need({"size"});
   const int id_column = table.column({"id", "buffer", "buffer_id"});
+  const int gaps_column = table.column({"gaps"});
 
   struct Moment {
     std::uint64_t time;
@@ -196,6 +228,7 @@ Trace read_minimalloc(InputFile& input) {
   std::vector<Moment> moments;
   std::vector<std::uint64_t> sizes;
   std::uint64_t empty = 0;
+  std::uint64_t with_gaps = 0;
   while (table.next()) {
     if (id_column >= 0 && table.field(id_column).empty()) input.fail_line("a buffer without an id");
     const std::uint64_t lower = table.number(lower_column, "a lower bound");
@@ -204,6 +237,10 @@ Trace read_minimalloc(InputFile& input) {
     if (upper <= lower)
       input.fail_line("a buffer whose life ends at " + std::to_string(upper) + ", not after its start " +
                       std::to_string(lower));
+    if (gaps_column >= 0 && !table.field(gaps_column).empty()) {
+      check_gaps(input, table.field(gaps_column));
+      ++with_gaps;
+    }
     if (bytes == 0) {
       ++empty;
       continue;
@@ -233,6 +270,11 @@ Trace read_minimalloc(InputFile& input) {
   builder.trace().notes.push_back(
       "a static problem: buffers with the times they live, replayed as allocations and frees in time order");
   if (empty != 0) builder.trace().notes.push_back(std::to_string(empty) + " buffers of 0 bytes are left out");
+  if (with_gaps != 0) {
+    builder.trace().notes.push_back(std::to_string(with_gaps) +
+                                    " buffers have gaps: an allocator cannot take part of a block back, so they are "
+                                    "replayed as alive all the time");
+  }
   return std::move(builder).finish();
 }
 

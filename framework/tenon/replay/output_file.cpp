@@ -19,9 +19,12 @@ namespace {
 constexpr mode_t kMode = 0666;  // less the user's umask
 
 std::string followed(const std::string& path) {
-  std::error_code missing;
-  const auto real = std::filesystem::canonical(path, missing);
-  return missing ? path : real.string();
+  constexpr int kMaxLinks = 40;
+  std::filesystem::path real = path;
+  std::error_code ignored;
+  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(real, ignored); ++i)
+    real = real.parent_path() / std::filesystem::read_symlink(real, ignored);
+  return real.string();
 }
 }  // namespace
 
@@ -41,6 +44,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(follo
 int OutputFile::open_target() {
   struct stat there {};
   const bool exists = ::stat(target_.c_str(), &there) == 0;
+  if (exists && ::access(target_.c_str(), W_OK) != 0) return -1;
   int descriptor = -1;
   if (!exists || S_ISREG(there.st_mode)) {
     partial_ = target_ + ".partial-" + std::to_string(::getpid());

@@ -14,6 +14,12 @@ std::string lower_first_line(std::string_view head) {
   return line;
 }
 
+/// From the first line on that does not begin with '#'.
+std::string_view without_remarks(std::string_view head) {
+  while (head.starts_with('#')) head.remove_prefix(std::min(head.find('\n'), head.size() - 1) + 1);
+  return head;
+}
+
 std::vector<Trace> one(Trace trace) {
   std::vector<Trace> traces;
   traces.push_back(std::move(trace));
@@ -29,12 +35,12 @@ std::string detect_format(std::string_view head) {
   if (first == std::string_view::npos) return {};
   head.remove_prefix(first);
   if (head[0] == '{' || head[0] == '[') return "chrome";
-  const std::string line = lower_first_line(head);
+  const std::string line = lower_first_line(without_remarks(head));
   if (line.find("action") != std::string::npos && line.find("pointer") != std::string::npos) return "rmm";
   const bool has_bounds = (line.find("lower") != std::string::npos || line.find("start") != std::string::npos ||
                            line.find("begin") != std::string::npos) &&
                           line.find("size") != std::string::npos && line.find(',') != std::string::npos;
-  if (has_bounds && head[0] != '#') return "minimalloc";
+  if (has_bounds) return "minimalloc";
   const bool is_record = std::string_view("afuem#").find(head[0]) != std::string_view::npos;
   if (is_record &&
       (head.size() == 1 || head[0] == '#' || std::string_view(" \r\n").find(head[1]) != std::string_view::npos))

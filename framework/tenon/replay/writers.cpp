@@ -230,6 +230,7 @@ std::string folded_stack(const std::vector<Frame>& frames) {
     std::string name = frame.function + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
                        std::to_string(frame.line) + ")";
     std::ranges::replace(name, ';', ',');
+    name = valid_utf8(name);
     line += (line.empty() ? "" : ";") + one_line(name);
   }
   return line.empty() ? "[no stack]" : line;

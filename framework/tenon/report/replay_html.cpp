@@ -1,6 +1,8 @@
 // The HTML report of a replay.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/replay/output_file.h>
+#include <tenon/replay/utf8.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
 #include <tenon/report/svg.h>
@@ -10,10 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 
 namespace tenon {
 
@@ -214,11 +212,9 @@ std::string html_page(const std::string& title, const std::string& body) {
 }
 
 void write_file(const std::string& path, const std::string& content) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
-  if (file == nullptr || std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() ||
-      std::fflush(file.get()) != 0) {
-    throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  }
+  replay::OutputFile file(path);
+  file.write(replay::valid_utf8(content));
+  file.close();
 }
 
 void write_replay_svg(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {

@@ -32,7 +32,8 @@ TENON_API std::vector<std::pair<double, double>> live_curve(const replay::Trace&
 /// Segments at the peak as pictures, largest first; with 0 bytes per row, about 14 rows.
 TENON_API std::string html_layout(const replay::ReplayRow& row, double bytes_per_row = 0);
 
-/// Writes a whole file. Throws Error naming it.
+/// Writes a whole file, made valid UTF-8, gz when its name ends so. Throws Error naming it; what stood there stays
+/// then.
 TENON_API void write_file(const std::string& path, const std::string& content);
 
 }  // namespace tenon
