@@ -53,6 +53,15 @@ TEST(ReplayReport, IsOneOfflinePage) {
   EXPECT_LT(page.size(), 2u << 20);
 }
 
+TEST(ReplayReport, ShowsMarksWhereTheyWere) {
+  const Trace trace = replay::read_one("a 0 8 0\nm step 1\na 1 8 0\nm a<b\nf 0\nf 1\n");
+  const std::string path = testing::TempDir() + "marks.html";
+  write_replay_html(path, {trace}, rows_of(trace), "{\"host\":\"x\"}");
+  const std::string page = content(path);
+  EXPECT_NE(page.find("<title>step 1</title>"), std::string::npos);
+  EXPECT_NE(page.find("<title>a&lt;b</title>"), std::string::npos);
+}
+
 TEST(TracePage, IsOneOfflinePage) {
   const Trace trace = replay::read_traces(replay::example_trace("gpt2_adam.trace.gz")).front();
   const std::string path = testing::TempDir() + "page.html";

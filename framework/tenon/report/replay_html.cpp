@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kStyle[] = R"(
 body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:1040px;margin:2em auto;padding:0 1em}
-h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}h3{font-size:1.05em;margin-bottom:.3em}
+h1,h2,h3,p{overflow-wrap:anywhere}h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}h3{font-size:1.05em;margin-bottom:.3em}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
 th:first-child,td:first-child,td.text{text-align:left}thead th{border-bottom:2px solid #999}
@@ -30,12 +30,19 @@ details{margin:.4em 0}summary{cursor:pointer}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}}
 )";
 
+constexpr std::size_t kShownMarks = 200;
 constexpr std::size_t kShownSegments = 1500;
 constexpr double kLayoutRows = 14;  ///< of the allocator that has reserved most
 
 SvgChart chart_of(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
   SvgChart chart{.title = "live and reserved memory over events", .x_label = "event"};
   chart.lines.push_back({"live, as requested", live_curve(trace, 1500), true, false});
+  std::size_t event = 0;
+  for (const replay::TraceEvent& entry : trace.events) {
+    if (entry.kind == replay::EventKind::kMark && chart.marks.size() < kShownMarks)
+      chart.marks.emplace_back(static_cast<double>(event), trace.marks[entry.bytes]);
+    if (replay::is_counted(entry.kind)) ++event;
+  }
   for (const replay::ReplayRow* row : rows) {
     if (row->curve.empty()) continue;
     SvgLine line{.name = row->label.empty() ? row->allocator : row->label};

@@ -18,6 +18,7 @@ constexpr double kLeft = 76;
 constexpr double kRight = 14;
 constexpr double kTop = 12;
 constexpr double kBottom = 40;
+constexpr std::size_t kMarkLetters = 24;
 // Distinct in colour and in lightness, so that they survive a grey print.
 constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00",
                                                   "#56b4e9", "#6a3d9a", "#e31a1c", "#33a02c", "#444444"};
@@ -68,7 +69,8 @@ class ChartWriter {
     out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"><title>{}</title>\n", kWidth,
                        kHeight + 20 * legend_rows, html_escape(chart_.title), html_escape(chart_.title));
     axes();
-    for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(chart_.lines[i], kColours[i % kColours.size()]);
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(i, kColours[i % kColours.size()]);
+    marks();
     limit();
     legend();
     return out_ + "</svg>\n";
@@ -100,7 +102,29 @@ class ChartWriter {
                         html_escape(chart_.x_label));
   }
 
-  void line(const SvgLine& line, const char* colour) {
+  /// Names where there is room for them, all of them as tooltips.
+  void marks() {
+    double next_text = kLeft;
+    for (const auto& [at, name] : chart_.marks) {
+      const double px = x(at);
+      if (px < kLeft || px > kWidth - kRight) continue;
+      out_ += fmt::format(
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#888\" "
+          "stroke-dasharray=\"2 3\"><title>{3}</title></line>\n",
+          px, kTop, kHeight - kBottom, html_escape(name));
+      if (px < next_text || name.size() > kMarkLetters) continue;
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>\n", px + 3, kHeight - kBottom - 5, html_escape(name));
+      next_text = px + 8 + 7 * static_cast<double>(name.size());
+    }
+  }
+
+  /// The later a line is drawn, the thinner: of lines that coincide, each is seen.
+  double width_of(std::size_t index) const {
+    return 1.6 + 0.9 * static_cast<double>(std::min<std::size_t>(3, chart_.lines.size() - 1 - index));
+  }
+
+  void line(std::size_t index, const char* colour) {
+    const SvgLine& line = chart_.lines[index];
     if (line.points.empty()) return;
     std::string path;
     double last_y = -1;
@@ -117,8 +141,8 @@ class ChartWriter {
       out_ += fmt::format("<path d=\"{}V{:.1f}H{:.1f}Z\" fill=\"{}\" fill-opacity=\"0.22\" stroke=\"none\"/>\n", path,
                           y(y_low_), x(line.points.front().first), colour);
     }
-    out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,
-                        line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
+    out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{}/>\n", path, colour,
+                        line.is_filled ? 1.6 : width_of(index), line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
   }
 
   void limit() {

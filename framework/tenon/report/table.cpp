@@ -142,6 +142,7 @@ std::string Table::markdown() const {
   const std::vector<std::size_t> shown = columns_for_people();
   const auto escaped = [](std::string text) {
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
+    for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; ++at) text.replace(at, 1, "&lt;");
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
   };
