@@ -57,7 +57,7 @@ TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
   for (const Candidate& candidate : result.finalists) {
     ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
     EXPECT_GE(*candidate.safe_from_bytes, result.peak_requested_bytes);
-    EXPECT_GE(candidate.sensitivity.size(), 2u);
+    EXPECT_FALSE(candidate.sensitivity.empty());
     std::uint64_t last = 0;
     for (const CapacityPoint& point : candidate.sensitivity) {
       EXPECT_GT(point.capacity_bytes, last);
@@ -71,6 +71,104 @@ TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
                     {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
     EXPECT_EQ(row.ooms, 0u) << candidate.label;
   }
+}
+
+TEST(Tune, TheSafeCapacityIsTheSmallestWhateverTheCapacityThatWasAskedFor) {
+  const TuneResult free = tune({pinned_segments()}, quick());
+  for (const std::uint64_t capacity : {450 * MiB}) {
+    const TuneResult limited = tune({pinned_segments()}, quick(capacity));
+    for (const Candidate& candidate : limited.finalists) {
+      if (candidate.is_sampled) continue;
+      EXPECT_TRUE(candidate.is_smallest) << candidate.label;
+      EXPECT_LE(*candidate.safe_from_bytes, candidate.peak_reserved_bytes) << candidate.label;
+      const auto same = std::ranges::find(free.finalists, candidate.label, &Candidate::label);
+      if (same != free.finalists.end()) {
+        EXPECT_EQ(candidate.safe_from_bytes, same->safe_from_bytes) << candidate.label;
+      }
+      if (*candidate.safe_from_bytes == limited.peak_requested_bytes) continue;
+      const ReplayRow row =
+          replay_cell(pinned_segments(), candidate.policy,
+                      {.capacity_bytes = *candidate.safe_from_bytes - 1, .timed_passes = 0, .time_each_call = false});
+      EXPECT_GT(row.ooms, 0u) << candidate.label << " would run on less";
+    }
+  }
+}
+
+/// Segments of 100 MiB that come and go in an order in which most settings fail on a device that some still run on.
+Trace tight() {
+  std::string text;
+  int id = 0;
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 3; ++i)
+      text += "a " + std::to_string(id + i) + " " + std::to_string((90 + round * 7) * MiB) + " 0\n";
+    for (int i = 0; i < 3; ++i) text += "f " + std::to_string(id + i) + "\n";
+    id += 3;
+    for (int i = 0; i < 3; ++i)
+      text += "a " + std::to_string(id + i) + " " + std::to_string((70 + round) * MiB) + " 0\n";
+    text += "a " + std::to_string(id + 3) + " " + std::to_string(15 * MiB) + " 0\n";
+    for (int i = 0; i < 4; ++i) text += "f " + std::to_string(id + i) + "\n";
+    id += 4;
+  }
+  return read_one(text);
+}
+
+TEST(Tune, ALongerSearchFindsASafeSettingWhereverAShorterOneDoes) {
+  const Trace trace = tight();
+  const std::uint64_t need = trace.facts.peak_requested_bytes;
+  for (const std::uint64_t capacity : {need + 1 * MiB, need + 8 * MiB, need + 60 * MiB}) {
+    bool was_found = false;
+    double peak = 1e300;
+    for (const double budget : {0.02, 0.3, 20.0}) {
+      TuneOptions options = quick(capacity);
+      options.budget_seconds = budget;
+      const TuneResult result = tune({trace}, options);
+      const Candidate* const best = recommended(result);
+      EXPECT_TRUE(best != nullptr || !was_found) << capacity << " in " << budget << " s";
+      if (best == nullptr) continue;
+      was_found = true;
+      EXPECT_LE(*best->safe_from_bytes, capacity);
+      EXPECT_EQ(best->ooms_at_capacity, 0u);
+      EXPECT_LE(best->relative_peak, peak * 1.011) << capacity << " in " << budget << " s";
+      peak = std::min(peak, best->relative_peak);
+    }
+  }
+}
+
+TEST(Tune, WhereAnySettingOfTheGridIsSafeOneIsRecommended) {
+  const std::vector<Trace> traces = {tight()};
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const Candidate& candidate : exhaustive_grid(traces, 2)) {
+    const std::vector<ReplayRow> unlimited = {
+        replay_cell(traces.front(), candidate.policy, {.timed_passes = 0, .time_each_call = false})};
+    CapacityWalk walk(traces, unlimited);
+    while (!walk.is_smallest()) {
+      std::vector<ReplayRow> rows;
+      for (const Cell& cell : walk.next(candidate.policy))
+        rows.push_back(replay_cell(*cell.trace, *cell.policy, cell.options));
+      walk.take(rows);
+    }
+    least = std::min(least, walk.safe_from_bytes());
+  }
+  EXPECT_NE(recommended(tune(traces, quick(least))), nullptr);
+  EXPECT_EQ(recommended(tune(traces, quick(least - 1))), nullptr);
+}
+
+TEST(Tune, ACapacityIsSampledWhereTheSettingLooksAtIt) {
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = "per_process_memory_fraction:0.9";
+  const TuneResult result = tune({trace}, quick(700 * MiB));
+  const Candidate* const base = baseline(result);
+  ASSERT_NE(base, nullptr);
+  EXPECT_TRUE(base->is_sampled);
+  ASSERT_TRUE(base->safe_from_bytes);
+  const auto ooms = [&](std::uint64_t capacity) {
+    return replay_cell(trace, base->policy, {.capacity_bytes = capacity, .timed_passes = 0, .time_each_call = false})
+        .ooms;
+  };
+  EXPECT_EQ(ooms(*base->safe_from_bytes), 0u);
+  EXPECT_GT(ooms(*base->safe_from_bytes - 512), 0u) << "to the granule of the device";
 }
 
 TEST(Tune, TheBestIsTheBestOfTheWholeGrid) {

@@ -107,8 +107,14 @@ Table table_of(const replay::TuneResult& result, TableFormat format) {
 }
 
 /// "fails from 14950MiB, runs from 15361MiB, fails from 17615MiB, …": the stretches of one policy's curve.
-std::string curve_text(const replay::Candidate& candidate) {
+std::string curve_text(const replay::Candidate& candidate, std::uint64_t need_bytes) {
   std::string text;
+  if (candidate.is_sampled) {
+    text = fmt::format("at {} capacities that were tried (it depends on the size of the device itself)",
+                       candidate.sensitivity.size());
+  } else if (candidate.examined_from_bytes > need_bytes) {
+    text = fmt::format("not examined below {}", replay::format_capacity(candidate.examined_from_bytes));
+  }
   const auto& points = candidate.sensitivity;
   for (std::size_t i = 0; i < points.size();) {
     std::size_t end = i;
@@ -162,10 +168,14 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
     row["excess"] = candidate.relative_peak - 1;
     row["device_calls"] = candidate.device_calls;
     row["safe_from_bytes"] = candidate.safe_from_bytes ? Json(*candidate.safe_from_bytes) : Json(nullptr);
+    row["safe_from_is_smallest"] = candidate.is_smallest;
     row["ooms_at_capacity"] = candidate.ooms_at_capacity ? Json(*candidate.ooms_at_capacity) : Json(nullptr);
     row["pareto"] = candidate.is_pareto;
     row["baseline"] = candidate.is_baseline;
     row["recommended"] = candidate.is_recommended;
+    row["peak_at_capacity_bytes"] = candidate.ooms_at_capacity ? Json(candidate.peak_at_capacity) : Json(nullptr);
+    row["sensitivity_is_sampled"] = candidate.is_sampled;
+    row["examined_from_bytes"] = candidate.is_sampled ? Json(nullptr) : Json(candidate.examined_from_bytes);
     row["sensitivity"] = Json::array();
     for (const replay::CapacityPoint& point : candidate.sensitivity)
       row["sensitivity"].push_back({{"capacity_bytes", point.capacity_bytes}, {"ooms", point.ooms}});
@@ -268,9 +278,11 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
           result.recommended_conf);
     }
     if (best->safe_from_bytes) {
-      out += fmt::format("Smallest safe capacity: {} ({} bytes); every larger one that was tried runs too{}.\n",
+      out += fmt::format("Smallest safe capacity: {} ({} bytes); every larger one {}{}{}.\n",
                          replay::format_capacity(*best->safe_from_bytes), *best->safe_from_bytes,
-                         traces.size() == 1 ? "" : ", with every trace");
+                         best->is_sampled ? "that was tried runs too" : "runs too",
+                         traces.size() == 1 ? "" : ", with every trace",
+                         best->is_sampled || best->is_smallest ? "" : "; smaller ones were not examined in that time");
     }
     out += "For Tenon:\n";
     std::string line;
@@ -285,7 +297,8 @@ std::string advice(const replay::TuneResult& result, const std::vector<replay::T
   }
   out += "Sensitivity to capacity:\n";
   for (const replay::Candidate& candidate : result.finalists) {
-    if (!candidate.sensitivity.empty()) out += fmt::format("  {}: {}\n", label_of(candidate), curve_text(candidate));
+    if (!candidate.sensitivity.empty())
+      out += fmt::format("  {}: {}\n", label_of(candidate), curve_text(candidate, result.peak_requested_bytes));
   }
   for (std::size_t i = 0; i < traces.size(); ++i) {
     out += fmt::format("{}: {}.\n", traces[i].name, result.trust[i].fidelity.sentence());

@@ -1,4 +1,4 @@
-// The stretch of capacities that is tried for one policy.
+// The capacities that are tried for one policy, and the bisection below the first safe one.
 #include <tenon/core/units.h>
 #include <tenon/replay/capacity_curve.h>
 #include <tenon/replay/cells.h>
@@ -13,7 +13,8 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr double kStep = 0.01;  // of the peak of live bytes
+constexpr double kStep = 0.01;           // of the peak of live bytes
+constexpr std::uint64_t kGranule = 512;  // of the replayed device
 constexpr std::uint64_t kMostSteps = 300;
 constexpr std::uint64_t kFewUnits = 128;  // a unit is used from here on: rounding up adds less than 1 %
 constexpr int kStretches = 4;             // beyond the unlimited peak, each of kStretchPoints
@@ -34,6 +35,7 @@ class Curve {
     std::set<std::uint64_t> capacities;
     for (std::uint64_t capacity = need_; capacity < peak + step_; capacity += stride)
       capacities.insert(typable_capacity(capacity));
+    capacities.insert(typable_capacity(peak));
     capacities.insert(typable_capacity(peak + step_));
     if (options_.target_bytes) capacities.insert(*options_.target_bytes);
     run(capacities);
@@ -45,6 +47,7 @@ class Curve {
         capacities.insert(typable_capacity(peak + step_ + beyond));
       run(capacities);
     }
+    if (!options_.is_coarse) bisect();
     for (const auto& [capacity, ooms] : ooms_) curve_.points.push_back({capacity, ooms});
     for (auto point = curve_.points.rbegin(); point != curve_.points.rend() && point->ooms == 0; ++point)
       curve_.safe_from_bytes = point->capacity_bytes;
@@ -57,6 +60,21 @@ class Curve {
     auto top = ooms_.rbegin();
     if (top->first == options_.target_bytes && std::next(top) != ooms_.rend()) ++top;
     return top->second != 0;
+  }
+
+  /// Between the largest capacity that failed and the next one that was tried.
+  void bisect() {
+    auto safe = ooms_.rbegin();
+    while (safe != ooms_.rend() && safe->second == 0) ++safe;
+    if (safe == ooms_.rend() || safe == ooms_.rbegin()) return;
+    std::uint64_t fails = safe->first;
+    std::uint64_t runs = std::prev(safe)->first;
+    while (curve_.failure.empty() && runs - fails > kGranule) {
+      const std::uint64_t middle = align_up(fails + (runs - fails) / 2, kGranule);
+      if (middle >= runs) return;
+      run({middle});
+      (ooms_.at(middle) == 0 ? runs : fails) = middle;
+    }
   }
 
   void run(const std::set<std::uint64_t>& capacities) {
@@ -74,9 +92,6 @@ class Curve {
     for (const ReplayRow& row : rows) {
       if (!row.failure.empty()) curve_.failure = row.failure;
       ooms_[*row.capacity_bytes] += row.ooms;
-      if (row.capacity_bytes != options_.target_bytes) continue;
-      curve_.ooms_at_target = curve_.ooms_at_target.value_or(0) + row.ooms;
-      curve_.peak_at_target = std::max(curve_.peak_at_target, row.peak_reserved_bytes);
     }
   }
 

@@ -1,5 +1,6 @@
-// Which capacities a policy runs on. Running out of memory is not monotone in capacity, so a stretch of them is tried,
-// each one that can be typed back exactly as it is printed.
+// Which capacities a policy runs on, by trying: for those that look at the capacity itself, of which CapacityWalk
+// cannot tell. Running out of memory is not monotone in capacity, so a stretch of them is tried, each one that can be
+// typed back exactly as it is printed.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -13,7 +14,8 @@
 
 namespace tenon::replay {
 
-/// Whether a capacity runs, and with how many failures over all traces.
+/// Whether a capacity runs, and with how many failures over all traces. In what a walk found, this and every larger one
+/// up to the next point.
 struct CapacityPoint {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t ooms = 0;
@@ -22,9 +24,7 @@ struct CapacityPoint {
 struct CapacityCurve {
   std::vector<CapacityPoint> points;             ///< ascending
   std::optional<std::uint64_t> safe_from_bytes;  ///< it and every larger one that was tried runs
-  std::optional<std::uint64_t> ooms_at_target;
-  std::uint64_t peak_at_target = 0;
-  std::string failure;  ///< a replay that went wrong in itself
+  std::string failure;                           ///< a replay that went wrong in itself
 };
 
 struct CapacityCurveOptions {

@@ -236,6 +236,7 @@ class ObservedPass {
     if (checks()) oracle_.rethrow_problem();
     row_.peak_reserved_bytes = source_.peak_reserved_bytes();
     row_.end_reserved_bytes = source_.reserved_bytes();
+    row_.same_from_bytes = std::min(source_.same_from_bytes(), row_.capacity_bytes.value_or(~std::uint64_t{0}));
     if (row_.peak_requested_bytes != 0) {
       row_.excess = static_cast<double>(row_.peak_reserved_bytes) / static_cast<double>(row_.peak_requested_bytes) - 1;
     }

@@ -60,6 +60,7 @@ struct ReplayRow {
   std::uint64_t reserved_series_fnv1a64 = 0;
   std::uint64_t placement_hash = 0;
   std::uint64_t end_reserved_bytes = 0;
+  std::uint64_t same_from_bytes = 0;  ///< from here up to the row's capacity all goes the same: ReplaySource
 
   std::vector<double> pass_seconds;  ///< every timed pass
   double seconds = 0;                ///< the best of them

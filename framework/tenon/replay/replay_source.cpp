@@ -17,11 +17,26 @@ void ReplaySource::grow(std::uint64_t bytes) {
   ++calls_.allocations;
 }
 
+void ReplaySource::taken() {
+  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
+  peak_used_bytes_ = std::max<std::uint64_t>(peak_used_bytes_, device_.used_bytes());
+}
+
+// Note [Same from]
+// Downward, a smaller device changes a history first where something that was granted no longer fits: below the most
+// that was ever in use. An attempt at several pages of which the device had only some is refused as a whole either way.
+// Address ranges shrink with the device: policies reserve nine eighths of it in whole pages, as PyTorch does. The page
+// that was mapped furthest from the beginning of its range has to begin before the end of a smaller one too.
+std::uint64_t ReplaySource::same_from_bytes() const {
+  const std::uint64_t for_addresses = reach_bytes_ == 0 ? 0 : reach_bytes_ - reach_bytes_ / 9 + 1;
+  return std::max(peak_used_bytes_, for_addresses);
+}
+
 void* ReplaySource::acquire(std::size_t bytes) {
   void* const address = device_.acquire(bytes);
   if (address == nullptr) return nullptr;
   grow(bytes);
-  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
+  taken();
   if (listener_ != nullptr) listener_->acquired(number(address), bytes);
   return address;
 }
@@ -35,12 +50,15 @@ void ReplaySource::release(void* address, std::size_t bytes) noexcept {
 
 void* ReplaySource::reserve(std::size_t bytes) {
   void* const address = device_.reserve(bytes);
-  if (address != nullptr && listener_ != nullptr) listener_->address_reserved(number(address), bytes);
+  if (address == nullptr) return address;
+  ranges_.push_back({number(address), number(address) + bytes});
+  if (listener_ != nullptr) listener_->address_reserved(number(address), bytes);
   return address;
 }
 
 void ReplaySource::unreserve(void* address, std::size_t bytes) noexcept {
   if (listener_ != nullptr) listener_->address_unreserved(number(address), bytes);
+  std::erase_if(ranges_, [&](const Range& range) { return range.begin == number(address); });
   device_.unreserve(address, bytes);
 }
 
@@ -62,7 +80,11 @@ void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept {
 void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
   device_.map(address, bytes, physical, offset);
   // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
-  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
+  taken();
+  for (const Range& range : ranges_) {
+    if (number(address) >= range.begin && number(address) < range.end)
+      reach_bytes_ = std::max(reach_bytes_, number(address) - range.begin);
+  }
   if (listener_ != nullptr) listener_->mapped(number(address), bytes, physical.value, offset);
   ++calls_.maps;
 }

@@ -65,14 +65,26 @@ class ReplaySource final : public MemorySource {
   std::uint64_t reserved_bytes() const { return reserved_bytes_; }
   std::uint64_t peak_reserved_bytes() const { return peak_reserved_bytes_; }
   const DeviceCalls& calls() const { return calls_; }
+  /// Every capacity from this one up to that of this device would have given the same answers so far: what was granted
+  /// would have been granted, and what is refused here is refused by a smaller device too. For a policy that looks at
+  /// the capacity for nothing but the size of its address ranges. See replay_source.cpp.
+  std::uint64_t same_from_bytes() const;
 
  private:
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
   void grow(std::uint64_t bytes);
+  void taken();
 
   AddressOnlySource device_;
   SourceListener* listener_;
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t peak_reserved_bytes_ = 0;
+  std::uint64_t peak_used_bytes_ = 0;  ///< of the device: in its granules
+  std::uint64_t reach_bytes_ = 0;      ///< furthest page that was mapped, from the beginning of its range
+  std::vector<Range> ranges_;          ///< reserved and not given back
   DeviceCalls calls_;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t completed_everywhere_ = 0;

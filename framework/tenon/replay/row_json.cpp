@@ -124,6 +124,7 @@ std::vector<ReplayRow> read_rows(const std::string& path) {
 
 std::string pack_row(const ReplayRow& row) {
   Json json = to_json(row);
+  json["same_from_bytes"] = row.same_from_bytes;
   Json& curve = json["curve"] = Json::array();
   for (const CurvePoint& point : row.curve) curve.push_back({point.event, point.requested_bytes, point.reserved_bytes});
   Json& layout = json["layout"] = Json::array();
@@ -142,6 +143,7 @@ std::string pack_row(const ReplayRow& row) {
 ReplayRow unpack_row(const std::string& packed) {
   const Json json = Json::parse(packed);
   ReplayRow row = from_json(json);
+  row.same_from_bytes = json.at("same_from_bytes").get<std::uint64_t>();
   for (const Json& point : json.at("curve"))
     row.curve.push_back({point[0].get<std::uint64_t>(), point[1].get<std::uint64_t>(), point[2].get<std::uint64_t>()});
   for (const Json& segment : json.at("layout")) {

@@ -1,5 +1,6 @@
 // The search of `tenon tune`: coordinate descent from several starts over PyTorch's settings, then the whole space
-// while time lasts; Tenon's allocators beside it; safe capacities for the finalists only.
+// while time lasts; Tenon's allocators beside it. Whatever is evaluated is held against the capacity at once, so that
+// what a short search finds a longer one has found too. All capacities are examined for the finalists only.
 #include <tenon/core/units.h>
 #include <tenon/replay/tune.h>
 
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 namespace tenon::replay {
@@ -19,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kNear = 0.01;  // peaks this close count as equal
 constexpr std::size_t kFinalists = 8;
+constexpr std::size_t kWalkedAtOnce = 4;  // whatever the number of cores: equal searches give equal tables
 
 CellOptions quick() {
   CellOptions options;
@@ -52,6 +55,7 @@ class Tuner {
     evaluate(all_);
     std::vector<Candidate> result;
     for (auto& [choice, candidate] : known_) result.push_back(candidate);
+    for (Candidate& candidate : result) candidate.walk.reset();
     return result;
   }
 
@@ -114,6 +118,100 @@ class Tuner {
         candidate.relative_peak += (row.excess + 1) / static_cast<double>(traces_.size());
         candidate.device_calls += calls_of(row);
       }
+      if (is_blind_to_capacity(candidate.policy)) {
+        candidate.walk.emplace(traces_, std::span(rows).subspan(c * traces_.size(), traces_.size()));
+      } else {
+        candidate.is_sampled = true;
+      }
+    }
+  }
+
+  /// Replays every candidate at the capacity; which of them run.
+  std::vector<bool> run_at_capacity(const std::vector<Candidate*>& candidates, bool counts) {
+    std::vector<Cell> cells;
+    for (const Candidate* candidate : candidates) {
+      for (const Trace& trace : traces_) {
+        cells.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
+        cells.back().options.capacity_bytes = options_.capacity_bytes;
+        cells.back().options.stop_at_first_oom = !counts;
+      }
+    }
+    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+    std::vector<bool> runs;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      std::uint64_t ooms = 0, peak = 0;
+      bool is_sound = true;
+      for (const ReplayRow& row : std::span(rows).subspan(c * traces_.size(), traces_.size())) {
+        ooms += row.ooms;
+        peak = std::max(peak, row.peak_reserved_bytes);
+        is_sound &= row.failure.empty();
+      }
+      runs.push_back(ooms == 0 && is_sound);
+      if (!counts) continue;
+      candidates[c]->ooms_at_capacity = ooms;
+      candidates[c]->peak_at_capacity = peak;
+    }
+    return runs;
+  }
+
+  /// Each goes a stretch down, again and again, as long as it `wants` to and there is time.
+  template <class Wants>
+  void walk(std::vector<Candidate*> candidates, double until, Wants&& wants) {
+    while (elapsed() < until) {
+      std::erase_if(candidates, [&](const Candidate* candidate) {
+        return !candidate->walk || candidate->walk->is_done() || !wants(*candidate->walk);
+      });
+      if (candidates.empty()) return;
+      std::vector<Cell> cells;
+      std::vector<std::size_t> counts;
+      for (const Candidate* candidate : candidates) {
+        const std::vector<Cell> next = candidate->walk->next(candidate->policy);
+        counts.push_back(next.size());
+        cells.insert(cells.end(), next.begin(), next.end());
+      }
+      const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+      std::size_t first = 0;
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        candidates[i]->walk->take(std::span(rows).subspan(first, counts[i]));
+        first += counts[i];
+      }
+    }
+  }
+
+  bool is_safe_at_capacity(const Candidate& candidate) const {
+    return candidate.walk && candidate.failure.empty() && candidate.walk->failure().empty() &&
+           candidate.walk->is_safe_from(*options_.capacity_bytes);
+  }
+
+  /// Finds out which of them are safe at the capacity, the lowest peak first, until what follows could not be
+  /// recommended any more.
+  void hold_against_capacity(std::vector<Candidate*> candidates, double until) {
+    if (!options_.capacity_bytes) return;
+    const auto note_safe = [&](const Candidate* candidate) {
+      if (!is_safe_at_capacity(*candidate)) return false;
+      lowest_safe_ = std::min(lowest_safe_, candidate->relative_peak);
+      return true;
+    };
+    std::erase_if(candidates, [&](const Candidate* candidate) {
+      return !candidate->walk || !candidate->failure.empty() || note_safe(candidate);
+    });
+    const auto is_too_high = [&](const Candidate* candidate) {
+      return candidate->relative_peak > lowest_safe_ * (1 + kNear);
+    };
+    std::erase_if(candidates, is_too_high);
+    const std::vector<bool> runs = run_at_capacity(candidates, false);
+    std::vector<Candidate*> open;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (runs[i]) open.push_back(candidates[i]);
+    std::ranges::sort(open, [](const Candidate* a, const Candidate* b) { return is_better(*a, *b); });
+    for (std::size_t first = 0; first < open.size(); first += kWalkedAtOnce) {
+      std::vector<Candidate*> few;
+      for (std::size_t i = first; i < std::min(open.size(), first + kWalkedAtOnce); ++i)
+        if (!is_too_high(open[i])) few.push_back(open[i]);
+      walk(few, until, [&](const CapacityWalk& walk) {
+        return !walk.has_failed() && walk.examined_from_bytes() > *options_.capacity_bytes;
+      });
+      for (const Candidate* candidate : few) note_safe(candidate);
     }
   }
 
@@ -138,6 +236,7 @@ class Tuner {
         candidates.push_back(&(known_[missing[i]] = make(missing[i])));
       }
       measure(candidates);
+      hold_against_capacity(candidates, std::min(until, options_.budget_seconds));
       if (options_.progress) options_.progress(known_.size(), all_.size());
     }
   }
@@ -210,21 +309,27 @@ class Tuner {
     std::vector<Candidate> finalists;
     std::set<std::string> labels;
     // Settings that change nothing come after the simpler one that they equal.
+    const auto is_safe = [&](const Candidate& candidate) {
+      return options_.capacity_bytes && is_safe_at_capacity(candidate);
+    };
     const auto add = [&](const Candidate& candidate) {
       const bool is_double = std::ranges::any_of(finalists, [&](const Candidate& other) {
         return other.is_pytorch == candidate.is_pytorch && other.relative_peak == candidate.relative_peak &&
-               other.device_calls == candidate.device_calls;
+               other.device_calls == candidate.device_calls && is_safe(other) == is_safe(candidate);
       });
       if (!is_double && labels.insert(candidate.label).second) finalists.push_back(candidate);
     };
     std::vector<const Candidate*> ranked;
     for (const auto& [choice, candidate] : known_) ranked.push_back(&candidate);
-    std::ranges::sort(ranked, [](const Candidate* a, const Candidate* b) { return is_better(*a, *b); });
+    std::ranges::sort(ranked, [&](const Candidate* a, const Candidate* b) {
+      return is_safe(*a) != is_safe(*b) ? is_safe(*a) : is_better(*a, *b);
+    });
 
     Candidate base = known_.at(Choice(space_.size(), 0));
     if (!recorded_conf.empty()) {
       base = {.label = recorded_conf, .policy = policy_of_conf(recorded_conf), .settings = 1};
       measure({&base});
+      hold_against_capacity({&base}, options_.budget_seconds);
     }
     base.is_baseline = true;
     add(base);
@@ -255,8 +360,11 @@ class Tuner {
         best = &candidate;
     }
     if (best == nullptr || best->peak_reserved_bytes < *options_.capacity_bytes * 6 / 10) return;
+    if (elapsed() > options_.budget_seconds) return;
     Candidate collected = *best;
     collected.is_baseline = false;
+    collected.walk.reset();
+    collected.is_sampled = true;
     collected.label += std::string(collected.label.empty() ? "" : ",") +
                        "garbage_collection_threshold:0.8,per_process_memory_fraction:0.99";
     collected.settings += 2;
@@ -268,12 +376,28 @@ class Tuner {
   }
 
   void measure_capacities(std::vector<Candidate>& finalists) {
-    for (Candidate& candidate : finalists) {
-      if (candidate.failure.empty()) measure_capacity(candidate);
+    std::vector<Candidate*> sound;
+    for (Candidate& candidate : finalists)
+      if (candidate.failure.empty()) sound.push_back(&candidate);
+    if (options_.capacity_bytes) run_at_capacity(sound, true);
+    for (Candidate* candidate : sound)
+      if (candidate->is_sampled) sample_capacities(*candidate);
+    // What is recommended depends on the first failure; the curve below it is for people.
+    walk(sound, options_.budget_seconds, [](const CapacityWalk& walk) { return !walk.has_failed(); });
+    walk(sound, options_.budget_seconds, [](const CapacityWalk&) { return true; });
+    for (Candidate* candidate : sound) {
+      if (!candidate->walk) continue;
+      const CapacityWalk& walk = *candidate->walk;
+      candidate->failure = walk.failure();
+      if (walk.safe_from_bytes() != 0) candidate->safe_from_bytes = walk.safe_from_bytes();
+      candidate->is_smallest = walk.is_smallest();
+      candidate->examined_from_bytes = walk.examined_from_bytes();
+      candidate->sensitivity = walk.points();
+      candidate->walk.reset();  // it knows the traces, which need not live as long as the result
     }
   }
 
-  void measure_capacity(Candidate& candidate) {
+  void sample_capacities(Candidate& candidate) {
     CapacityCurve curve = capacity_curve(traces_, candidate.policy,
                                          {.peak_reserved_bytes = candidate.peak_reserved_bytes,
                                           .target_bytes = options_.capacity_bytes,
@@ -281,8 +405,6 @@ class Tuner {
                                           .jobs = options_.jobs});
     candidate.failure = std::move(curve.failure);
     candidate.safe_from_bytes = curve.safe_from_bytes;
-    candidate.ooms_at_capacity = curve.ooms_at_target;
-    candidate.peak_at_capacity = curve.peak_at_target;
     candidate.sensitivity = std::move(curve.points);
   }
 
@@ -348,6 +470,7 @@ class Tuner {
   std::vector<Dimension> space_;
   std::vector<Choice> all_;
   std::map<Choice, Candidate> known_;
+  double lowest_safe_ = 1e300;  // relative peak of what is safe at the capacity
   Clock::time_point start_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/replay/capacity_curve.h>
+#include <tenon/replay/capacity_walk.h>
 #include <tenon/replay/cells.h>
 #include <tenon/replay/trust.h>
 #include <tenon/replay/tune_space.h>
@@ -37,11 +38,15 @@ struct Candidate {
   double relative_peak = 0;               ///< mean over the traces of peak reserved / peak requested
   std::uint64_t device_calls = 0;
   std::optional<std::uint64_t> safe_from_bytes;  ///< every larger capacity runs; only measured for finalists
+  bool is_smallest = false;                      ///< no capacity below safe_from_bytes is safe
+  bool is_sampled = false;                       ///< the setting looks at the capacity itself: single ones were tried
+  std::uint64_t examined_from_bytes = 0;  ///< nothing is known of smaller capacities that are above the live peak
   std::optional<std::uint64_t> ooms_at_capacity;
   std::uint64_t peak_at_capacity = 0;
   bool is_pareto = false;
   bool is_recommended = false;
-  std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending
+  std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending: each up to the next, unless sampled
+  std::optional<CapacityWalk> walk;        ///< while it is searched, unless sampled
   std::string failure;
 };
 

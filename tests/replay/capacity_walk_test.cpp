@@ -1,0 +1,147 @@
+// The stretches of capacities, held against a replay at every capacity of a fine grid.
+#include "cli/pinned_segments.h"
+#include "replay/support.h"
+
+#include <tenon/core/units.h>
+#include <tenon/replay/capacity_walk.h>
+#include <tenon/replay/tune_space.h>
+#include <tenon/runtime/world.h>
+
+#include <fmt/format.h>
+
+#include <random>
+
+namespace tenon::replay {
+namespace {
+
+CellOptions quick(std::optional<std::uint64_t> capacity) {
+  return {.capacity_bytes = capacity, .timed_passes = 0, .time_each_call = false, .check_placement = false};
+}
+
+CapacityWalk walk_down(const std::vector<Trace>& traces, const StackConfig& policy) {
+  std::vector<ReplayRow> rows;
+  for (const Trace& trace : traces) rows.push_back(replay_cell(trace, policy, quick({})));
+  CapacityWalk walk(traces, rows);
+  while (!walk.is_done()) {
+    rows.clear();
+    for (const Cell& cell : walk.next(policy)) rows.push_back(replay_cell(*cell.trace, policy, cell.options));
+    walk.take(rows);
+  }
+  return walk;
+}
+
+/// What the points say of one capacity.
+std::uint64_t ooms_at(const std::vector<CapacityPoint>& points, std::uint64_t capacity) {
+  std::uint64_t ooms = 0;
+  for (const CapacityPoint& point : points)
+    if (point.capacity_bytes <= capacity) ooms = point.ooms;
+  return ooms;
+}
+
+void expect_as_replayed(const std::vector<Trace>& traces, const StackConfig& policy, std::uint64_t step,
+                        const std::string& what) {
+  const CapacityWalk walk = walk_down(traces, policy);
+  ASSERT_EQ(walk.failure(), "") << what;
+  const std::vector<CapacityPoint> points = walk.points();
+  ASSERT_FALSE(points.empty()) << what;
+  std::uint64_t peak = 0, need = 0;
+  for (const Trace& trace : traces) {
+    peak = std::max(peak, replay_cell(trace, policy, quick({})).peak_reserved_bytes);
+    need = std::max(need, trace.facts.peak_requested_bytes);
+  }
+  EXPECT_LE(walk.safe_from_bytes(), std::max(peak, need)) << what << ": the peak without a limit is safe";
+  const auto replayed = [&](std::uint64_t capacity) {
+    std::uint64_t ooms = 0;
+    for (const Trace& trace : traces) ooms += replay_cell(trace, policy, quick(capacity)).ooms;
+    return ooms;
+  };
+  std::uint64_t fails_last = 0;
+  for (std::uint64_t capacity = need; capacity <= peak + 2 * step; capacity += step) {
+    const std::uint64_t ooms = replayed(capacity);
+    ASSERT_EQ(ooms_at(points, capacity), ooms) << what << " at " << capacity;
+    if (ooms != 0) fails_last = capacity;
+  }
+  EXPECT_GT(walk.safe_from_bytes(), fails_last) << what;
+  EXPECT_EQ(replayed(walk.safe_from_bytes()), 0u) << what;
+  if (walk.safe_from_bytes() > need) {
+    EXPECT_GT(replayed(walk.safe_from_bytes() - 1), 0u) << what << ": not the smallest";
+  }
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    EXPECT_EQ(replayed(points[i].capacity_bytes - 1), points[i - 1].ooms) << what;
+    EXPECT_EQ(replayed(points[i].capacity_bytes), points[i].ooms) << what;
+  }
+}
+
+const std::vector<std::string>& confs() {
+  static const std::vector<std::string> kConfs = {"",
+                                                  "max_split_size_mb:32",
+                                                  "max_split_size_mb:32,max_non_split_rounding_mb:64",
+                                                  "roundup_power2_divisions:4",
+                                                  "large_segment_size_mb:64",
+                                                  "expandable_segments:True",
+                                                  "expandable_segments:True,large_segment_size_mb:12",
+                                                  "expandable_segments:True,roundup_power2_divisions:2"};
+  return kConfs;
+}
+
+TEST(CapacityWalk, EveryCapacityGoesAsItsStretchSays) {
+  const std::vector<Trace> traces = [] {
+    std::vector<Trace> made;
+    made.push_back(read_one(test::pinned_segments()));
+    return made;
+  }();
+  for (const std::string& conf : confs()) expect_as_replayed(traces, policy_of_conf(conf), 256 * KiB, conf);
+  expect_as_replayed(traces, allocator_from_spec("direct"), 256 * KiB, "direct");
+}
+
+/// Blocks of 1 KiB to 60 MiB on two streams, some used by the other and some freed late, with an empty_cache here and
+/// there.
+Trace random_history(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::uint32_t limit) { return random() % limit; };
+  std::string text;
+  std::vector<int> live;
+  for (int id = 0, i = 0; i < 220; ++i) {
+    if (live.size() < 3 || below(100) < (i % 60 < 30 ? 62u : 38u)) {
+      const std::uint64_t bytes = below(3) == 0 ? (1 + below(1500)) * KiB : (1 + below(60)) * MiB - below(1000);
+      text += fmt::format("a {} {} {}\n", id, bytes, below(5) == 0 ? 1 : 0);
+      live.push_back(id++);
+    } else {
+      const std::size_t at = below(2) == 0 ? live.size() - 1 : below(static_cast<std::uint32_t>(live.size()));
+      if (below(8) == 0) text += fmt::format("u {} {}\n", live[at], 1);
+      text += fmt::format("f {}\n", live[at]);
+      live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    if (below(80) == 0) text += "e\n";
+  }
+  return read_one(text);
+}
+
+TEST(CapacityWalk, EveryCapacityOfARandomHistoryGoesAsItsStretchSays) {
+  for (const std::uint32_t seed : {47u, 48u, 49u, 50u}) {
+    std::vector<Trace> traces;
+    traces.push_back(random_history(seed));
+    for (const std::string& conf : confs())
+      expect_as_replayed(traces, policy_of_conf(conf), 1 * MiB, fmt::format("seed {}, \"{}\"", seed, conf));
+    expect_as_replayed(traces, allocator_from_spec("direct"), 4 * MiB, fmt::format("seed {}, direct", seed));
+  }
+}
+
+TEST(CapacityWalk, SeveralHistoriesAreWalkedTogether) {
+  std::vector<Trace> traces;
+  traces.push_back(random_history(47));
+  traces.push_back(random_history(53));
+  traces.push_back(read_one(test::pinned_segments()));
+  for (const char* conf : {"", "expandable_segments:True"})
+    expect_as_replayed(traces, policy_of_conf(conf), 3 * MiB, conf);
+}
+
+TEST(CapacityWalk, ASettingThatTakesAShareOfTheDeviceIsNotWalked) {
+  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("max_split_size_mb:64")));
+  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";
+  EXPECT_FALSE(is_blind_to_capacity(policy_of_conf("per_process_memory_fraction:0.9")));
+  EXPECT_FALSE(is_blind_to_capacity(plain_policy())) << "nobody knows what it looks at";
+}
+
+}  // namespace
+}  // namespace tenon::replay
