@@ -18,6 +18,13 @@ Trace through_file(const SnapshotImage& image) {
   return read_traces(path, {.with_stacks = true}).front();
 }
 
+/// What a recording would look like whose allocator did what the replay does.
+Trace recorded(const Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity = {}) {
+  SnapshotImage image = image_of_replay(trace, policy, capacity);
+  image.is_replay = false;
+  return through_file(image);
+}
+
 ImageEntry entry(HistoryAction action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream = 0) {
   return {action, address, bytes, stream, 1, 0};
 }
@@ -126,7 +133,7 @@ TEST(Snapshot, SegmentsGivenBackForTheNextOneAreNoEmptyCache) {
 TEST(Snapshot, EveryEmptiedCacheComesBackThroughTenonsOwnFile) {
   load_all_plugins();
   const Trace trace = read_one("a 0 5000000 0\nf 0\ne\na 1 50 0\ne\ne\nf 1\ne\n");
-  const Trace back = through_file(image_of_replay(trace, policy_of_conf(""), std::nullopt));
+  const Trace back = recorded(trace, policy_of_conf(""));
   EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
   const Fidelity fidelity = measure_fidelity(back, policy_of_conf(""), "");
   EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
@@ -135,7 +142,7 @@ TEST(Snapshot, EveryEmptiedCacheComesBackThroughTenonsOwnFile) {
 TEST(Snapshot, OfAnotherAllocatorSaysSoAndInventsNothing) {
   load_all_plugins();
   const Trace trace = read_one("a 0 5000000 0\nf 0\na 1 50 0\nf 1\na 2 50 0\n");
-  const Trace back = through_file(image_of_replay(trace, plain_policy(), std::nullopt));
+  const Trace back = recorded(trace, plain_policy());
   EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
   EXPECT_EQ(back.header.at("allocator"), "plain");
   ASSERT_TRUE(back.recorded);
@@ -169,7 +176,7 @@ TEST(Snapshot, ARealHistoryComesBackUnchangedThroughASnapshot) {
 TEST(Snapshot, AReplayUnderTheRecordedSettingsIsExact) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   const StackConfig policy = keeping_policy();
-  const Trace whole = through_file(image_of_replay(trace, policy, std::nullopt));
+  const Trace whole = recorded(trace, policy);
   const Fidelity fidelity = measure_fidelity(whole, policy, "");
   EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
   EXPECT_GT(fidelity.recorded_actions, 0u);
@@ -179,7 +186,7 @@ TEST(Snapshot, AReplayOfExpandableSegmentsIsExactHoweverManyPagesAStretchHas) {
   load_all_plugins();
   const std::string conf = "expandable_segments:True";
   const Trace trace = read_one("a 0 41943040 0\na 1 100 0\nf 0\ne\na 2 73400320 0\n");
-  const Trace whole = through_file(image_of_replay(trace, policy_of_conf(conf), std::nullopt));
+  const Trace whole = recorded(trace, policy_of_conf(conf));
   const Fidelity fidelity = measure_fidelity(whole, policy_of_conf(conf), conf);
   EXPECT_TRUE(fidelity.is_exact) << fidelity.sentence();
   EXPECT_GT(fidelity.recorded_actions, 2u);
@@ -189,7 +196,7 @@ TEST(Snapshot, AReplayOfALimitedDeviceIsExact) {
   load_all_plugins();
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   for (const std::uint64_t capacity : {5800 * MiB, 5600 * MiB}) {
-    const Trace whole = through_file(image_of_replay(trace, policy_of_conf(""), capacity));
+    const Trace whole = recorded(trace, policy_of_conf(""), capacity);
     const Fidelity fidelity = measure_fidelity(whole, policy_of_conf(""), "");
     EXPECT_TRUE(fidelity.is_exact) << capacity << ": " << whole.ooms.size() << " failed; " << fidelity.sentence();
   }

@@ -325,6 +325,7 @@ Trace recorded_with(std::uint64_t peak_reserved_bytes, std::uint64_t at_start_by
   trace.recorded->has_settings = true;
   trace.recorded->is_whole = at_start_bytes == 0;
   trace.recorded->peak_reserved_bytes = trace.recorded->reserved_bytes = peak_reserved_bytes;
+  trace.recorded->reserved_at_start_bytes = at_start_bytes;
   if (at_start_bytes != 0) trace.recorded->initial_segments = {{.address = 1 * GiB, .bytes = at_start_bytes}};
   return trace;
 }

@@ -7,6 +7,9 @@
 //     one kFree / kFreeDeferred / kFreeCompleted   allocations since the block's own kUse  allocations since, stream#
 //     kEmptyCache   kMark text#   kHeader text# text#   kStarts
 //     kFails reserved, left on the device: the next allocation is a request that ran out of memory
+//   since version 2, of a recording whose device calls are known:
+//     kDeviceCall kind, bytes, events since     kSegment address, bytes, stream, 1 large + 2 expandable: at the start
+//     kSeedAddress more than the last one: where the blocks of the start lay, in their order
 #pragma once
 
 #include <tenon/core/export.h>
@@ -22,7 +25,7 @@
 namespace tenon::replay {
 
 inline constexpr char kBinaryMagic[] = "TENONTRC";
-inline constexpr std::uint8_t kBinaryVersion = 1;
+inline constexpr std::uint8_t kBinaryVersion = 2;
 inline constexpr std::uint32_t kMaxChunkBytes = 1 << 24;
 
 enum class BinaryTag : std::uint8_t {
@@ -36,8 +39,14 @@ enum class BinaryTag : std::uint8_t {
   kHeader,
   kStarts,
   kAllocateWithStack,
-  kFails
+  kFails,
+  kDeviceCall,
+  kSegment,
+  kSeedAddress
 };
+
+/// The header that says how many device calls there are: a file that was cut has fewer.
+inline constexpr char kDeviceCallCount[] = "recorded_device_calls";
 
 /// Writes as events come. Not thread-safe.
 class TENON_API BinaryTraceWriter {
@@ -60,6 +69,10 @@ class TENON_API BinaryTraceWriter {
   void empty_cache();
   void mark(std::string_view name);
   void recording_starts();
+  /// The number of device calls, the segments and the places of the blocks that the recording began with.
+  void start_of(const RecordedAllocator& recorded);
+  /// `events_since`: counted events that were written after the one it belongs before.
+  void device_call(const SegmentAction& action, std::uint64_t events_since);
 
   /// Everything so far survives a kill of this process.
   void flush();

@@ -2,6 +2,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/binary_format.h>
 #include <tenon/replay/readers.h>
+#include <tenon/replay/recorded_lines.h>
 #include <tenon/replay/trace_builder.h>
 
 #include <zlib.h>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxExpansion = 64;
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
+constexpr std::uint64_t kMaxAddress = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
 
@@ -32,9 +34,10 @@ class BinaryReader {
   Trace read() {
     char magic[9];
     if (!input_.read(magic, sizeof magic)) input_.fail_at(0, "the header is truncated");
-    if (static_cast<std::uint8_t>(magic[8]) != kBinaryVersion) {
-      input_.fail_at(8, "format version " + std::to_string(static_cast<int>(static_cast<std::uint8_t>(magic[8]))) +
-                            "; this Tenon reads version 1");
+    const int version = static_cast<std::uint8_t>(magic[8]);
+    if (version == 0 || version > kBinaryVersion) {
+      input_.fail_at(8, "format version " + std::to_string(version) + "; this Tenon reads versions 1 to " +
+                            std::to_string(static_cast<int>(kBinaryVersion)));
     }
     while (chunk()) {
     }
@@ -43,11 +46,27 @@ class BinaryReader {
       trace.stacks.frames = std::move(frames_);
       trace.stacks.stacks = std::move(stacks_);
     }
-    return std::move(builder_).finish();
+    Trace result = std::move(builder_).finish();
+    take_recorded_lines(result);
+    take_device_calls(result);
+    return result;
   }
 
  private:
   [[noreturn]] void fail(const std::string& reason) const { input_.fail_at(chunk_offset_ + next_, reason); }
+
+  /// They count when they are all there, in a file that is whole.
+  void take_device_calls(Trace& trace) {
+    const auto stated = trace.header.extract(kDeviceCallCount);
+    if (stated.empty() || !trace.recorded || was_cut_) return;
+    if (stated.mapped() != std::to_string(recorded_.actions.size()) ||
+        recorded_.seed_addresses.size() != trace.facts.seeded_blocks)
+      return;
+    trace.recorded->has_device_calls = true;
+    trace.recorded->actions = std::move(recorded_.actions);
+    trace.recorded->initial_segments = std::move(recorded_.initial_segments);
+    trace.recorded->seed_addresses = std::move(recorded_.seed_addresses);
+  }
 
   bool chunk() {
     const std::uint64_t start = input_.position();
@@ -70,6 +89,7 @@ class BinaryReader {
     return true;
   }
   bool cut(std::uint64_t start) {
+    was_cut_ = true;
     builder_.trace().notes.push_back("the recording was cut: what follows byte " + std::to_string(start) +
                                      " was not flushed");
     return false;
@@ -164,6 +184,29 @@ class BinaryReader {
     if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
   }
 
+  void device_call() {
+    const std::uint64_t kind = varint();
+    const std::uint64_t bytes = varint();
+    const std::uint64_t since = varint();
+    if (kind > static_cast<std::uint64_t>(SegmentAction::Kind::kOom) || bytes > kMaxAddress ||
+        since > builder_.counted())
+      fail("a device call that cannot be");
+    recorded_.actions.push_back({static_cast<SegmentAction::Kind>(kind), bytes, builder_.counted() - since});
+  }
+  void segment() {
+    InitialSegment segment;
+    segment.address = varint();
+    segment.bytes = varint();
+    segment.stream = varint();
+    const std::uint64_t flags = varint();
+    segment.is_large = (flags & 1) != 0;
+    segment.is_expandable = (flags & 2) != 0;
+    const bool goes_back =
+        !recorded_.initial_segments.empty() && recorded_.initial_segments.back().address >= segment.address;
+    if (segment.address > kMaxAddress || segment.bytes > kMaxDeviceBytes || goes_back) fail("a segment out of range");
+    recorded_.initial_segments.push_back(segment);
+  }
+
   void record() {
     const auto tag = static_cast<BinaryTag>(payload_[next_++]);
     switch (tag) {
@@ -216,6 +259,18 @@ class BinaryReader {
         fails_ = RecordedOom{.reserved_bytes = reserved, .device_free_bytes = left};
         return;
       }
+      case BinaryTag::kDeviceCall:
+        return device_call();
+      case BinaryTag::kSegment:
+        return segment();
+      case BinaryTag::kSeedAddress: {
+        const std::uint64_t last = recorded_.seed_addresses.empty() ? 0 : recorded_.seed_addresses.back();
+        const std::uint64_t distance = varint();
+        if (distance > kMaxAddress - last || (distance == 0 && !recorded_.seed_addresses.empty()))
+          fail("the address of a block is out of range");
+        recorded_.seed_addresses.push_back(last + distance);
+        return;
+      }
     }
     --next_;
     fail("unknown record " + std::to_string(static_cast<int>(tag)));
@@ -237,6 +292,8 @@ class BinaryReader {
   std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
   std::vector<std::uint32_t> stack_numbers_;
   std::optional<RecordedOom> fails_;  ///< the next allocation
+  RecordedAllocator recorded_;        ///< its device calls
+  bool was_cut_ = false;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tenon::replay {
 
 namespace {
-constexpr std::size_t kFlushBytes = 64 * KiB;
+constexpr std::size_t kFlushBytes = 4 * KiB;  // so much is lost at most when a file is cut
 
 void write_all(int descriptor, const char* data, std::size_t count, const std::string& path) {
   while (count != 0) {
@@ -136,6 +136,33 @@ void BinaryTraceWriter::mark(std::string_view name) {
 
 void BinaryTraceWriter::recording_starts() {
   tag(BinaryTag::kStarts);
+  end_record();
+}
+
+void BinaryTraceWriter::start_of(const RecordedAllocator& recorded) {
+  header(kDeviceCallCount, std::to_string(recorded.actions.size()));
+  for (const InitialSegment& segment : recorded.initial_segments) {
+    tag(BinaryTag::kSegment);
+    varint(segment.address);
+    varint(segment.bytes);
+    varint(segment.stream);
+    varint((segment.is_large ? 1U : 0U) + (segment.is_expandable ? 2U : 0U));
+    end_record();
+  }
+  std::uint64_t last = 0;
+  for (const std::uint64_t address : recorded.seed_addresses) {
+    tag(BinaryTag::kSeedAddress);
+    varint(address - last);
+    last = address;
+    end_record();
+  }
+}
+
+void BinaryTraceWriter::device_call(const SegmentAction& action, std::uint64_t events_since) {
+  tag(BinaryTag::kDeviceCall);
+  varint(static_cast<std::uint64_t>(action.kind));
+  varint(action.bytes);
+  varint(events_since);
   end_record();
 }
 

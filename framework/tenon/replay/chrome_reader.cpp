@@ -335,6 +335,7 @@ Trace rebuild(const InputFile& input, std::vector<MemoryEvent> events, std::vect
   }
 
   RecordedAllocator recorded;
+  recorded.has_device_calls = false;
   std::size_t next_step = 0;
   std::uint64_t lost = 0;
   std::uint64_t mismatches = 0;

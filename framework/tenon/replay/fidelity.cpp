@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::uint64_t kQuantum = 512;
 constexpr std::uint64_t kSmallLimit = MiB;
+constexpr std::uint64_t kMaxSmallSegment = 64 * MiB;  // they are 2 MiB; a file may say anything
+
+std::uint64_t end_of(const InitialSegment& segment) {
+  return segment.address + std::min(segment.bytes, ~std::uint64_t{0} - segment.address);
+}
 
 /// Puts one segment back: blocks at their places, the rest cached.
 class SegmentBuilder {
@@ -34,13 +39,14 @@ class SegmentBuilder {
     next_ = end;
     return builder_.allocate(end - address, segment_.stream);
   }
-  void end() { gap(segment_.address + segment_.bytes); }
+  void end() { gap(end_of(segment_)); }
 
  private:
   // Small blocks are at most a mebibyte; a large gap is one free block.
   void gap(std::uint64_t until) {
     while (next_ < until) {
-      const std::uint64_t bytes = segment_.is_large ? until - next_ : std::min(until - next_, kSmallLimit);
+      const bool is_one = segment_.is_large || segment_.bytes > kMaxSmallSegment;
+      const std::uint64_t bytes = is_one ? until - next_ : std::min(until - next_, kSmallLimit);
       gaps_.push_back(builder_.allocate(bytes, segment_.stream));
       next_ += bytes;
     }
@@ -102,7 +108,7 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   std::vector<std::uint32_t> gaps;
   const auto lone = [&](std::size_t i) { slot_of[seed_slots[i]] = builder.allocate(seed_bytes[i], seed_streams[i]); };
   for (const InitialSegment& segment : recorded.initial_segments) {
-    const std::uint64_t segment_end = segment.address + segment.bytes;
+    const std::uint64_t segment_end = end_of(segment);
     for (; seed < seeds && recorded.seed_addresses[seed] < segment.address; ++seed) lone(seed);
     SegmentBuilder place(builder, segment, gaps);
     place.begin();
@@ -110,7 +116,7 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
       const std::uint64_t address = recorded.seed_addresses[seed];
       const std::uint64_t limit =
           seed + 1 < seeds ? std::min(segment_end, recorded.seed_addresses[seed + 1]) : segment_end;
-      std::uint64_t end = std::min(limit, address + align_up(seed_bytes[seed], kQuantum));
+      std::uint64_t end = address + std::min(limit - address, align_up(seed_bytes[seed], kQuantum));
       // A remainder of up to a mebibyte is never split off a large block.
       if (segment.is_large && limit - end <= kSmallLimit) end = limit;
       slot_of[seed_slots[seed]] = place.block(address, end);
@@ -217,31 +223,14 @@ Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, 
   return fidelity;
 }
 
-}  // namespace
-
-Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
-  Fidelity fidelity;
-  fidelity.settings = settings;
-  if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) {
-    fidelity.why_unknown = "a " + trace.format +
-                           " trace does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
-    return fidelity;
-  }
+/// On a device without limit, or on one that is as full as the recorded one where that comes closer.
+Fidelity best_replay(const Trace& trace, const StackConfig& policy, const Fidelity& fidelity) {
   const RecordedAllocator& recorded = *trace.recorded;
-  if (trace.facts.frees == 0 && recorded.actions.empty()) {
-    fidelity.why_unknown = "the snapshot holds no history";
-    return fidelity;
-  }
-  if (const auto allocator = trace.header.find("allocator");
-      allocator != trace.header.end() && allocator->second != policy.policy.name) {
-    fidelity.why_unknown = "it was recorded under Tenon's '" + allocator->second + "', not under " +
-                           (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'");
-    return fidelity;
-  }
   std::int64_t shift = 0;
-  const bool has_segments = trace.format == "snapshot" && recorded.seed_addresses.size() == trace.facts.seeded_blocks;
-  const Trace warmed = has_segments && !recorded.is_whole ? warm_trace(trace, shift) : Trace{};
-  const Trace& from_start = has_segments && !recorded.is_whole ? warmed : trace;
+  const bool is_warm =
+      recorded.has_device_calls && !recorded.is_whole && recorded.seed_addresses.size() == trace.facts.seeded_blocks;
+  const Trace warmed = is_warm ? warm_trace(trace, shift) : Trace{};
+  const Trace& from_start = is_warm ? warmed : trace;
   const Trace served = trace.ooms.empty() ? Trace{} : without_failures(from_start, trace.ooms, shift);
   // What failed in the recording fails again only on a device that is as full. Its size need not be known: the peak of
   // what was reserved fitted, and whatever pressed the allocator to give back or to fail was more than that.
@@ -255,6 +244,45 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
       limited && limited->is_known &&
       (!free.is_known || (!free.is_exact && limited->matching_actions >= free.matching_actions));
   return is_limited_better ? *limited : free;
+}
+
+}  // namespace
+
+Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
+  Fidelity fidelity;
+  fidelity.settings = settings;
+  const bool is_replay = !trace.replayed_under.empty();
+  if (is_replay) {
+    fidelity.why_unknown = "this file was written by a replay of Tenon under '" + trace.replayed_under +
+                           "': its device calls are not those of a recording";
+  }
+  if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) {
+    if (!is_replay)
+      fidelity.why_unknown = "a " + trace.format +
+                             " trace does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
+    return fidelity;
+  }
+  const RecordedAllocator& recorded = *trace.recorded;
+  if (trace.facts.frees == 0 && recorded.actions.empty()) {
+    if (!is_replay) fidelity.why_unknown = trace.format == "snapshot" ? "the snapshot holds no history" : "it holds no history";
+    return fidelity;
+  }
+  if (const auto allocator = trace.header.find("allocator");
+      allocator != trace.header.end() && allocator->second != policy.policy.name) {
+    fidelity.why_unknown = "it was recorded under Tenon's '" + allocator->second + "', not under " +
+                           (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'");
+    return fidelity;
+  }
+  const std::string why_unknown = fidelity.why_unknown;
+  fidelity.why_unknown.clear();
+  fidelity = best_replay(trace, policy, fidelity);
+  if (recorded.has_device_calls || !fidelity.is_known) return fidelity;
+  // The peaks stay for those who judge by them.
+  fidelity.is_known = fidelity.is_exact = false;
+  fidelity.why_unknown = is_replay ? why_unknown
+                                   : "the recorded device calls are not in this file (a " + trace.format + " trace" +
+                                         "); a PyTorch memory snapshot of the whole run has them";
+  return fidelity;
 }
 
 }  // namespace tenon::replay

@@ -3,6 +3,7 @@
 #include <tenon/replay/output_file.h>
 #include <tenon/replay/recorder.h>
 #include <tenon/replay/trace_builder.h>
+#include <tenon/replay/writers.h>
 
 #include <algorithm>
 #include <chrono>
@@ -245,7 +246,7 @@ void Recorder::write_text_locked(const Event& event) {
     case Kind::kTrim:
       return line("e", {});
     case Kind::kMark:
-      return text_->write("m " + names_[event.bytes] + "\n");
+      return text_->write(text_mark(names_[event.bytes]) + "\n");
   }
 }
 

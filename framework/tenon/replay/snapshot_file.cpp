@@ -306,6 +306,9 @@ class Decoder {
     file_.allocator = std::string(pickle_.text(pickle_.get(dict, "allocator")).substr(0, 4096));
     file_.allocator_options = std::string(pickle_.text(pickle_.get(dict, "allocator_options")).substr(0, 4096));
     const PickleValue list = pickle_.get(dict, "empty_caches");
+    const std::string_view origin = pickle_.text(pickle_.get(dict, "origin"));
+    file_.is_replay = origin == "replay" || (origin.empty() && Pickle::is_sequence(list));
+    if (file_.is_replay) recording(dict);
     if (!Pickle::is_sequence(list)) return;
     spend(pickle_.size(list));
     file_.empty_caches.emplace();
@@ -314,6 +317,24 @@ class Decoder {
       if (!file_.empty_caches->empty() && entry < file_.empty_caches->back())
         fail(at("tenon.empty_caches", i), "goes back");
       file_.empty_caches->push_back(entry);
+    });
+  }
+
+  void recording(PickleValue dict) {
+    bool ok = false;
+    const std::uint64_t seeded = pickle_.unsigned_int(pickle_.get(dict, "seeded_blocks"), ok);
+    if (ok) file_.seeded_blocks = seeded;
+    const PickleValue lines = pickle_.get(dict, "recording");
+    if (!Pickle::is_sequence(lines) || pickle_.size(lines) > kMaxKeys) return;
+    spend(pickle_.size(lines));
+    std::string key;
+    pickle_.for_each(lines, [&](std::uint64_t i, PickleValue text) {  // key, value, key, value
+      const std::string_view word = pickle_.text(text).substr(0, 4096);
+      if (i % 2 == 0) {
+        key = word.substr(0, 64);
+      } else if (text.kind() == Kind::kText && !key.empty()) {
+        file_.recording.insert_or_assign(key, std::string(word));
+      }
     });
   }
 

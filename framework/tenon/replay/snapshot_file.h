@@ -5,6 +5,7 @@
 #include <tenon/replay/trace.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,6 +68,11 @@ struct SnapshotFile {
   /// Of files that Tenon wrote: the policy, and before which entries the program emptied the cache.
   std::string allocator, allocator_options;
   std::optional<std::vector<std::uint64_t>> empty_caches;
+  /// Whether a replay placed the blocks, how many of the first allocations lived before the recording behind it, and
+  /// what that was (recorded_lines.h).
+  bool is_replay = false;
+  std::uint64_t seeded_blocks = 0;
+  std::map<std::string, std::string> recording;
 };
 
 /// Throws TraceError naming the place: "file: device_traces[0][12]: …".

@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 #include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/history.h>
+#include <tenon/replay/recorded_lines.h>
 #include <tenon/replay/trace.h>
 
 #include <array>
@@ -54,6 +55,10 @@ struct SnapshotImage {
   std::uint64_t max_split_bytes = 0;  ///< 0: no limit
   double garbage_collection_threshold = 0;
   std::array<std::uint32_t, 16> roundup_divisions{};
+  /// Placed by a replay: what is in it is no recording. What the recording itself was is in the lines below.
+  bool is_replay = false;
+  std::uint64_t seeded_blocks = 0;  ///< so many of the first allocations lived before that recording
+  RecordedLines recording;
 };
 
 /// The segments of a walk, as a snapshot lists them: an expandable segment is one entry for each mapped stretch.

@@ -6,6 +6,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/id_map.h>
 #include <tenon/replay/readers.h>
+#include <tenon/replay/recorded_lines.h>
 #include <tenon/replay/snapshot_file.h>
 #include <tenon/replay/trace_builder.h>
 
@@ -58,7 +59,7 @@ class Rebuilder {
     trace.format = "snapshot";
     trace.device = static_cast<int>(device.index);
     is_pytorchs_ = file.allocator.empty() || file.allocator == "caching" || file.allocator == "expandable";
-    if (!is_pytorchs_) {
+    if (!is_pytorchs_ && !file.is_replay) {
       trace.header["allocator"] = file.allocator;
       trace.header["allocator_options"] = file.allocator_options;
     }
@@ -132,7 +133,8 @@ class Rebuilder {
       if (seed.is_pending) pending_at_start_.push_back({seed.address, slot});
       recorded_.seed_addresses.push_back(seed.address);
     }
-    builder_.recording_starts();
+    starts_later_ = file_.is_replay && seeds.empty() && file_.seeded_blocks != 0;
+    if (!starts_later_) builder_.recording_starts();
     for (const auto& [address, slot] : pending_at_start_) {
       builder_.free(slot, true);
       slots_.erase(address);
@@ -182,7 +184,10 @@ class Rebuilder {
       recorded_.peak_reserved_bytes = std::max(recorded_.peak_reserved_bytes, reserved);
     }
     initial_reserved_ = reserved_ = reserved;
-    for (const auto& [address, segment] : ranges) recorded_.initial_segments.push_back(segment);
+    for (const auto& [address, segment] : ranges) {
+      recorded_.initial_segments.push_back(segment);
+      recorded_.reserved_at_start_bytes += segment.bytes;
+    }
   }
 
   void forward() {
@@ -299,6 +304,10 @@ class Rebuilder {
     const std::uint32_t slot = builder_.allocate(bytes, stream);
     slots_.insert(address, slot);
     if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
+    if (starts_later_ && builder_.trace().facts.allocations == file_.seeded_blocks) {
+      if (builder_.trace().facts.frees == 0) builder_.recording_starts();
+      starts_later_ = false;
+    }
     return slot;
   }
   void free(std::size_t index, bool deferred) {
@@ -375,8 +384,22 @@ class Rebuilder {
       trace.stacks.stacks = file_.stacks;
     }
     recorded_.pressed = pressed_;
-    trace.recorded = std::move(recorded_);
+    if (file_.is_replay) {
+      behind_the_replay(trace);
+    } else {
+      trace.recorded = std::move(recorded_);
+    }
     return std::move(builder_).finish();
+  }
+
+  /// What is known of the recording that the replay was one of; segments and settings of the file are the replay's.
+  void behind_the_replay(Trace& trace) {
+    const std::string& options = file_.allocator_options;
+    trace.replayed_under = file_.allocator + (options.empty() ? "" : ":" + options);
+    for (const auto& [key, value] : file_.recording) trace.header.insert_or_assign(key, value);
+    take_recorded_lines(trace);
+    add_note(trace, "written by a replay of Tenon under '" + trace.replayed_under +
+                        "': segments and settings in it are that replay's, not a recording's");
   }
 
   SnapshotDevice& device_;
@@ -398,6 +421,7 @@ class Rebuilder {
   std::uint64_t capacity_ = 0;  ///< the largest that a failure tells; 0: none does
   std::size_t next_empty_ = 0;
   bool is_pytorchs_ = true;
+  bool starts_later_ = false;  ///< the first allocations of the history lived before the recording
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tenon::replay {
 
@@ -199,6 +200,14 @@ class SnapshotWriter {
     pickle_.begin_dict();
     item("allocator", image_.allocator);
     item("allocator_options", image_.allocator_options);
+    item("origin", image_.is_replay ? "replay" : "recording");
+    if (image_.is_replay) {
+      item("seeded_blocks", image_.seeded_blocks);
+      pickle_.text("recording");
+      pickle_.begin_list();
+      for (const auto& [key, value] : image_.recording) item(key, value);
+      pickle_.end_list();
+    }
     if (image_.empty_caches) {
       pickle_.text("empty_caches");
       pickle_.begin_list();
@@ -228,6 +237,56 @@ void describe_settings(const StackConfig& policy, SnapshotImage& image) {
   }
 }
 
+/// What the file is to say of the recording behind the replay.
+void describe_recording(const Trace& trace, Failures failures, SnapshotImage& image) {
+  image.is_replay = true;
+  image.recording = recorded_lines(trace);
+  const bool has_allocator = trace.header.contains("allocator");
+  for (const char* key : {"allocator", "allocator_options"}) {
+    if (const auto found = trace.header.find(key); found != trace.header.end()) image.recording.push_back(*found);
+  }
+  // Of a history that does not say what it ran under, a replay that somebody asked for does.
+  if (failures == Failures::kKept || trace.recorded || has_allocator) return;
+  if (image.allocator == "caching" || image.allocator == "expandable") {
+    image.recording.push_back(settings_line(image.pytorch_conf));
+  } else {
+    image.recording.emplace_back("allocator", image.allocator);
+    image.recording.emplace_back("allocator_options", image.allocator_options);
+  }
+}
+
+/// Frees of blocks that another stream used: they complete when the allocator looks, which is at its next allocation.
+class WaitingFrees {
+ public:
+  explicit WaitingFrees(SnapshotImage& image) : image_(image) {}
+  void add(const ImageEntry& request) {
+    entries_.push_back(request);
+    entries_.back().action = HistoryAction::kFreeCompleted;
+  }
+  void complete(std::int64_t time) {
+    for (ImageEntry& entry : entries_) {
+      entry.time_us = time;
+      image_.entries.push_back(entry);
+    }
+    entries_.clear();
+  }
+  /// At the end those remain that the allocator shows as waiting.
+  void complete_all_but_pending(std::int64_t time) {
+    std::unordered_set<std::uint64_t> pending;
+    for (const ImageSegment& segment : image_.segments) {
+      for (const ImageBlock& block : segment.blocks) {
+        if (block.state != BlockState::kActive && block.state != BlockState::kFree) pending.insert(block.address);
+      }
+    }
+    std::erase_if(entries_, [&](const ImageEntry& entry) { return pending.contains(entry.address); });
+    complete(time);
+  }
+
+ private:
+  SnapshotImage& image_;
+  std::vector<ImageEntry> entries_;
+};
+
 }  // namespace
 
 void ImageVisitor::segment(const SegmentInfo& info) {
@@ -256,12 +315,16 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
                               std::optional<std::uint64_t> capacity_bytes, Failures failures) {
   SnapshotImage image;
   describe_settings(policy, image);
+  describe_recording(trace, failures, image);
   image.empty_caches.emplace();
   ImageListener listener(image.entries);
   ReplaySource source(capacity_bytes.value_or(0), &listener);
   const std::unique_ptr<Allocator> allocator = policy.policy.create({.source = source, .options = policy.options});
   std::vector<Block> blocks(std::max<std::uint32_t>(1, trace.slot_count));
   std::vector<std::uint32_t> stack_of_slot(blocks.size(), 0);
+  std::vector<bool> is_used_elsewhere(blocks.size(), false);
+  WaitingFrees waiting(image);
+  bool are_seeds_served = true;
   for (const auto& stack : trace.stacks.stacks) {
     if (&stack == &trace.stacks.stacks.front()) continue;
     image.stacks.emplace_back();
@@ -280,6 +343,9 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
       case EventKind::kAllocate: {
         const std::uint64_t stream = trace.streams[event.stream];
         listener.stream = stream;
+        waiting.complete(listener.time);
+        is_used_elsewhere[event.slot] = false;
+        const bool is_seed = allocation < trace.facts.seeded_blocks;
         const std::uint32_t stack =
             allocation < trace.stacks.of_allocation.size() ? trace.stacks.of_allocation[allocation] : 0;
         ++allocation;
@@ -297,8 +363,10 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
           image.entries.push_back(
               {HistoryAction::kAlloc, number(block.data), event.bytes, stream, listener.time, stack});
           stack_of_slot[event.slot] = stack;
+          if (is_seed && are_seeds_served) ++image.seeded_blocks;
         } catch (const OutOfMemory&) {
           block = {};
+          are_seeds_served &= !is_seed;
           image.entries.push_back(
               {HistoryAction::kOom, source.usage().free_bytes, event.bytes, stream, listener.time, stack});
         }
@@ -309,7 +377,9 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
         if (event.deferred) allocator->record_use(block, ReplaySource::waiting_stream(event.slot));
         image.entries.push_back({HistoryAction::kFreeRequested, number(block.data), event.bytes,
                                  block.request.stream.id, listener.time, stack_of_slot[event.slot]});
-        if (!event.deferred) {
+        if (!event.deferred && is_used_elsewhere[event.slot]) {
+          waiting.add(image.entries.back());
+        } else if (!event.deferred) {
           image.entries.push_back({HistoryAction::kFreeCompleted, number(block.data), event.bytes,
                                    block.request.stream.id, listener.time, stack_of_slot[event.slot]});
         }
@@ -317,10 +387,13 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
         if (!event.deferred) block = {};
         break;
       case EventKind::kUse:
-        if (block.data != nullptr && trace.streams[event.stream] != block.request.stream.id)
+        if (block.data != nullptr && trace.streams[event.stream] != block.request.stream.id) {
           allocator->record_use(block, {trace.streams[event.stream]});
+          is_used_elsewhere[event.slot] = true;
+        }
         break;
       case EventKind::kEmptyCache:
+        waiting.complete(listener.time);
         image.empty_caches->push_back(image.entries.size());
         allocator->trim(0);
         break;
@@ -333,6 +406,10 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
         block = {};
         break;
       case EventKind::kMark:
+        // A reader is told how many blocks were there at the start.
+        if (allocation == trace.facts.seeded_blocks && allocation != 0 &&
+            trace.marks[event.bytes] == "recording starts")
+          break;
         // Before the next event: one whose time is the same comes after it for a reader.
         image.marks.emplace_back(listener.time + 1, trace.marks[event.bytes]);
         break;
@@ -340,6 +417,7 @@ SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
   }
   ImageVisitor visitor(image.segments);
   allocator->walk(visitor);
+  waiting.complete_all_but_pending(listener.time);
   std::unordered_map<std::uint64_t, std::uint32_t> stacks;
   for (std::size_t slot = 0; slot < blocks.size(); ++slot) stacks[number(blocks[slot].data)] = stack_of_slot[slot];
   for (ImageSegment& segment : image.segments) {

@@ -1,9 +1,11 @@
 // The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
 #include <tenon/replay/id_map.h>
 #include <tenon/replay/readers.h>
+#include <tenon/replay/recorded_lines.h>
 #include <tenon/replay/trace_builder.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace tenon::replay {
@@ -91,6 +93,7 @@ class TextReader {
     }
     Trace trace = std::move(builder_).finish();
     check_header(trace);
+    take_recorded_lines(trace);
     return trace;
   }
 
@@ -167,7 +170,10 @@ class TextReader {
     constexpr std::string_view kDeferred = "tenon:deferred";
     constexpr std::string_view kCompleted = "tenon:completed";
     constexpr std::string_view kFailed = "tenon:failed";
-    if (name.starts_with(kDeferred)) {
+    constexpr std::string_view kMark = "tenon:mark ";  // a name that would mean something to this reader
+    if (name.starts_with(kMark)) {
+      builder_.mark(name.substr(kMark.size()));
+    } else if (name.starts_with(kDeferred)) {
       Fields fields(input_, name.substr(kDeferred.size()));
       deferred_id_ = fields.number("the id of a block");
       has_deferred_ = true;
@@ -206,12 +212,19 @@ class TextReader {
     builder_.trace().header.insert_or_assign(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
   }
 
-  // The header counts allocations and frees: with another number of them the file is not whole.
-  void check_header(const Trace& trace) const {
+  // The header counts allocations and frees: with fewer of them the file is not whole.
+  void check_header(Trace& trace) const {
     const auto stated = trace.header.find("events");
     if (stated == trace.header.end() || stated->second.find_first_not_of("0123456789") != std::string::npos) return;
-    const std::string counted = std::to_string(trace.facts.allocations + trace.facts.frees);
+    const std::uint64_t count = trace.facts.allocations + trace.facts.frees;
+    const std::string counted = std::to_string(count);
     if (stated->second == counted) return;
+    const std::uint64_t states = std::strtoull(stated->second.c_str(), nullptr, 10);
+    if (states < count) {
+      trace.notes.push_back("it holds " + counted + " allocations and frees, its header states " + stated->second +
+                            ": lines were added after it was written");
+      return;
+    }
     input_.fail_line("the file ends after " + counted + " allocations and frees, its header states " + stated->second +
                      ": it is truncated; a part of a history is cut with `tenon trace slice`");
   }

@@ -86,7 +86,9 @@ struct RecordedAllocator {
   std::uint64_t reserved_bytes = 0;                     ///< at the end, from the segment list
   std::uint64_t peak_reserved_bytes = 0;                ///< over the recorded part; 0 when unknown
   bool is_whole = false;                                ///< the history begins with an empty device
+  std::uint64_t reserved_at_start_bytes = 0;            ///< in ordinary segments, when the recording began
   std::uint64_t pressed = 0;                            ///< how often segments were given back to go on
+  bool has_device_calls = true;                         ///< false: the form of the file has no place for `actions`
   std::vector<SegmentAction> actions;
   std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
@@ -141,6 +143,8 @@ struct TENON_EXPORT Trace {
   std::map<std::string, std::string> header;  ///< `# KEY: VALUE` lines, or what stands for them
   std::vector<std::string> notes;             ///< what a reader of results has to know about this file
   std::optional<RecordedAllocator> recorded;
+  /// Written by a replay of Tenon under this allocator, whose device calls are no recording's; empty for recordings.
+  std::string replayed_under;
   std::vector<RecordedOom> ooms;  ///< in order of their events
   Stacks stacks;
   std::uint64_t sizes_are_rounded =

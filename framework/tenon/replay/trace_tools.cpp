@@ -16,7 +16,7 @@ std::string describe(const Trace& trace, const TraceEvent& event) {
     case EventKind::kAllocate:
       return fmt::format("a of {} bytes on stream {}", event.bytes, trace.streams[event.stream]);
     case EventKind::kFree:
-      return fmt::format("f of {} bytes", event.bytes);
+      return fmt::format("f of {} bytes{}", event.bytes, event.deferred ? ", which waits for a stream" : "");
     case EventKind::kUse:
       return fmt::format("u on stream {}", trace.streams[event.stream]);
     case EventKind::kEmptyCache:
@@ -28,37 +28,138 @@ std::string describe(const Trace& trace, const TraceEvent& event) {
 
 }  // namespace
 
-Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
-  TraceBuilder builder(trace.path);
-  builder.trace().format = trace.format;
-  constexpr std::uint32_t kNone = 0xffffffff;
-  struct Live {
+namespace {
+
+/// The recording that a part was cut from: its settings, and what was reserved over the part as far as that is known.
+RecordedAllocator recorded_part(const Trace& trace, std::uint64_t from, std::uint64_t to) {
+  const bool is_start = from <= trace.facts.seeded_blocks;
+  RecordedAllocator part = *trace.recorded;
+  if (is_start && to >= trace.facts.events) return part;
+  if (!part.has_device_calls) {
+    part.peak_reserved_bytes = part.reserved_bytes = 0;
+    if (!is_start) part.reserved_at_start_bytes = 0;
+    return part;
+  }
+  using Kind = SegmentAction::Kind;
+  const auto is_gain = [](Kind kind) { return kind == Kind::kAlloc || kind == Kind::kMap; };
+  const auto is_loss = [](Kind kind) { return kind == Kind::kFree || kind == Kind::kUnmap; };
+  std::uint64_t reserved = part.reserved_bytes;
+  for (auto action = part.actions.rbegin(); action != part.actions.rend(); ++action) {
+    if (is_gain(action->kind)) reserved -= std::min(reserved, action->bytes);
+    if (is_loss(action->kind)) reserved += action->bytes;
+  }
+  std::vector<SegmentAction> kept;
+  std::uint64_t at_cut = reserved;
+  part.peak_reserved_bytes = 0;
+  for (const SegmentAction& action : part.actions) {
+    if (action.event >= to) break;
+    if (is_gain(action.kind)) reserved += action.bytes;
+    if (is_loss(action.kind)) reserved -= std::min(reserved, action.bytes);
+    if (action.event < from && !is_start) {
+      at_cut = reserved;
+    } else {
+      part.peak_reserved_bytes = std::max(part.peak_reserved_bytes, reserved);
+      kept.push_back(action);
+    }
+  }
+  part.reserved_bytes = reserved;
+  part.peak_reserved_bytes = std::max(part.peak_reserved_bytes, at_cut);
+  part.actions = std::move(kept);
+  if (is_start) return part;
+  // Where the blocks lay at the cut is not known: nothing to hold device calls against.
+  part.has_device_calls = part.is_whole = false;
+  part.actions.clear();
+  part.initial_segments.clear();
+  part.seed_addresses.clear();
+  part.reserved_at_start_bytes = at_cut;
+  return part;
+}
+
+/// What is there at a cut: blocks that live, and those whose free still waits.
+class AtTheCut {
+ public:
+  explicit AtTheCut(const Trace& trace) : trace_(trace), blocks_(std::max<std::uint32_t>(1, trace.slot_count)) {}
+
+  void pass(const TraceEvent& entry, std::uint64_t event) {
+    Held& block = blocks_[entry.slot];
+    switch (entry.kind) {
+      case EventKind::kAllocate:
+        block = {.bytes = entry.bytes, .stream = trace_.streams[entry.stream], .allocated = event, .is_held = true};
+        break;
+      case EventKind::kFree:
+        block.is_held = block.is_pending = entry.deferred;
+        block.freed = event;
+        break;
+      case EventKind::kFreeCompleted:
+        block.is_held = false;
+        break;
+      case EventKind::kUse:
+        uses_.push_back({event, entry.slot, trace_.streams[entry.stream]});
+        break;
+      default:
+        break;
+    }
+  }
+  /// As blocks from before the recording; `slot_of` receives their slots in the new trace.
+  void put(TraceBuilder& builder, std::vector<std::uint32_t>& slot_of) const {
+    std::vector<std::uint32_t> held, pending;
+    for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
+      if (blocks_[slot].is_held) held.push_back(slot);
+      if (blocks_[slot].is_held && blocks_[slot].is_pending) pending.push_back(slot);
+    }
+    std::ranges::sort(held, {}, [&](std::uint32_t slot) { return blocks_[slot].allocated; });
+    std::ranges::sort(pending, {}, [&](std::uint32_t slot) { return blocks_[slot].freed; });
+    for (const std::uint32_t slot : held) slot_of[slot] = builder.allocate(blocks_[slot].bytes, blocks_[slot].stream);
+    builder.recording_starts();
+    for (const Use& use : uses_) {
+      const Held& block = blocks_[use.slot];
+      if (block.is_held && block.allocated < use.event) builder.use(slot_of[use.slot], use.stream);
+    }
+    for (const std::uint32_t slot : pending) builder.free(slot_of[slot], true);
+  }
+
+ private:
+  struct Held {
     std::uint64_t bytes = 0;
     std::uint64_t stream = 0;
-    std::uint64_t order = 0;
-    bool is_live = false;
+    std::uint64_t allocated = 0, freed = 0;  ///< events
+    bool is_held = false;
+    bool is_pending = false;
   };
-  std::vector<Live> live(trace.slot_count);
-  std::vector<std::uint32_t> slot_of(trace.slot_count, kNone);
+  struct Use {
+    std::uint64_t event = 0;
+    std::uint32_t slot = 0;
+    std::uint64_t stream = 0;
+  };
+  const Trace& trace_;
+  std::vector<Held> blocks_;
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
+  constexpr std::uint32_t kNone = 0xffffffff;
+  TraceBuilder builder(trace.path);
+  // What lived before the recording did so before every part of it.
+  const std::uint64_t seeds = trace.facts.seeded_blocks;
+  const std::uint64_t cut = std::min(std::max(from, seeds), to);
+  AtTheCut state(trace);
   std::uint64_t event = 0;
   std::size_t next_failure = 0;
   std::size_t i = 0;
-  for (; i < trace.events.size() && event < from; ++i) {
+  for (; i < trace.events.size() && event < cut; ++i) {
     const TraceEvent& entry = trace.events[i];
-    if (is_counted(entry.kind)) static_cast<void>(trace.failure_at(event, next_failure));
-    if (entry.kind == EventKind::kAllocate) live[entry.slot] = {entry.bytes, trace.streams[entry.stream], event, true};
-    if (entry.kind == EventKind::kFree) live[entry.slot].is_live = false;
-    if (is_counted(entry.kind)) ++event;
+    state.pass(entry, event);
+    if (!is_counted(entry.kind)) continue;
+    static_cast<void>(trace.failure_at(event, next_failure));
+    ++event;
   }
-  std::vector<std::uint32_t> seeds;
-  for (std::uint32_t slot = 0; slot < trace.slot_count; ++slot) {
-    if (live[slot].is_live) seeds.push_back(slot);
-  }
-  std::ranges::sort(seeds, {}, [&](std::uint32_t slot) { return live[slot].order; });
-  for (const std::uint32_t slot : seeds) slot_of[slot] = builder.allocate(live[slot].bytes, live[slot].stream);
-  builder.recording_starts();
+  std::vector<std::uint32_t> slot_of(trace.slot_count, kNone);
+  state.put(builder, slot_of);
   for (; i < trace.events.size() && event < to; ++i) {
     const TraceEvent& entry = trace.events[i];
+    const bool is_at_seeds = event == seeds && seeds != 0;
     if (is_counted(entry.kind)) {
       if (const RecordedOom* const failure = trace.failure_at(event, next_failure)) builder.next_fails(*failure);
       ++event;
@@ -77,16 +178,25 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
         builder.empty_cache();
         break;
       case EventKind::kMark:
-        builder.mark(trace.marks[entry.bytes]);
+        if (!is_at_seeds || trace.marks[entry.bytes] != "recording starts") builder.mark(trace.marks[entry.bytes]);
         break;
-      case EventKind::kFreeCompleted:  // of a block that was freed before the cut: it is not here
+      case EventKind::kFreeCompleted:
         if (slot_of[entry.slot] != kNone) builder.free_completed(slot_of[entry.slot]);
         break;
     }
     if (entry.kind == EventKind::kFreeCompleted || (entry.kind == EventKind::kFree && !entry.deferred))
       slot_of[entry.slot] = kNone;
   }
-  return std::move(builder).finish();
+  Trace part = std::move(builder).finish();
+  part.format = trace.format;
+  part.sizes_are_rounded = trace.sizes_are_rounded;
+  part.replayed_under = trace.replayed_under;
+  part.facts.unplaced_bytes = std::min(trace.facts.unplaced_bytes, part.facts.seeded_bytes);
+  for (const char* key : {"allocator", "allocator_options"}) {
+    if (const auto found = trace.header.find(key); found != trace.header.end()) part.header.insert(*found);
+  }
+  if (trace.recorded) part.recorded = recorded_part(trace, cut, to);
+  return part;
 }
 
 std::uint64_t event_of_mark(const Trace& trace, const std::string& name) {

@@ -30,7 +30,7 @@ std::string why_history_is_too_poor(const Trace& trace) {
   const TraceFacts& facts = trace.facts;
   // Each is an allocation and a free, which beside a state are no history yet.
   const std::uint64_t failed = facts.seeded_blocks == 0 ? 0 : trace.ooms.size();
-  const std::uint64_t recorded = facts.allocations - facts.seeded_blocks - failed;
+  const std::uint64_t recorded = facts.allocations - std::min(facts.allocations, facts.seeded_blocks + failed);
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));
   std::string why;
   if (facts.allocations == 0) {
@@ -90,12 +90,14 @@ std::string why_contradictory(const Trace& trace) {
 /// The replay of the recorded settings against the recording. On a device that ran out, one without limit takes more.
 void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
   const Fidelity& fidelity = trust.fidelity;
-  if (!fidelity.is_known) return;
+  // Without its device calls a recording still has a peak; what it began with is judge_cold_start's business then.
+  if (!fidelity.is_known && (fidelity.replayed_peak_bytes == 0 || trust.reserved_at_start_bytes != 0)) return;
   const double factor = ratio(fidelity.replayed_peak_bytes, fidelity.recorded_peak_bytes);
   const bool was_limited = !trace.ooms.empty();
   const std::string figures = fmt::format(
-      "replayed under the settings that it was recorded with, it reserves {} "
-      "instead of {} ({:+.1f} %)",
+      "replayed under {}, it reserves {} instead of {} ({:+.1f} %)",
+      trace.recorded->has_settings || !fidelity.settings.empty() ? "the settings that it was recorded with"
+                                                                 : "PyTorch's defaults (it does not say its own)",
       format_bytes(fidelity.replayed_peak_bytes), format_bytes(fidelity.recorded_peak_bytes), 100 * (factor - 1));
   if (factor < 1 / kFar || (factor > kFar && !was_limited)) {
     why = figures + ": the history is not what happened on this device";
@@ -138,10 +140,7 @@ std::string why_not_tunable(const Trace& trace) {
 
 Trust judge(const Trace& trace, const std::optional<std::string>& conf) {
   Trust trust;
-  if (trace.recorded) {
-    for (const InitialSegment& segment : trace.recorded->initial_segments)
-      trust.reserved_at_start_bytes += segment.bytes;
-  }
+  if (trace.recorded) trust.reserved_at_start_bytes = trace.recorded->reserved_at_start_bytes;
   const std::string settings = conf ? *conf : trace.recorded ? trace.recorded->pytorch_conf : std::string();
   trust.refusal = why_not_tunable(trace);
   trust.fidelity = fidelity_of(trace, settings);

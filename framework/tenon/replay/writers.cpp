@@ -1,6 +1,7 @@
 // Text, binary, Chrome counters and folded stacks.
 #include <tenon/replay/binary_format.h>
 #include <tenon/replay/output_file.h>
+#include <tenon/replay/recorded_lines.h>
 #include <tenon/replay/utf8.h>
 #include <tenon/replay/writers.h>
 
@@ -34,7 +35,29 @@ std::string one_line(std::string text) {
   return text;
 }
 
+constexpr char kStarts[] = "recording starts";
+
+/// Tells the mark that ends the seeds from others of its name.
+class StartMark {
+ public:
+  explicit StartMark(const Trace& trace) : trace_(trace), is_open_(trace.facts.seeded_blocks != 0) {}
+  bool is(const TraceEvent& event, std::uint64_t allocations) {
+    const bool is_it = is_open_ && allocations == trace_.facts.seeded_blocks && trace_.marks[event.bytes] == kStarts;
+    if (is_it) is_open_ = false;
+    return is_it;
+  }
+
+ private:
+  const Trace& trace_;
+  bool is_open_;
+};
+
 }  // namespace
+
+std::string text_mark(std::string_view name) {
+  const bool has_meaning = name.starts_with("tenon:") || name == kStarts;
+  return (has_meaning ? "m tenon:mark " : "m ") + one_line(std::string(name));
+}
 
 void write_text(const Trace& trace, const std::string& path) {
   OutputFile out(path);
@@ -66,6 +89,7 @@ void write_text(const Trace& trace, const std::string& path) {
   header("end_live_bytes", std::to_string(facts.end_live_bytes));
   header("total_alloc_bytes", std::to_string(facts.total_requested_bytes));
   header("max_size", std::to_string(facts.max_request_bytes));
+  for (const auto& [key, value] : recorded_lines(trace)) header(key, value);
   // Handles are pointers as a rule: numbered in order of appearance then.
   const bool are_small = std::ranges::all_of(trace.streams, [](std::uint64_t stream) { return stream < 65536; });
   if (!are_small) {
@@ -76,6 +100,8 @@ void write_text(const Trace& trace, const std::string& path) {
   const auto stream = [&](std::uint16_t index) { return are_small ? trace.streams[index] : std::uint64_t{index}; };
 
   Names names(trace);
+  StartMark start(trace);
+  std::uint64_t allocations = 0;
   std::uint64_t number = 0;
   std::size_t next_failure = 0;
   for (const TraceEvent& event : trace.events) {
@@ -83,6 +109,7 @@ void write_text(const Trace& trace, const std::string& path) {
     if (is_counted(event.kind)) failure = trace.failure_at(number++, next_failure);
     switch (event.kind) {
       case EventKind::kAllocate:
+        ++allocations;
         names.allocate(event.slot);
         if (failure != nullptr) {  // a mark for others, who see a block that is freed at once
           out.write("m tenon:failed ");
@@ -119,7 +146,7 @@ void write_text(const Trace& trace, const std::string& path) {
         out.write("e");
         break;
       case EventKind::kMark:
-        out.write("m " + one_line(trace.marks[event.bytes]));
+        out.write(start.is(event, allocations) ? std::string("m ") + kStarts : text_mark(trace.marks[event.bytes]));
         break;
       case EventKind::kFreeCompleted:
         out.write("m tenon:completed ");
@@ -135,6 +162,17 @@ void write_binary(const Trace& trace, const std::string& path) {
   BinaryTraceWriter out(path);
   for (const auto& [key, value] : trace.header) out.header(key, value);
   if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
+  for (const auto& [key, value] : recorded_lines(trace)) out.header(key, value);
+  const bool has_device_calls = trace.recorded && trace.recorded->has_device_calls;
+  const std::vector<SegmentAction> no_actions;
+  const std::vector<SegmentAction>& actions = has_device_calls ? trace.recorded->actions : no_actions;
+  if (has_device_calls) out.start_of(*trace.recorded);
+  std::size_t next_action = 0;
+  const auto write_actions = [&](std::uint64_t counted, bool is_end = false) {
+    for (; next_action < actions.size() && (is_end || actions[next_action].event <= counted); ++next_action)
+      out.device_call(actions[next_action], counted - std::min(counted, actions[next_action].event));
+  };
+  StartMark start(trace);
   Names names(trace);
   std::uint64_t allocation = 0;
   std::uint64_t number = 0;
@@ -142,6 +180,7 @@ void write_binary(const Trace& trace, const std::string& path) {
   std::vector<Frame> stack;
   for (const TraceEvent& event : trace.events) {
     if (is_counted(event.kind)) {
+      write_actions(number);
       if (const RecordedOom* const failure = trace.failure_at(number++, next_failure))
         out.next_fails(failure->reserved_bytes, failure->device_free_bytes);
     }
@@ -167,8 +206,7 @@ void write_binary(const Trace& trace, const std::string& path) {
         out.empty_cache();
         break;
       case EventKind::kMark:
-        if (trace.marks[event.bytes] == "recording starts" && allocation == trace.facts.seeded_blocks &&
-            allocation != 0) {
+        if (start.is(event, allocation)) {
           out.recording_starts();
         } else {
           out.mark(trace.marks[event.bytes]);
@@ -179,6 +217,7 @@ void write_binary(const Trace& trace, const std::string& path) {
         break;
     }
   }
+  write_actions(number, true);
   out.close();
 }
 

@@ -33,6 +33,9 @@ TENON_API void write_rmm(const Trace& trace, const std::string& path);
 /// trace.
 TENON_API void write_minimalloc(const Trace& trace, const std::string& path);
 
+/// A mark's line of the text form, without its end. One that would mean something to the reader is told apart.
+std::string text_mark(std::string_view name);
+
 /// One stack in that form, outermost first; "[no stack]" for an empty one.
 std::string folded_stack(const std::vector<Frame>& frames);
 
