@@ -192,9 +192,12 @@ const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) co
   if (requires_grad()) throw Error("cannot resize variables that require grad");
   TensorImpl& self = impl();
   const Dims dims(sizes);
-  const std::size_t needed = static_cast<std::size_t>(self.offset() + dims.product()) * size_of(self.dtype());
+  check_sizes(sizes);
+  dense_bytes(dims, self.dtype());
+  const Dims strides = contiguous_strides(dims);
+  const std::size_t needed = strided_bytes(dims, strides, self.dtype(), self.offset());
   if (needed > self.storage().nbytes()) self.storage().resize(needed);
-  self.set_strided(dims, contiguous_strides(dims), self.offset());
+  self.set_strided(dims, strides, self.offset());
   return *this;
 }
 

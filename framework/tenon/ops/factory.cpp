@@ -18,14 +18,6 @@ Tensor with_grad(Tensor tensor, const TensorOptions& options) {
   return tensor;
 }
 
-void check_sizes(IntArrayRef sizes) {
-  for (const std::int64_t size : sizes) {
-    if (size < 0) {
-      throw Error("Trying to create tensor with negative dimension " + std::to_string(size) + ": " + to_string(sizes));
-    }
-  }
-}
-
 Tensor place(const TensorOptions& options, DeviceState& state, const Dims& sizes, const Dims& strides) {
   if (!options.pinned_memory()) return allocate_strided(state, sizes, strides, options.dtype());
   if (!state.device().is_cpu())
@@ -43,10 +35,13 @@ Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<Memor
     if (dims.rank() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) {
       throw Error("required rank 4 tensor to use channels_last format, got " + std::to_string(dims.rank()));
     }
+    dense_bytes(dims, options.dtype());  // before strides are made of these sizes
     return place(options, state, dims, channels_last_strides(dims));
   }
-  if (options.pinned_memory()) [[unlikely]]
+  if (options.pinned_memory()) [[unlikely]] {
+    dense_bytes(sizes, options.dtype());
     return place(options, state, sizes, contiguous_strides(sizes));
+  }
   return allocate_tensor(state, sizes, options.dtype());
 }
 
@@ -135,6 +130,20 @@ Tensor Tensor::new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const T
   return tenon::empty_strided(sizes, strides, like_options(*this, options));
 }
 
+namespace {
+
+[[noreturn]] void count_overflow(double count) {
+  throw Error("invalid size, possible overflow? (" + std::to_string(count) + " elements)");
+}
+
+/// A number of elements that was computed in floating point.
+std::int64_t as_count(double count) {
+  if (!(count >= 0 && count < 9223372036854775808.0)) count_overflow(count);  // 2^63
+  return static_cast<std::int64_t>(count);
+}
+
+}  // namespace
+
 Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
 Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) { return arange(start, end, 1, options); }
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
@@ -148,9 +157,13 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   std::int64_t count;
   if (whole) {
     const std::int64_t s = step.toLong();
-    count = (end.toLong() - start.toLong() + s - (s > 0 ? 1 : -1)) / s;
+    std::int64_t length;
+    bool overflow = __builtin_sub_overflow(end.toLong(), start.toLong(), &length);
+    overflow |= __builtin_add_overflow(length, s - (s > 0 ? 1 : -1), &length);
+    if (overflow) count_overflow(distance / step.toDouble());
+    count = length / s;
   } else {
-    count = static_cast<std::int64_t>(std::ceil(distance / step.toDouble()));
+    count = as_count(std::ceil(distance / step.toDouble()));
   }
   Tensor result = make({count}, options.has_dtype() ? options : options.dtype(whole ? Dtype::kInt64 : default_dtype()));
   const SequenceAttributes attributes{start.value(), step.value(), end.value()};
@@ -158,7 +171,13 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   return with_grad(std::move(result), options);
 }
 Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
-  const auto count = static_cast<std::int64_t>(std::floor((end.toDouble() - start.toDouble()) / step.toDouble())) + 1;
+  if (step.toDouble() == 0) throw Error("step must be nonzero");
+  const double distance = end.toDouble() - start.toDouble();
+  if (!std::isfinite(distance)) {
+    throw Error("unsupported range: " + std::to_string(start.toDouble()) + " -> " + std::to_string(end.toDouble()));
+  }
+  if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
+  const std::int64_t count = as_count(std::floor(distance / step.toDouble()) + 1);
   Tensor result = make({count}, options);
   const SequenceAttributes attributes{start.value(), step.value(), end.value()};
   run(TENON_OP("arange"), ops::state_of(result), {view_of(result)}, {}, &attributes);
@@ -183,7 +202,8 @@ Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, doub
 }
 Tensor eye(std::int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
-  if (n < 0 || m < 0) throw Error("n must be greater or equal to 0, got " + std::to_string(n));
+  if (n < 0) throw Error("n must be greater or equal to 0, got " + std::to_string(n));
+  if (m < 0) throw Error("m must be greater or equal to 0, got " + std::to_string(m));
   Tensor result = make({n, m}, options);
   run(TENON_OP("eye"), ops::state_of(result), {view_of(result)}, {});
   return with_grad(std::move(result), options);
@@ -193,13 +213,12 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
                  const TensorOptions& options) {
   const Dims dims(sizes);
   const Dims steps(strides);
-  std::int64_t reach = dims.product() == 0 ? 0 : 1;
-  for (int i = 0; i < dims.rank() && reach > 0; ++i) reach += (dims[i] - 1) * steps[i];
+  check_sizes(sizes);
   const Dtype dtype = options.dtype();
+  const std::size_t bytes = strided_bytes(dims, steps, dtype);
   void* const context = deleter ? data : nullptr;  // what the deleter gets
   auto impl = make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(tenon::state_of(options), data, static_cast<std::size_t>(reach) * size_of(dtype),
-                                  std::move(deleter), context),
+      make_intrusive<StorageImpl>(tenon::state_of(options), data, bytes, std::move(deleter), context),
       dtype);
   impl->set_strided(dims, steps, 0);
   return with_grad(Tensor(std::move(impl)), options);

@@ -31,16 +31,8 @@ Tensor ops::allocate_pinned(std::optional<Device> device, const Dims& sizes, con
   }
   DeviceState& owner = device_state(*device);
   if (!owner.pinned_host_allocator()) pinned_host_allocator(owner.device());  // throws, with the reason
-  std::int64_t elements = 1;                                                  // that the strides span
-  for (int i = 0; i < sizes.rank(); ++i) {
-    if (sizes[i] == 0) {
-      elements = 0;
-      break;
-    }
-    elements += (sizes[i] - 1) * strides[i];
-  }
   auto impl = make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(device_state(Device(kCPU)), static_cast<std::size_t>(elements) * size_of(dtype),
+      make_intrusive<StorageImpl>(device_state(Device(kCPU)), strided_bytes(sizes, strides, dtype),
                                   StorageImpl::PinnedFor{owner}),
       dtype);
   impl->set_strided(sizes, strides, 0);

@@ -117,13 +117,18 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
   const Dims new_sizes(sizes);
   const Dims new_strides(strides);
   if (new_sizes.rank() != new_strides.rank()) throw Error("mismatch in length of strides and shape");
-  std::int64_t reach = start + 1;
-  for (int i = 0; i < new_sizes.rank(); ++i) reach += (new_sizes[i] - 1) * new_strides[i];
-  if (new_sizes.product() > 0 &&
-      static_cast<std::size_t>(reach) * itemsize() > impl().storage().nbytes()) {
+  for (const std::int64_t stride : new_strides) {
+    if (stride < 0) {
+      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " + to_string(new_strides));
+    }
+  }
+  if (start < 0) throw Error("Tensor: invalid storage offset " + std::to_string(start));
+  const std::size_t needed = strided_bytes(new_sizes, new_strides, scalar_type(), start);
+  if (needed > impl().storage().nbytes()) {
     throw Error("setStorage: sizes " + to_string(new_sizes) + ", strides " + to_string(new_strides) + ", storage offset " +
-                std::to_string(start) + " requiring a storage size of " + std::to_string(static_cast<std::size_t>(reach) * itemsize()) +
-                " are out of bounds for storage of size " + std::to_string(impl().storage().nbytes()));
+                std::to_string(start) + ", and itemsize " + std::to_string(itemsize()) + " requiring a storage size of " +
+                std::to_string(needed) + " are out of bounds for storage of size " +
+                std::to_string(impl().storage().nbytes()));
   }
   const Dims self_sizes = impl().sizes();
   const Dims self_strides = impl().strides();
@@ -310,6 +315,16 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   });
 }
 
+namespace {
+
+/// A stride times a step. Beyond 64 bits the dimension has one element at most, and its stride is never walked.
+std::int64_t step_by(std::int64_t stride, std::int64_t step) {
+  std::int64_t product;
+  return __builtin_mul_overflow(stride, step, &product) ? stride : product;
+}
+
+}  // namespace
+
 Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) const {
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw Error("slice() cannot be applied to a 0-dim tensor.");
@@ -326,8 +341,8 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::o
   Dims strides = self.strides();
   const Dims whole = sizes;
   const std::int64_t offset = self.offset() + first * strides[at];
-  sizes[at] = (last - first + step - 1) / step;
-  strides[at] *= step;
+  sizes[at] = last == first ? 0 : (last - first - 1) / step + 1;
+  strides[at] = step_by(strides[at], step);
   return ::tenon::make_view("SliceBackward0", *this, sizes, strides, offset, [whole, at, first, last, step](Backward& b) {
     b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.slice(at, first, last, step); }));
   });
@@ -384,8 +399,9 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
   sizes.push_back(size);
   strides.push_back(self.rank() == 0 ? 1 : strides[at]);
   if (self.rank() > 0) {
-    sizes[at] = (length - size) / step + 1;
-    strides[at] *= step;
+    // A negative size, which as_strided() refuses, may be as far from `length` as no integer is.
+    sizes[at] = size < 0 ? length : (length - size) / step + 1;
+    strides[at] = step_by(strides[at], step);
   }
   return as_strided(sizes, strides, self.offset());
 }
@@ -607,6 +623,13 @@ Tensor Tensor::repeat(IntArrayRef repeats) const {
   Tensor expanded = *this;
   while (expanded.impl().rank() < rank) expanded = expanded.unsqueeze(0);
   const Dims sizes = expanded.impl().sizes();
+  Dims flat;
+  for (int i = 0; i < rank; ++i) {
+    const std::int64_t times = repeats[static_cast<std::size_t>(i)];
+    if (times < 0) throw Error("Trying to create tensor with negative dimension " + std::to_string(times));
+    flat.push_back(size_product(times, sizes[i], sizes));
+  }
+  dense_bytes(flat, scalar_type());
   if (2 * rank > kMaxRank) {
     for (int i = 0; i < rank; ++i) {
       std::vector<Tensor> copies(static_cast<std::size_t>(repeats[static_cast<std::size_t>(i)]), expanded);
@@ -615,24 +638,22 @@ Tensor Tensor::repeat(IntArrayRef repeats) const {
     return expanded;
   }
   Dims wide;
-  Dims flat;
   for (int i = 0; i < rank; ++i) {
-    const std::int64_t times = repeats[static_cast<std::size_t>(i)];
-    if (times < 0) throw Error("Trying to create tensor with negative dimension " + std::to_string(times));
     expanded = expanded.unsqueeze(2 * i);
-    wide.push_back(times);
+    wide.push_back(repeats[static_cast<std::size_t>(i)]);
     wide.push_back(sizes[i]);
-    flat.push_back(times * sizes[i]);
   }
   return expanded.expand(wide).clone(MemoryFormat::Contiguous).view(flat);
 }
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim) const {
+  if (repeats < 0) throw Error("repeats can not be negative, got " + std::to_string(repeats));
   const Tensor source = dim ? *this : flatten();
   const int at = dim ? wrap_dim(*dim, source.impl().rank()) : 0;
   Dims wide = source.impl().sizes();
   wide.insert(at + 1, repeats);
   Dims flat = source.impl().sizes();
-  flat[at] *= repeats;
+  flat[at] = size_product(flat[at], repeats, wide);
+  dense_bytes(flat, scalar_type());
   return source.unsqueeze(at + 1).expand(wide).clone(MemoryFormat::Contiguous).view(flat);
 }
 Tensor Tensor::flip(IntArrayRef dims) const {

@@ -15,13 +15,25 @@ std::string to_string(const Dims& dims) {
   return text + "]";
 }
 
+namespace {
+
+std::int64_t next_stride(std::int64_t step, std::int64_t size, const Dims& sizes) {
+  std::int64_t next;
+  if (__builtin_mul_overflow(step, std::max<std::int64_t>(size, 1), &next)) {
+    throw Error("Stride calculation overflowed with sizes=" + to_string(sizes));
+  }
+  return next;
+}
+
+}  // namespace
+
 Dims contiguous_strides(const Dims& sizes) {
   Dims strides;
   strides.resize(sizes.rank());
   std::int64_t step = 1;
   for (int i = sizes.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(sizes[i], 1);
+    step = next_stride(step, sizes[i], sizes);
   }
   return strides;
 }
@@ -32,10 +44,10 @@ Dims channels_last_strides(const Dims& sizes) {
   Dims strides;
   strides.resize(rank);
   strides[1] = 1;
-  std::int64_t step = std::max<std::int64_t>(sizes[1], 1);
+  std::int64_t step = next_stride(1, sizes[1], sizes);
   for (int i = rank - 1; i >= 2; --i) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(sizes[i], 1);
+    step = next_stride(step, sizes[i], sizes);
   }
   strides[0] = step;
   return strides;
@@ -116,6 +128,7 @@ std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const D
 Dims infer_sizes(IntArrayRef to, std::int64_t elements) {
   Dims result(to);
   std::int64_t known = 1;
+  bool overflow = false;
   int unknown = -1;
   for (int i = 0; i < result.rank(); ++i) {
     if (result[i] == -1) {
@@ -124,9 +137,10 @@ Dims infer_sizes(IntArrayRef to, std::int64_t elements) {
     } else if (result[i] < 0) {
       throw Error("invalid shape dimension " + std::to_string(result[i]));
     } else {
-      known *= result[i];
+      overflow |= __builtin_mul_overflow(known, result[i], &known);
     }
   }
+  if (overflow) throw Error("shape '" + to_string(to) + "' is invalid for input of size " + std::to_string(elements));
   if (unknown >= 0 && known > 0 && elements % known == 0) {
     result[unknown] = elements / known;
     return result;

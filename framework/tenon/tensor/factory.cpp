@@ -4,16 +4,8 @@
 namespace tenon {
 
 Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype) {
-  std::int64_t reach = 1;
-  for (int i = 0; i < sizes.rank(); ++i) {
-    if (sizes[i] == 0) {
-      reach = 0;
-      break;
-    }
-    reach += (sizes[i] - 1) * strides[i];
-  }
   auto impl =
-      make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, static_cast<std::size_t>(reach) * size_of(dtype)), dtype);
+      make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, strided_bytes(sizes, strides, dtype)), dtype);
   impl->set_strided(sizes, strides, 0);
   impl->set_inference(making_inference_tensors);
   return Tensor(std::move(impl));

@@ -2,6 +2,7 @@
 // users have ops/factory.h.
 #pragma once
 
+#include <tenon/tensor/extent.h>
 #include <tenon/tensor/tensor.h>
 
 namespace tenon {
@@ -9,12 +10,9 @@ namespace tenon {
 /// Set by autograd's InferenceMode: tensors made by this thread then have no version counter and no history.
 inline constinit thread_local bool making_inference_tensors __attribute__((visibility("hidden"))) = false;
 
-/// Uninitialised and contiguous, on an open device.
+/// Uninitialised and contiguous, on an open device. Throws Error where the size in bytes overflows.
 inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  auto impl = make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(state, static_cast<std::size_t>(count) * size_of(dtype)), dtype);
+  auto impl = make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, dense_bytes(sizes, dtype)), dtype);
   impl->set_contiguous(sizes);
   if (making_inference_tensors) [[unlikely]] impl->set_inference(true);
   return Tensor(std::move(impl));
@@ -22,7 +20,7 @@ inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype
 inline Tensor allocate_like(const Tensor& tensor, const Dims& sizes, Dtype dtype) {
   return allocate_tensor(tensor.impl().storage().state(), sizes, dtype);
 }
-/// Uninitialised with given strides (non-negative).
+/// Uninitialised with given strides. Throws Error where one is negative or the size in bytes overflows.
 TENON_API Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype);
 /// Same sizes and, where `like` is dense, the same strides.
 TENON_API Tensor allocate_preserving(const Tensor& like, Dtype dtype);

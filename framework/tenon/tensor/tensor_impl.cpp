@@ -1,5 +1,6 @@
 // TensorImpl: layout questions.
 #include <tenon/core/error.h>
+#include <tenon/tensor/extent.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/tensor_impl.h>
 
@@ -22,10 +23,10 @@ void TensorImpl::check_inference_write() {
 }
 
 void TensorImpl::set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) {
+  numel_ = element_count(sizes);  // throws before anything has changed
   sizes_ = sizes;
   strides_ = strides;
   offset_ = offset;
-  numel_ = sizes.product();
   is_contiguous_ = true;
   std::int64_t expected = 1;
   for (int i = sizes.rank() - 1; i >= 0 && numel_ > 0; --i) {
