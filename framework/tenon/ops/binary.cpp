@@ -1,6 +1,7 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/pointwise.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/symbolic.h>
@@ -133,7 +134,7 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
 
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {}) {
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
-  attributes.scalar = b.value();
+  attributes.scalar = operand_of(b, dtype);
   if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
   const bool left = attributes.scalar_side == ScalarSide::kLeft;
   const Tensor none;
@@ -182,7 +183,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   check_castable(rule.text, dtype, self.scalar_type());
   if (other) check_inplace_sizes(self, broadcast_for(rule.text, self.impl().sizes(), other->impl().sizes()));
   if (!other) {
-    attributes.scalar = number.value();
+    attributes.scalar = operand_of(number, dtype);
     attributes.scalar_side = ScalarSide::kRight;
   }
   const Tensor none;
@@ -338,23 +339,54 @@ const BinaryRule& rule() {
   return made;
 }
 
-BinaryAttributes with_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
+void check_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
+  if (alpha.isBoolean() && dtype != Dtype::kBool) {
+    throw Error(std::string("Boolean alpha only supported for Boolean results. (in operator ") + op + ")");
+  }
   if (is_integral(dtype, true) && alpha.isFloatingPoint()) {
     throw Error(std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") + op + ")");
   }
+}
+
+/// The dtype matters to an alpha other than 1 only.
+BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
   BinaryAttributes attributes;
-  attributes.alpha = alpha.value();
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]] return attributes;
+  const Dtype dtype = tenon::result_type(a, b);
+  check_alpha(alpha, dtype, op);
+  attributes.alpha = element_of(alpha, dtype);
   return attributes;
 }
 
-/// The dtype matters to a fractional alpha only.
-BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
-  return with_alpha(alpha, alpha.isFloatingPoint() ? tenon::result_type(a, b) : Dtype::kFloat32, op);
+/// other * alpha, as a number of other's kind; alpha is checked against the result's dtype.
+Scalar product(const Tensor& self, const Scalar& other, const Scalar& alpha, const char* op) {
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]] return other;
+  check_alpha(alpha, tenon::result_type(self, other), op);
+  if (other.isFloatingPoint() || alpha.isFloatingPoint()) return other.toDouble() * alpha.toDouble();
+  const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) * static_cast<std::uint64_t>(alpha.toLong()));
+  return other.isBoolean() ? Scalar(number != 0) : Scalar(number);
 }
 
-Scalar product(const Scalar& a, const Scalar& b) {
-  if (a.isFloatingPoint() || b.isFloatingPoint()) return a.toDouble() * b.toDouble();
-  return a.toLong() * b.toLong();
+void check_subtracts(bool left_is_bool, bool right_is_bool) {
+  if (left_is_bool && right_is_bool) {
+    throw Error("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+  }
+  if (left_is_bool || right_is_bool) {
+    throw Error("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+  }
+}
+void check_subtracts(const Tensor& a, const Tensor& b) {
+  check_subtracts(a.scalar_type() == Dtype::kBool, b.scalar_type() == Dtype::kBool);
+}
+void check_subtracts(const Tensor& a, const Scalar& b) {
+  check_subtracts(a.scalar_type() == Dtype::kBool, b.isBoolean());
+}
+
+/// x ** n of integers with n < 0 has no value. Throws Error in PyTorch's words.
+void check_power(const Tensor& base, const Scalar& exponent) {
+  if (is_integral(base.scalar_type(), true) && exponent.isIntegral(true) && exponent.toLong() < 0) {
+    throw Error("Integers to negative integer powers are not allowed.");
+  }
 }
 
 // --- comparisons and bitwise --------------------------------------------------------------------------------------------
@@ -375,11 +407,12 @@ Tensor compare(OperatorId op, const char* text, const Tensor& a, const Tensor& b
 
 Tensor compare(OperatorId op, const char*, const Tensor& a, const Scalar& b, ScalarSide side = ScalarSide::kRight) {
   NoGradGuard no_grad;
+  const Dtype dtype = result_type(a, b);
   BinaryAttributes attributes;
-  attributes.scalar = b.value();
+  attributes.scalar = operand_of(b, dtype);
   attributes.scalar_side = side;
   Tensor owner;
-  const Tensor& operand = converted(a, result_type(a, b), owner);
+  const Tensor& operand = converted(a, dtype, owner);
   Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), Dtype::kBool);
   compute(op, result, operand, attributes);
   return result;
@@ -403,7 +436,7 @@ Tensor bitwise(const Tensor& a, const Scalar& b) {
   Tensor owner;
   const Tensor& operand = converted(a, dtype, owner);
   BinaryAttributes attributes;
-  attributes.scalar = b.value();
+  attributes.scalar = operand_of(b, dtype);
   attributes.scalar_side = ScalarSide::kRight;
   Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
   compute(intern_operator(Row::name), result, operand, attributes);
@@ -427,22 +460,30 @@ namespace rows = pointwise;
 Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
   return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
 }
-Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Add>(), *this, product(other, alpha)); }
+Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const {
+  return binary(rule<rows::Add>(), *this, product(*this, other, alpha, "add"));
+}
 Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Add>(), *this, &other, 0, with_alpha(alpha, scalar_type(), "add_"));
+  return binary_inplace(rule<rows::Add>(), *this, &other, 0, with_alpha(alpha, *this, other, "add_"));
 }
 Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Add>(), *this, nullptr, product(other, alpha), {});
+  return binary_inplace(rule<rows::Add>(), *this, nullptr, product(*this, other, alpha, "add_"), {});
 }
 Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
   return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
 }
-Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const { return binary(rule<rows::Sub>(), *this, product(other, alpha)); }
+Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
+  return binary(rule<rows::Sub>(), *this, product(*this, other, alpha, "sub"));
+}
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Sub>(), *this, &other, 0, with_alpha(alpha, scalar_type(), "sub_"));
+  check_subtracts(*this, other);
+  return binary_inplace(rule<rows::Sub>(), *this, &other, 0, with_alpha(alpha, *this, other, "sub_"));
 }
 Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Sub>(), *this, nullptr, product(other, alpha), {});
+  check_subtracts(*this, other);
+  return binary_inplace(rule<rows::Sub>(), *this, nullptr, product(*this, other, alpha, "sub_"), {});
 }
 Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.add(other, alpha); }
 Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.add(other, alpha); }
@@ -453,6 +494,7 @@ Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scal
   return binary_out(rule<rows::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
 }
 Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_subtracts(self, other);
   return binary_out(rule<rows::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
 }
 Tensor& mul_out(Tensor& out, const Tensor& self, const Tensor& other) {
@@ -470,7 +512,10 @@ BinaryAttributes number_on_the_left() {
 }
 }  // namespace
 
-Tensor rsub(const Tensor& self, const Scalar& other) { return binary(rule<rows::Sub>(), self, other, number_on_the_left()); }
+Tensor rsub(const Tensor& self, const Scalar& other) {
+  check_subtracts(self, other);
+  return binary(rule<rows::Sub>(), self, other, number_on_the_left());
+}
 Tensor pow(const Scalar& base, const Tensor& exponent) {
   return binary(rule<rows::Pow>(), exponent, base, number_on_the_left());
 }
@@ -503,13 +548,13 @@ Tensor Tensor::pow(const Scalar& exponent) const {
     if (power == 2) return square();
     return ops::unary<rows::PowScalar>(*this, {{exponent.value()}});
   }
-  if (is_integral(scalar_type()) && exponent.isIntegral() && exponent.toLong() < 0) {
-    throw Error("Integers to negative integer powers are not allowed.");
-  }
+  check_power(*this, exponent);
+  element_of(exponent, tenon::result_type(*this, exponent));  // throws where it overflows
   return binary(rule<rows::Pow>(), *this, exponent);
 }
 Tensor& Tensor::pow_(const Scalar& exponent) const {
   if (is_floating_point()) return ops::unary_inplace<rows::PowScalar>(*this, {{exponent.value()}});
+  check_power(*this, exponent);
   return binary_inplace(rule<rows::Pow>(), *this, nullptr, exponent, {});
 }
 Tensor pow(const Tensor& self, const Tensor& exponent) { return self.pow(exponent); }
@@ -596,10 +641,6 @@ Tensor& Tensor::operator|=(const Tensor& other) { return bitwise_or_(other); }
 
 bool equal(const Tensor& self, const Tensor& other) {
   check_same_device("equal", {&self, &other});
-  if (self.scalar_type() != other.scalar_type()) {
-    throw Error(std::string("Expected object of scalar type ") + toString(self.scalar_type()) + " but got scalar type " +
-                toString(other.scalar_type()) + " for argument 'other' (in operator equal)");
-  }
   if (self.sizes() != other.sizes()) return false;
   NoGradGuard no_grad;
   return self.eq(other).all().item<bool>();

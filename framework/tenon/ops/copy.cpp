@@ -1,6 +1,7 @@
 // Copies, conversions and moves between devices.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/support.h>
 
 #include <cstring>
@@ -175,7 +176,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 Tensor& Tensor::fill_(const Scalar& value) const {
   autograd::check_inplace(*this);
   Recording recording = record<0>("FillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
-  const FillAttributes attributes{value.value()};
+  const FillAttributes attributes{element_of(value, scalar_type())};
   run(TENON_OP("fill"), ops::state_of(*this), {view_of(*this)}, {}, &attributes);
   finish_inplace(*this, recording);
   return const_cast<Tensor&>(*this);

@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/pinned.h>
 #include <tenon/ops/support.h>
 
@@ -46,7 +47,7 @@ Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<Memor
 }
 
 void fill(const Tensor& tensor, const Scalar& value) {
-  const FillAttributes attributes{value.value()};
+  const FillAttributes attributes{element_of(value, tensor.scalar_type())};
   run(TENON_OP("fill"), ops::state_of(tensor), {view_of(tensor)}, {}, &attributes);
 }
 

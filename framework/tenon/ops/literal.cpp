@@ -1,5 +1,6 @@
 // Tensors from literals.
 #include <tenon/ops/factory.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/tensor/literal.h>
 
 #include <cstring>
@@ -44,6 +45,7 @@ Tensor TensorDataContainer::convert_to_tensor(TensorOptions options) const {
   Tensor host = empty(sizes_, TensorOptions(dtype));
   auto* out = static_cast<unsigned char*>(host.data_ptr());
   for (const Scalar& value : values) {
+    ops::element_of(value, dtype);  // throws where the dtype cannot hold it
     switch (dtype) {
 #define TENON_STORE(type, constant)                                         \
   case Dtype::constant: {                                                   \

@@ -1,5 +1,6 @@
 // Checks, promotion and shapes shared by operators.
 #include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/support.h>
 
 namespace tenon::ops {
@@ -75,7 +76,7 @@ Tensor wrapped_scalar(const Scalar& value, DeviceState& state) {
 
 Tensor scalar_tensor_like(const Scalar& value, const Tensor& like) {
   Tensor result = allocate_tensor(state_of(like), Dims{}, like.scalar_type());
-  const FillAttributes attributes{value.value()};
+  const FillAttributes attributes{element_of(value, like.scalar_type())};
   run(TENON_OP("fill"), state_of(like), {view_of(result)}, {}, &attributes);
   return result;
 }

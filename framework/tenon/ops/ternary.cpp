@@ -1,6 +1,7 @@
 // Operators of three operands: where, masked_fill, clamp by tensors, addcmul, addcdiv, lerp; and prelu, rrelu, glu.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
@@ -75,7 +76,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   Recording recording = record<1>("MaskedFillBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
   if (recording) recording.save(0, chosen);
   Tensor result = self.impl().sizes() == sizes ? allocate_preserving(self, self.scalar_type()) : allocate_like(self, sizes, self.scalar_type());
-  const FillAttributes attributes{value.value()};
+  const FillAttributes attributes{element_of(value, self.scalar_type())};
   Dims strides, mask_strides;
   run(TENON_OP("masked_fill"), ops::state_of(self), {view_of(result)}, {view_as(self, sizes, strides), view_as(chosen, sizes, mask_strides)}, &attributes);
   recording.output(result);
@@ -99,7 +100,7 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   }
   Recording recording = record<1>("MaskedFillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
   if (recording) recording.save(0, chosen);
-  const FillAttributes attributes{value.value()};
+  const FillAttributes attributes{element_of(value, scalar_type())};
   Dims strides;
   run(TENON_OP("masked_fill"), ops::state_of(*this), {view_of(*this)}, {view_of(*this), ops::view_as(chosen, impl().sizes(), strides)}, &attributes);
   finish_inplace(*this, recording);

@@ -1,7 +1,9 @@
 // Unary pointwise operators: every row of pointwise.h through one function.
+#include <tenon/ops/numbers.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/unary.h>
 
+#include <cmath>
 #include <deque>
 
 namespace tenon::ops {
@@ -90,7 +92,6 @@ namespace rows = pointwise;
   Tensor Tensor::name() const { return ops::unary<rows::Row>(*this); }             \
   Tensor& Tensor::name##_() const { return ops::unary_inplace<rows::Row>(*this); }
 
-TENON_UNARY_FUNCTIONS(neg, Neg)
 TENON_UNARY_FUNCTIONS(abs, Abs)
 TENON_UNARY_FUNCTIONS(sign, Sign)
 TENON_UNARY_FUNCTIONS(square, Square)
@@ -121,12 +122,35 @@ TENON_UNARY_FUNCTIONS(erfc, Erfc)
 TENON_UNARY_FUNCTIONS(erfinv, Erfinv)
 TENON_UNARY_FUNCTIONS(frac, Frac)
 TENON_UNARY_FUNCTIONS(sigmoid, Sigmoid)
-TENON_UNARY_FUNCTIONS(relu, Relu)
 TENON_UNARY_FUNCTIONS(sinc, Sinc)
 TENON_UNARY_FUNCTIONS(lgamma, Lgamma)
 TENON_UNARY_FUNCTIONS(digamma, Digamma)
 TENON_UNARY_FUNCTIONS(deg2rad, Deg2rad)
 TENON_UNARY_FUNCTIONS(rad2deg, Rad2deg)
+
+namespace {
+
+const Tensor& negatable(const Tensor& self) {
+  if (self.scalar_type() == Dtype::kBool) {
+    throw Error("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+  }
+  return self;
+}
+const Tensor& rectifiable(const Tensor& self) {
+  if (self.scalar_type() == Dtype::kBool) throw Error("Boolean inputs not supported for relu");
+  return self;
+}
+
+}  // namespace
+
+Tensor neg(const Tensor& self) { return ops::unary<rows::Neg>(negatable(self)); }
+Tensor& neg_(Tensor& self) { return ops::unary_inplace<rows::Neg>(negatable(self)); }
+Tensor Tensor::neg() const { return tenon::neg(*this); }
+Tensor& Tensor::neg_() const { return ops::unary_inplace<rows::Neg>(negatable(*this)); }
+Tensor relu(const Tensor& self) { return ops::unary<rows::Relu>(rectifiable(self)); }
+Tensor& relu_(Tensor& self) { return ops::unary_inplace<rows::Relu>(rectifiable(self)); }
+Tensor Tensor::relu() const { return tenon::relu(*this); }
+Tensor& Tensor::relu_() const { return ops::unary_inplace<rows::Relu>(rectifiable(*this)); }
 
 // Integers are whole already.
 #define TENON_ROUNDING_FUNCTIONS(name, Row)                                                                               \
@@ -181,6 +205,20 @@ Tensor promoted(const Tensor& self, const Scalar& bound) {
   const Dtype dtype = result_type(self, bound);
   return dtype == self.scalar_type() ? self : self.to(dtype);
 }
+/// In place there is no other dtype to give.
+void check_bound(const Tensor& self, const Scalar& bound) {
+  const Dtype dtype = result_type(self, bound);
+  if (!can_cast(dtype, self.scalar_type())) {
+    throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
+                toString(self.scalar_type()) + " (in operator clamp_)");
+  }
+}
+
+PointwiseAttributes bounds(Dtype dtype, const Scalar& a, const Scalar& b = 0) {
+  return {{element_of(a, dtype), element_of(b, dtype), {}}};
+}
+bool is_nan(const Scalar& bound) { return bound.isFloatingPoint() && std::isnan(bound.toDouble()); }
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -188,10 +226,18 @@ Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::op
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (!high) return clamp_min(self, *low);
   if (!low) return clamp_max(self, *high);
-  return ops::unary<rows::Clamp>(promoted(promoted(self, *low), *high), parameters(*low, *high));
+  const Tensor x = promoted(promoted(self, *low), *high);
+  if (is_nan(*low) || is_nan(*high)) return x.mul(0).add(kNaN);  // a bound that is no number bounds to none
+  return ops::unary<rows::Clamp>(x, bounds(x.scalar_type(), *low, *high));
 }
-Tensor clamp_min(const Tensor& self, const Scalar& low) { return ops::unary<rows::ClampMin>(promoted(self, low), parameters(low)); }
-Tensor clamp_max(const Tensor& self, const Scalar& high) { return ops::unary<rows::ClampMax>(promoted(self, high), parameters(high)); }
+Tensor clamp_min(const Tensor& self, const Scalar& low) {
+  const Tensor x = promoted(self, low);
+  return is_nan(low) ? x.mul(0).add(kNaN) : ops::unary<rows::ClampMin>(x, bounds(x.scalar_type(), low));
+}
+Tensor clamp_max(const Tensor& self, const Scalar& high) {
+  const Tensor x = promoted(self, high);
+  return is_nan(high) ? x.mul(0).add(kNaN) : ops::unary<rows::ClampMax>(x, bounds(x.scalar_type(), high));
+}
 Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const { return tenon::clamp(*this, low, high); }
 Tensor Tensor::clamp_min(const Scalar& low) const { return tenon::clamp_min(*this, low); }
 Tensor Tensor::clamp_max(const Scalar& high) const { return tenon::clamp_max(*this, high); }
@@ -199,10 +245,19 @@ Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Sca
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (!high) return clamp_min_(*low);
   if (!low) return clamp_max_(*high);
-  return ops::unary_inplace<rows::Clamp>(*this, parameters(*low, *high));
+  check_bound(*this, *low);
+  check_bound(*this, *high);
+  if (is_nan(*low) || is_nan(*high)) return mul_(0).add_(kNaN);
+  return ops::unary_inplace<rows::Clamp>(*this, bounds(scalar_type(), *low, *high));
 }
-Tensor& Tensor::clamp_min_(const Scalar& low) const { return ops::unary_inplace<rows::ClampMin>(*this, parameters(low)); }
-Tensor& Tensor::clamp_max_(const Scalar& high) const { return ops::unary_inplace<rows::ClampMax>(*this, parameters(high)); }
+Tensor& Tensor::clamp_min_(const Scalar& low) const {
+  check_bound(*this, low);
+  return is_nan(low) ? mul_(0).add_(kNaN) : ops::unary_inplace<rows::ClampMin>(*this, bounds(scalar_type(), low));
+}
+Tensor& Tensor::clamp_max_(const Scalar& high) const {
+  check_bound(*this, high);
+  return is_nan(high) ? mul_(0).add_(kNaN) : ops::unary_inplace<rows::ClampMax>(*this, bounds(scalar_type(), high));
+}
 
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
   if (!self.is_floating_point()) return self.clone();

@@ -1,0 +1,32 @@
+// A Scalar as an operand of a tensor of some dtype: what PyTorch refuses, and what it wraps.
+#pragma once
+
+#include <tenon/core/dtype.h>
+#include <tenon/tensor/scalar.h>
+
+namespace tenon::ops {
+
+/// The number as an element to be written (fill, masks, bounds, alpha): any number but 0 is true; an integer may be as
+/// negative as the dtype's largest is positive, and wraps. Throws Error where the dtype cannot hold the number.
+ScalarValue element_of(const Scalar& value, Dtype dtype);
+
+/// The number as an operand of a tensor of that dtype (x + 300, x < -3): integers wrap, as a tensor of it would.
+inline ScalarValue operand_of(const Scalar& value, Dtype dtype) {
+  const auto wrapped = [](std::int64_t number) { return ScalarValue{static_cast<double>(number), number}; };
+  switch (dtype) {
+    case Dtype::kBool:
+      return wrapped(value.toBool());
+    case Dtype::kUInt8:
+      return wrapped(static_cast<std::uint8_t>(value.value().integer));
+    case Dtype::kInt8:
+      return wrapped(static_cast<std::int8_t>(value.value().integer));
+    case Dtype::kInt16:
+      return wrapped(static_cast<std::int16_t>(value.value().integer));
+    case Dtype::kInt32:
+      return wrapped(static_cast<std::int32_t>(value.value().integer));
+    default:
+      return value.value();
+  }
+}
+
+}  // namespace tenon::ops
