@@ -62,6 +62,26 @@ TEST(BinaryTrace, IsValidUpToTheLastFlush) {
   }
 }
 
+TEST(BinaryTrace, ACutConversionKeepsWhatCameBefore) {
+  const std::string path = testing::TempDir() + "half.tenon";
+  const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
+  write_binary(trace, path);
+  const std::string whole = content(path);
+  const Trace half = read_one(whole.substr(0, whole.size() / 2));
+  EXPECT_GT(half.facts.events, trace.facts.events / 4);
+  EXPECT_NE(half.notes.front().find("was cut"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(BinaryTrace, ReadsTheFirstVersion) {
+  const std::string path = testing::TempDir() + "old.tenon";
+  write_binary(read_one("a 0 100 0\nf 0\n"), path);
+  std::string bytes = content(path);
+  bytes[8] = 1;
+  EXPECT_EQ(read_one(bytes).facts.events, 2u);
+  std::filesystem::remove(path);
+}
+
 TEST(BinaryTrace, NoticesEveryFlippedBitInAChunk) {
   const std::string path = testing::TempDir() + "flipped.tenon";
   BinaryTraceWriter writer(path);

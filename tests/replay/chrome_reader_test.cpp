@@ -1,6 +1,9 @@
 // torch.profiler's Chrome traces.
 #include "replay/support.h"
 
+#include <tenon/replay/trust.h>
+#include <tenon/runtime/plugins.h>
+
 namespace tenon::replay {
 namespace {
 
@@ -27,6 +30,18 @@ TEST(ChromeReader, PairsByAddressInTimeOrder) {
   EXPECT_EQ(trace.facts.seeded_blocks, 0u);
   ASSERT_TRUE(trace.recorded);
   EXPECT_EQ(trace.recorded->peak_reserved_bytes, 4096u);
+}
+
+TEST(ChromeReader, ClaimsNoSettingsAndNoDeviceCalls) {
+  load_all_plugins();
+  const Trace trace = read_one(file({memory_event(10, 100, 512, 512), memory_event(20, 100, -512, 0)}));
+  EXPECT_FALSE(trace.recorded->has_settings);
+  const Trust trust = judge(trace);
+  EXPECT_FALSE(trust.fidelity.is_known);
+  EXPECT_EQ(trust.fidelity.sentence().find("which the file was recorded with"), std::string::npos);
+  EXPECT_NE(trust.refusal.find("under PyTorch's defaults (it does not say its own), it reserves 2.00 MiB instead of"),
+            std::string::npos)
+      << trust.refusal;
 }
 
 TEST(ChromeReader, SeedsWhatItOnlySeesFreed) {

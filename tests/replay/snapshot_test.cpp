@@ -8,6 +8,9 @@
 #include <tenon/replay/tune_space.h>
 #include <tenon/runtime/plugins.h>
 
+#include <fstream>
+#include <iterator>
+
 namespace tenon::replay {
 namespace {
 
@@ -214,6 +217,75 @@ TEST(Snapshot, OfTwoDevicesGivesTwoTraces) {
   ASSERT_EQ(traces.size(), 2u);
   EXPECT_EQ(traces[0].name, "file@0");
   EXPECT_EQ(traces[1].facts.peak_requested_bytes, 64u);
+}
+
+TEST(Snapshot, AnAnnotationBelongsToItsDeviceAndHasAnEnd) {
+  const auto text = [](const std::string& value) {
+    return std::string("\x8c") + static_cast<char>(value.size()) + value;
+  };
+  const std::string alloc = "}(" + text("action") + text("alloc") + text("addr") + "K\x20" + text("size") + "K\x40" +
+                            text("stream") + "K\x01" + text("time_us") + "K\x05u";
+  const auto annotation = [&](const std::string& name, const std::string& stage, char device, char time) {
+    return "}(" + text("name") + text(name) + text("stage") + text(stage) + text("device") + "K" + device +
+           text("time_us") + "K" + time + "u";
+  };
+  const std::vector<Trace> traces =
+      read_bytes("\x80\x04}(" + text("device_traces") + "](](" + alloc + "e](" + alloc + "ee" +
+                 text("external_annotations") + "](" + annotation("zero", "START", '\0', '\x03') +
+                 annotation("one", "START", '\x01', '\x03') + annotation("zero", "END", '\0', '\x07') + "eu.");
+  ASSERT_EQ(traces.size(), 2u);
+  EXPECT_EQ(traces[0].marks, (std::vector<std::string>{"zero", "end of zero"}));
+  EXPECT_EQ(traces[0].events.back().kind, EventKind::kMark) << "it ends after the allocation";
+  EXPECT_EQ(traces[1].marks, std::vector<std::string>{"one"});
+}
+
+TEST(Snapshot, TheEndOfAnAnnotationIsWrittenAsOne) {
+  SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)});
+  image.marks = {{0, "step"}, {1, "end of nothing"}, {2, "end of step"}};
+  EXPECT_EQ(through_file(image).marks, (std::vector<std::string>{"step", "end of nothing", "end of step"}));
+  std::ifstream file(testing::TempDir() + "image.pickle", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(bytes.find("END"), std::string::npos);
+  EXPECT_EQ(bytes.find("end of step"), std::string::npos);
+}
+
+TEST(Snapshot, SettingsThatWereMadeInTheProgramAreReadFromTheirFields) {
+  SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)});
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf, "");
+  image.max_split_bytes = 64 * MiB;
+  image.garbage_collection_threshold = 0.8;
+  image.roundup_divisions.fill(4);
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf,
+            "max_split_size_mb:64,garbage_collection_threshold:0.8,roundup_power2_divisions:4");
+  image.roundup_divisions[15] = 8;
+  const std::string conf = through_file(image).recorded->pytorch_conf;
+  load_all_plugins();
+  EXPECT_EQ(conf_of_policy(policy_of_conf(conf)).find("max_split_size_mb:64"), 0u) << conf;
+  EXPECT_NE(conf.find("roundup_power2_divisions:[1:4,2:4,"), std::string::npos) << conf;
+  EXPECT_NE(conf.find(",>:8]"), std::string::npos) << conf;
+  image.pytorch_conf = "max_split_size_mb:32";
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf, "max_split_size_mb:32") << "the string says more";
+}
+
+TEST(Snapshot, AFreeOfABlockThatAnotherStreamUsedWaitsForTheNextAllocation) {
+  load_all_plugins();
+  const Trace trace = read_one("a 0 5000000 0\na 1 5000000 0\nu 0 1\nf 0\nf 1\na 2 700 0\na 3 600 0\nu 3 9\nf 3\n");
+  const Trace back = through_file(image_of_replay(trace, policy_of_conf(""), std::nullopt));
+  EXPECT_EQ(back.facts.uses, 0u);
+  EXPECT_EQ(back.facts.deferred_frees, 2u);
+  std::vector<EventKind> kinds;
+  for (const TraceEvent& event : back.events) kinds.push_back(event.kind);
+  using enum EventKind;
+  EXPECT_EQ(kinds,
+            (std::vector<EventKind>{kAllocate, kAllocate, kFree, kFree, kFreeCompleted, kAllocate, kAllocate, kFree}))
+      << "the last one waits still";
+}
+
+TEST(Snapshot, SegmentsWithoutEntriesAreNotSaidToBeOlderThanTheRecording) {
+  const Trace trace =
+      through_file(image_with({entry(HistoryAction::kAlloc, 512, 512)}, {{512, 512, 512, BlockState::kActive, 0}}));
+  ASSERT_FALSE(trace.notes.empty());
+  EXPECT_NE(trace.notes.front().find("no entry says since when"), std::string::npos) << trace.notes.front();
 }
 
 TEST(Snapshot, IsRefusedWhenItIsSomethingElse) {

@@ -92,6 +92,13 @@ TEST(TextReader, RefusesAFileThatWasCutAtALineEnd) {
   EXPECT_EQ(read_one("# events: 2\na 0 8 0\nf 0\n").facts.events, 2u);
 }
 
+TEST(TextReader, TakesAFileToWhichLinesWereAdded) {
+  const Trace trace = read_one("# events: 1\na 0 8 0\nf 0\n");
+  EXPECT_EQ(trace.facts.events, 2u);
+  EXPECT_EQ(trace.notes, std::vector<std::string>{"it holds 2 allocations and frees, its header states 1: lines were "
+                                                  "added after it was written"});
+}
+
 TEST(TextReader, RefusesWhatIsNoTrace) {
   EXPECT_NE(refusal_of("").find("empty"), std::string::npos);
   EXPECT_NE(refusal_of("hello world\n").find("not a trace"), std::string::npos);

@@ -3,6 +3,8 @@
 
 #include <tenon/replay/trace_tools.h>
 
+#include <algorithm>
+
 namespace tenon::replay {
 namespace {
 
@@ -22,6 +24,30 @@ TEST(Slice, OfEverythingIsTheSame) {
   EXPECT_TRUE(difference(trace, slice(trace, 0, trace.facts.events)).are_equal);
 }
 
+TEST(Slice, KeepsFreesThatWaitAtTheCutAndUsesOfLiveBlocks) {
+  const Trace trace =
+      read_one("a 0 64 0\na 1 32 0\nu 1 7\nm tenon:deferred 0\nf 0\na 2 16 0\nm tenon:completed 0\nf 1\na 3 8 0\n");
+  const Trace part = slice(trace, 5, trace.facts.events);
+  EXPECT_EQ(part.facts.seeded_blocks, 3u);
+  EXPECT_EQ(part.facts.seeded_bytes, 112u) << "the block whose free waits takes its room";
+  EXPECT_EQ(part.facts.uses, 1u);
+  EXPECT_EQ(part.facts.deferred_frees, 1u);
+  EXPECT_EQ(std::ranges::count(part.events, EventKind::kFreeCompleted, &TraceEvent::kind), 1);
+  EXPECT_EQ(part.facts.end_live_bytes, trace.facts.end_live_bytes);
+  EXPECT_EQ(part.streams, (std::vector<std::uint64_t>{0, 7}));
+}
+
+TEST(Slice, KeepsWhatLivedBeforeTheRecordingApart) {
+  const Trace trace = read_one("a 0 10 0\na 1 20 0\nm recording starts\nf 0\na 2 5 0\nf 1\n");
+  for (const std::uint64_t from : {0, 1, 2}) {
+    const Trace part = slice(trace, from, trace.facts.events);
+    EXPECT_EQ(part.facts.seeded_blocks, 2u) << from;
+    EXPECT_EQ(part.facts.marks, 1u) << from;
+    EXPECT_TRUE(difference(trace, part).are_equal) << from << difference(trace, part).what;
+  }
+  EXPECT_EQ(slice(trace, 3, 6).facts.seeded_blocks, 1u);
+}
+
 TEST(Slice, NamesTheNearestMark) {
   try {
     event_of_mark(read_one(kTrace), "step1");
@@ -37,6 +63,12 @@ TEST(Difference, NamesTheFirstEvent) {
   EXPECT_EQ(difference(a, read_one("a 0 10 0\na 1 20 4\n")).first_event, 1u);
   EXPECT_EQ(difference(a, read_one("a 0 10 0\na 1 20 3\nf 1\n")).first_event, 2u) << "another block";
   EXPECT_EQ(difference(a, read_one("a 0 10 0\n")).first_event, 1u) << "it ends";
+}
+
+TEST(Difference, SaysWhatTellsTwoFreesApart) {
+  const Trace a = read_one("a 0 10 0\nf 0\n");
+  const Trace b = read_one("a 0 10 0\nm tenon:deferred 0\nf 0\n");
+  EXPECT_EQ(difference(a, b).what, "f of 10 bytes against f of 10 bytes, which waits for a stream");
 }
 
 TEST(FormatOfName, ComesFromTheEnding) {

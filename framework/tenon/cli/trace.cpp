@@ -62,15 +62,16 @@ ExitCode info(const TraceOptions& options) {
                                                           : static_cast<double>(facts.seeded_bytes) /
                                                                 static_cast<double>(facts.total_requested_bytes);
     const bool has_recorded = trace.recorded.has_value();
-    table.add_row({trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
-                   whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
-                   bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
-                   whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
-                   has_recorded ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
-                   has_recorded && trace.recorded->has_settings
-                       ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
-                   : trace.header.contains("allocator") ? Cell("tenon " + trace.header.at("allocator"))
-                                                        : Cell()});
+    table.add_row(
+        {trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
+         whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
+         bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
+         whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
+         has_recorded && trace.recorded->peak_reserved_bytes != 0 ? bytes(trace.recorded->peak_reserved_bytes) : Cell(),
+         has_recorded && trace.recorded->has_settings
+             ? Cell(trace.recorded->pytorch_conf.empty() ? "(defaults)" : trace.recorded->pytorch_conf)
+         : trace.header.contains("allocator") ? Cell("tenon " + trace.header.at("allocator"))
+                                              : Cell()});
     for (const std::string& note : trace.notes) notes.push_back(trace.name + ": " + note);
   });
   print(render(table, options.format, environment_json()));
@@ -104,10 +105,11 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
 }
 
-/// What the two CSV forms have no place for.
+/// What a form has no place for: the two CSV ones, and snapshots for uses.
 std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
   const std::string format = format_of(options);
-  if (format != "rmm" && format != "minimalloc") return {};
+  const bool is_snapshot = format == "snapshot";
+  if (!is_snapshot && format != "rmm" && format != "minimalloc") return {};
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t count, std::string_view what) {
     if (count != 0) parts.push_back(fmt::format("{} {}", count, what));
@@ -115,11 +117,16 @@ std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
   const auto count = [&](replay::EventKind kind) {
     return static_cast<std::uint64_t>(std::ranges::count(trace.events, kind, &replay::TraceEvent::kind));
   };
-  add(count(replay::EventKind::kUse), "uses on other streams");
-  add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
-  add(count(replay::EventKind::kEmptyCache), "emptied caches");
-  add(trace.facts.marks, "marks");
-  if (format == "minimalloc" && trace.stream_count() > 1) add(trace.stream_count(), "streams (there is one there)");
+  add(count(replay::EventKind::kUse),
+      is_snapshot ? "uses on other streams (the frees of these blocks wait there, until the next "
+                    "allocation)"
+                  : "uses on other streams");
+  if (!is_snapshot) {
+    add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
+    add(count(replay::EventKind::kEmptyCache), "emptied caches");
+    add(trace.facts.marks, "marks");
+    if (format == "minimalloc" && trace.stream_count() > 1) add(trace.stream_count(), "streams (there is one there)");
+  }
   return parts.empty() ? std::string()
                        : fmt::format("left out, the format has no place for them: {}", fmt::join(parts, ", "));
 }
@@ -150,8 +157,11 @@ ExitCode cut(const TraceOptions& options) {
     throw ConfigError(
         fmt::format("{}: no event from {} to {}; it has {}", options.input, from, to, trace.facts.events));
   }
-  write(replay::slice(trace, from, to), options);
-  if (!options.quiet) say("written: " + options.output);
+  const replay::Trace part = replay::slice(trace, from, to);
+  write(part, options);
+  if (options.quiet) return ExitCode::kDone;
+  say("written: " + options.output);
+  if (const std::string remark = left_out(part, options); !remark.empty()) say(remark);
   return ExitCode::kDone;
 }
 

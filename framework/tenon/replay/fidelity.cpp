@@ -264,7 +264,8 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
   }
   const RecordedAllocator& recorded = *trace.recorded;
   if (trace.facts.frees == 0 && recorded.actions.empty()) {
-    if (!is_replay) fidelity.why_unknown = trace.format == "snapshot" ? "the snapshot holds no history" : "it holds no history";
+    if (!is_replay)
+      fidelity.why_unknown = trace.format == "snapshot" ? "the snapshot holds no history" : "it holds no history";
     return fidelity;
   }
   if (const auto allocator = trace.header.find("allocator");

@@ -1,9 +1,14 @@
 // Decoding the snapshot's graph. Unknown keys are skipped at every level, missing ones get what their version meant.
+#include <tenon/core/units.h>
 #include <tenon/replay/pickle.h>
 #include <tenon/replay/snapshot_file.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -18,6 +23,7 @@ constexpr std::int64_t kMaxDevices = 4096;
 constexpr std::uint64_t kMaxMarks = 100000;
 // Every frame gets texts of its own; a file states each text once. Real ones have a few dozen frames a source file.
 constexpr std::uint64_t kMaxFrameExpansion = 64;
+constexpr char kEndOf[] = "end of ";
 constexpr std::uint64_t kFrameBytesFree = 16 << 20;
 
 enum Field : int { kAction, kAddress, kDeviceFree, kSize, kStream, kTime, kFrames, kFieldCount };
@@ -196,14 +202,20 @@ class Decoder {
     spend(pickle_.size(list));
     pickle_.for_each(list, [&](std::uint64_t, PickleValue value) {
       if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) return;
-      if (pickle_.text(pickle_.get(value, "stage")) != "START") return;
+      const std::string_view stage = pickle_.text(pickle_.get(value, "stage"));
+      if (stage != "START" && stage != "END") return;
       bool ok = false;
-      const std::int64_t time = pickle_.signed_int(pickle_.get(value, "time_us"), ok);
-      std::string name(pickle_.text(pickle_.get(value, "name")).substr(0, 200));
-      std::ranges::replace(name, '\n', ' ');
-      if (ok) annotations_.emplace_back(time, std::move(name));
+      Annotation made;
+      made.time = pickle_.signed_int(pickle_.get(value, "time_us"), ok);
+      if (!ok) return;
+      made.name = stage == "END" ? kEndOf : "";
+      made.name += pickle_.text(pickle_.get(value, "name")).substr(0, 200);
+      std::ranges::replace(made.name, '\n', ' ');
+      const std::int64_t device = pickle_.signed_int(pickle_.get(value, "device"), ok);
+      if (ok) made.device = device;
+      annotations_.push_back(std::move(made));
     });
-    std::ranges::stable_sort(annotations_, {}, &std::pair<std::int64_t, std::string>::first);
+    std::ranges::stable_sort(annotations_, {}, &Annotation::time);
   }
 
   void device_traces(PickleValue lists) {
@@ -219,14 +231,20 @@ class Decoder {
       SnapshotDevice& owner = device(static_cast<std::int64_t>(index));
       owner.entries.reserve(pickle_.size(list));
       std::size_t next_annotation = 0;
+      const auto annotate = [&](std::uint64_t i, std::int64_t until) {
+        for (; next_annotation < annotations_.size() && annotations_[next_annotation].time <= until;
+             ++next_annotation) {
+          const Annotation& annotation = annotations_[next_annotation];
+          if (annotation.device.value_or(owner.index) == owner.index) owner.marks.emplace_back(i, annotation.name);
+        }
+      };
       pickle_.for_each(list, [&](std::uint64_t i, PickleValue value) {
         std::int64_t time = 0;
         const SnapshotEntry made = entry(value, place, i, time);
-        while (next_annotation < annotations_.size() && annotations_[next_annotation].first <= time) {
-          owner.marks.emplace_back(i, annotations_[next_annotation++].second);
-        }
+        annotate(i, time);
         owner.entries.push_back(made);
       });
+      annotate(owner.entries.size(), std::numeric_limits<std::int64_t>::max());
       file_.has_history = true;
     });
   }
@@ -351,11 +369,37 @@ class Decoder {
     const std::int64_t split = pickle_.signed_int(pickle_.get(dict, "max_split_size"), ok);
     if (ok && split > 0) settings.max_split_size = static_cast<std::uint64_t>(split);
     const PickleValue divisions = pickle_.get(dict, "roundup_power2_divisions");
-    if (!Pickle::is_dict(divisions) || pickle_.size(divisions) > kMaxKeys) return;
-    for (int power = 0; power < 16; ++power) {
-      const std::uint64_t value = pickle_.unsigned_int(pickle_.get(divisions, std::to_string(1 << power)), ok);
-      settings.roundup_power2_divisions.push_back(ok && value <= 0xffff ? static_cast<std::uint32_t>(value) : 0);
+    if (Pickle::is_dict(divisions) && pickle_.size(divisions) <= kMaxKeys) {
+      for (int power = 0; power < 16; ++power) {
+        const std::uint64_t value = pickle_.unsigned_int(pickle_.get(divisions, std::to_string(1 << power)), ok);
+        settings.roundup_power2_divisions.push_back(ok && value <= 0xffff ? static_cast<std::uint32_t>(value) : 0);
+      }
     }
+    if (settings.pytorch_conf.empty()) settings.pytorch_conf = conf_of_fields(settings);
+  }
+
+  /// Settings that were made in the program (torch.cuda.memory._set_allocator_settings) leave the string empty.
+  static std::string conf_of_fields(const RecordedAllocator& settings) {
+    std::string conf;
+    const auto add = [&](const std::string& setting) { conf += (conf.empty() ? "" : ",") + setting; };
+    if (settings.expandable_segments) add("expandable_segments:True");
+    if (settings.max_split_size.value_or(0) >= MiB && *settings.max_split_size < kMaxBytes)
+      add("max_split_size_mb:" + std::to_string(*settings.max_split_size / MiB));
+    if (settings.garbage_collection_threshold > 0 && settings.garbage_collection_threshold < 1)
+      add(fmt::format("garbage_collection_threshold:{:g}", settings.garbage_collection_threshold));
+    const auto& divisions = settings.roundup_power2_divisions;
+    if (std::ranges::all_of(divisions, [](std::uint32_t count) { return count == 0; })) return conf;
+    if (std::ranges::adjacent_find(divisions, std::not_equal_to<>()) == divisions.end()) {
+      add("roundup_power2_divisions:" + std::to_string(divisions.front()));
+      return conf;
+    }
+    std::string list;
+    for (std::size_t i = 0; i < divisions.size(); ++i) {
+      const std::string from = i + 1 == divisions.size() ? ">" : std::to_string(1U << i);
+      list += (i == 0 ? "" : ",") + from + ":" + std::to_string(divisions[i]);
+    }
+    add("roundup_power2_divisions:[" + list + "]");
+    return conf;
   }
 
   InputFile& input_;
@@ -369,7 +413,12 @@ class Decoder {
   std::unordered_map<std::uint64_t, std::uint32_t> stack_of_list_;
   std::map<Frame, std::uint32_t> frame_ids_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> stack_ids_;
-  std::vector<std::pair<std::int64_t, std::string>> annotations_;
+  struct Annotation {
+    std::int64_t time = 0;
+    std::optional<std::int64_t> device;  ///< empty: of all
+    std::string name;
+  };
+  std::vector<Annotation> annotations_;
   PickleValue last_action_value_;
   SnapshotAction last_action_ = SnapshotAction::kOther;
   std::uint64_t budget_ = 0;

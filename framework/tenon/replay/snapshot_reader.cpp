@@ -365,7 +365,11 @@ class Rebuilder {
       note(text);
     }
     if (initial_reserved_ != 0 && !is_state_only) {
-      note(format_bytes(initial_reserved_) + " were reserved already when the recording began");
+      note(recorded_.actions.empty()
+               ? format_bytes(initial_reserved_) +
+                     " are reserved and no entry says since when: before the recording began, or the entries of "
+                     "segments were left out of it (skip_actions)"
+               : format_bytes(initial_reserved_) + " were reserved already when the recording began");
     }
     if (facts.deferred_frees != 0)
       note(std::to_string(facts.deferred_frees) +

@@ -8,12 +8,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 namespace tenon::replay {
 
 namespace {
+
+constexpr std::string_view kEndOf = "end of ";  // what a reader makes of an annotation's END
 
 /// Device calls of a replay as trace entries.
 class ImageListener final : public SourceListener {
@@ -80,10 +84,20 @@ class SnapshotWriter {
     tenon();
     pickle_.text("external_annotations");
     pickle_.begin_list();
-    for (const auto& [time_us, name] : image_.marks) {
+    std::multiset<std::string_view> open;
+    for (const auto& [time_us, mark] : image_.marks) {
+      std::string_view name = mark;
+      const auto started = name.starts_with(kEndOf) ? open.find(name.substr(kEndOf.size())) : open.end();
+      const bool is_end = started != open.end();
+      if (is_end) {
+        name = *started;
+        open.erase(started);
+      } else {
+        open.insert(name);
+      }
       pickle_.begin_dict();
       item("name", name);
-      item("stage", "START");
+      item("stage", is_end ? "END" : "START");
       item("device", std::uint64_t{0});
       item("time_us", static_cast<std::uint64_t>(time_us));
       pickle_.end_dict();
