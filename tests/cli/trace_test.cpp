@@ -168,6 +168,10 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
   EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 uses on other streams"), HasSubstr("1 marks")));
   const Said problem = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "minimalloc"});
   EXPECT_THAT(problem.error, HasSubstr("2 streams"));
+  folder_.write("late.trace", "# recorded_peak_reserved_bytes: 4194304\na 0 3000000 0\nm recording starts\nf 0\n");
+  EXPECT_THAT(
+      tenon({"trace", "convert", "late.trace", "late.csv", "--to", "rmm"}).error,
+      AllOf(HasSubstr("1 blocks' being older than the recording"), HasSubstr("what is known of the recording")));
   EXPECT_THAT(tenon({"trace", "convert", "rich.trace", "rich.pickle"}).error,
               HasSubstr("1 uses on other streams (the frees of these blocks wait there"));
 }

@@ -125,6 +125,8 @@ std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
     add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
     add(count(replay::EventKind::kEmptyCache), "emptied caches");
     add(trace.facts.marks, "marks");
+    add(trace.facts.seeded_blocks, "blocks' being older than the recording");
+    if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
     if (format == "minimalloc" && trace.stream_count() > 1) add(trace.stream_count(), "streams (there is one there)");
   }
   return parts.empty() ? std::string()
