@@ -187,6 +187,52 @@ TEST_F(DoctorVerb, AFileThatTuneRefusesGetsNoVerdict) {
       << "that much is certain";
 }
 
+TEST_F(DoctorVerb, AnAllocatorThatGoesWrongIsDisqualifiedAndItsEventNamed) {
+  const std::string fixtures = TENON_FIXTURE_DIR;
+  for (const std::string& spec :
+       {fixtures + "/faulty.so:after=2,how=overlap", fixtures + "/faulty.so:after=2,how=small",
+        fixtures + "/faulty.so:after=2,how=throws", fixture("crasher").string() + ":after=2"}) {
+    const Said said = tenon({"doctor", "pinned.trace", "-a", spec, "--capacity", "2GiB"});
+    EXPECT_EQ(said.code, 1) << spec;
+    EXPECT_THAT(said.out,
+                AllOf(HasSubstr("failed"), Not(HasSubstr("It fits")), Not(HasSubstr("nothing has to be set"))))
+        << spec;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("is disqualified: "), HasSubstr("at event "))) << spec;
+    const Said viewed = tenon({"view", "pinned.trace", "-a", spec, "-o", "p.html"});
+    EXPECT_EQ(viewed.code, 1);
+    EXPECT_THAT(viewed.error, AllOf(HasSubstr("is disqualified: "), HasSubstr("at event "))) << spec;
+  }
+  const Said said = tenon({"doctor", "pinned.trace", "-a", fixtures + "/faulty.so:after=2,how=overlap", "--capacity",
+                           "2GiB", "--format", "json", "-q"});
+  const auto json = nlohmann::json::parse(said.out);
+  EXPECT_EQ(json["verdict"], "failed");
+  EXPECT_TRUE(json["recommendation"].is_null());
+  EXPECT_EQ(json["rows"][0]["fits"], "failed");
+  EXPECT_EQ(json["rows"][0]["failed_event"], 2);
+}
+
+TEST_F(DoctorVerb, SettingsThatPytorchsNativeAllocatorDoesNotTakeAreLeftOutAndNamed) {
+  ASSERT_EQ(tenon({"replay", "pinned.trace", "-a", "caching:roundup_power2_divisions=4", "--capacity", "420MiB",
+                   "--snapshot", "died.pickle"})
+                .code,
+            0);
+  std::string bytes = read_bytes(folder_.path() / "died.pickle");
+  // A string of the same length in place of the settings.
+  const std::string had = "roundup_power2_divisions:4";
+  std::string has = "backend:cudaMallocAsync";
+  has += std::string(had.size() - has.size(), ' ');
+  std::size_t count = 0;
+  for (std::size_t at = bytes.find(had); at != std::string::npos; at = bytes.find(had, at + 1), ++count)
+    bytes.replace(at, had.size(), has);
+  ASSERT_GT(count, 0u);
+  folder_.write("async.pickle", bytes);
+  const Said said = tenon({"doctor", "async.pickle", "--capacity", "2GiB"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("PyTorch's defaults"),
+                    HasSubstr("async.pickle was recorded with backend:cudaMallocAsync"), HasSubstr("left out")));
+}
+
 TEST_F(DoctorVerb, MistakesAreUsageErrors) {
   EXPECT_EQ(tenon({"doctor", "missing.trace"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "--capacity", "much"}).code, 2);

@@ -67,6 +67,36 @@ TEST_F(ReplayGate, ARelativeGateNeedsABaselineThatIsOne) {
   EXPECT_THAT(said.error, HasSubstr("did you mean peak_reserved_bytes?"));
 }
 
+TEST_F(ReplayGate, AWrongBaselineIsToldInWordsOfItsOwn) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"", "it is empty"},
+      {"{\"rows\": [", "no JSON from byte"},
+      {"[]", "it holds an array and no object"},
+      {"{}", "it has no \"schema_version\""},
+      {R"({"schema_version": 1})", "it has no \"rows\""},
+      {R"({"schema_version": 1, "rows": 3})", "its \"rows\" are of type number"},
+      {R"({"schema_version": 1, "rows": [7]})", "row 1 is of type number"},
+      {R"({"schema_version": 1, "rows": [{"setting": "", "kind": "pytorch"}]})", "row 1 has no \"trace\""},
+      {R"({"schema_version": 1, "rows": [{"trace": "t", "allocator": "a", "events": 1, "peak_requested_bytes": 1,
+          "peak_reserved_bytes": "x", "ooms": 0}]})",
+       "\"peak_reserved_bytes\" of row 1 is no count: \"x\""},
+      {R"({"schema_version": 1, "rows": [{"trace": "t", "allocator": "a", "events": 1, "peak_requested_bytes": 1,
+          "peak_reserved_bytes": 1, "ooms": 0, "pass_seconds": "x"}]})",
+       "row 1 holds a value of the wrong type"}};
+  for (const auto& [text, words] : files) {
+    folder_.write("wrong.json", text);
+    const Said said = replay({"--fail-if", "ooms > +0", "--baseline", "wrong.json", "-q"});
+    EXPECT_EQ(said.code, 2) << text;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("wrong.json: "), HasSubstr(words), Not(HasSubstr("exception")))) << text;
+  }
+}
+
+TEST_F(ReplayGate, ABaselineMayBeCompressed) {
+  baseline("base.json");
+  ASSERT_EQ(std::system(("gzip -k " + (folder_.path() / "base.json").string()).c_str()), 0);
+  EXPECT_EQ(replay({"--baseline", "base.json.gz", "--fail-if", "peak_reserved_bytes > +2%"}).code, 0);
+}
+
 TEST_F(ReplayGate, RepeatedPassesGiveIntervalsAndAVerdict) {
   folder_.write("base.json", replay({"--repeat", "5", "--format", "json", "--quiet"}).out);
   const Said said = replay({"--repeat", "5", "--baseline", "base.json", "--format", "json"});

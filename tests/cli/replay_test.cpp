@@ -289,6 +289,8 @@ TEST_F(ReplayVerb, ARefusalAndATrippedGateAreInTheJson) {
   EXPECT_EQ(refused.code, 1);
   const json why = json::parse(refused.out);
   EXPECT_TRUE(why["recommendation"].is_null());
+  EXPECT_EQ(why["fidelity"][0]["exact"], false);
+  EXPECT_FALSE(why["fidelity"][0]["caveats"].empty()) << "the reason stands beside the figures";
   EXPECT_EQ(why["refused"]["trace"], "state.trace");
   EXPECT_THAT(why["refused"]["reason"].get<std::string>(), HasSubstr("no setting is recommended"));
 

@@ -55,6 +55,33 @@ TEST(Gate, SaysWhatIsWrong) {
   EXPECT_NE(mistake("ooms > 2%").find("needs a sign"), std::string::npos);
 }
 
+TEST(Gate, ANumberThatIsNoneIsRefused) {
+  for (const char* text : {"ooms > nan", "ooms > inf", "ooms < -inf", "excess > nan%", "peak_reserved_bytes > +inf%"})
+    EXPECT_NE(mistake(text).find("nothing can be compared with"), std::string::npos) << mistake(text);
+}
+
+TEST(Gate, AShareIsComparedWithAPercentageAsTheTableShowsIt) {
+  ReplayRow made = row(1100);
+  made.excess = 0.11;
+  made.external_fragmentation = 0.25;
+  EXPECT_EQ(tripped(parse_gate("excess > 10%"), {made}, {}).size(), 1u);
+  EXPECT_EQ(tripped(parse_gate("excess > 12 %"), {made}, {}).size(), 0u);
+  EXPECT_EQ(tripped(parse_gate("external_fragmentation >= 25%"), {made}, {}).size(), 1u);
+  EXPECT_TRUE(parse_gate("excess > +10%").is_percentage) << "a change against the baseline, as everywhere";
+}
+
+TEST(Gate, TheFirstEventThatCouldNotBeServedIsAMetric) {
+  ReplayRow failed = row(1, 1);
+  failed.first_oom_event = 90;
+  EXPECT_EQ(tripped(parse_gate("first_oom_event < 100"), {failed}, {}).size(), 1u);
+  EXPECT_EQ(tripped(parse_gate("first_oom_event < 50"), {failed}, {}).size(), 0u);
+  EXPECT_EQ(tripped(parse_gate("first_oom_event < 100"), {row(1)}, {}).size(), 0u) << "nothing ran out";
+  EXPECT_EQ(tripped(parse_gate("first_oom_event >= 0"), {row(1)}, {}).size(), 0u);
+  const auto unjudged = tripped(parse_gate("first_oom_event < +0"), {failed}, {row(1)});
+  ASSERT_EQ(unjudged.size(), 1u);
+  EXPECT_NE(unjudged.front().find("nothing ran out in the baseline"), std::string::npos);
+}
+
 TEST(Gate, ReachesPercentiles) {
   ReplayRow slow = row(1);
   slow.allocate_ns.p99_9 = 700;

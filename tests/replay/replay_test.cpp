@@ -143,6 +143,17 @@ TEST(Replay, ADeferredFreeCompletesWhereTheRecordingSays) {
   EXPECT_EQ(row.peak_allocated_bytes, 1000u);
 }
 
+TEST(Ideal, FailsWhatIsMoreThanTheDeviceHasWhateverThePolicy) {
+  const Trace trace = read_one("a 0 1000 0\na 1 500 0\na 2 400 0\nf 0\na 3 600 0\nf 1\nf 2\nf 3\n");
+  const ReplayRow row = ideal_row(trace, 1400);
+  EXPECT_EQ(row.ooms, 1u) << "without the block of 500 the others fit";
+  EXPECT_EQ(row.first_oom_event, 1u);
+  EXPECT_EQ(row.first_oom_bytes, 500u);
+  EXPECT_EQ(row.peak_reserved_bytes, row.peak_requested_bytes);
+  EXPECT_EQ(ideal_row(trace, 1900).ooms, 0u);
+  EXPECT_EQ(ideal_row(trace, 300).ooms, 4u);
+}
+
 TEST(Replay, TheIdealRowReservesWhatIsAskedFor) {
   const ReplayRow row = ideal_row(read_one("a 0 1000 0\na 1 500 0\n"), 4096);
   EXPECT_EQ(row.allocator, "ideal");

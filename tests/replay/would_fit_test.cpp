@@ -71,6 +71,30 @@ TEST(WouldFit, APolicyThatBreaksInTheReplayIsNotRecommended) {
   EXPECT_THAT(report.others.front().failure, HasSubstr("lost its way"));
 }
 
+TEST(WouldFit, APolicyThatHandsOutTheSameMemoryTwiceIsDisqualified) {
+  const StackConfig sharing = policy_of("sharing", [](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    class Sharing final : public PlainPolicy {
+     public:
+      using PlainPolicy::PlainPolicy;
+      Block allocate(const Request& request) override {
+        if (last_.data == nullptr) last_ = PlainPolicy::allocate({.bytes = MiB});
+        return {.data = last_.data, .bytes = request.bytes, .request = request};
+      }
+      void deallocate(const Block&, StreamRef) noexcept override {}
+
+     private:
+      Block last_;
+    };
+    return std::make_unique<Sharing>(context.source);
+  });
+  const FitReport report = what_would_fit(read_one("a 0 512 0\na 1 512 0\nf 0\nf 1\n"), {"sharing", sharing},
+                                          {{"plain", plain_policy()}}, MiB);
+  EXPECT_FALSE(report.current.fits());
+  EXPECT_FALSE(report.is_reproduced()) << "that it ran out proves nothing";
+  EXPECT_EQ(report.best(), nullptr);
+  EXPECT_THAT(report.sentence(), AllOf(HasSubstr("'sharing' is disqualified"), HasSubstr("at event 1")));
+}
+
 TEST(WouldFit, NeverSuggestsASettingOfPytorchThatIsOn) {
   for (const FitCandidate& candidate : other_pytorch_settings("expandable_segments:True", 4 * GiB)) {
     EXPECT_THAT(candidate.label, HasSubstr("expandable_segments:True")) << "what was set stays set";

@@ -23,6 +23,7 @@ struct Question {
   bool is_pytorch = true;
   replay::FitCandidate current;
   std::vector<replay::FitCandidate> others;
+  std::vector<std::string> dropped_settings;  ///< of the recording's, which PyTorch's native allocator does not take
 };
 
 std::string header(const replay::Trace& trace, const char* key) {
@@ -44,9 +45,9 @@ Question question_of(const replay::Trace& trace, const DoctorTraceOptions& optio
     question.others = replay::other_allocators(question.current.policy, trace.facts.max_request_bytes);
     return question;
   }
-  const std::string conf = !options.pytorch_conf.empty() ? options.pytorch_conf
-                           : trace.recorded              ? trace.recorded->pytorch_conf
-                                                         : std::string();
+  std::string conf = options.pytorch_conf;
+  if (conf.empty() && trace.recorded)
+    conf = replay::valid_part(trace.recorded->pytorch_conf, &question.dropped_settings);
   question.current = {conf.empty() ? "PyTorch's defaults" : conf, replay::policy_of_conf(conf)};
   question.others = replay::other_pytorch_settings(conf, trace.facts.max_request_bytes);
   return question;
@@ -59,6 +60,7 @@ struct Answer {
   bool is_pytorch = true;
   replay::FitReport report;
   replay::Trust trust;
+  std::vector<std::string> dropped_settings;
   bool is_known = true;  ///< false: the file is too poor, so that a setting did not run out proves nothing
 };
 
@@ -71,23 +73,30 @@ Table empty_table(bool has_trace) {
                 {"ooms", "OOMs"},
                 {"first_oom_event", "first at event"},
                 {"device_calls", "device calls"},
-                {"set", "set", false}});
+                {"set", "set", false},
+                {"failure", "failure", false},
+                {"failed_event", "failed at event", false}});
 }
 
 void add_rows(Table& table, const Answer& answer) {
   const replay::FitReport& report = answer.report;
   const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
-    std::vector<tenon::Cell> cells(9);
+    std::vector<tenon::Cell> cells(11);
     cells[0] = answer.trace;
     cells[1] = attempt.label;
     if (is_current) cells[2] = "yes";
-    if (report.capacity_bytes != 0)
-      cells[3] = !attempt.failure.empty() ? "failed" : !answer.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
+    if (report.capacity_bytes != 0) cells[3] = !answer.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
     cells[4] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
     cells[5] = static_cast<std::int64_t>(attempt.ooms);
     if (attempt.first_oom_event) cells[6] = static_cast<std::int64_t>(*attempt.first_oom_event);
     cells[7] = static_cast<std::int64_t>(attempt.device_calls);
     if (!is_current) cells[8] = answer.is_pytorch ? attempt.label : spec_of(attempt.policy);
+    if (!attempt.failure.empty()) {
+      for (const int figure : {4, 5, 7}) cells[static_cast<std::size_t>(figure)] = {};  // as far as it came: none
+      cells[3] = "failed";
+      cells[9] = attempt.failure;
+    }
+    if (attempt.failed_event) cells[10] = static_cast<std::int64_t>(*attempt.failed_event);
     table.add_row(std::move(cells));
   };
   row(report.current, true);
@@ -100,6 +109,15 @@ std::string how_to_set(const replay::FitAttempt& best, bool is_pytorch) {
       "Set before the program starts:\n  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export "
       "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
       best.label);
+}
+
+/// What has gone wrong in itself: every such row is named, as `tenon replay` does.
+std::vector<std::string> complaints(const replay::FitReport& report) {
+  std::vector<std::string> sentences;
+  if (!report.current.failure.empty()) sentences.push_back(report.current.complaint());
+  for (const replay::FitAttempt& attempt : report.others)
+    if (!attempt.failure.empty()) sentences.push_back(attempt.complaint());
+  return sentences;
 }
 
 std::string remarks(const replay::Trust& trust) {
@@ -118,6 +136,8 @@ std::string conclusion(const Answer& answer, bool is_capacity_from_file, const s
   const replay::Trust& trust = answer.trust;
   std::string out = "\n";
   if (!trust.refusal.empty() && !is_hopeless(report)) return out + "Nothing can be said: " + trust.refusal;
+  if (!report.current.failure.empty())
+    return out + fmt::format("Nothing can be said of '{}': its replay went wrong.\n", report.current.label);
   if (report.capacity_bytes == 0 && answer.failed_request) {
     return out +
            fmt::format(
@@ -162,6 +182,8 @@ std::string conclusion(const Answer& answer, bool is_capacity_from_file, const s
 
 using Json = nlohmann::ordered_json;
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 /// The table's JSON with what its rows do not say.
 Json json_of(const Answer& answer) {
   const replay::FitReport& report = answer.report;
@@ -181,16 +203,19 @@ Json json_of(const Answer& answer) {
   }
   const bool has_capacity = report.capacity_bytes != 0;
   const replay::FitAttempt* const best = answer.is_known && has_capacity ? report.best() : nullptr;
-  json["verdict"] = !answer.is_known          ? "unknown"
-                    : !has_capacity           ? "no capacity"
-                    : is_hopeless(report)     ? "no allocator"
-                    : !report.is_reproduced() ? "fits as it is"
-                    : best != nullptr         ? "fits with"
-                                              : "none fits";
+  json["verdict"] = !answer.is_known                  ? "unknown"
+                    : !report.current.failure.empty() ? "failed"
+                    : !has_capacity                   ? "no capacity"
+                    : is_hopeless(report)             ? "no allocator"
+                    : !report.is_reproduced()         ? "fits as it is"
+                    : best != nullptr                 ? "fits with"
+                                                      : "none fits";
   json["recommendation"] =
       best == nullptr ? Json(nullptr) : Json(answer.is_pytorch ? best->label : spec_of(best->policy));
   json["refused"] = answer.is_known ? Json(nullptr) : Json(answer.trust.refusal);
   json["caveats"] = answer.trust.caveats;
+  if (!answer.is_known) json["caveats"].push_back(first_line(answer.trust.refusal));
+  json["dropped_settings"] = answer.dropped_settings;
   return json;
 }
 
@@ -221,6 +246,13 @@ Answer answer_of(const replay::Trace& trace, std::uint64_t capacity, const Docto
   answer.report = replay::what_would_fit(trace, question.current, question.others, capacity);
   answer.trust = replay::judge(
       trace, options.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(options.pytorch_conf));
+  answer.dropped_settings = question.dropped_settings;
+  if (!question.dropped_settings.empty()) {
+    answer.trust.caveats.push_back(fmt::format(
+        "{} was recorded with {}, which PyTorch's native allocator does not take: left out, so that what was "
+        "in use is not what is replayed",
+        trace.name, fmt::join(question.dropped_settings, ", ")));
+  }
   answer.is_known = answer.trust.refusal.empty() || is_hopeless(answer.report);
   return answer;
 }
@@ -257,7 +289,9 @@ ExitCode doctor_trace(const DoctorTraceOptions& options) {
   }
   bool has_answers = true;
   for (const Answer& answer : answers) {
-    has_answers &= answer.is_known;
+    const std::vector<std::string> failures = complaints(answer.report);
+    for (const std::string& sentence : failures) say(fmt::format("{}: {}", answer.trace, sentence));
+    has_answers &= answer.is_known && failures.empty();
     if (!answer.is_known && options.format != TableFormat::kTable) say(answer.trust.refusal);
   }
   return has_answers ? ExitCode::kDone : ExitCode::kFailed;

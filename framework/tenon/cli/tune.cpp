@@ -132,15 +132,17 @@ Json json_of(const replay::Trust& trust, const std::string& trace) {
   Json json;
   json["trace"] = trace;
   json["known"] = fidelity.is_known;
-  json["exact"] = fidelity.is_exact;
+  const std::string refusal = trust.refusal.substr(0, trust.refusal.find('\n'));
+  json["exact"] = fidelity.is_exact && refusal.empty();  // of a part that says nothing of the whole
   json["settings"] = fidelity.settings;
   json["recorded_peak_bytes"] = fidelity.recorded_peak_bytes;
   json["replayed_peak_bytes"] = fidelity.replayed_peak_bytes;
   json["recorded_device_calls"] = fidelity.recorded_actions;
   json["matching_device_calls"] = fidelity.matching_actions;
-  json["sentence"] = fidelity.sentence();
+  json["sentence"] = refusal.empty() ? fidelity.sentence() : refusal;
   json["reserved_at_start_bytes"] = trust.reserved_at_start_bytes;
   json["caveats"] = trust.caveats;
+  if (!refusal.empty()) json["caveats"].push_back(refusal);
   return json;
 }
 

@@ -36,8 +36,10 @@ ExitCode view(const ViewOptions& options) {
   const std::vector<replay::ReplayRow> rows = replay::run_cells({cell});
   write_trace_html(options.output, trace, rows);
   if (!options.quiet) say("report: " + options.output);
-  if (rows.front().failure.empty()) return ExitCode::kDone;
-  say(fmt::format("{}: {}", options.allocator, rows.front().failure));
+  const replay::ReplayRow& row = rows.front();
+  if (row.failure.empty()) return ExitCode::kDone;
+  say(fmt::format("{} on {} is disqualified: {}{}", options.allocator, trace.name, row.failure,
+                  row.failed_event ? fmt::format(" at event {}", *row.failed_event) : ""));
   return ExitCode::kFailed;
 }
 

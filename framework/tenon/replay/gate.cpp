@@ -7,11 +7,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace tenon::replay {
 
 namespace {
+
+constexpr std::string_view kFirstOom = "first_oom_event";  // absent where nothing ran out
+
+/// Shares of 1, which people read and write as percentages.
+bool is_share(std::string_view metric) { return metric == "excess" || metric.ends_with("_fragmentation"); }
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -63,6 +70,7 @@ std::optional<double> metric_of(const ReplayRow& row, std::string_view metric) {
   };
   percentile("allocate_ns.", row.allocate_ns);
   percentile("free_ns.", row.free_ns);
+  if (metric == kFirstOom && row.first_oom_event) found = static_cast<double>(*row.first_oom_event);
   return found;
 }
 
@@ -70,6 +78,7 @@ std::vector<std::string> metric_names() {
   std::vector<std::string> names;
   const ReplayRow row;
   for_each_number(row, [&](const char* key, const auto&) { names.emplace_back(key); });
+  names.emplace_back(kFirstOom);
   for_each_percentile(row.allocate_ns,
                       [&](const char* key, double) { names.push_back(std::string("allocate_ns.") + key); });
   for_each_percentile(row.free_ns, [&](const char* key, double) { names.push_back(std::string("free_ns.") + key); });
@@ -103,8 +112,8 @@ Gate parse_gate(std::string_view text) {
       gate.op = Gate::Op::kNotEqual;
   }
   std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
-  if (!metric_of(ReplayRow{}, gate.metric)) {
-    const std::vector<std::string> names = metric_names();
+  const std::vector<std::string> names = metric_names();
+  if (std::ranges::find(names, gate.metric) == names.end()) {
     const std::string near = nearest_name(gate.metric, names);
     fail(fmt::format("unknown metric \"{}\"; {}", gate.metric,
                      near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : "did you mean " + near + "?"));
@@ -116,17 +125,20 @@ Gate parse_gate(std::string_view text) {
     if (value.front() == '-') sign = -1;
     value.remove_prefix(1);
   }
-  if (value.ends_with('%')) {
-    if (!gate.is_relative) fail("a percentage needs a sign: it is a change against the baseline");
-    gate.is_percentage = true;
+  const bool has_percent = value.ends_with('%');
+  if (has_percent) {
+    gate.is_percentage = gate.is_relative;
+    if (!gate.is_relative && !is_share(gate.metric))
+      fail("a percentage of this metric needs a sign: it is a change against the baseline");
     value = trim(value.substr(0, value.size() - 1));
   }
   const std::string digits(value);
   char* end = nullptr;
   const double number = std::strtod(digits.c_str(), &end);
   if (!digits.empty() && *end == '\0') {
-    gate.value = sign * number;
-  } else if (const auto size = try_parse_size(value); size && !gate.is_percentage) {
+    if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
+    gate.value = sign * (has_percent && !gate.is_relative ? number / 100 : number);
+  } else if (const auto size = try_parse_size(value); size && !has_percent) {
     gate.value = sign * static_cast<double>(*size);
   } else {
     fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
@@ -148,7 +160,9 @@ std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>&
   std::vector<std::string> sentences;
   for (const ReplayRow& row : rows) {
     if (row.allocator == "ideal" || !row.failure.empty()) continue;
-    const double value = metric_of(row, gate.metric).value_or(0);
+    const std::optional<double> found = metric_of(row, gate.metric);
+    if (!found) continue;  // nothing ran out: there is no first time
+    const double value = *found;
     double limit = gate.value;
     std::string against;
     if (gate.is_relative) {
@@ -158,7 +172,13 @@ std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>&
             fmt::format("{}: {} cannot be judged, the baseline has no such row", name_of(row), gate.text));
         continue;
       }
-      const double base = metric_of(*before, gate.metric).value_or(0);
+      const std::optional<double> then = metric_of(*before, gate.metric);
+      if (!then) {
+        sentences.push_back(fmt::format("{}: {} is {}: {} cannot be judged, nothing ran out in the baseline",
+                                        name_of(row), gate.metric, figure(gate.metric, value), gate.text));
+        continue;
+      }
+      const double base = *then;
       limit = gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
       against = fmt::format(" (baseline {})", figure(gate.metric, base));
     }

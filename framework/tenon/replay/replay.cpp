@@ -293,11 +293,33 @@ ReplayRow row_for(const Trace& trace, std::optional<std::uint64_t> capacity_byte
   return row;
 }
 
+/// Requests that no policy could serve on top of what lives, each left out where it came.
+static void count_what_cannot_fit(const Trace& trace, std::uint64_t capacity_bytes, ReplayRow& row) {
+  std::vector<std::uint64_t> live(trace.slot_count);
+  std::uint64_t sum = 0, event = 0;
+  for (const TraceEvent& entry : trace.events) {
+    if (entry.kind == EventKind::kAllocate) {
+      const bool fits = entry.bytes <= capacity_bytes - sum;
+      if (!fits && row.ooms++ == 0) {
+        row.first_oom_event = event;
+        row.first_oom_bytes = entry.bytes;
+      }
+      live[entry.slot] = fits ? entry.bytes : 0;
+      sum += live[entry.slot];
+    } else if (entry.kind == EventKind::kFree) {
+      sum -= live[entry.slot];
+      live[entry.slot] = 0;
+    }
+    if (is_counted(entry.kind)) ++event;
+  }
+}
+
 ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_bytes) {
   ReplayRow row = row_for(trace, capacity_bytes);
   row.allocator = row.label = "ideal";
   row.peak_allocated_bytes = row.peak_active_bytes = row.peak_reserved_bytes = row.peak_requested_bytes;
   row.peak_reserved_event = trace.facts.peak_event;
+  if (capacity_bytes && row.peak_requested_bytes > *capacity_bytes) count_what_cannot_fit(trace, *capacity_bytes, row);
   return row;
 }
 

@@ -100,7 +100,7 @@ struct CellProgress {
 TENON_API ReplayRow replay_cell(const Trace& trace, const StackConfig& policy, const CellOptions& options,
                                 CellProgress* progress = nullptr);
 
-/// The row of the allocator that wastes nothing.
+/// The row of the allocator that wastes nothing: it fails what would bring the live bytes above the capacity.
 TENON_API ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_bytes);
 
 /// A row filled with what the trace alone tells.

@@ -2,13 +2,14 @@
 #include <tenon/core/error.h>
 #include <tenon/replay/compare.h>
 #include <tenon/replay/fnv.h>
+#include <tenon/replay/input_file.h>
 #include <tenon/replay/row_fields.h>
 #include <tenon/replay/row_json.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <sstream>
 
 namespace tenon::replay {
 
@@ -102,24 +103,50 @@ std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& env
 }
 
 std::vector<ReplayRow> read_rows(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path + ": cannot be opened; a baseline is what --format json wrote");
-  try {
-    const Json json = Json::parse(file);
-    if (json.at("schema_version") != 1)
-      throw ConfigError(path + ": has schema_version " + json.at("schema_version").dump() + "; 1 is read");
-    std::vector<ReplayRow> rows;
-    for (const Json& row : json.at("rows")) {
-      for (const char* key : {"trace", "allocator"}) static_cast<void>(row.at(key).get<std::string>());
-      // A baseline of something else must not read as zeros.
-      for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes", "ooms"})
-        static_cast<void>(row.at(key).get<std::uint64_t>());
-      rows.push_back(from_json(row));
-    }
-    return rows;
-  } catch (const Json::exception& error) {
-    throw ConfigError(path + ": not the output of `tenon replay --format json`: " + error.what());
+  if (!std::ifstream(path)) throw ConfigError(path + ": cannot be opened; a baseline is what --format json wrote");
+  InputFile file(path);
+  std::string text;
+  for (std::string_view part = file.available(); !part.empty(); part = file.available()) {
+    text += part;
+    file.consume(part.size());
   }
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError(fmt::format("{}: not the output of `tenon replay --format json`: {}", path, why));
+  };
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    fail(text.empty() ? std::string("it is empty") : fmt::format("no JSON from byte {} on", error.byte));
+  }
+  if (!json.is_object()) fail(fmt::format("it holds an {} and no object", json.type_name()));
+  for (const char* key : {"schema_version", "rows"})
+    if (!json.contains(key)) fail(fmt::format("it has no \"{}\"", key));
+  if (json["schema_version"] != 1)
+    throw ConfigError(path + ": has schema_version " + json["schema_version"].dump() + "; 1 is read");
+  if (!json["rows"].is_array()) fail(fmt::format("its \"rows\" are of type {}", json["rows"].type_name()));
+  std::vector<ReplayRow> rows;
+  for (const Json& row : json["rows"]) {
+    const std::string where = fmt::format("row {}", rows.size() + 1);
+    if (!row.is_object()) fail(fmt::format("{} is of type {}", where, row.type_name()));
+    const auto require = [&](const char* key, bool (*is_right)(const Json&), const char* what) {
+      if (!row.contains(key)) fail(fmt::format("{} has no \"{}\"; other verbs write other rows", where, key));
+      if (!is_right(row[key])) fail(fmt::format("\"{}\" of {} is no {}: {}", key, where, what, row[key].dump()));
+    };
+    for (const char* key : {"trace", "allocator"})
+      require(
+          key, [](const Json& value) { return value.is_string(); }, "text");
+    // A baseline of something else must not read as zeros.
+    for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes", "ooms"})
+      require(
+          key, [](const Json& value) { return value.is_number_unsigned(); }, "count");
+    try {
+      rows.push_back(from_json(row));
+    } catch (const Json::exception&) {
+      fail(where + " holds a value of the wrong type");
+    }
+  }
+  return rows;
 }
 
 std::string pack_row(const ReplayRow& row) {

@@ -29,7 +29,6 @@ Cell cell_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t ca
   if (capacity_bytes != 0) cell.options.capacity_bytes = capacity_bytes;
   cell.options.timed_passes = 0;
   cell.options.time_each_call = false;
-  cell.options.check_placement = false;
   return cell;
 }
 
@@ -43,7 +42,8 @@ FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
           .device_calls = calls,
           // Segments that come and go with the blocks, or pages that do.
           .is_slow = row.device_allocations + row.device_frees > row.allocations || calls > row.allocations / 4 + 1000,
-          .failure = row.failure};
+          .failure = row.failure,
+          .failed_event = row.failed_event};
 }
 
 std::string quoted(const std::vector<const FitAttempt*>& attempts, bool with_peak) {
@@ -58,6 +58,12 @@ std::string quoted(const std::vector<const FitAttempt*>& attempts, bool with_pea
 }
 
 }  // namespace
+
+std::string FitAttempt::complaint() const {
+  if (failure.empty()) return {};
+  return fmt::format("'{}' is disqualified: {}{}", label, failure,
+                     failed_event ? fmt::format(" at event {}", *failed_event) : "");
+}
 
 const FitAttempt* FitReport::best() const {
   return is_reproduced() && !others.empty() && others.front().fits() ? &others.front() : nullptr;
@@ -74,6 +80,7 @@ std::string FitReport::sentence() const {
                        is_close ? fmt::format("{} bytes", peak_requested_bytes) : format_bytes(peak_requested_bytes),
                        is_close ? fmt::format("{} bytes", capacity_bytes) : capacity);
   }
+  if (!current.failure.empty()) return current.complaint();
   if (!is_reproduced()) {
     return fmt::format(
         "replayed ({} on {}), '{}' itself does not run out ({} reserved): what failed lies outside the "
@@ -111,7 +118,8 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
   for (std::size_t i = 1; i < rows.size(); ++i) report.others.push_back(attempt_of(*chosen[i], rows[i]));
   // Fewer options first where peaks are equal: the list is in the order of the candidates already.
   std::ranges::stable_sort(report.others, {}, [](const FitAttempt& attempt) {
-    return std::tuple(!attempt.fits(), attempt.is_slow, attempt.fits() ? attempt.peak_reserved_bytes : 0);
+    return std::tuple(!attempt.fits(), !attempt.failure.empty(), attempt.is_slow,
+                      attempt.fits() ? attempt.peak_reserved_bytes : 0);
   });
   return report;
 }

@@ -27,8 +27,11 @@ struct FitAttempt {
   std::uint64_t peak_reserved_bytes = 0;  ///< as far as it came
   std::uint64_t device_calls = 0;
   bool is_slow = false;  ///< goes to the device for every few requests
-  std::string failure;   ///< the replay itself went wrong
+  std::string failure;   ///< the replay itself went wrong: it is disqualified
+  std::optional<std::uint64_t> failed_event;
   bool fits() const { return ooms == 0 && failure.empty(); }
+  /// "'faulty' is disqualified: overlaps … at event 10"; empty when it is not.
+  TENON_API std::string complaint() const;
 };
 
 struct FitReport {
@@ -42,7 +45,7 @@ struct FitReport {
   /// One sentence for people: which would have fitted; that none would, with the figures; or why nothing can be said.
   TENON_API std::string sentence() const;
   /// Whether the failure came again under what was in use.
-  bool is_reproduced() const { return !current.fits(); }
+  bool is_reproduced() const { return current.failure.empty() && current.ooms != 0; }
   /// The one to recommend: fits, and what was in use does not. Null when there is none.
   TENON_API const FitAttempt* best() const;
 };
