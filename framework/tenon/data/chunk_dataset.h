@@ -138,6 +138,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
   void preload() {
     while (!stopping_) {
       std::optional<std::vector<std::size_t>> chunks;
+      std::exception_ptr error;
       try {
         chunks = next_chunks();
         if (!chunks) break;
@@ -153,9 +154,12 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
         if (policy_) policy_(data);
         if (!data.empty()) buffer_->add_chunk(std::move(data));
       } catch (...) {
-        buffer_->add_error(std::current_exception());
-        if (!chunks) break;  // without a sampler there is nothing to go on with
+        error = std::current_exception();
       }
+      if (!error) continue;
+      // Here and not in the handler, which would keep a hold of what the other thread then reads and lets go of.
+      buffer_->add_error(std::move(error));
+      if (!chunks) break;  // without a sampler there is nothing to go on with
     }
     if (--running_ == 0) buffer_->close();
   }
