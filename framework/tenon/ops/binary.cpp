@@ -649,6 +649,8 @@ bool Tensor::equal(const Tensor& other) const { return tenon::equal(*this, other
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   NoGradGuard no_grad;
+  if (rtol < 0) throw Error("rtol must be greater than or equal to zero, but got " + std::to_string(rtol));
+  if (atol < 0) throw Error("atol must be greater than or equal to zero, but got " + std::to_string(atol));
   if (self.scalar_type() != other.scalar_type()) {
     throw Error(std::string(toString(self.scalar_type())) + " did not match " + toString(other.scalar_type()));
   }

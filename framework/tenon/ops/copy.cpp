@@ -58,6 +58,15 @@ void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
   raw_copy(to, arrived);
 }
 
+void check_format(MemoryFormat format, int rank) {
+  if (format == MemoryFormat::ChannelsLast && rank != 4) {
+    throw Error("required rank 4 tensor to use channels_last format, got rank " + std::to_string(rank));
+  }
+  if (format == MemoryFormat::ChannelsLast3d && rank != 5) {
+    throw Error("required rank 5 tensor to use channels_last_3d format, got rank " + std::to_string(rank));
+  }
+}
+
 Recording record_copy(const char* name, const Tensor& self) {
   const Dtype dtype = self.scalar_type();
   const Device device = self.device();
@@ -72,6 +81,7 @@ Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optiona
   Tensor result;
   const TensorImpl& impl = self.impl();
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
+  check_format(wanted, impl.rank());
   if (wanted == MemoryFormat::Preserve && !impl.is_contiguous() && impl.is_non_overlapping_and_dense()) {
     result = allocate_strided(state, impl.sizes(), impl.strides(), dtype);
   } else if (wanted == MemoryFormat::ChannelsLast || wanted == MemoryFormat::ChannelsLast3d) {
@@ -114,6 +124,7 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   Tensor result;
   const TensorImpl& self = impl();
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
+  check_format(wanted, self.rank());
   if (wanted == MemoryFormat::Preserve) {
     result = allocate_preserving(*this, self.dtype());
   } else if (wanted == MemoryFormat::Contiguous) {

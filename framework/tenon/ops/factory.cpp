@@ -3,6 +3,7 @@
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/numbers.h>
+#include <tenon/ops/pointwise.h>
 #include <tenon/ops/pinned.h>
 #include <tenon/ops/support.h>
 
@@ -197,6 +198,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
   return with_grad(std::move(result), options);
 }
 Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, double base, const TensorOptions& options) {
+  if (options.has_dtype() && !is_floating_point(options.dtype())) {
+    const TensorOptions exact = options.dtype(kFloat64).requires_grad(std::nullopt);
+    return tenon::pow(Scalar(base), tenon::linspace(start, end, steps, exact)).to(options.dtype());
+  }
   Tensor result = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
   result = result.mul(std::log(base)).exp();
   return with_grad(std::move(result), options);

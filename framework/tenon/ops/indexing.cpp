@@ -376,12 +376,12 @@ Tensor Tensor::operator[](std::int64_t position) const {
   return select(0, position);
 }
 Tensor Tensor::operator[](const Scalar& position) const {
-  if (!position.isIntegral()) throw Error("Can only index tensors with integral scalars");
+  if (!position.isIntegral()) throw IndexError("Can only index tensors with integral scalars");
   return (*this)[position.toLong()];
 }
 Tensor Tensor::operator[](const Tensor& position) const {
-  if (!position.defined()) throw Error("Can only index with tensors that are defined");
-  if (position.dim() != 0) throw Error("Can only index with tensors that are scalars (zero-dim)");
+  if (!position.defined()) throw IndexError("Can only index with tensors that are defined");
+  if (position.dim() != 0) throw IndexError("Can only index with tensors that are scalars (zero-dim)");
   return (*this)[position.item()];
 }
 
@@ -707,7 +707,7 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
   const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
   return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)}).reshape({-1});
 }
-Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index_select(0, index.reshape({-1})).view(index.sizes()); }
+Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index(Indices{index}); }
 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {
   if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor.");

@@ -47,7 +47,7 @@ Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor&
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
   if (addend.defined() && !is_expandable_to(addend.impl().sizes(), sizes)) {
-    throw Error("The expanded size of the tensor (" + to_string(sizes) + ") must match the existing size " + to_string(addend.sizes()) + " (in operator " + name + ")");
+    addend.expand(sizes);  // throws, and names the dimension
   }
   const bool is_folded = shape != nullptr;
   const bool a_transposed = is_transposed(a), b_transposed = is_transposed(b);

@@ -88,10 +88,38 @@ Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) 
   return fill_random(TENON_OP("bernoulli"), *this, draw(*this, generator), chances);
 }
 Tensor Tensor::bernoulli(std::optional<Generator> generator) const { return tenon::bernoulli(*this, std::move(generator)); }
+namespace {
+
+/// A bound of random integers is one that the dtype has.
+void check_within(std::int64_t bound, const char* name, Dtype dtype) {
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::lowest();
+  std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+  const auto take = [&](auto limits) {
+    lowest = limits.lowest();
+    highest = limits.max();
+  };
+  const char* type = "long";
+  switch (dtype) {
+    case kBool: take(std::numeric_limits<bool>()); type = "bool"; break;
+    case kUInt8: take(std::numeric_limits<std::uint8_t>()); type = "unsigned char"; break;
+    case kInt8: take(std::numeric_limits<std::int8_t>()); type = "signed char"; break;
+    case kInt16: take(std::numeric_limits<std::int16_t>()); type = "short"; break;
+    case kInt32: take(std::numeric_limits<std::int32_t>()); type = "int"; break;
+    default: break;
+  }
+  if (bound < lowest || bound > highest) throw Error(std::string(name) + " is out of bounds for " + type + ": " + std::to_string(bound));
+}
+
+}  // namespace
+
 Tensor& Tensor::random_(std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) const {
   const std::int64_t high = to ? *to : std::numeric_limits<std::int64_t>::max();
   if (high <= from) {
     throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) + " >= to=" + std::to_string(high));
+  }
+  if (to && !is_floating_point()) {
+    check_within(from, "from", scalar_type());
+    check_within(high - 1, "to - 1", scalar_type());
   }
   RandomAttributes attributes = draw(*this, generator);
   attributes.low = from;

@@ -450,7 +450,10 @@ std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool l
 }
 Tensor Tensor::median() const {
   if (numel() == 0) return new_full({}, std::numeric_limits<double>::quiet_NaN());
-  return std::get<0>(reshape({-1}).sort(0)).select(0, (numel() - 1) / 2);
+  const Tensor sorted = std::get<0>(reshape({-1}).sort(0));
+  const Tensor last = sorted.select(0, -1);  // where a NaN is, if there is one
+  if (is_floating_point() && last.isnan().item<bool>()) return last;
+  return sorted.select(0, (numel() - 1) / 2);
 }
 Tensor Tensor::count_nonzero() const { return ne(0).sum(); }
 
@@ -504,6 +507,7 @@ Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
 
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   const std::uint32_t mask = dim_mask(dim, self.impl().rank());
+  if (self.numel() == 0) return self.exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
   Tensor highest;
   {
     NoGradGuard no_grad;

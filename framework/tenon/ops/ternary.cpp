@@ -125,6 +125,11 @@ namespace {
 Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value, bool inplace) {
   const char* name = divide ? "AddcdivBackward0" : "AddcmulBackward0";
   check_same_device(divide ? "addcdiv" : "addcmul", {&self, &a, &b});
+  if (divide && !a.is_floating_point() && !b.is_floating_point()) {
+    throw Error(
+        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true division "
+        "of tensor1 and tensor2: convert one of them to a floating dtype");
+  }
   const Dtype dtype = result_type(self, a.numel() == 1 ? b : a);
   if (inplace && !can_cast(dtype, self.scalar_type())) {
     throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +

@@ -93,7 +93,6 @@ namespace rows = pointwise;
   Tensor& Tensor::name##_() const { return ops::unary_inplace<rows::Row>(*this); }
 
 TENON_UNARY_FUNCTIONS(abs, Abs)
-TENON_UNARY_FUNCTIONS(sign, Sign)
 TENON_UNARY_FUNCTIONS(square, Square)
 TENON_UNARY_FUNCTIONS(exp, Exp)
 TENON_UNARY_FUNCTIONS(exp2, Exp2)
@@ -142,6 +141,12 @@ const Tensor& rectifiable(const Tensor& self) {
 }
 
 }  // namespace
+
+// True is its own sign.
+Tensor sign(const Tensor& self) { return self.scalar_type() == kBool ? self.clone() : ops::unary<rows::Sign>(self); }
+Tensor& sign_(Tensor& self) { return self.scalar_type() == kBool ? self : ops::unary_inplace<rows::Sign>(self); }
+Tensor Tensor::sign() const { return tenon::sign(*this); }
+Tensor& Tensor::sign_() const { return tenon::sign_(const_cast<Tensor&>(*this)); }
 
 Tensor neg(const Tensor& self) { return ops::unary<rows::Neg>(negatable(self)); }
 Tensor& neg_(Tensor& self) { return ops::unary_inplace<rows::Neg>(negatable(self)); }
@@ -273,10 +278,16 @@ Tensor polygamma(std::int64_t n, const Tensor& self) {
   return n == 0 ? digamma(self) : ops::unary<rows::Polygamma>(self, parameters(Scalar(static_cast<double>(n))));
 }
 
-Tensor relu6(const Tensor& self) { return ops::unary<rows::Relu6>(self); }
-Tensor silu(const Tensor& self) { return ops::unary<rows::Silu>(self); }
+Tensor relu6(const Tensor& self) {
+  return self.is_floating_point() ? ops::unary<rows::Relu6>(self) : hardtanh(self, 0, 6);
+}
+Tensor silu(const Tensor& self) {
+  check_floating("silu_cpu", self);
+  return ops::unary<rows::Silu>(self);
+}
 Tensor mish(const Tensor& self) { return ops::unary<rows::Mish>(self); }
 Tensor gelu(const Tensor& self, std::string_view approximate) {
+  check_floating("GeluKernelImpl", self);
   if (approximate == "tanh") return ops::unary<rows::GeluTanh>(self);
   if (approximate != "none") throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
   return ops::unary<rows::Gelu>(self);
@@ -289,14 +300,25 @@ Tensor celu(const Tensor& self, const Scalar& alpha) {
 }
 Tensor& celu_(Tensor& self, const Scalar& alpha) { return ops::unary_inplace<rows::Celu>(self, parameters(alpha)); }
 Tensor elu(const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+  check_floating("elu_cpu", self);
   return ops::unary<rows::Elu>(self, parameters(alpha, scale, input_scale));
 }
 Tensor& elu_(Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
   return ops::unary_inplace<rows::Elu>(self, parameters(alpha, scale, input_scale));
 }
-Tensor leaky_relu(const Tensor& self, const Scalar& slope) { return ops::unary<rows::LeakyRelu>(self, parameters(slope)); }
+Tensor leaky_relu(const Tensor& self, const Scalar& slope) {
+  check_floating("leaky_relu_cpu", self);
+  return ops::unary<rows::LeakyRelu>(self, parameters(slope));
+}
 Tensor& leaky_relu_(Tensor& self, const Scalar& slope) { return ops::unary_inplace<rows::LeakyRelu>(self, parameters(slope)); }
 Tensor hardtanh(const Tensor& self, const Scalar& low, const Scalar& high) {
+  if (self.scalar_type() == kBool) throw Error("Bool inputs not supported for hardtanh");
+  if (!self.is_floating_point()) {  // bounds do not make integers fractional
+    if (self.scalar_type() == kUInt8 && (low.toDouble() < 0 || high.toDouble() < 0)) {
+      throw Error("cannot do hardtanh on an unsigned type with negative limits");
+    }
+    return tenon::clamp(self, Scalar(low.toLong()), Scalar(high.toLong()));
+  }
   return ops::unary<rows::Hardtanh>(self, parameters(low, high));
 }
 Tensor& hardtanh_(Tensor& self, const Scalar& low, const Scalar& high) {
@@ -312,9 +334,14 @@ Tensor softshrink(const Tensor& self, const Scalar& lambda) {
 Tensor tanhshrink(const Tensor& self) { return ops::unary<rows::Tanhshrink>(self); }
 Tensor softsign(const Tensor& self) { return ops::unary<rows::Softsign>(self); }
 Tensor softplus(const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+  check_floating("softplus_cpu", self);
   return ops::unary<rows::Softplus>(self, parameters(beta, threshold));
 }
 Tensor threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  if (!self.is_floating_point()) {
+    const Dtype dtype = self.scalar_type();
+    return self.masked_fill(self.le(Scalar(element_of(threshold, dtype).integer)), value);
+  }
   return ops::unary<rows::Threshold>(self, parameters(threshold, value));
 }
 Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {

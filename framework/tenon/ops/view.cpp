@@ -327,7 +327,7 @@ std::int64_t step_by(std::int64_t stride, std::int64_t step) {
 
 Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) const {
   const TensorImpl& self = impl();
-  if (self.rank() == 0) throw Error("slice() cannot be applied to a 0-dim tensor.");
+  if (self.rank() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   if (step <= 0) throw Error("slice step must be positive");
   const int at = wrap_dim(dim, self.rank());
   const std::int64_t length = self.sizes()[at];
@@ -595,6 +595,20 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   return result;
 }
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
+  if (tensors.empty()) throw Error("meshgrid expects a non-empty TensorList");
+  if (indexing != "ij" && indexing != "xy") {
+    throw Error("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + std::string(indexing));
+  }
+  for (const Tensor& tensor : tensors) {
+    if (tensor.dim() > 1) {
+      throw Error("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of sizes " + to_string(tensor.sizes()));
+    }
+    if (tensor.scalar_type() != tensors[0].scalar_type()) {
+      throw Error(std::string("torch.meshgrid expects all tensors to have the same dtype, got ") +
+                  toString(tensors[0].scalar_type()) + " and " + toString(tensor.scalar_type()));
+    }
+    if (!(tensor.device() == tensors[0].device())) throw Error("torch.meshgrid expects all tensors to have the same device");
+  }
   const bool swap = indexing == "xy" && tensors.size() >= 2;
   std::vector<Tensor> inputs = tensors.vec();
   if (swap) std::swap(inputs[0], inputs[1]);
@@ -606,10 +620,7 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
     shape[static_cast<int>(i)] = sizes[static_cast<int>(i)];
     grids.push_back(inputs[i].reshape(shape).expand(sizes));
   }
-  if (swap) {
-    for (Tensor& grid : grids) grid = grid.transpose(0, 1);
-    std::swap(grids[0], grids[1]);
-  }
+  if (swap) std::swap(grids[0], grids[1]);
   return grids;
 }
 
@@ -657,11 +668,12 @@ Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_
   return source.unsqueeze(at + 1).expand(wide).clone(MemoryFormat::Contiguous).view(flat);
 }
 Tensor Tensor::flip(IntArrayRef dims) const {
+  if (!dims.empty()) dim_mask(dims, impl().rank());  // throws where a dimension is named twice
   Tensor result = *this;
   for (const std::int64_t dim : dims) {
     const int at = wrap_dim(dim, impl().rank());
+    if (numel() == 0 || impl().rank() == 0) return clone();
     const std::int64_t length = size(at);
-    if (length == 0) return clone();
     const Tensor backwards = arange(length - 1, -1, -1, TensorOptions(kInt64).device(device()));
     result = result.index_select(at, backwards);
   }
@@ -681,7 +693,7 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
     const std::int64_t start = ((length - shifts[i]) % length + length) % length;
     result = cat({result.slice(at, start, length), result.slice(at, 0, start)}, at);
   }
-  return result;
+  return result.is_same(*this) ? clone() : result;
 }
 
 Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& value) {
