@@ -133,5 +133,25 @@ TEST(Engine, MillionNodesNeedNoStack) {
   EXPECT_TRUE(done);
 }
 
+TEST(Engine, CastsIntegerGradientsToTheTypeOfWhatTheyBelongTo) {
+  const Tensor x = ones({2, 3}, requires_grad());
+  (x * 2).backward(ones({2, 3}, TensorOptions(kInt64)) * 4);
+  EXPECT_EQ(x.grad().scalar_type(), kFloat32);
+  EXPECT_TRUE(x.grad().equal(full({2, 3}, 8.0)));
+}
+
+TEST(Engine, AGradientOfAnotherShapeIsRefusedWithoutANameOfTheRoot) {
+  const Tensor x = ones({2, 3}, requires_grad());
+  EXPECT_THAT([&] { (x * 2).backward(ones({4})); },
+              ThrowsMessage<Error>(::testing::StartsWith(
+                  "invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]")));
+}
+
+TEST(Engine, SumsOfGradientsAreOfVersionZero) {
+  const Tensor x = ones({3}, requires_grad());
+  (x * 2 + x * 3 + x.exp()).sum().backward();
+  EXPECT_EQ(x.grad()._version(), 0);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -66,5 +66,19 @@ TEST(Function, MarksOutputs) {
   EXPECT_EQ(x.grad().item<float>(), 0.5);
 }
 
+struct MarksWithoutReturning : autograd::Function<MarksWithoutReturning> {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {
+    context->mark_dirty({x});
+    return x + 1;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) { return gradients; }
+};
+
+TEST(Function, ADirtyInputMustComeBack) {
+  const Tensor x = ones({2}, requires_grad()) * 2;
+  EXPECT_THAT([&] { MarksWithoutReturning::apply(x); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("marked as dirty during the forward method were not returned")));
+}
+
 }  // namespace
 }  // namespace tenon

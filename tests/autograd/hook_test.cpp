@@ -63,5 +63,22 @@ TEST(Hook, OfNodesSeesBothSides) {
   EXPECT_EQ(y.grad_fn()->name(), "MulBackward0");
 }
 
+TEST(Hook, MayChangeNeitherTypeNorSize) {
+  const Tensor x = ones({2}, requires_grad());
+  const auto with = [&](std::function<Tensor(const Tensor&)> hook) {
+    return [&x, hook] {
+      const Tensor y = x * 3;
+      y.register_hook(hook);
+      y.sum().backward();
+    };
+  };
+  EXPECT_THAT(with([](const Tensor& gradient) { return gradient.to(kFloat64); }),
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
+                  "hook '0' has changed the type of value (was CPUFloatType got CPUDoubleType)")));
+  EXPECT_THAT(with([](const Tensor& gradient) { return gradient.sum(); }),
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("hook '0' has changed the size of value")));
+  EXPECT_FALSE(x.grad().defined());
+}
+
 }  // namespace
 }  // namespace tenon

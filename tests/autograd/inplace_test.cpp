@@ -40,7 +40,7 @@ TEST(Version, ModifiedSavedTensorIsReportedWithBothVersions) {
   const Tensor y = x.exp();
   y.add_(1);
   EXPECT_THAT([&] { y.sum().backward(); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("FloatTensor [2]"),
+              ThrowsMessage<Error>(AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("[CPUFloatType [2]]"),
                                          HasSubstr("ExpBackward0"), HasSubstr("is at version 1; expected version 0"))));
 }
 
@@ -249,6 +249,64 @@ TEST(Linear, TheGradientOfAWeightLiesInMemoryAsTheWeightDoes) {
   const Tensor q = ones({2, 3, 4}, requires_grad()), k = ones({2, 3, 4}, requires_grad());
   q.bmm(k.transpose(1, 2)).sum().backward();
   EXPECT_EQ(k.grad().strides(), k.strides());
+}
+
+TEST(Version, OfResultsBuiltByWritesIsZero) {
+  const Tensor x = ones({2, 3});
+  const Tensor index = tensor({{0, 1, 0}});
+  EXPECT_EQ(x.scatter(0, index, x)._version(), 0);
+  EXPECT_EQ(x.scatter(0, index, 2)._version(), 0);
+  EXPECT_EQ(x.scatter_add(0, index, x)._version(), 0);
+  EXPECT_EQ(x.index_add(0, tensor({1}), ones({1, 3}))._version(), 0);
+  EXPECT_EQ(constant_pad_nd(x, {1, 1}, 3)._version(), 0);
+  EXPECT_EQ(ones({3}).diag()._version(), 0);
+  EXPECT_EQ((x / 2).bernoulli()._version(), 0);
+}
+
+TEST(Version, CountsACopyOntoItself) {
+  const Tensor x = ones({2});
+  x.copy_(x);
+  EXPECT_EQ(x._version(), 1);
+}
+
+TEST(InPlace, EveryWriteToALeafThatRequiresGradIsRefused) {
+  const Tensor a = ones({2}, requires_grad());
+  const Tensor view = a.view({2, 1});
+  EXPECT_THAT([&] { a.copy_(a); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad")));
+  EXPECT_THAT([&] { a.set_(ones({2})); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad")));
+  EXPECT_THAT([&] { view.copy_(view); }, ThrowsMessage<Error>(HasSubstr("a view of a leaf Variable that requires grad")));
+  EXPECT_EQ(a._version(), 0);
+}
+
+TEST(InPlace, ZeroingIsNamedWhereItSpoiltASavedTensor) {
+  const Tensor x = ones({2, 3}, requires_grad());
+  const Tensor y = x * 2;
+  const Tensor z = y.square();
+  y.zero_();
+  EXPECT_THAT([&] { z.sum().backward(); },
+              ThrowsMessage<Error>(HasSubstr("[CPUFloatType [2, 3]], which is output 0 of ZeroBackward0, is at version 1; "
+                                             "expected version 0 instead.")));
+}
+
+TEST(View, AReshapeThatCopiesIsNone) {
+  const Tensor x = ones({2, 3}, requires_grad());
+  const Tensor copy = x.t().reshape({6});
+  EXPECT_FALSE(copy.is_view());
+  EXPECT_FALSE(copy.is_alias_of(x));
+  EXPECT_TRUE(x.reshape({6}).is_view());
+  Tensor written = x.t().reshape({6});
+  written.mul_(arange(6.0));
+  written.sum().backward();
+  EXPECT_TRUE(x.grad().equal(arange(6.0).view({3, 2}).t()));
+}
+
+TEST(Pad, AndDiagGiveBackWhatTheyPlaced) {
+  const Tensor x = tensor({1.0, 2.0, 3.0}, requires_grad());
+  constant_pad_nd(x, {2, -1}, 7).mul(arange(4.0)).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({2.0, 3.0, 0.0})));
+  x.mutable_grad().reset();
+  x.diag(1).mul(arange(16.0).view({4, 4})).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({1.0, 6.0, 11.0})));
 }
 
 }  // namespace

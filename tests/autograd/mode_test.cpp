@@ -130,5 +130,25 @@ TEST(Anomaly, NamesTheFunctionThatReturnedNan) {
   EXPECT_THAT(handler.messages, HasSubstr("Traceback of forward call that caused the error"));
 }
 
+TEST(InferenceMode, RecordsNothingEvenWhereGradModeIsTurnedOn) {
+  const Tensor x = ones({2}, requires_grad());
+  {
+    InferenceMode inference;
+    EXPECT_FALSE(GradMode::is_enabled());
+    {
+      AutoGradMode on(true);
+      EXPECT_TRUE(GradMode::is_enabled());
+      EXPECT_FALSE((x * 2).requires_grad());
+      InferenceMode out(false);
+      EXPECT_TRUE((x * 2).requires_grad());
+    }
+    EXPECT_FALSE(GradMode::is_enabled());
+  }
+  EXPECT_TRUE((x * 2).requires_grad());
+  NoGradGuard off;
+  { InferenceMode inference; }
+  EXPECT_FALSE(GradMode::is_enabled());
+}
+
 }  // namespace
 }  // namespace tenon

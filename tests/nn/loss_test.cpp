@@ -55,6 +55,22 @@ TEST(Ctc, ThroughLogSoftmaxGivesPyTorchsGradient) {
   }
 }
 
+TEST(Ctc, OfALeafOfLogProbabilitiesGivesPyTorchsGradientAndNoSecondOne) {
+  // The probabilities less the posterior of each label, where the input has steps: what PyTorch 1.13.1 gives for these.
+  const Tensor x = logits();
+  const Tensor leaf = x.log_softmax(2).detach().set_requires_grad(true);
+  const auto loss = [](const Tensor& log_probs) {
+    return F::ctc_loss(log_probs, labels(), tenon::tensor({4, 3}), tenon::tensor({2, 1}),
+                       F::CTCLossFuncOptions().reduction(kSum));
+  };
+  const Tensor first = autograd::grad({loss(leaf)}, {leaf}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+  const Tensor free = x.detach().set_requires_grad(true);
+  loss(free.log_softmax(2)).backward();
+  EXPECT_TRUE(first.detach().allclose(free.grad(), 1e-4, 1e-6));
+  EXPECT_EQ(first.detach().select(1, 1)[3].abs().sum().item<double>(), 0);  // beyond the second input
+  EXPECT_THROW(autograd::grad({first.sum()}, {leaf}), Error);
+}
+
 TEST(Ctc, IsTheSumOverAllAlignments) {
   const Tensor log_probs = logits().select(1, 0).log_softmax(1);  // (4, 3)
   double total = 0;
@@ -86,6 +102,15 @@ TEST(Ctc, ATargetThatDoesNotFitIsInfiniteAndMayCountAsNothing) {
   zeroed.sum().backward();
   EXPECT_EQ(x.grad().select(1, 1).abs().sum().item<double>(), 0);
   EXPECT_GT(x.grad().select(1, 0).abs().sum().item<double>(), 0);
+}
+
+TEST(CrossEntropyOfChances, RefusesAWeightThatWantsAGradient) {
+  const Tensor p = tenon::full({3}, 0.5), weight = tenon::ones({3}, requires_grad());
+  const auto refused = ThrowsMessage<Error>(HasSubstr("is not differentiable with respect to argument 'weight'"));
+  EXPECT_THAT([&] { tenon::binary_cross_entropy(p, p, weight); }, refused);
+  EXPECT_THAT([&] { tenon::binary_cross_entropy_with_logits(p, p, weight); }, refused);
+  NoGradGuard no_grad;
+  EXPECT_TRUE(tenon::binary_cross_entropy(p, p, weight).isfinite().item<bool>());
 }
 
 TEST(Ctc, NamesWhatDoesNotFit) {

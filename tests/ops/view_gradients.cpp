@@ -145,6 +145,12 @@ std::vector<GradientCase> writes() {
                   y.fill_(5);
                   return y + x;
                 }),
+      of_matrix("zero_",
+                [](const Tensor& x) {
+                  const Tensor y = x * 2;
+                  y.zero_();
+                  return y + x;
+                }),
       of_matrix("uniform_",
                 [](const Tensor& x) {
                   const Tensor y = x * 2;

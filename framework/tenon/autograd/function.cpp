@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tenon::autograd {
@@ -62,6 +63,14 @@ bool AutogradContext::needs_input_grad(std::initializer_list<IndexRange> ranges)
 
 variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
                            const IntrusivePtr<Node>& node) {
+  // Where a dirty input does not come back, what was rewritten would have no history.
+  for (TensorImpl* const dirty : context.dirty_) {
+    if (std::none_of(outputs.begin(), outputs.end(),
+                     [&](const Tensor& output) { return output.defined() && output.unsafeGetTensorImpl() == dirty; })) {
+      throw Error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                  "modified inplace must all be outputs of the Function.");
+    }
+  }
   std::unordered_set<TensorImpl*> input_set;
   for (const Tensor& input : inputs) input_set.insert(input.unsafeGetTensorImpl());
   variable_list result;
@@ -75,13 +84,10 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
     }
     TensorImpl* const impl = output.unsafeGetTensorImpl();
     const bool is_input = input_set.count(impl) > 0;
-    const bool is_modified = context.dirty_.count(impl) > 0;
+    const bool is_modified = is_input && context.dirty_.count(impl) > 0;
     const bool is_differentiable = node && context.non_differentiable_.count(impl) == 0 && is_floating_point(output.scalar_type());
     Tensor wrapped = output;
-    if (is_modified) {
-      if (!is_input) throw Error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
-      impl_bump_version(wrapped);
-    }
+    if (is_modified) impl_bump_version(wrapped);
     if (!is_differentiable) {
       // As in PyTorch: detached, or an alias where the input itself came back.
       if (is_input && !is_modified) {

@@ -13,17 +13,25 @@
 
 namespace tenon {
 
-bool GradMode::is_enabled() { return autograd::modes.grad_enabled; }
-void GradMode::set_enabled(bool enabled) { autograd::modes.grad_enabled = enabled; }
+namespace {
+// Grad mode set inside inference mode is answered to who asks, and no more: nothing is recorded there.
+constinit thread_local bool enabled_in_inference = false;
+}  // namespace
+
+bool GradMode::is_enabled() { return autograd::modes.grad_enabled || enabled_in_inference; }
+void GradMode::set_enabled(bool enabled) {
+  autograd::modes.grad_enabled = enabled && !autograd::modes.inference;
+  enabled_in_inference = enabled && autograd::modes.inference;
+}
 
 InferenceMode::InferenceMode(bool enabled)
-    : previous_inference_(autograd::modes.inference), previous_grad_(autograd::modes.grad_enabled) {
+    : previous_inference_(autograd::modes.inference), previous_grad_(GradMode::is_enabled()) {
   making_inference_tensors = autograd::modes.inference = enabled;
-  autograd::modes.grad_enabled = !enabled;
+  GradMode::set_enabled(!enabled);
 }
 InferenceMode::~InferenceMode() {
   making_inference_tensors = autograd::modes.inference = previous_inference_;
-  autograd::modes.grad_enabled = previous_grad_;
+  GradMode::set_enabled(previous_grad_);
 }
 bool InferenceMode::is_enabled() { return autograd::modes.inference; }
 
@@ -32,6 +40,7 @@ namespace autograd {
 ThreadState thread_state() { return modes; }
 void set_thread_state(const ThreadState& state) {
   modes = state;
+  enabled_in_inference = false;
   making_inference_tensors = state.inference;
 }
 

@@ -26,28 +26,24 @@ class RunningNode {
   Node* previous_;
 };
 
-/// Brings one gradient to the form that `to` expects.
+/// Brings one gradient to the form that `to` expects. `who` begins what an error says: "Function … returned an ".
 void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::string& who) {
   const InputMetadata& expected = to.function->input_metadata(to.input_nr);
   const TensorImpl& impl = gradient.impl();
   if (!expected.state) return;
   if (!(impl.sizes() == expected.sizes)) {
     if (!is_expandable_to(expected.sizes, impl.sizes())) {
-      throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - got " +
+      throw Error(who + "invalid gradient at index " + std::to_string(index) + " - got " +
                   to_string(impl.sizes()) + " but expected shape compatible with " + to_string(expected.sizes));
     }
     gradient = gradient.sum_to_size(expected.sizes);
-  }
-  if (!tenon::is_floating_point(gradient.scalar_type())) {
-    throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - expected a floating point type but got " +
-                tenon::toString(gradient.scalar_type()));
   }
   if (gradient.scalar_type() != expected.dtype) gradient = gradient.to(expected.dtype);
   if (&gradient.impl().storage().state() != expected.state) {
     if (gradient.dim() == 0) {
       gradient = gradient.to(TensorOptions(expected.state->device()));
     } else {
-      throw Error(who + " returned an invalid gradient at index " + std::to_string(index) + " - expected device " +
+      throw Error(who + "invalid gradient at index " + std::to_string(index) + " - expected device " +
                   expected.state->device().str() + " but got " + gradient.device().str());
     }
   }
@@ -58,9 +54,24 @@ Tensor accumulate(Tensor&& old, Tensor&& fresh) {
   if (!GradMode::is_enabled() && old.use_count() == 1 && old.impl().storage_ptr()->use_count() == 1 &&
       old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() && old.scalar_type() == fresh.scalar_type()) {
     old.add_(fresh);
+    old.impl().storage().version() = 0;  // nobody saw it before: this is no write to a gradient
     return std::move(old);
   }
   return old.add(fresh);
+}
+
+/// What a hook returns must be of the gradient's type, device and size. Throws Error.
+void check_replacement(std::size_t hook, const Tensor& was, const Tensor& got) {
+  const std::string who = "hook '" + std::to_string(hook) + "' has changed the ";
+  if (was.scalar_type() != got.scalar_type() || !(was.device() == got.device())) {
+    const auto type = [](const Tensor& tensor) {
+      return tensor.toString() + (tensor.device().is_cpu() ? "" : " on " + tensor.device().str());
+    };
+    throw Error(who + "type of value (was " + type(was) + " got " + type(got) + ")");
+  }
+  if (was.sizes() != got.sizes()) {
+    throw Error(who + "size of value: got " + to_string(got.sizes()) + ", expected " + to_string(was.sizes()));
+  }
 }
 
 void print_forward_trace(const Node& node) {
@@ -217,13 +228,9 @@ void GraphTask::evaluate(Ready&& ready) {
     for (std::size_t i = 0; i < list.hooks.size(); ++i) {
       if (!list.hooks[i] || !gradient.defined()) continue;
       Tensor replaced = list.hooks[i](gradient);
-      if (replaced.defined()) {
-        if (replaced.sizes() != gradient.sizes()) {
-          throw Error("hook has changed the size of value: got " + to_string(replaced.sizes()) + ", expected " +
-                      to_string(gradient.sizes()));
-        }
-        gradient = std::move(replaced);
-      }
+      if (!replaced.defined()) continue;
+      check_replacement(i, gradient, replaced);
+      gradient = std::move(replaced);
     }
   };
   if (NodeHooks* hooks = node.hooks()) [[unlikely]] {
@@ -267,7 +274,7 @@ void GraphTask::evaluate(Ready&& ready) {
       const InputMetadata& expected = edge.function->input_metadata(edge.input_nr);
       if (!(impl.sizes() == expected.sizes) || impl.dtype() != expected.dtype || &impl.storage().state() != expected.state)
           [[unlikely]] {
-        validate(edge, result, i, "Function " + node.name());
+        validate(edge, result, i, "Function " + node.name() + " returned an ");
       }
       if (modes.anomaly && modes.anomaly_check_nan) [[unlikely]] {
         NoGradGuard no_grad;
@@ -319,7 +326,7 @@ void validate_gradients(const edge_list& edges, variable_list& gradients,
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (!edges[i].function || !gradients[i].defined()) continue;
     try {
-      validate(edges[i], gradients[i], i, "Function GraphRoot");
+      validate(edges[i], gradients[i], i, "");
     } catch (const Error& error) {
       throw Error(format(error.what()));
     }

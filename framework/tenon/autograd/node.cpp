@@ -19,7 +19,8 @@ constinit thread_local Node* running = nullptr;
 
 constinit thread_local std::vector<Node*>* doomed = nullptr;
 
-/// Whether dropping this handle would free the memory: no other tensor looks at it, but for the base of a view of its own.
+/// Whether dropping this handle would free the memory: no other tensor looks at it, but for the base of a view of its
+/// own.
 bool is_sole_owner(const Tensor& tensor) {
   const TensorImpl& impl = tensor.impl();
   if (tensor.use_count() != 1 || !impl.is_non_overlapping_and_dense()) return false;
@@ -28,6 +29,25 @@ bool is_sole_owner(const Tensor& tensor) {
   const AutogradMeta* meta = meta_of(tensor);
   return users == 2 && meta && meta->view && meta->view->base.use_count() == 1 &&
          meta->view->base.numel() == tensor.numel();
+}
+
+// Note [Gradient layout]: the gradient of a leaf has the leaf's strides where that is dense, and is contiguous where
+// not (as PyTorch documents in accumulate_grad.h), so that an optimizer steps through both alike.
+bool obeys_layout(const TensorImpl& gradient, const TensorImpl& leaf) {
+  if (gradient.is_contiguous() && leaf.is_contiguous()) return true;
+  if (!leaf.is_non_overlapping_and_dense()) return gradient.is_contiguous();
+  for (int i = 0; i < leaf.rank(); ++i) {
+    if (leaf.sizes()[i] != 1 && gradient.strides()[i] != leaf.strides()[i]) return false;
+  }
+  return true;
+}
+
+/// A copy of the gradient in the layout of Note [Gradient layout].
+Tensor copied_for(const Tensor& leaf, const Tensor& gradient) {
+  const TensorImpl& like = leaf.impl();
+  if (like.is_contiguous() || !like.is_non_overlapping_and_dense()) return gradient.clone(MemoryFormat::Contiguous);
+  if (obeys_layout(gradient.impl(), like)) return gradient.clone();
+  return gradient.new_empty_strided(like.sizes(), like.strides()).copy_(gradient);
 }
 
 }  // namespace
@@ -84,16 +104,16 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   if (!incoming.defined() || !variable_.requires_grad()) return {};
   AutogradMeta& meta = materialize_meta(variable_);
   if (GradMode::is_enabled()) {
-    meta.grad = meta.grad.defined() ? meta.grad.add(incoming) : incoming.clone();
+    meta.grad = meta.grad.defined() ? meta.grad.add(incoming) : copied_for(variable_, incoming);
     return {};
   }
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf
   if (!meta.grad.defined()) {
     // Nobody else sees it: take it over instead of copying.
-    if (is_sole_owner(incoming)) {
+    if (is_sole_owner(incoming) && obeys_layout(incoming.impl(), variable_.impl())) {
       meta.grad = incoming.detach();
     } else {
-      meta.grad = incoming.clone();
+      meta.grad = copied_for(variable_, incoming);
     }
   } else {
     meta.grad.add_(incoming);

@@ -108,12 +108,12 @@ Tensor SavedTensor::unpack(Node& saved_for) const {
   const TensorImpl& impl = data_.impl();
   if (impl.version() != version_) {
     std::string message =
-        "one of the variables needed for gradient computation has been modified by an inplace operation: [torch." +
-        std::string(tenon::toString(impl.dtype())) + "Tensor " + to_string(impl.sizes()) + "]";
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
+        data_.toString() + " " + to_string(impl.sizes()) + "]";
     const IntrusivePtr<Node> origin = is_output_ ? IntrusivePtr<Node>(&saved_for) : data_.grad_fn();
     if (origin) message += ", which is output " + std::to_string(output_nr_) + " of " + origin->name() + ",";
     message += " is at version " + std::to_string(impl.version()) + "; expected version " + std::to_string(version_) +
-               " instead; it was saved by " + saved_for.name() + ".";
+               " instead. It was saved by " + saved_for.name() + ".";
     if (const ForwardTrace* trace = saved_for.trace()) {
       message += " Hint: the backtrace further below shows the operation that failed to compute its gradient. The variable "
                  "in question was changed in there or anywhere later. Good luck!\nForward call:\n" + trace->text;

@@ -160,7 +160,6 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 
 Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   Tensor& handle = const_cast<Tensor&>(*this);
-  if (is_same(source)) return handle;
   autograd::check_inplace(*this, autograd::requires_grad(source));
   check_written(*this);
   if (!is_expandable_to(source.impl().sizes(), impl().sizes())) {
@@ -174,7 +173,9 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
     if (b.needs(0)) b.set(0, b.grad().new_zeros(b.grad().sizes()));
     if (b.needs(1)) b.set(1, b.grad().to(TensorOptions(dtype).device(device)));
   });
-  if (may_overlap(*this, source)) {
+  if (is_same(source)) {
+    // Nothing to move; the write counts nevertheless.
+  } else if (may_overlap(*this, source)) {
     NoGradGuard no_grad;
     raw_copy(*this, source.clone());
   } else {
@@ -198,7 +199,14 @@ Tensor& Tensor::fill_(const Tensor& value) const {
   }
   return copy_(value);
 }
-Tensor& Tensor::zero_() const { return fill_(0); }
+Tensor& Tensor::zero_() const {
+  autograd::check_inplace(*this);
+  Recording recording = record<0>("ZeroBackward0", {this}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
+  const FillAttributes attributes{Scalar(0).value()};
+  run(TENON_OP("fill"), ops::state_of(*this), {view_of(*this)}, {}, &attributes);
+  finish_inplace(*this, recording);
+  return const_cast<Tensor&>(*this);
+}
 
 const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) const {
   if (requires_grad()) throw Error("cannot resize variables that require grad");
@@ -214,6 +222,7 @@ const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) co
 }
 
 Tensor& Tensor::set_(const Tensor& source) const {
+  autograd::check_inplace(*this, autograd::requires_grad(source));
   TensorImpl& self = impl();
   const TensorImpl& from = source.impl();
   self.set_own_version(self.version() + 1);

@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ctc.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/fresh.h>
 #include <tenon/ops/indexing.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
@@ -165,7 +166,9 @@ Tensor negative_log_likelihood(const Tensor& alpha, const Alignment& alignment) 
   return tenon::where(alignment.empty_input, nothing, loss);
 }
 
-/// The gradient of the sum of losses weighted by `scale` (N): minus the posterior of each state, summed by label.
+/// The gradient of the sum of losses weighted by `scale` (N): for each step that an input has, the probabilities themselves
+/// less the posterior of each state, summed by label. The first part is PyTorch's: it takes log_probs for normalised, which
+/// makes this the gradient of the logits before log_softmax, through which it passes unchanged.
 Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Tensor& loss, const Alignment& alignment,
                           const Tensor& scale, bool zero_infinity) {
   const Tensor emitted = emissions(log_probs, alignment);
@@ -192,13 +195,23 @@ Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Te
   posterior = tenon::where(alignment.empty_input.view({1, -1, 1}), tenon::zeros_like(posterior), posterior);
   posterior.mul_(factor.view({1, -1, 1}));
   const Tensor labels = alignment.labels.unsqueeze(0).expand_as(posterior);
-  return tenon::zeros_like(log_probs).scatter_add(2, labels, posterior);
+  const Tensor steps = tenon::arange(log_probs.size(0), TensorOptions(kInt64).device(log_probs.device())).unsqueeze(1);
+  const Tensor absent = tenon::logical_or(steps.gt(alignment.last_step), alignment.empty_input);
+  Tensor gradient = log_probs.exp().mul_(factor.neg().view({1, -1, 1})).masked_fill_(absent.unsqueeze(2), 0);
+  return as_fresh(gradient.scatter_add_(2, labels, posterior));
 }
 
 Tensor losses(const Tensor& log_probs, const Alignment& alignment, bool zero_infinity) {
   Recording recording = record<3>("CtcLossBackward0", {&log_probs}, [alignment, zero_infinity](Backward& b) {
-    if (differentiating_twice()) throw Error("the derivative of ctc_loss's gradient is not implemented");
-    b.set(0, log_probs_gradient(b.saved(0), b.saved(1), b.saved(2), alignment, b.grad(), zero_infinity));
+    const Tensor log_probs = b.saved(0), scale = b.grad();
+    // With create_graph the gradient gets a history that can be asked for, and not gone through.
+    const Recording refused = record<0>("NotImplemented", {&scale, &log_probs}, [](Backward&) {
+      throw Error("the derivative for '_ctc_loss_backward' is not implemented");
+    });
+    NoGradGuard no_grad;
+    Tensor gradient = log_probs_gradient(log_probs, b.saved(1), b.saved(2), alignment, scale, zero_infinity);
+    if (refused) autograd::set_history(gradient, refused.node());
+    b.set(0, std::move(gradient));
   });
   Tensor loss, alpha;
   {

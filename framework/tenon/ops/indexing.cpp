@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/fresh.h>
 #include <tenon/ops/indexing.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
@@ -547,7 +548,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   return const_cast<Tensor&>(*this);
 }
 Tensor Tensor::index_add(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
-  return clone().index_add_(dim, index, source, alpha);
+  return as_fresh(clone().index_add_(dim, index, source, alpha));
 }
 namespace {
 
@@ -690,9 +691,9 @@ Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Scalar& va
   return scatter_impl(*this, dim, index, scalar_tensor_like(value, *this).expand(index.sizes()), false);
 }
 Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const { return scatter_impl(*this, dim, index, source, true); }
-Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const { return clone().scatter_(dim, index, source); }
-Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const { return clone().scatter_(dim, index, value); }
-Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const { return clone().scatter_add_(dim, index, source); }
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const { return as_fresh(clone().scatter_(dim, index, source)); }
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const { return as_fresh(clone().scatter_(dim, index, value)); }
+Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const { return as_fresh(clone().scatter_add_(dim, index, source)); }
 
 Tensor Tensor::nonzero() const {
   NoGradGuard no_grad;
@@ -718,7 +719,7 @@ Tensor one_hot(const Tensor& self, std::int64_t classes) {
   if (classes <= highest) throw Error("Class values must be smaller than num_classes.");
   std::vector<std::int64_t> sizes = self.sizes().vec();
   sizes.push_back(classes);
-  return tenon::zeros(sizes, self.options()).scatter_(-1, self.unsqueeze(-1), Scalar(1));
+  return as_fresh(tenon::zeros(sizes, self.options()).scatter_(-1, self.unsqueeze(-1), Scalar(1)));
 }
 
 // --- triangles ------------------------------------------------------------------------------------------------------------------
@@ -745,8 +746,11 @@ Tensor Tensor::diag(std::int64_t offset) const {
   if (dim() == 2) return diagonal(offset).clone();
   if (dim() != 1) throw Error("diag(): Supports 1D or 2D tensors. Got " + std::to_string(dim()) + "D");
   const std::int64_t n = numel() + std::abs(offset);
-  Tensor result = new_zeros({n, n});
-  result.diagonal(offset).copy_(*this);
+  Recording recording = record<0>("DiagBackward0", {this}, [offset](Backward& b) { b.set(0, b.grad().diag(offset)); });
+  NoGradGuard no_grad;
+  const Tensor result = as_fresh(new_zeros({n, n}));
+  run(TENON_OP("copy"), ops::state_of(*this), {view_of(result.diagonal(offset))}, {view_of(*this)});
+  recording.output(result);
   return result;
 }
 

@@ -24,14 +24,18 @@ LossReduction reduction_of(const char* op, std::int64_t reduction) {
 
 Tensor reduced(const char* op, const Tensor& loss, std::int64_t reduction) {
   switch (reduction_of(op, reduction)) {
-    case LossReduction::kNone: return loss;
-    case LossReduction::kMean: return loss.mean();
-    case LossReduction::kSum: return loss.sum();
+    case LossReduction::kNone:
+      return loss;
+    case LossReduction::kMean:
+      return loss.mean();
+    case LossReduction::kSum:
+      return loss.sum();
   }
   return loss;
 }
 
-// --- negative log-likelihood -------------------------------------------------------------------------------------------
+// --- negative log-likelihood
+// -------------------------------------------------------------------------------------------
 
 Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes);
 
@@ -60,8 +64,8 @@ Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight
   const bool keeps_elements = attributes.reduction == LossReduction::kNone;
   Tensor loss = allocate_like(x, keeps_elements ? target.impl().sizes() : Dims(), x.scalar_type());
   Tensor total_weight = allocate_like(x, {}, x.scalar_type());
-  run(TENON_OP("nll_loss"), state_of(x), {view_of(loss), view_of(total_weight)}, {view_of(x), view_of(target), view_of(weight)},
-      &attributes);
+  run(TENON_OP("nll_loss"), state_of(x), {view_of(loss), view_of(total_weight)},
+      {view_of(x), view_of(target), view_of(weight)}, &attributes);
   if (recording) {
     recording.save(0, target);
     recording.save(1, weight);
@@ -72,11 +76,11 @@ Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight
 }
 
 /// Probabilities as target: every class counts.
-Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
-                                      double label_smoothing, std::int64_t class_dim) {
+Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                                      std::int64_t reduction, double label_smoothing, std::int64_t class_dim) {
   const std::int64_t classes = logits.size(class_dim);
-  const Tensor smoothed = label_smoothing > 0 ? target * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes)
-                                              : target;
+  const Tensor smoothed =
+      label_smoothing > 0 ? target * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes) : target;
   Tensor terms = logits.log_softmax(class_dim) * smoothed;
   if (weight.defined()) {
     Dims shape = Dims::filled(static_cast<int>(logits.dim()), 1);
@@ -95,23 +99,27 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
   check_floating("nll_loss", input);
   check_same_device("nll_loss", {&input, &target, &weight});
   check_same_dtype("nll_loss", {&input, &weight});
-  if (input.dim() < 1) throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
+  if (input.dim() < 1)
+    throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
   if (is_floating_point(target.scalar_type()) || target.scalar_type() == kBool) {
-    throw Error(fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
+    throw Error(
+        fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
   }
   const std::int64_t classes = input.size(input.dim() == 1 ? 0 : 1);
   if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) {
-    throw Error(fmt::format("weight tensor should be defined either for all {} classes or no classes but got weight tensor of "
-                            "shape: {}",
-                            classes, to_string(weight.sizes())));
+    throw Error(
+        fmt::format("weight tensor should be defined either for all {} classes or no classes but got weight tensor of "
+                    "shape: {}",
+                    classes, to_string(weight.sizes())));
   }
   bool fits = input.dim() == 1 ? target.dim() == 0 || (target.dim() == 1 && target.size(0) == 1)
                                : target.dim() == input.dim() - 1 && target.size(0) == input.size(0);
   for (std::int64_t d = 1; fits && input.dim() > 2 && d < target.dim(); ++d) fits = target.size(d) == input.size(d + 1);
   if (!fits) {
-    throw Error(fmt::format("size mismatch (got input: {}, target: {}): nll_loss expects the target to have the input's sizes "
-                            "without the class dimension",
-                            to_string(input.sizes()), to_string(target.sizes())));
+    throw Error(
+        fmt::format("size mismatch (got input: {}, target: {}): nll_loss expects the target to have the input's sizes "
+                    "without the class dimension",
+                    to_string(input.sizes()), to_string(target.sizes())));
   }
   const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
   const Tensor classes_of = target.to(kInt64).contiguous();
@@ -121,8 +129,8 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
     const Tensor loss = likelihood(input.unsqueeze(0), classes_of.reshape({1}), weights, attributes);
     return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
   }
-  const Tensor loss = likelihood(input.reshape({input.size(0), classes, -1}), classes_of.reshape({input.size(0), -1}), weights,
-                                 attributes);
+  const Tensor loss = likelihood(input.reshape({input.size(0), classes, -1}), classes_of.reshape({input.size(0), -1}),
+                                 weights, attributes);
   return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
 }
 
@@ -153,11 +161,16 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
   smooth = smooth.masked_fill(ignored, 0);
   Tensor total;
   switch (reduction_of("cross_entropy_loss", reduction)) {
-    case LossReduction::kNone: total = smooth; break;
-    case LossReduction::kSum: total = smooth.sum(); break;
+    case LossReduction::kNone:
+      total = smooth;
+      break;
+    case LossReduction::kSum:
+      total = smooth.sum();
+      break;
     case LossReduction::kMean:
-      total = weight.defined() ? smooth.sum() / weight.take(target.masked_fill(ignored, 0)).masked_fill(ignored, 0).sum()
-                               : smooth.sum() / ignored.logical_not().sum();
+      total = weight.defined()
+                  ? smooth.sum() / weight.take(target.masked_fill(ignored, 0)).masked_fill(ignored, 0).sum()
+                  : smooth.sum() / ignored.logical_not().sum();
       break;
   }
   return hard * (1 - label_smoothing) + total * share;
@@ -222,7 +235,22 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduct
   return reduced("huber_loss", where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta), reduction);
 }
 
+namespace {
+
+/// PyTorch's answer to a weight that wants a gradient: there is no formula for it.
+void check_constant(const char* op, const char* argument, const Tensor& tensor) {
+  if (tensor.defined() && tensor.requires_grad() && GradMode::is_enabled()) {
+    throw Error(
+        fmt::format("The function '{}' is not differentiable with respect to argument '{}'. This input cannot have "
+                    "requires_grad True.",
+                    op, argument));
+  }
+}
+
+}  // namespace
+
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction) {
+  check_constant("binary_cross_entropy", "weight", weight);
   if (target.impl().sizes() == input.impl().sizes()) {
     return reduced("binary_cross_entropy", cross_entropy_of_chances(input, target, weight), reduction);
   }
@@ -234,6 +262,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, std::int64_t reduction) {
+  check_constant("binary_cross_entropy_with_logits", "weight", weight);
+  check_constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight);
   // log(1 + exp(-x)), without overflow and with a derivative at 0.
   const Tensor log_term = log_sigmoid(input).neg();
   Tensor loss = (1 - target) * input + (pos_weight.defined() ? ((pos_weight - 1) * target + 1) * log_term : log_term);

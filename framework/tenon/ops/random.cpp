@@ -1,6 +1,7 @@
 // Random numbers: every draw takes its positions of a generator's Philox stream.
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/fresh.h>
 #include <tenon/ops/support.h>
 
 #include <limits>
@@ -186,7 +187,7 @@ Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
   NoGradGuard no_grad;
   Tensor result = empty_like(p);
   result.bernoulli_(p, std::move(generator));
-  return result;
+  return as_fresh(result);
 }
 
 Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement, std::optional<Generator> generator) {

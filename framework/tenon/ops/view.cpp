@@ -1,5 +1,6 @@
 // Views. Each knows how its gradient is laid back into the base's shape.
 #include <tenon/ops/factory.h>
+#include <tenon/ops/fresh.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
 
@@ -74,7 +75,13 @@ Tensor Tensor::reshape(IntArrayRef sizes) const {
   if (const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted)) {
     return reshaping_view("ReshapeAliasBackward0", *this, wanted, *strides);
   }
-  return clone(MemoryFormat::Contiguous).view(wanted);
+  // A copy in its new shape is no view of anything.
+  const Tensor copy = clone(MemoryFormat::Contiguous);
+  const Dims original = self.sizes();
+  Recording recording = record<0>("UnsafeViewBackward0", {&copy}, [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
+  const Tensor result = alias_of(copy, wanted, contiguous_strides(wanted), 0);
+  recording.output(result);
+  return result;
 }
 
 Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
@@ -718,10 +725,18 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
     sizes[dim] += left + right;
     before[dim] = std::max<std::int64_t>(left, 0);
   }
-  Tensor result = tenon::full(sizes, value, self.options());
+  const std::vector<std::int64_t> given = amounts.vec();
+  Recording recording = record<0>("ConstantPadNdBackward0", {&self}, [given](Backward& b) {
+    std::vector<std::int64_t> opposite = given;
+    for (std::int64_t& amount : opposite) amount = -amount;
+    b.set(0, constant_pad_nd(b.grad(), opposite, 0));
+  });
+  NoGradGuard no_grad;
+  const Tensor result = as_fresh(tenon::full(sizes, value, self.options()));
   Tensor inside = result;
   for (int dim = 0; dim < rank; ++dim) inside = inside.narrow(dim, before[dim], core.size(dim));
-  inside.copy_(core);
+  run(TENON_OP("copy"), ops::state_of(self), {view_of(inside)}, {view_of(core)});
+  recording.output(result);
   return result;
 }
 
