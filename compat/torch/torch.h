@@ -1,5 +1,5 @@
-// A libtorch front-end program compiles against Tenon with this folder on its include path and nothing else changed: torch::,
-// at:: and c10:: are Tenon's namespace.
+// A libtorch front-end program compiles against Tenon with this folder on its include path and nothing else changed:
+// torch::, at:: and c10:: are Tenon's namespace.
 #pragma once
 
 #include <tenon/tenon.h>
@@ -20,8 +20,27 @@
 #include <vector>
 
 namespace torch = tenon;
-namespace at = tenon;
 namespace c10 = tenon;
+/// Tenon's names, but for at::tensor(), which keeps C++ types where torch::tensor() widens them.
+namespace at {
+using namespace tenon;
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+  return tenon::tensor(values, options.has_dtype() ? options : options.dtype(dtype_of<T>));
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return tenon::tensor(values, options.has_dtype() ? options : options.dtype(dtype_of<T>));
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(values.begin(), values.size()), options);
+}
+template <class T>
+requires std::is_arithmetic_v<T> Tensor tensor(T value, const TensorOptions& options = {}) {
+  return at::tensor({value}, options);
+}
+}  // namespace at
 
 #if !defined(TORCH_MODULE) && defined(TENON_MODULE)
 #define TORCH_MODULE(Name) TENON_MODULE(Name)

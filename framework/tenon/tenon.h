@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/autograd/autograd.h>
+#include <tenon/core/half_limits.h>
 #include <tenon/data/data.h>
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize.h>

@@ -26,7 +26,11 @@ int main() {
   const std::string list = c10::Join(", ", std::vector<int>{1, 2, 3});
   std::printf("%s %s %g\n", name.c_str(), list.c_str(), twice(ones).sum().item<double>());
   std::cout << std::get<0>(std::make_tuple(largest)) << std::endl;
-  const bool right = name == "checkpoint-7.pt" && list == "1, 2, 3" && largest == 1 && rounds == 0 &&
+  const bool kept = at::tensor(1).scalar_type() == at::kInt && at::tensor({1.5, 2.0}).scalar_type() == at::kDouble &&
+                    at::tensor(std::vector<float>{1, 2}).scalar_type() == at::kFloat && at::tensor(1).dim() == 1 &&
+                    at::tensor({1, 2}, at::kLong).scalar_type() == torch::kLong &&
+                    torch::tensor(1).scalar_type() == at::kLong && torch::tensor({1.5}).scalar_type() == torch::kFloat;
+  const bool right = kept && name == "checkpoint-7.pt" && list == "1, 2, 3" && largest == 1 && rounds == 0 &&
                      twice(ones).sum().item<double>() == 12;
   return right ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // Printing, against what libtorch's C++ prints.
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/indexing.h>
+#include <tenon/tensor/libtorch_names.h>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,19 @@ TEST(Print, IndicesAndOptions) {
   stream.str("");
   stream << kFloat32 << " " << Device(kCPU);
   EXPECT_EQ(stream.str(), "Float cpu");
+}
+
+TEST(Print, TheFirstIndexOfAStackRunsFastest) {
+  EXPECT_EQ(printed(arange(8).view({2, 2, 1, 2})),
+            "(1,1,.,.) = \n  0  1\n\n(2,1,.,.) = \n  4  5\n\n(1,2,.,.) = \n  2  3\n\n(2,2,.,.) = \n  6  7\n"
+            "[ CPULongType{2,2,1,2} ]");
+}
+
+TEST(Print, NamesTypesAndFormatsAsLibtorch) {
+  std::ostringstream stream;
+  stream << ones({1}, kInt64).dtype() << "," << ones({1}, kInt16).dtype() << "," << MemoryFormat::ChannelsLast << ","
+         << MemoryFormat::Contiguous;
+  EXPECT_EQ(stream.str(), "long int,short int,ChannelsLast,Contiguous");
 }
 
 }  // namespace

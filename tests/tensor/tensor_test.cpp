@@ -1,11 +1,15 @@
 // Tensors: factories, promotion, views, memory formats, random numbers, errors.
 #include <tenon/autograd/autograd.h>
+#include <tenon/core/half_limits.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/special.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -256,6 +260,46 @@ TEST(Storage, ReturnsToTheAllocatorItCameFrom) {
     EXPECT_EQ(row.sum().item<float>(), 7);
   }
   EXPECT_EQ(freed, 1);
+}
+
+TEST(Promotion, BoolWithTrueStaysBool) {
+  Tensor x = tensor({true, false});
+  EXPECT_TRUE((x + true).equal(tensor({true, true})));
+  EXPECT_TRUE(x.add_(true).equal(tensor({true, true})));
+  EXPECT_EQ((x + 1).scalar_type(), kInt64);
+}
+
+TEST(Tensor, LiteralsOfSmallTypesKeepThem) {
+  EXPECT_EQ(tensor(static_cast<std::uint8_t>(3)).scalar_type(), kUInt8);
+  EXPECT_EQ(tensor(static_cast<std::int8_t>(3)).scalar_type(), kInt8);
+  EXPECT_EQ(tensor(static_cast<std::int16_t>(3)).scalar_type(), kInt16);
+  EXPECT_EQ(tensor(Half(3)).scalar_type(), kHalf);
+  EXPECT_EQ(tensor(std::vector<std::uint8_t>{1, 2}).scalar_type(), kUInt8);
+  EXPECT_EQ(tensor(std::vector<int>{1, 2}).scalar_type(), kInt64);
+  EXPECT_EQ(tensor({1.5}).scalar_type(), kFloat32);
+}
+
+TEST(HalfLimits, AreThoseOfTheFormats) {
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::max()), 65504);
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::lowest()), -65504);
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::epsilon()), 0x1p-10f);
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::min()), 0x1p-14f);
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<BFloat16>::max()), 0x1.fep127f);
+  EXPECT_EQ(static_cast<float>(std::numeric_limits<BFloat16>::epsilon()), 0x1p-7f);
+  EXPECT_TRUE(std::isinf(static_cast<float>(std::numeric_limits<BFloat16>::infinity())));
+  EXPECT_TRUE(std::isnan(static_cast<float>(std::numeric_limits<Half>::quiet_NaN())));
+}
+
+TEST(Product, OfManyTermsKeepsItsDigits) {
+  constexpr std::int64_t kTerms = 1 << 22;
+  const Tensor tenths = full({kTerms}, 0.1f), units = ones({kTerms});
+  const double exact = static_cast<double>(0.1f) * kTerms;
+  EXPECT_NEAR(tenths.dot(units).item<double>(), exact, 1e-4 * exact);
+  const Tensor wide = mm(tenths.view({1, kTerms}), ones({kTerms, 2}));
+  EXPECT_NEAR(wide[0][1].item<double>(), exact, 1e-4 * exact);
+  // An addend counts once, however many runs the sum is cut into.
+  const Tensor added = addmm(full({1, 1}, 1000.0), tenths.view({1, kTerms}), units.view({kTerms, 1}), 2, 0.5);
+  EXPECT_NEAR(added.item<double>(), 2000 + 0.5 * exact, 1e-4 * exact);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ void TensorDataContainer::append(std::vector<Scalar>& out) const {
 }
 
 Tensor TensorDataContainer::convert_to_tensor(TensorOptions options) const {
-  // As torch::tensor: integers give kInt64, floating numbers the default dtype.
-  const Dtype natural = is_floating_point(dtype_) ? default_dtype() : dtype_ == kBool ? kBool : kInt64;
+  // As torch::tensor: int and long give kInt64, float and double the default dtype; the rest stays what it is.
+  const Dtype natural = dtype_ == kFloat32 || dtype_ == kFloat64 ? default_dtype() : dtype_ == kInt32 ? kInt64 : dtype_;
   const Dtype dtype = options.dtype_opt().value_or(natural);
   std::vector<Scalar> values;
   append(values);

@@ -124,11 +124,13 @@ void print_stack(std::ostream& stream, const double* values, IntArrayRef sizes) 
     stream << '(';
     for (const std::int64_t i : index) stream << i + 1 << ',';
     stream << ".,.) = " << '\n';
-    print_matrix(stream, values, rows, columns, 1);
-    values += rows * columns;
-    std::size_t d = leading;
-    while (d > 0 && ++index[d - 1] == sizes[d - 1]) index[--d] = 0;
-    if (d == 0) return;
+    std::int64_t matrix = 0;
+    for (std::size_t d = 0; d < leading; ++d) matrix = matrix * sizes[d] + index[d];
+    print_matrix(stream, values + matrix * rows * columns, rows, columns, 1);
+    // The first index runs fastest, as PyTorch has it.
+    std::size_t d = 0;
+    while (d < leading && ++index[d] == sizes[d]) index[d++] = 0;
+    if (d == leading) return;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <variant>
 
@@ -15,6 +16,12 @@ using std::make_unique;
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
+
+/// "Contiguous", "ChannelsLast", …
+inline std::ostream& operator<<(std::ostream& stream, MemoryFormat format) {
+  constexpr const char* kNames[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+  return stream << kNames[static_cast<int>(format)];
+}
 
 using TensorBase = Tensor;
 using Dimname = std::string;

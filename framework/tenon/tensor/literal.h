@@ -83,7 +83,7 @@ inline std::ostream& operator<<(std::ostream& stream, const TensorDataContainer&
 
 }  // namespace detail
 
-/// Ragged or mixed lists throw Error. Without a dtype: integers give kInt64, floats the default dtype, bools kBool.
+/// Ragged or mixed lists throw Error. Without a dtype: int gives kInt64, floats the default dtype, others stay what they are.
 TENON_API Tensor tensor(detail::TensorDataContainer data, const TensorOptions& options = {});
 
 }  // namespace tenon

@@ -14,8 +14,8 @@ const char* toString(Dtype dtype) {
 }
 
 const char* TypeMeta::name() const {
-  constexpr const char* kNames[kDtypeCount] = {"bool", "unsigned char", "signed char", "short",         "int",
-                                               "long", "c10::Half",     "c10::BFloat16", "float", "double"};
+  constexpr const char* kNames[kDtypeCount] = {"bool", "unsigned char", "signed char", "short int",     "int",
+                                               "long int", "c10::Half",     "c10::BFloat16", "float", "double"};
   return kNames[static_cast<int>(dtype_)];
 }
 
