@@ -102,6 +102,13 @@ TEST(Ctc, ATargetThatDoesNotFitIsInfiniteAndMayCountAsNothing) {
   zeroed.sum().backward();
   EXPECT_EQ(x.grad().select(1, 1).abs().sum().item<double>(), 0);
   EXPECT_GT(x.grad().select(1, 0).abs().sum().item<double>(), 0);
+  const Tensor leaf = logits().log_softmax(2).detach().set_requires_grad(true);
+  F::ctc_loss(leaf, labels(), tenon::tensor({4, 2}), tenon::tensor({2, 2}), F::CTCLossFuncOptions().reduction(kSum))
+      .backward();
+  const Tensor hopeless = leaf.grad().select(1, 1);  // no number where there are steps, nothing beyond them
+  EXPECT_TRUE(hopeless.narrow(0, 0, 2).isnan().all().item<bool>());
+  EXPECT_EQ(hopeless.narrow(0, 2, 2).abs().sum().item<double>(), 0);
+  EXPECT_TRUE(leaf.grad().select(1, 0).isfinite().all().item<bool>());
 }
 
 TEST(CrossEntropyOfChances, RefusesAWeightThatWantsAGradient) {

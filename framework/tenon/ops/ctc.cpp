@@ -197,8 +197,10 @@ Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Te
   const Tensor labels = alignment.labels.unsqueeze(0).expand_as(posterior);
   const Tensor steps = tenon::arange(log_probs.size(0), TensorOptions(kInt64).device(log_probs.device())).unsqueeze(1);
   const Tensor absent = tenon::logical_or(steps.gt(alignment.last_step), alignment.empty_input);
-  Tensor gradient = log_probs.exp().mul_(factor.neg().view({1, -1, 1})).masked_fill_(absent.unsqueeze(2), 0);
-  return as_fresh(gradient.scatter_add_(2, labels, posterior));
+  Tensor gradient = log_probs.exp();
+  if (!zero_infinity) gradient.add_((loss - loss).view({1, -1, 1}));  // no alignment, no gradient: NaN, as in PyTorch
+  gradient.mul_(factor.neg().view({1, -1, 1})).scatter_add_(2, labels, posterior);
+  return as_fresh(gradient.masked_fill_(absent.unsqueeze(2), 0));
 }
 
 Tensor losses(const Tensor& log_probs, const Alignment& alignment, bool zero_infinity) {
