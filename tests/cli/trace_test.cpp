@@ -238,6 +238,7 @@ TEST_F(TraceVerb, AnOutputNeverReplacesTheHistoryThatIsRead) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"trace", "convert", "two.trace", "./two.trace"},
         {"trace", "slice", "two.trace", "link.trace", "--from", "2"},
+        {"view", "two.trace", "-o", "two.trace"},
         {"replay", "two.trace", "-a", "direct", "--html", "two.trace"},
         {"replay", "two.trace", "-a", "direct", "--snapshot", "two.trace"}}) {
     const Said said = tenon(words);

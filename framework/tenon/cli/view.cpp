@@ -26,6 +26,7 @@ struct ViewOptions {
 };
 
 ExitCode view(const ViewOptions& options) {
+  check_outputs({options.file}, {options.output});
   const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
   const StackConfig policy = allocator_from_spec(options.allocator);
   replay::Cell cell{.trace = &trace, .policy = &policy, .label = options.allocator};
