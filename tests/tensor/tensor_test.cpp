@@ -282,6 +282,9 @@ TEST(Tensor, LiteralsOfSmallTypesKeepThem) {
 TEST(HalfLimits, AreThoseOfTheFormats) {
   EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::max()), 65504);
   EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::lowest()), -65504);
+  const Half infinity = std::numeric_limits<Half>::infinity();
+  EXPECT_EQ(tensor({-infinity, infinity}).dtype(), kFloat16) << "a list of one type";
+  EXPECT_EQ(static_cast<float>(-BFloat16(1.5f)), -1.5f);
   EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::epsilon()), 0x1p-10f);
   EXPECT_EQ(static_cast<float>(std::numeric_limits<Half>::min()), 0x1p-14f);
   EXPECT_EQ(static_cast<float>(std::numeric_limits<BFloat16>::max()), 0x1.fep127f);

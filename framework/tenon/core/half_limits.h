@@ -1,8 +1,10 @@
-// std::numeric_limits of Half and BFloat16, as c10 has them.
+// std::numeric_limits of Half and BFloat16, and a minus that keeps their type, as c10 has them: {-inf, inf} is of one
+// type.
 #pragma once
 
 #include <tenon/core/half.h>
 
+#include <cstdint>
 #include <limits>
 
 namespace tenon::detail {
@@ -31,6 +33,15 @@ struct SixteenBitLimits {
 };
 
 }  // namespace tenon::detail
+
+namespace tenon {
+
+constexpr Half operator-(Half value) { return Half::from_bits(static_cast<std::uint16_t>(value.bits ^ 0x8000)); }
+constexpr BFloat16 operator-(BFloat16 value) {
+  return BFloat16::from_bits(static_cast<std::uint16_t>(value.bits ^ 0x8000));
+}
+
+}  // namespace tenon
 
 template <>
 struct std::numeric_limits<tenon::Half> : tenon::detail::SixteenBitLimits<tenon::Half, 11, -13, 16, 0x7bff, 0x7c00> {};
