@@ -1,8 +1,9 @@
 // Edges of operators: NaN, nothing, scalars, integers where floating numbers are usual. As in PyTorch.
+#include "../support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,13 +11,7 @@
 namespace tenon {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
-
-template <class E = Error, class Call>
-void expect_error(Call call, const char* text) {
-  EXPECT_THAT(call, ThrowsMessage<E>(HasSubstr(text)));
-}
+using test::expect_error;
 
 TEST(Edge, MedianOfANaNIsNaN) {
   EXPECT_TRUE(std::isnan(tensor({1.0, static_cast<double>(NAN), 0.0}).median().item<float>()));

@@ -1,8 +1,9 @@
 // Numbers beside tensors: converted to the tensor's dtype as PyTorch converts them, or refused.
+#include "../support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,13 +12,7 @@
 namespace tenon {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
-
-template <class E = Error, class Call>
-void expect_error(Call call, const char* text) {
-  EXPECT_THAT(call, ThrowsMessage<E>(HasSubstr(text)));
-}
+using test::expect_error;
 
 TEST(Number, AnyButZeroIsTrue) {
   const Tensor yes = tensor({true});

@@ -1,8 +1,9 @@
 // Sizes, strides and offsets that no memory can hold are refused before anything is read or written.
+#include "../support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -11,16 +12,10 @@
 namespace tenon {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
+using test::expect_error;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t k32 = std::int64_t{1} << 32;
-
-template <class Call>
-void expect_error(Call call, const char* text) {
-  EXPECT_THAT(call, ThrowsMessage<Error>(HasSubstr(text)));
-}
 
 TEST(Extent, FactoriesRefuseSizesThatOverflowTheStorage) {
   expect_error([] { zeros({k32, k32}); }, "Storage size calculation overflowed with sizes=[4294967296, 4294967296]");

@@ -35,6 +35,9 @@ struct TraceOptions {
   bool quiet = false;
 };
 
+Cell whole(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+Cell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
+
 ExitCode info(const TraceOptions& options) {
   Table table({{"trace", "trace"},
                {"format", "format"},
@@ -56,8 +59,6 @@ ExitCode info(const TraceOptions& options) {
   std::vector<std::string> notes;
   for_each_trace(options.files, {}, [&](const replay::Trace& trace) {
     const replay::TraceFacts& facts = trace.facts;
-    const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
-    const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
     const double share = facts.total_requested_bytes == 0 ? 0
                                                           : static_cast<double>(facts.seeded_bytes) /
                                                                 static_cast<double>(facts.total_requested_bytes);
@@ -172,8 +173,6 @@ ExitCode compare(const TraceOptions& options) {
   const replay::Trace b = one_trace(options.output, options.device);
   const replay::TraceDifference difference = replay::difference(a, b);
   if (options.format != TableFormat::kTable) {
-    const auto whole = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
-    const auto bytes = [](std::uint64_t value) { return Cell(Bytes{static_cast<std::int64_t>(value)}); };
     Table table({{"trace", "trace"},
                  {"equal", "equal"},
                  {"first_difference", "first difference at event"},

@@ -185,28 +185,28 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   return handle;
 }
 
-Tensor& Tensor::fill_(const Scalar& value) const {
-  autograd::check_inplace(*this);
-  Recording recording = record<0>("FillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
-  const FillAttributes attributes{element_of(value, scalar_type())};
-  run(TENON_OP("fill"), ops::state_of(*this), {view_of(*this)}, {}, &attributes);
-  finish_inplace(*this, recording);
-  return const_cast<Tensor&>(*this);
+namespace {
+
+/// One number everywhere; `node` is what the history says of it.
+Tensor& overwrite(const Tensor& self, const char* node, const Scalar& value) {
+  autograd::check_inplace(self);
+  Recording recording = record<0>(node, {&self}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
+  const FillAttributes attributes{element_of(value, self.scalar_type())};
+  run(TENON_OP("fill"), ops::state_of(self), {view_of(self)}, {}, &attributes);
+  finish_inplace(self, recording);
+  return const_cast<Tensor&>(self);
 }
+
+}  // namespace
+
+Tensor& Tensor::fill_(const Scalar& value) const { return overwrite(*this, "FillBackward0", value); }
 Tensor& Tensor::fill_(const Tensor& value) const {
   if (value.dim() != 0) {
     throw Error("fill_ only supports 0-dimension value tensor but got tensor with " + std::to_string(value.dim()) + " dimensions.");
   }
   return copy_(value);
 }
-Tensor& Tensor::zero_() const {
-  autograd::check_inplace(*this);
-  Recording recording = record<0>("ZeroBackward0", {this}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
-  const FillAttributes attributes{Scalar(0).value()};
-  run(TENON_OP("fill"), ops::state_of(*this), {view_of(*this)}, {}, &attributes);
-  finish_inplace(*this, recording);
-  return const_cast<Tensor&>(*this);
-}
+Tensor& Tensor::zero_() const { return overwrite(*this, "ZeroBackward0", 0); }
 
 const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) const {
   if (requires_grad()) throw Error("cannot resize variables that require grad");

@@ -34,8 +34,7 @@ Tensor reduced(const char* op, const Tensor& loss, std::int64_t reduction) {
   return loss;
 }
 
-// --- negative log-likelihood
-// -------------------------------------------------------------------------------------------
+// --- negative log-likelihood ---
 
 Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes);
 
