@@ -43,6 +43,8 @@ endif()
 function(tenon_configure_target target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-unused-parameter>
+    # g++ sees uninitialized members in a copied std::optional and overlaps in std::string's operator+ that are not there.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized -Wno-restrict>
     # __FILE__ in messages is relative to the tree: binaries name no path of the machine that built them.
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(TENON_SANITIZE)

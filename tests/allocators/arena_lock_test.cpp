@@ -66,7 +66,9 @@ TEST(ArenaLock, IsNotTakenFromItsOwnerByTrying) {
   ArenaLock lock;
   for (int turn = 0; turn < 1000; ++turn) std::lock_guard guard(lock);
   std::thread([&] {
-    if (has_heavy_barrier()) EXPECT_FALSE(lock.try_lock());
+    if (has_heavy_barrier()) {
+      EXPECT_FALSE(lock.try_lock());
+    }
     lock.lock();  // ends the ownership
     lock.unlock();
     EXPECT_TRUE(lock.try_lock());

@@ -38,7 +38,9 @@ TEST(Tree, NoFileNamesAPathOfTheMachineItWasWrittenOn) {
     if (shown(file) == "tests/architecture/tree_test.cpp") continue;
     const std::string content = read_text(file);
     ++checked;
-    if (checkout.size() > 3) EXPECT_EQ(content.find(checkout), std::string::npos) << shown(file);
+    if (checkout.size() > 3) {
+      EXPECT_EQ(content.find(checkout), std::string::npos) << shown(file);
+    }
     if (content.find("/home/") == std::string::npos && content.find("/root/") == std::string::npos &&
         content.find("/Users/") == std::string::npos && content.find("/work/") == std::string::npos) {
       continue;  // the regular expression is slow; these are rare

@@ -61,6 +61,9 @@ struct SnapshotImage {
   RecordedLines recording;
 };
 
+/// The allocator's settings in PyTorch's words, where it has them, and its name and options in Tenon's.
+TENON_API void describe_settings(const StackConfig& policy, SnapshotImage& image);
+
 /// The segments of a walk, as a snapshot lists them: an expandable segment is one entry for each mapped stretch.
 class TENON_API ImageVisitor final : public SegmentVisitor {
  public:
