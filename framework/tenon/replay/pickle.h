@@ -85,6 +85,7 @@ class TENON_API Pickle {
 
  private:
   friend class PickleMachine;
+  friend class PickleBuilder;
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   // What Node::memo may be besides an index.
@@ -103,6 +104,8 @@ class TENON_API Pickle {
     std::uint32_t next = kNone;
     std::uint32_t shape = kNone;  ///< of a dict's piece
   };
+
+  static std::uint64_t hash(std::string_view text);
 
   PickleValue root_;
   int protocol_ = 0;

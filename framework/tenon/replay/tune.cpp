@@ -3,23 +3,21 @@
 // what a short search finds a longer one has found too. All capacities are examined for the finalists only.
 #include <tenon/core/units.h>
 #include <tenon/replay/tune.h>
+#include <tenon/replay/tune_ranking.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 
 namespace tenon::replay {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kNear = 0.01;  // peaks this close count as equal
 constexpr std::size_t kFinalists = 8;
 constexpr std::size_t kWalkedAtOnce = 4;  // whatever the number of cores: equal searches give equal tables
 
@@ -78,19 +76,25 @@ class Tuner {
     std::vector<Candidate> finalists = choose_finalists(valid_conf, std::move(others));
     add_garbage_collection(finalists);
     measure_capacities(finalists);
-    rank(finalists);
+    rank(finalists, limits());
     result.finalists = std::move(finalists);
     result.evaluated = known_.size();
     for (const Candidate& candidate : result.finalists) {
       if (candidate.is_recommended && candidate.is_pytorch)
         result.recommended_conf = merge_conf(valid_conf, candidate.label);
     }
-    result.recommended_toml = toml(result.finalists);
+    result.recommended_toml = recommended_toml(result.finalists, limits());
     result.seconds = elapsed();
     return result;
   }
 
  private:
+  RecommendationLimits limits() const {
+    RecommendationLimits limits{.capacity_bytes = options_.capacity_bytes};
+    for (const Trace& trace : traces_) limits.allocations += trace.facts.allocations;
+    return limits;
+  }
+
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   bool advance(Choice& choice) const {
@@ -196,7 +200,7 @@ class Tuner {
       return !candidate->walk || !candidate->failure.empty() || note_safe(candidate);
     });
     const auto is_too_high = [&](const Candidate* candidate) {
-      return candidate->relative_peak > lowest_safe_ * (1 + kNear);
+      return candidate->relative_peak > lowest_safe_ * (1 + kNearPeak);
     };
     std::erase_if(candidates, is_too_high);
     const std::vector<bool> runs = run_at_capacity(candidates, false);
@@ -239,16 +243,6 @@ class Tuner {
       hold_against_capacity(candidates, std::min(until, options_.budget_seconds));
       if (options_.progress) options_.progress(known_.size(), all_.size());
     }
-  }
-
-  /// Smaller peak; when nearly equal, fewer settings, then fewer calls. In whole tenths of a percent: a tolerance
-  /// instead would make circles.
-  static bool is_better(const Candidate& a, const Candidate& b) {
-    const auto key = [](const Candidate& c) {
-      return std::tuple(!c.failure.empty(), std::llround(c.relative_peak * 1000), c.settings, c.device_calls,
-                        c.relative_peak);
-    };
-    return key(a) < key(b);
   }
 
   void descend(Choice choice, double until) {
@@ -406,63 +400,6 @@ class Tuner {
     candidate.failure = std::move(curve.failure);
     candidate.safe_from_bytes = curve.safe_from_bytes;
     candidate.sensitivity = std::move(curve.points);
-  }
-
-  void rank(std::vector<Candidate>& finalists) const {
-    for (Candidate& candidate : finalists) {
-      candidate.is_pareto =
-          candidate.failure.empty() && std::ranges::none_of(finalists, [&](const Candidate& other) {
-            if (!other.failure.empty()) return false;
-            const auto safe = [](const Candidate& c) { return c.safe_from_bytes.value_or(~std::uint64_t{0}); };
-            const bool no_worse = other.relative_peak <= candidate.relative_peak && safe(other) <= safe(candidate) &&
-                                  other.device_calls <= candidate.device_calls;
-            const bool is_better = other.relative_peak < candidate.relative_peak || safe(other) < safe(candidate) ||
-                                   other.device_calls < candidate.device_calls;
-            return no_worse && is_better;
-          });
-    }
-    std::ranges::stable_sort(finalists, [](const Candidate& a, const Candidate& b) {
-      if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
-      return a.relative_peak < b.relative_peak;
-    });
-    Candidate* const best = recommend(finalists, true);
-    if (best != nullptr) best->is_recommended = true;
-  }
-
-  Candidate* recommend(std::vector<Candidate>& finalists, bool pytorch) const {
-    std::vector<Candidate*> fit;
-    double lowest = 1e300;
-    for (Candidate& candidate : finalists) {
-      if (candidate.is_pytorch != pytorch || !candidate.failure.empty()) continue;
-      if (candidate.ooms_at_capacity.value_or(0) != 0) continue;
-      if (candidate.safe_from_bytes.value_or(~std::uint64_t{0}) >
-          options_.capacity_bytes.value_or(~std::uint64_t{0} - 1))
-        continue;
-      // One device call for every few requests would cost more time than memory is worth.
-      std::uint64_t allocations = 0;
-      for (const Trace& trace : traces_) allocations += trace.facts.allocations;
-      if (!pytorch && candidate.device_calls > allocations / 4 + 1000) continue;
-      fit.push_back(&candidate);
-      lowest = std::min(lowest, candidate.relative_peak);
-    }
-    std::erase_if(fit, [&](const Candidate* candidate) { return candidate->relative_peak > lowest * (1 + kNear); });
-    if (fit.empty()) return nullptr;
-    return *std::ranges::min_element(fit, [](const Candidate* a, const Candidate* b) {
-      const double safe_a = static_cast<double>(a->safe_from_bytes.value_or(~std::uint64_t{0}));
-      const double safe_b = static_cast<double>(b->safe_from_bytes.value_or(~std::uint64_t{0}));
-      if (std::abs(safe_a - safe_b) > 0.005 * std::min(safe_a, safe_b)) return safe_a < safe_b;
-      if (a->settings != b->settings) return a->settings < b->settings;
-      return a->device_calls < b->device_calls;
-    });
-  }
-
-  // Tenon runs PyTorch's settings too: whichever needs less.
-  std::string toml(std::vector<Candidate>& finalists) const {
-    const Candidate* const pytorch = recommend(finalists, true);
-    const Candidate* const own = recommend(finalists, false);
-    if (own != nullptr && (pytorch == nullptr || own->relative_peak < pytorch->relative_peak * (1 - kNear)))
-      return toml_of(own->policy);
-    return pytorch != nullptr ? toml_of(pytorch->policy) : std::string();
   }
 
   const std::vector<Trace>& traces_;
