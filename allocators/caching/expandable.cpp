@@ -70,13 +70,19 @@ Piece* Policy::find_space_locked(Arena& arena, bool large, std::size_t bytes) {
     std::size_t available = 0;
     for (const Piece* piece = start; piece && is_usable(piece); piece = piece->right) {
       available += piece->bytes;
-      if (available >= bytes) return start;
+      if (available < bytes) continue;
+      if (watcher_ && !piece->right) {
+        const Segment& segment = segments_[piece->segment];
+        watcher_->relied_on(segment.page_bytes, segment.bytes - (available - bytes));
+      }
+      return start;
     }
   }
   const std::size_t granule = std::max<std::size_t>(source_.traits().page_bytes, 1);
   const std::size_t page = align_up(large ? settings_.large_segment_bytes : kSmallSegmentBytes, granule);
   const std::size_t space = align_up(address_space_bytes_, page);
   if (bytes > space) return nullptr;
+  if (watcher_) watcher_->relied_on(page, bytes);
   void* address = source_.reserve(space);
   if (!address) return nullptr;
   Piece* piece = new_segment_locked(arena, large, reinterpret_cast<std::uintptr_t>(address), space, true);

@@ -14,6 +14,7 @@ Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* o
     : source_(source),
       settings_(settings),
       observer_(observer),
+      watcher_(dynamic_cast<AddressRangeWatcher*>(&source)),
       old_(settings.compat == Compat::k1_13),
       rounds_plainly_(std::all_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
                                   [&](std::uint32_t divisions) { return divisions <= (old_ ? 0u : 1u); })) {
@@ -108,6 +109,9 @@ Arena& Policy::add_arena_locked(StreamRef stream, std::uint64_t pool) {
   return *arenas_.back();
 }
 
+/// What a piece could become without moving.
+static std::size_t extended(const Piece* piece) { return piece->bytes + (can_grow(piece) ? piece->right->bytes : 0); }
+
 /// Keep what can still grow for later: of the sufficient pieces take one that is not followed by unmapped space. Where
 /// expandable segments are off by now, none of them is taken.
 Piece* Policy::choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const {
@@ -115,9 +119,28 @@ Piece* Policy::choose_among_expandable_locked(const FreeIndex& free, Piece* piec
     while (piece && piece->expandable) piece = free.after(piece);
     return piece;
   }
-  const auto extended = [](const Piece* p) { return p->bytes + (can_grow(p) ? p->right->bytes : 0); };
+  Piece* const first = piece;
   for (Piece* next; piece->expandable && (next = free.after(piece)) && extended(next) < extended(piece);) piece = next;
+  if (watcher_) [[unlikely]]
+    tell_watcher_locked(free, first, piece);
   return piece;
+}
+
+/// How much shorter the ranges could be before one of the comparisons from `piece` to `chosen` came out otherwise.
+void Policy::tell_watcher_locked(const FreeIndex& free, Piece* piece, const Piece* chosen) const {
+  const auto ends_with_range = [](const Piece* p) { return can_grow(p) && !p->right->right; };
+  for (;; piece = free.after(piece)) {
+    const Piece* const next = piece->expandable ? free.after(piece) : nullptr;
+    if (!next) return;
+    const bool goes_on = extended(next) < extended(piece);
+    const bool shrinks = ends_with_range(piece), next_shrinks = ends_with_range(next);
+    if (shrinks != next_shrinks && goes_on == shrinks) {
+      const std::size_t spare = goes_on ? extended(piece) - extended(next) - 1 : extended(next) - extended(piece);
+      const Segment& segment = segments_[(shrinks ? piece : next)->segment];
+      watcher_->relied_on(segment.page_bytes, segment.bytes - std::min(spare, segment.bytes));
+    }
+    if (piece == chosen) return;
+  }
 }
 
 void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {

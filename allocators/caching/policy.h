@@ -1,12 +1,12 @@
 // Policy: PyTorch's caching allocator, decision by decision, over any MemorySource; `caching` and `expandable` are this
 // with and without expandable segments.
 //
-//   allocate ── round ── arena of (stream, pool) ── smallest free piece that suffices ── split ──► block hot_path.cpp
-//                                   │ none                                                                    (arena's
-//                                   lock) ▼
-//      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory      miss.cpp
-//                                                                                                (world, then every
-//                                                                                                arena)
+//   allocate ── round ── arena of (stream, pool) ── smallest free piece that suffices ── split ──► block
+//                                   │ none                                    hot_path.cpp, under the arena's lock
+//                                   ▼
+//      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory
+//                                                              miss.cpp, under the world's lock and every arena's
+//
 // Note [Locks]
 // An arena's lock guards what is in the arena: a hit and a free take that one only, so threads on different streams
 // share nothing. Whatever looks at several arenas (a miss, a trim, a walk) takes world_mutex_ first and then every
@@ -20,6 +20,7 @@
 #include "piece.h"
 #include "settings.h"
 
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/factory.h>
 
@@ -93,6 +94,7 @@ class Policy final : public Allocator {
   static void set_options_locked(PrivatePool& pool, const PoolOptions& options);
   void apply_limits_locked();
   Piece* choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const;
+  void tell_watcher_locked(const FreeIndex& free, Piece* piece, const Piece* chosen) const;
   void count_oversize(int change) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
   void process_events();
@@ -123,6 +125,7 @@ class Policy final : public Allocator {
   MemorySource& source_;
   Settings settings_;
   PolicyObserver* const observer_;
+  AddressRangeWatcher* const watcher_;    ///< of a replay; else null
   const bool old_;                        ///< compat 1.13
   const bool rounds_plainly_;             ///< no size is rounded to divisions of a power of two
   bool collects_garbage_ = false;         ///< guarded by every arena's lock

@@ -1,5 +1,6 @@
 // Defaults of the memory source: no virtual memory.
 #include <tenon/core/error.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
 
 namespace tenon {
@@ -13,6 +14,7 @@ namespace {
 }  // namespace
 
 MemorySource::~MemorySource() = default;
+AddressRangeWatcher::~AddressRangeWatcher() = default;
 
 void* MemorySource::reserve(std::size_t) { no_virtual_memory(*this); }
 void MemorySource::unreserve(void*, std::size_t) noexcept {}

@@ -25,11 +25,18 @@ void ReplaySource::taken() {
 // Note [Same from]
 // Downward, a smaller device changes a history first where something that was granted no longer fits: below the most
 // that was ever in use. An attempt at several pages of which the device had only some is refused as a whole either way.
-// Address ranges shrink with the device: policies reserve nine eighths of it in whole pages, as PyTorch does. The page
-// that was mapped furthest from the beginning of its range has to begin before the end of a smaller one too.
-std::uint64_t ReplaySource::same_from_bytes() const {
-  const std::uint64_t for_addresses = reach_bytes_ == 0 ? 0 : reach_bytes_ - reach_bytes_ / 9 + 1;
-  return std::max(peak_used_bytes_, for_addresses);
+// Address ranges shrink with the device: policies reserve nine eighths of it in whole pages, as PyTorch does. Each
+// decision that looks at a range's length is a threshold of it, and the policy tells on which side it was by how much:
+// a hole at the end was long enough for a request (whether or not the device then had the pages), a block at the end
+// could grow further than another.
+std::uint64_t ReplaySource::same_from_bytes() const { return std::max(peak_used_bytes_, ranges_same_from_bytes_); }
+
+void ReplaySource::relied_on(std::size_t page_bytes, std::size_t range_bytes) noexcept {
+  // The smallest c with (c + c / 8) rounded up to pages >= range_bytes, which is c + c / 8 > `less`.
+  const std::uint64_t less = (range_bytes + page_bytes - 1) / page_bytes * page_bytes - page_bytes;
+  std::uint64_t capacity = less / 9 * 8;
+  while (capacity + capacity / 8 <= less) ++capacity;
+  ranges_same_from_bytes_ = std::max(ranges_same_from_bytes_, capacity);
 }
 
 void* ReplaySource::acquire(std::size_t bytes) {
@@ -51,14 +58,12 @@ void ReplaySource::release(void* address, std::size_t bytes) noexcept {
 void* ReplaySource::reserve(std::size_t bytes) {
   void* const address = device_.reserve(bytes);
   if (address == nullptr) return address;
-  ranges_.push_back({number(address), number(address) + bytes});
   if (listener_ != nullptr) listener_->address_reserved(number(address), bytes);
   return address;
 }
 
 void ReplaySource::unreserve(void* address, std::size_t bytes) noexcept {
   if (listener_ != nullptr) listener_->address_unreserved(number(address), bytes);
-  std::erase_if(ranges_, [&](const Range& range) { return range.begin == number(address); });
   device_.unreserve(address, bytes);
 }
 
@@ -81,10 +86,6 @@ void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std:
   device_.map(address, bytes, physical, offset);
   // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
   taken();
-  for (const Range& range : ranges_) {
-    if (number(address) >= range.begin && number(address) < range.end)
-      reach_bytes_ = std::max(reach_bytes_, number(address) - range.begin);
-  }
   if (listener_ != nullptr) listener_->mapped(number(address), bytes, physical.value, offset);
   ++calls_.maps;
 }

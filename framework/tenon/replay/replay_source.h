@@ -4,6 +4,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/address_only_source.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class TENON_EXPORT SourceListener {
   virtual void synchronized() = 0;
 };
 
-class ReplaySource final : public MemorySource {
+class ReplaySource final : public MemorySource, public AddressRangeWatcher {
  public:
   explicit ReplaySource(std::size_t capacity_bytes, SourceListener* listener = nullptr);
 
@@ -56,6 +57,7 @@ class ReplaySource final : public MemorySource {
   bool reached(Ticket ticket) override;
   void wait(Ticket ticket) override;
   void synchronize() override;
+  void relied_on(std::size_t page_bytes, std::size_t range_bytes) noexcept override;
 
   /// The recording says that the free of this slot's block has completed here.
   void complete(std::uint32_t slot);
@@ -67,14 +69,11 @@ class ReplaySource final : public MemorySource {
   const DeviceCalls& calls() const { return calls_; }
   /// Every capacity from this one up to that of this device would have given the same answers so far: what was granted
   /// would have been granted, and what is refused here is refused by a smaller device too. For a policy that looks at
-  /// the capacity for nothing but the size of its address ranges. See replay_source.cpp.
+  /// the capacity for nothing but the length of its address ranges, and tells how much of that mattered. See
+  /// replay_source.cpp.
   std::uint64_t same_from_bytes() const;
 
  private:
-  struct Range {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-  };
   void grow(std::uint64_t bytes);
   void taken();
 
@@ -82,9 +81,8 @@ class ReplaySource final : public MemorySource {
   SourceListener* listener_;
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t peak_reserved_bytes_ = 0;
-  std::uint64_t peak_used_bytes_ = 0;  ///< of the device: in its granules
-  std::uint64_t reach_bytes_ = 0;      ///< furthest page that was mapped, from the beginning of its range
-  std::vector<Range> ranges_;          ///< reserved and not given back
+  std::uint64_t peak_used_bytes_ = 0;         ///< of the device: in its granules
+  std::uint64_t ranges_same_from_bytes_ = 0;  ///< capacity whose address ranges are as long as they had to be
   DeviceCalls calls_;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t completed_everywhere_ = 0;
