@@ -40,6 +40,9 @@ PluginError::~PluginError() = default;
 ExitCode PluginError::exit_code() const noexcept { return ExitCode::kPlugin; }
 
 IndexError::~IndexError() = default;
+ValueError::~ValueError() = default;
+TypeError::~TypeError() = default;
+NotImplementedError::~NotImplementedError() = default;
 
 OutOfMemory::OutOfMemory(OutOfMemoryInfo info) : Error(describe(info)), info_(std::move(info)) {}
 OutOfMemory::~OutOfMemory() = default;

@@ -18,6 +18,9 @@ class TENON_EXPORT Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message);
   ~Error() override;
+  /// libtorch's names for the message; Tenon appends no backtrace.
+  const char* what_without_backtrace() const noexcept { return what(); }
+  std::string msg() const { return what(); }
   /// What a program that ends with this error should return.
   virtual ExitCode exit_code() const noexcept;
 };
@@ -45,6 +48,27 @@ class TENON_EXPORT IndexError : public Error {
   ~IndexError() override;
 };
 
+/// An argument that is of the right type but out of the question (libtorch: c10::ValueError).
+class TENON_EXPORT ValueError : public Error {
+ public:
+  using Error::Error;
+  ~ValueError() override;
+};
+
+/// An argument of the wrong type (libtorch: c10::TypeError).
+class TENON_EXPORT TypeError : public Error {
+ public:
+  using Error::Error;
+  ~TypeError() override;
+};
+
+/// What could be asked for but has no implementation (libtorch: c10::NotImplementedError).
+class TENON_EXPORT NotImplementedError : public Error {
+ public:
+  using Error::Error;
+  ~NotImplementedError() override;
+};
+
 /// The figures at the moment a request could not be served. All sizes in bytes.
 struct OutOfMemoryInfo {
   std::string allocator;                  ///< name of the policy
@@ -70,6 +94,8 @@ class TENON_EXPORT OutOfMemory : public Error {
  private:
   OutOfMemoryInfo info_;
 };
+
+using OutOfMemoryError = OutOfMemory;
 
 /// Reports a broken invariant of ours and aborts. Never for user mistakes.
 [[noreturn]] TENON_API void assertion_failed(const char* expression, const char* file, int line,

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace tenon {
@@ -91,6 +93,10 @@ class IntrusivePtr {
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
+  /// A std::shared_ptr that holds one of the references: std::shared_ptr<Node> node = x.grad_fn().
+  operator std::shared_ptr<T>() const {  // NOLINT: implicit, for programs that name the pointer's type
+    return object_ ? std::shared_ptr<T>(object_, [held = *this](T*) {}) : nullptr;
+  }
   /// Gives up ownership without releasing.
   T* detach() { return std::exchange(object_, nullptr); }
   friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) { return a.object_ == b.object_; }

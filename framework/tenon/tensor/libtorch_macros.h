@@ -5,12 +5,17 @@
 #include <tenon/tensor/warning.h>
 
 #if !defined(TORCH_CHECK)
-#define TORCH_CHECK(condition, ...)                                                                          \
+#define TORCH_CHECK_WITH(Kind, condition, ...)                                                               \
   do {                                                                                                       \
     if (!(condition)) {                                                                                      \
-      throw ::tenon::Error(::tenon::detail::check_message(#condition __VA_OPT__(, ) __VA_ARGS__));           \
+      throw ::tenon::Kind(::tenon::detail::check_message(#condition __VA_OPT__(, ) __VA_ARGS__));            \
     }                                                                                                        \
   } while (false)
+#define TORCH_CHECK(...) TORCH_CHECK_WITH(Error, __VA_ARGS__)
+#define TORCH_CHECK_INDEX(...) TORCH_CHECK_WITH(IndexError, __VA_ARGS__)
+#define TORCH_CHECK_VALUE(...) TORCH_CHECK_WITH(ValueError, __VA_ARGS__)
+#define TORCH_CHECK_TYPE(...) TORCH_CHECK_WITH(TypeError, __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(...) TORCH_CHECK_WITH(NotImplementedError, __VA_ARGS__)
 #define TORCH_INTERNAL_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
 #define AT_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
 #define AT_ERROR(...) throw ::tenon::Error(::tenon::detail::concatenate(__VA_ARGS__))

@@ -3,13 +3,50 @@
 
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
+#include <tenon/core/half_limits.h>
 #include <tenon/kernel/attributes/scalar.h>
 
 #include <cstdint>
+#include <limits>
 #include <ostream>
 #include <type_traits>
 
 namespace tenon {
+
+namespace detail {
+
+/// Throws Error: "value cannot be converted to type uint8_t without overflow".
+[[noreturn]] TENON_API void report_overflow(Dtype dtype);
+
+/// c10's rule for an integer: one outside T's range overflows, but a negative one may wrap in an unsigned T.
+template <class T>
+constexpr bool overflows(std::int64_t value) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (sizeof(T) >= sizeof(value) || std::is_same_v<T, float> || std::is_same_v<T, BFloat16>) {
+    return false;
+  } else {
+    constexpr auto kMax = static_cast<std::int64_t>(Limits::max());
+    return value > kMax || value < (Limits::is_signed ? static_cast<std::int64_t>(Limits::lowest()) : -kMax);
+  }
+}
+
+/// c10's rule for a floating number: NaN and infinities overflow integers only, finite ones that lie outside T's range
+/// any T. 2^63 as int64 overflows too, which c10 lets pass into an undefined conversion.
+template <class T>
+constexpr bool overflows(double value) {
+  using Limits = std::numeric_limits<T>;
+  constexpr double kMax = static_cast<double>(Limits::max());
+  constexpr double kLowest = static_cast<double>(Limits::lowest());
+  if constexpr (Limits::is_integer) {
+    // Also false for NaN.
+    return !(value >= kLowest && (sizeof(T) < 8 ? value <= kMax : value < kMax));
+  } else {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return (value > kMax && value != kInfinity) || (value < kLowest && value != -kInfinity);
+  }
+}
+
+}  // namespace detail
 
 class Scalar {
  public:
@@ -40,23 +77,55 @@ class Scalar {
     return kind_ == Kind::kReal ? Dtype::kFloat64 : kind_ == Kind::kInteger ? Dtype::kInt64 : Dtype::kBool;
   }
 
+  /// Throws Error for a number that T cannot hold (detail::overflows); bool takes every number.
   template <class T>
   constexpr T to() const {
-    return kind_ == Kind::kReal ? static_cast<T>(real_) : static_cast<T>(integer_);
+    if constexpr (std::is_same_v<T, bool>) {
+      return kind_ == Kind::kReal ? real_ != 0 : integer_ != 0;
+    } else if (kind_ == Kind::kReal) {
+      if constexpr (!std::is_same_v<T, double>) {
+        if (detail::overflows<T>(real_)) [[unlikely]]
+          detail::report_overflow(checked_as<T>());
+      }
+      return static_cast<T>(real_);
+    } else {
+      if constexpr (!std::is_same_v<T, double> && !std::is_same_v<T, std::int64_t>) {
+        if (detail::overflows<T>(integer_)) [[unlikely]]
+          detail::report_overflow(checked_as<T>());
+      }
+      return static_cast<T>(integer_);
+    }
   }
   constexpr double toDouble() const { return to<double>(); }
   constexpr float toFloat() const { return to<float>(); }
+  constexpr Half toHalf() const { return to<Half>(); }
+  constexpr BFloat16 toBFloat16() const { return to<BFloat16>(); }
   constexpr std::int64_t toLong() const { return to<std::int64_t>(); }
   constexpr int toInt() const { return to<int>(); }
-  constexpr bool toBool() const { return kind_ == Kind::kReal ? real_ != 0 : integer_ != 0; }
+  constexpr std::int16_t toShort() const { return to<std::int16_t>(); }
+  constexpr std::int8_t toChar() const { return to<std::int8_t>(); }
+  constexpr std::uint8_t toByte() const { return to<std::uint8_t>(); }
+  constexpr bool toBool() const { return to<bool>(); }
 
+  /// Both readings for a kernel, unchecked.
   constexpr ScalarValue value() const { return {toDouble(), kind_ == Kind::kReal ? real_as_integer() : integer_}; }
 
-  constexpr Scalar operator-() const { return kind_ == Kind::kReal ? Scalar(-real_) : Scalar(-integer_); }
+  constexpr Scalar operator-() const {
+    if (kind_ == Kind::kReal) return Scalar(-real_);
+    if (kind_ == Kind::kBoolean) throw Error("torch boolean negative, the `-` operator, is not supported.");
+    return Scalar(static_cast<std::int64_t>(-static_cast<std::uint64_t>(integer_)));
+  }
+  constexpr Scalar conj() const { return *this; }
+  /// A truth value equals truth values only, as in c10.
   template <class T>
     requires std::is_arithmetic_v<T>
   constexpr bool equal(T other) const {
-    return kind_ == Kind::kReal ? real_ == static_cast<double>(other) : static_cast<T>(integer_) == other;
+    if constexpr (std::is_same_v<T, bool>) {
+      return kind_ == Kind::kBoolean && (integer_ != 0) == other;
+    } else {
+      if (kind_ == Kind::kReal) return real_ == static_cast<double>(other);
+      return kind_ == Kind::kInteger && static_cast<T>(integer_) == other;
+    }
   }
   friend std::ostream& operator<<(std::ostream& stream, const Scalar& scalar) {
     if (scalar.kind_ == Kind::kReal) return stream << scalar.real_;
@@ -66,6 +135,18 @@ class Scalar {
 
  private:
   enum class Kind : std::uint8_t { kBoolean, kInteger, kReal };
+  /// The type that a complaint about T names.
+  template <class T>
+  static constexpr Dtype checked_as() {
+    if constexpr (std::is_integral_v<T>) {
+      return sizeof(T) == 1   ? (std::is_signed_v<T> ? Dtype::kInt8 : Dtype::kUInt8)
+             : sizeof(T) == 2 ? Dtype::kInt16
+             : sizeof(T) == 4 ? Dtype::kInt32
+                              : Dtype::kInt64;
+    } else {
+      return dtype_of<T>;
+    }
+  }
   constexpr std::int64_t real_as_integer() const {
     // Outside int64's range the conversion is undefined; the integer reading is then never used meaningfully.
     return real_ > -9.2e18 && real_ < 9.2e18 ? static_cast<std::int64_t>(real_) : 0;

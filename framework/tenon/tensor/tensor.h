@@ -56,13 +56,17 @@ class TENON_EXPORT Tensor {
     if (!impl_) undefined();
     return *impl_;
   }
-  std::int64_t dim() const { return impl().rank(); }
+  /// An undefined tensor has rank 1 and sizes [0], as in libtorch; most else that asks for its data throws Error.
+  std::int64_t dim() const { return impl_ ? impl_->rank() : 1; }
   std::int64_t ndimension() const { return dim(); }
-  IntArrayRef sizes() const { return impl().sizes(); }
+  IntArrayRef sizes() const {
+    if (!impl_) [[unlikely]] return kUndefinedSizes;
+    return impl_->sizes();
+  }
   IntArrayRef strides() const { return impl().strides(); }
   TENON_API std::int64_t size(std::int64_t dim) const;
   TENON_API std::int64_t stride(std::int64_t dim) const;
-  std::int64_t numel() const { return impl().numel(); }
+  std::int64_t numel() const { return impl_ ? impl_->numel() : 0; }
   std::int64_t storage_offset() const { return impl().offset(); }
   std::size_t itemsize() const { return size_of(impl().dtype()); }
   std::int64_t element_size() const { return static_cast<std::int64_t>(itemsize()); }
@@ -415,6 +419,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& operator|=(const Tensor& other);
 
  private:
+  static constexpr std::int64_t kUndefinedSizes[] = {0};
   TENON_API Tensor view_dtype(Dtype dtype) const;
   [[noreturn]] TENON_API static void undefined();
   [[noreturn]] TENON_API void wrong_type(Dtype wanted) const;
