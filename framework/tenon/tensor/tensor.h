@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/tensor/accessor.h>
 #include <tenon/tensor/array_ref.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/method_list.h>
@@ -98,6 +99,30 @@ class TENON_EXPORT Tensor {
     using Element = std::remove_const_t<T>;
     if (scalar_type() != dtype_of<Element>) wrong_type(dtype_of<Element>);
     return static_cast<T*>(data_ptr());
+  }
+  /// N dims of T without bounds checks; the tensor must have them, and lie in the host's memory. Throws Error otherwise.
+  template <class T, std::size_t N>
+  TensorAccessor<T, N> accessor() const& {
+    check_accessor(N, true);
+    return {data_ptr<T>(), sizes().data(), strides().data()};
+  }
+  template <class T, std::size_t N>
+  TensorAccessor<T, N> accessor() && = delete;
+  /// The same with sizes and strides by value, for the tensor of any device: whoever reads it must be on that device.
+  template <class T, std::size_t N, template <class> class Traits = DefaultPtrTraits, class Index = std::int64_t>
+  GenericPackedTensorAccessor<T, N, Traits, Index> generic_packed_accessor() const {
+    check_accessor(N, false);
+    return {data_ptr<T>(), sizes().data(), strides().data()};
+  }
+  /// Throws Error for a tensor whose elements 32 bits cannot number.
+  template <class T, std::size_t N, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, N, Traits> packed_accessor32() const {
+    check_packed32();
+    return generic_packed_accessor<T, N, Traits, std::int32_t>();
+  }
+  template <class T, std::size_t N, template <class> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, N, Traits> packed_accessor64() const {
+    return generic_packed_accessor<T, N, Traits, std::int64_t>();
   }
   TENON_API void print() const;
   /// A one-element tensor's value. Waits for the device.
@@ -315,8 +340,10 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
   TENON_API Tensor& lerp_(const Tensor& end, const Tensor& weight) const;
   TENON_API Tensor where(const Tensor& condition, const Tensor& other) const;
+  TENON_API Tensor where(const Tensor& condition, const Scalar& other) const;
   TENON_API Tensor clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const;
-  TENON_API Tensor clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const;
+  TENON_API Tensor clamp(const std::optional<Tensor>& low = std::nullopt,
+                         const std::optional<Tensor>& high = std::nullopt) const;
   TENON_API Tensor& clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const;
   TENON_API Tensor clamp_min(const Scalar& low) const;
   TENON_API Tensor& clamp_min_(const Scalar& low) const;
@@ -391,6 +418,10 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1) const;
   TENON_API Tensor outer(const Tensor& other) const;
 
+  // The rest of libtorch's.
+#include <tenon/tensor/shape_methods.inl>
+#include <tenon/tensor/value_methods.inl>
+
   // Random numbers in place (ops/random.cpp).
   TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& normal_(double mean = 0, double deviation = 1, std::optional<Generator> generator = std::nullopt) const;
@@ -417,12 +448,15 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& operator/=(const Scalar& other);
   TENON_API Tensor& operator&=(const Tensor& other);
   TENON_API Tensor& operator|=(const Tensor& other);
+  TENON_API Tensor& operator^=(const Tensor& other);
 
  private:
   static constexpr std::int64_t kUndefinedSizes[] = {0};
   TENON_API Tensor view_dtype(Dtype dtype) const;
   [[noreturn]] TENON_API static void undefined();
   [[noreturn]] TENON_API void wrong_type(Dtype wanted) const;
+  TENON_API void check_accessor(std::size_t dims, bool on_host) const;
+  TENON_API void check_packed32() const;
 
   IntrusivePtr<TensorImpl> impl_;
 };
