@@ -1,124 +1,11 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
-#include <tenon/kernel/attributes/pointwise.h>
-#include <tenon/kernel/pointwise.h>
+#include <tenon/ops/binary_rule.h>
 #include <tenon/ops/numbers.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
-#include <tenon/ops/symbolic.h>
-#include <tenon/ops/unary.h>
 
 namespace tenon::ops {
 namespace {
-
-/// The layout of the result of an operation on operands of these sizes: the first dense one of the full size decides.
-Tensor allocate_result(const Tensor& a, const Tensor* b, const Dims& sizes, Dtype dtype) {
-  const TensorImpl& left = a.impl();
-  if (left.is_contiguous() && left.sizes() == sizes) return allocate_like(a, sizes, dtype);
-  if (left.sizes() == sizes) return allocate_preserving(a, dtype);
-  if (b && b->impl().sizes() == sizes) return allocate_preserving(*b, dtype);
-  return allocate_like(a, sizes, dtype);
-}
-
-/// The tensor itself where it has the dtype; else a conversion, which `owner` keeps.
-const Tensor& converted(const Tensor& tensor, Dtype dtype, Tensor& owner) {
-  if (tensor.scalar_type() == dtype) [[likely]]
-    return tensor;
-  owner = tensor.to(dtype);
-  return owner;
-}
-
-/// As broadcast_sizes(), and the error says which operator it was and what it got.
-Dims broadcast_for(const char* op, const Dims& a, const Dims& b) {
-  try {
-    return broadcast_sizes(a, b);
-  } catch (const Error& error) {
-    throw Error(std::string(error.what()) + " (sizes " + to_string(a) + " and " + to_string(b) + ", in operator " + op +
-                ")");
-  }
-}
-
-/// The operands of a binary kernel in one dtype, and the sizes that they broadcast to.
-struct Operands {
-  Operands(const char* op, const Tensor& a, const Tensor& b, Dtype dtype)
-      : left(converted(a, dtype, left_owner)),
-        right(converted(b, dtype, right_owner)),
-        sizes(a.impl().sizes() == b.impl().sizes()
-                  ? a.impl().sizes()
-                  : (broadcast = broadcast_for(op, a.impl().sizes(), b.impl().sizes()))) {}
-  Operands(const Operands&) = delete;
-  Operands& operator=(const Operands&) = delete;
-
-  Tensor left_owner, right_owner;
-  Dims broadcast;
-  const Tensor& left;
-  const Tensor& right;
-  const Dims& sizes;
-};
-
-/// Into `out`, of the broadcast sizes. Operands have `out`'s computation dtype.
-void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
-  const Dims& sizes = out.impl().sizes();
-  Dims a_strides;
-  Dims b_strides;
-  const TensorView result = view_of(out);
-  const TensorView inputs[] = {view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)};
-  call_kernel(op, state_of(out), {&result, 1}, inputs, &attributes);
-}
-
-void compute(OperatorId op, const Tensor& out, const Tensor& a, const BinaryAttributes& attributes) {
-  const bool left = attributes.scalar_side == ScalarSide::kLeft;
-  run(op, state_of(out), {view_of(out)}, {left ? undefined_view() : view_of(a), left ? view_of(a) : undefined_view()},
-      &attributes);
-}
-
-void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
-  if (!(self.impl().sizes() == sizes)) {
-    throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
-  }
-}
-
-void check_castable(const char* op, Dtype from, Dtype to) {
-  if (!can_cast(from, to)) {
-    throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " +
-                toString(to) + " (in operator " + op + ")");
-  }
-}
-
-/// A rank-0 tensor on another device than its partner takes part as a number.
-bool is_foreign_number(const Tensor& tensor, const Tensor& partner) {
-  return tensor.dim() == 0 && !(tensor.device() == partner.device());
-}
-
-/// How an operator fits the general scheme.
-struct BinaryRule {
-  OperatorId op;
-  const char* text;
-  const char* node_name;
-  bool integers = true;         ///< false: integers become the default dtype
-  /// Which operands the slopes read: none (add), only the partner's (mul), the divisor always (div), or all.
-  enum class Reads { kNone, kPartner, kDivisor, kAll } reads = Reads::kAll;
-  bool saves() const { return reads != Reads::kNone; }
-  /// Gradients of a and b from the result's; either may be undefined (a number).
-  void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) = nullptr;
-};
-
-Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
-  return !rule.integers && !is_floating_point(promoted) ? floating_default(rule.text) : promoted;
-}
-
-/// Whether operand `side` must be saved, given whose gradients are wanted.
-bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool right_wanted, bool partner_is_number) {
-  switch (rule.reads) {
-    case BinaryRule::Reads::kNone:
-      return false;
-    case BinaryRule::Reads::kPartner:
-      return !partner_is_number && (side == 0 ? right_wanted : left_wanted);
-    case BinaryRule::Reads::kDivisor:
-      return side == 1 || (!partner_is_number && right_wanted);
-    default:
-      return true;
-  }
-}
 
 /// The recorded part of a binary operator. Saves operands only where a slope that is wanted reads them.
 Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
@@ -252,93 +139,6 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   return out;
 }
 
-// --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------------
-// A gradient is reduced to its operand's sizes by the engine where the shapes differ (validate), which also converts dtypes.
-
-Tensor scaled(const Tensor& gradient, const ScalarValue& alpha) {
-  return alpha.real == 1 ? gradient : gradient.mul(Scalar(alpha.real));
-}
-
-void add_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
-  if (b.needs(1)) b.set(1, attributes.scalar_side == ScalarSide::kLeft ? b.grad() : scaled(b.grad(), attributes.alpha));
-  if (b.needs(0)) b.set(0, b.take_grad());
-}
-
-void sub_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
-  if (b.needs(1)) b.set(1, scaled(b.grad(), attributes.alpha).neg());
-  if (b.needs(0)) b.set(0, b.take_grad());
-}
-
-void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
-  const auto times = [&](const Tensor& other) {
-    return other.defined() ? b.grad().mul(other) : b.grad().mul(Scalar(attributes.scalar.real));
-  };
-  if (b.needs(0)) b.set(0, times(right));
-  if (b.needs(1)) b.set(1, times(left));
-}
-
-void div_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
-  if (attributes.scalar_side == ScalarSide::kRight) {
-    b.set(0, b.grad().div(Scalar(attributes.scalar.real)));
-    return;
-  }
-  if (b.needs(0)) b.set(0, b.grad().div(right));
-  if (b.needs(1)) {
-    const Tensor quotient = left.defined() ? left.div(right) : right.reciprocal().mul(Scalar(attributes.scalar.real));
-    b.set(1, b.grad().mul(quotient.div(right)).neg());
-  }
-}
-
-/// Any other row: slopes evaluated on tensors.
-template <class Row>
-void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
-  const Symbolic x = left.defined() ? Symbolic(left) : Symbolic(attributes.scalar.real);
-  const Symbolic y = right.defined() ? Symbolic(right) : Symbolic(attributes.scalar.real);
-  Symbolic result;  // recomputed: saving it too would cost memory for rows whose slopes do not read it
-  if constexpr (std::is_same_v<Row, pointwise::Pow>) {
-    result = power(x, y);
-  } else if constexpr (std::is_same_v<Row, pointwise::Hypot>) {
-    result = sqrt(x * x + y * y);
-  } else if constexpr (std::is_same_v<Row, pointwise::LogAddExp>) {
-    result = x.is_number() ? Symbolic(logaddexp(y.tensor, Scalar(x.number))) : y.is_number() ? Symbolic(logaddexp(x.tensor, Scalar(y.number))) : Symbolic(logaddexp(x.tensor, y.tensor));
-  } else if constexpr (std::is_same_v<Row, pointwise::Copysign>) {
-    result = y.is_number() ? Symbolic(copysign(x.tensor, Scalar(y.number))) : Symbolic(copysign(x.tensor, y.tensor));
-  }
-  const auto product = [&](const Symbolic& slope) {
-    if (slope.is_number() && slope.number == 0) return b.grad().new_zeros(b.grad().sizes());
-    return slope.is_number() && slope.number == 1 ? b.grad() : (Symbolic(b.grad()) * slope).tensor;
-  };
-  if (b.needs(0)) b.set(0, product(Row::template slope_a<Symbolic>(x, y, result)));
-  if (b.needs(1)) b.set(1, product(Row::template slope_b<Symbolic>(x, y, result)));
-}
-
-template <class Row>
-BinaryRule make_rule() {
-  BinaryRule rule{intern_operator(Row::name), Row::name, backward_name(Row::name)};
-  rule.integers = Row::kIntegers;
-  rule.gradient = &row_gradient<Row>;
-  if constexpr (std::is_same_v<Row, pointwise::Add>) {
-    rule.gradient = &add_gradient;
-    rule.reads = BinaryRule::Reads::kNone;
-  } else if constexpr (std::is_same_v<Row, pointwise::Sub>) {
-    rule.gradient = &sub_gradient;
-    rule.reads = BinaryRule::Reads::kNone;
-  } else if constexpr (std::is_same_v<Row, pointwise::Mul>) {
-    rule.gradient = &mul_gradient;
-    rule.reads = BinaryRule::Reads::kPartner;
-  } else if constexpr (std::is_same_v<Row, pointwise::Div>) {
-    rule.gradient = &div_gradient;
-    rule.reads = BinaryRule::Reads::kDivisor;
-  }
-  return rule;
-}
-
-template <class Row>
-const BinaryRule& rule() {
-  static const BinaryRule made = make_rule<Row>();
-  return made;
-}
-
 void check_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
   if (alpha.isBoolean() && dtype != Dtype::kBool) {
     throw Error(std::string("Boolean alpha only supported for Boolean results. (in operator ") + op + ")");
@@ -387,66 +187,6 @@ void check_power(const Tensor& base, const Scalar& exponent) {
   if (is_integral(base.scalar_type(), true) && exponent.isIntegral(true) && exponent.toLong() < 0) {
     throw Error("Integers to negative integer powers are not allowed.");
   }
-}
-
-// --- comparisons and bitwise --------------------------------------------------------------------------------------------
-
-Tensor compare(OperatorId op, const char* text, const Tensor& a, const Tensor& b) {
-  if (!(a.device() == b.device())) {
-    if (is_foreign_number(b, a)) return compare(op, text, a, b.to(a.device(), b.scalar_type()));
-    if (is_foreign_number(a, b)) return compare(op, text, a.to(b.device(), a.scalar_type()), b);
-    check_same_device(text, {&a, &b});
-  }
-  NoGradGuard no_grad;
-  const Dtype dtype = result_type(a, b);
-  const Operands operands(text, a, b, dtype);
-  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, Dtype::kBool);
-  compute(op, result, operands.left, operands.right, BinaryAttributes{});
-  return result;
-}
-
-Tensor compare(OperatorId op, const char*, const Tensor& a, const Scalar& b, ScalarSide side = ScalarSide::kRight) {
-  NoGradGuard no_grad;
-  const Dtype dtype = result_type(a, b);
-  BinaryAttributes attributes;
-  attributes.scalar = operand_of(b, dtype);
-  attributes.scalar_side = side;
-  Tensor owner;
-  const Tensor& operand = converted(a, dtype, owner);
-  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), Dtype::kBool);
-  compute(op, result, operand, attributes);
-  return result;
-}
-
-template <class Row>
-Tensor bitwise(const Tensor& a, const Tensor& b) {
-  check_same_device(Row::name, {&a, &b});
-  const Dtype dtype = result_type(a, b);
-  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
-  const Operands operands(Row::name, a, b, dtype);
-  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
-  compute(intern_operator(Row::name), result, operands.left, operands.right, BinaryAttributes{});
-  return result;
-}
-
-template <class Row>
-Tensor bitwise(const Tensor& a, const Scalar& b) {
-  const Dtype dtype = result_type(a, b);
-  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
-  Tensor owner;
-  const Tensor& operand = converted(a, dtype, owner);
-  BinaryAttributes attributes;
-  attributes.scalar = operand_of(b, dtype);
-  attributes.scalar_side = ScalarSide::kRight;
-  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
-  compute(intern_operator(Row::name), result, operand, attributes);
-  return result;
-}
-
-Tensor& copy_result(const char* op, const Tensor& self, const Tensor& result) {
-  check_castable(op, result.scalar_type(), self.scalar_type());
-  check_inplace_sizes(self, result.impl().sizes());
-  return self.copy_(result);
 }
 
 }  // namespace
@@ -571,30 +311,6 @@ Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) co
   return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);
 }
 
-#define TENON_COMPARISON_FUNCTIONS(name)                                                                               \
-  Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); }        \
-  Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); }        \
-  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                                 \
-  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                                 \
-  Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }                   \
-  Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }
-TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
-
-#define TENON_BITWISE_FUNCTIONS(name, Row)                                                         \
-  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<rows::Row>(self, other); } \
-  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<rows::Row>(self, other); } \
-  Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }      \
-  Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }      \
-  Tensor& Tensor::name##_(const Tensor& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
-  }                                                                                                \
-  Tensor& Tensor::name##_(const Scalar& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
-  }
-TENON_BITWISE_FUNCTIONS(bitwise_and, BitwiseAnd)
-TENON_BITWISE_FUNCTIONS(bitwise_or, BitwiseOr)
-TENON_BITWISE_FUNCTIONS(bitwise_xor, BitwiseXor)
-
 #define TENON_OPERATOR(symbol, name)                                                            \
   Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.name(b); }                \
   Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.name(b); }
@@ -638,39 +354,5 @@ Tensor& Tensor::operator/=(const Tensor& other) { return div_(other); }
 Tensor& Tensor::operator/=(const Scalar& other) { return div_(other); }
 Tensor& Tensor::operator&=(const Tensor& other) { return bitwise_and_(other); }
 Tensor& Tensor::operator|=(const Tensor& other) { return bitwise_or_(other); }
-
-bool equal(const Tensor& self, const Tensor& other) {
-  check_same_device("equal", {&self, &other});
-  if (self.sizes() != other.sizes()) return false;
-  NoGradGuard no_grad;
-  return self.eq(other).all().item<bool>();
-}
-bool Tensor::equal(const Tensor& other) const { return tenon::equal(*this, other); }
-
-Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  NoGradGuard no_grad;
-  if (rtol < 0) throw Error("rtol must be greater than or equal to zero, but got " + std::to_string(rtol));
-  if (atol < 0) throw Error("atol must be greater than or equal to zero, but got " + std::to_string(atol));
-  if (self.scalar_type() != other.scalar_type()) {
-    throw Error(std::string(toString(self.scalar_type())) + " did not match " + toString(other.scalar_type()));
-  }
-  Tensor close = self.eq(other);
-  if (equal_nan && self.is_floating_point()) close = close.logical_or(self.isnan().logical_and(other.isnan()));
-  if (rtol == 0 && atol == 0) return close;
-  const Dtype dtype = self.is_floating_point() ? self.scalar_type() : floating_default("isclose");
-  const Tensor a = self.to(dtype);
-  const Tensor b = other.to(dtype);
-  const Tensor difference = (a - b).abs();
-  return close.logical_or(difference.isfinite().logical_and(difference.le(b.mul(rtol).abs().add(atol))));
-}
-bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  return isclose(self, other, rtol, atol, equal_nan).all().item<bool>();
-}
-Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
-  return tenon::isclose(*this, other, rtol, atol, equal_nan);
-}
-bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
-  return tenon::allclose(*this, other, rtol, atol, equal_nan);
-}
 
 }  // namespace tenon

@@ -1,13 +1,13 @@
-// Reductions, scans, sorting and softmax, each with its gradient.
+// Reductions and scans, each with its gradient.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/picked.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/reduction.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
 
 #include <cmath>
-#include <limits>
 
 namespace tenon {
 
@@ -100,24 +100,6 @@ Tensor extreme(OperatorId op, const char* name, const Tensor& self, std::uint32_
     recording.save_output(1, result);
   }
   return result;
-}
-
-/// Values picked along a dimension: the gradient goes back to where they were.
-Recording record_picked(const char* name, const Tensor& self, int at, bool keepdim) {
-  const Dims sizes = self.impl().sizes();
-  return record<1>(name, {&self}, [sizes, at, keepdim](Backward& b) {
-    Tensor index = b.saved(0);
-    Tensor gradient = b.grad();
-    if (sizes.rank() == 0) {
-      b.set(0, gradient);
-      return;
-    }
-    if (!keepdim) {
-      index = index.unsqueeze(at);
-      gradient = gradient.unsqueeze(at);
-    }
-    b.set(0, gradient.new_zeros(sizes).scatter_add(at, index, gradient));
-  });
 }
 
 std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Tensor& self, std::int64_t dim, bool keepdim) {
@@ -364,7 +346,7 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
   return std_mean(self, OptionalIntArrayRef(wide), true);
 }
 
-// --- scans and sorting ----------------------------------------------------------------------------------------------------
+// --- scans ----------------------------------------------------------------------------------------------------------
 
 Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
   const Tensor input = to(sum_dtype(*this, dtype));
@@ -415,108 +397,6 @@ Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
   }
   return result;
 }
-
-std::tuple<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending) const {
-  const int at = wrap_dim(dim, impl().rank());
-  Recording recording = record_picked("SortBackward0", *this, at, true);
-  Tensor values = allocate_like(*this, impl().sizes(), scalar_type());
-  Tensor indices = allocate_like(*this, impl().sizes(), Dtype::kInt64);
-  const SortAttributes attributes{at, descending};
-  run(TENON_OP("sort"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
-  if (recording) {
-    recording.save(0, indices);
-    recording.output(values);
-  }
-  return {values, indices};
-}
-Tensor Tensor::argsort(std::int64_t dim, bool descending) const { return std::get<1>(detach().sort(dim, descending)); }
-
-std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool) const {
-  const int at = wrap_dim(dim, impl().rank());
-  const std::int64_t length = impl().rank() == 0 ? 1 : size(at);
-  if (k < 0 || k > length) throw Error("selected index k out of range: k = " + std::to_string(k) + " of " + std::to_string(length));
-  Recording recording = record_picked("TopkBackward0", *this, at, true);
-  Dims sizes = impl().sizes();
-  if (sizes.rank() > 0) sizes[at] = k;
-  Tensor values = allocate_like(*this, sizes, scalar_type());
-  Tensor indices = allocate_like(*this, sizes, Dtype::kInt64);
-  const TopkAttributes attributes{k, at, largest};
-  run(TENON_OP("topk"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
-  if (recording) {
-    recording.save(0, indices);
-    recording.output(values);
-  }
-  return {values, indices};
-}
-Tensor Tensor::median() const {
-  if (numel() == 0) return new_full({}, std::numeric_limits<double>::quiet_NaN());
-  const Tensor sorted = std::get<0>(reshape({-1}).sort(0));
-  const Tensor last = sorted.select(0, -1);  // where a NaN is, if there is one
-  if (is_floating_point() && last.isnan().item<bool>()) return last;
-  return sorted.select(0, (numel() - 1) / 2);
-}
 Tensor Tensor::count_nonzero() const { return ne(0).sum(); }
-
-// --- softmax ----------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-Tensor softmax_backward(OperatorId op, const Tensor& gradient, const Tensor& y, int at) {
-  Tensor result = allocate_preserving(y, y.scalar_type());
-  const DimAttributes attributes{at};
-  run(op, ops::state_of(y), {view_of(result)}, {view_of(gradient), view_of(y)}, &attributes);
-  return result;
-}
-
-Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
-  const Tensor input = dtype ? self.to(*dtype) : self;
-  check_floating(logarithm ? "log_softmax" : "softmax", input);
-  const int at = wrap_dim(dim, input.impl().rank());
-  Recording recording = record<1>(logarithm ? "LogSoftmaxBackward0" : "SoftmaxBackward0", {&input}, [at, logarithm](Backward& b) {
-    const Tensor y = b.saved(0);
-    const Tensor& gradient = b.grad();
-    if (differentiating_twice()) {
-      if (y.dim() == 0) {
-        b.set(0, gradient.mul(0));
-      } else if (logarithm) {
-        b.set(0, gradient.sub(y.exp().mul(gradient.sum(at, true))));
-      } else {
-        b.set(0, y.mul(gradient.sub(gradient.mul(y).sum(at, true))));
-      }
-    } else {
-      b.set(0, softmax_backward(logarithm ? TENON_OP("log_softmax_backward") : TENON_OP("softmax_backward"), gradient, y, at));
-    }
-  });
-  Tensor result = allocate_preserving(input, input.scalar_type());
-  const DimAttributes attributes{at};
-  run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
-  if (recording) {
-    recording.output(result);
-    recording.save_output(0, result);
-  }
-  return result;
-}
-
-}  // namespace
-
-Tensor softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) { return softmax_impl(TENON_OP("softmax"), false, self, dim, dtype); }
-Tensor log_softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) { return softmax_impl(TENON_OP("log_softmax"), true, self, dim, dtype); }
-Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) { return softmax(self.neg(), dim, dtype); }
-Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const { return tenon::softmax(*this, dim, dtype); }
-Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const { return tenon::log_softmax(*this, dim, dtype); }
-
-Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  const std::uint32_t mask = dim_mask(dim, self.impl().rank());
-  if (self.numel() == 0) return self.exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
-  Tensor highest;
-  {
-    NoGradGuard no_grad;
-    highest = amax(self, dim, true);
-    highest = highest.masked_fill(highest.abs().eq(std::numeric_limits<double>::infinity()), 0);
-  }
-  const Tensor result = self.sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
-  return keepdim ? result : result.view(reduced_sizes(self.impl().sizes(), mask, false));
-}
-Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const { return tenon::logsumexp(*this, dim, keepdim); }
 
 }  // namespace tenon

@@ -1,0 +1,54 @@
+// Sorting along a dimension, and what is read off the order.
+#include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/picked.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/reduction.h>
+#include <tenon/ops/support.h>
+
+#include <limits>
+
+namespace tenon {
+
+using namespace ops;
+
+std::tuple<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending) const {
+  const int at = wrap_dim(dim, impl().rank());
+  Recording recording = record_picked("SortBackward0", *this, at, true);
+  Tensor values = allocate_like(*this, impl().sizes(), scalar_type());
+  Tensor indices = allocate_like(*this, impl().sizes(), Dtype::kInt64);
+  const SortAttributes attributes{at, descending};
+  run(TENON_OP("sort"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
+  if (recording) {
+    recording.save(0, indices);
+    recording.output(values);
+  }
+  return {values, indices};
+}
+Tensor Tensor::argsort(std::int64_t dim, bool descending) const { return std::get<1>(detach().sort(dim, descending)); }
+
+std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool) const {
+  const int at = wrap_dim(dim, impl().rank());
+  const std::int64_t length = impl().rank() == 0 ? 1 : size(at);
+  if (k < 0 || k > length) throw Error("selected index k out of range: k = " + std::to_string(k) + " of " + std::to_string(length));
+  Recording recording = record_picked("TopkBackward0", *this, at, true);
+  Dims sizes = impl().sizes();
+  if (sizes.rank() > 0) sizes[at] = k;
+  Tensor values = allocate_like(*this, sizes, scalar_type());
+  Tensor indices = allocate_like(*this, sizes, Dtype::kInt64);
+  const TopkAttributes attributes{k, at, largest};
+  run(TENON_OP("topk"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
+  if (recording) {
+    recording.save(0, indices);
+    recording.output(values);
+  }
+  return {values, indices};
+}
+Tensor Tensor::median() const {
+  if (numel() == 0) return new_full({}, std::numeric_limits<double>::quiet_NaN());
+  const Tensor sorted = std::get<0>(reshape({-1}).sort(0));
+  const Tensor last = sorted.select(0, -1);  // where a NaN is, if there is one
+  if (is_floating_point() && last.isnan().item<bool>()) return last;
+  return sorted.select(0, (numel() - 1) / 2);
+}
+
+}  // namespace tenon
