@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/tenon.h>
+#include <torch/version.h>
 
 // What torch/torch.h brings along and its programs use without saying so.
 #include <algorithm>

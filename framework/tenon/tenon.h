@@ -16,6 +16,7 @@
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/environment.h>
 #include <tenon/tensor/indexing.h>
+#include <tenon/tensor/libtorch_dispatch.h>
 #include <tenon/tensor/libtorch_macros.h>
 #include <tenon/tensor/libtorch_names.h>
 #include <tenon/tensor/literal.h>

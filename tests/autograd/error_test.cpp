@@ -35,7 +35,7 @@ TEST(Errors, DtypesThatDoNotPromoteAreNamedWithTheOperator) {
         ones({2, 3}).mm(ones({3, 2}, kFloat64));
       },
       ThrowsMessage<Error>(
-          AllOf(HasSubstr("expected scalar type Float but found Double"), HasSubstr("(in operator Mm"))));
+          AllOf(HasSubstr("expected scalar type Float but found Double"), HasSubstr("(in operator mm)"))));
   EXPECT_THAT([] { ones({2}, kInt64).add_(ones({2})); },
               ThrowsMessage<Error>(AllOf(HasSubstr("result type Float can't be cast to the desired output type Long"),
                                          HasSubstr("(in operator add)"))));

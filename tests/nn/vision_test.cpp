@@ -132,9 +132,13 @@ TEST(GridSample, WorksInThreeDimensions) {
               ThrowsMessage<Error>(HasSubstr("bicubic interpolation only supports 4D input")));
 }
 
-TEST(GridSample, APointThatIsNoNumberReadsNothing) {
+TEST(GridSample, APointThatIsNoNumberReadsNone) {
   const Tensor grid = tenon::full({1, 1, 1, 2}, std::numeric_limits<double>::quiet_NaN(), TensorOptions(kFloat64));
-  expect_values(F::grid_sample(picture(), grid, F::GridSampleFuncOptions().align_corners(true)), {0.0});
+  const auto read = [&](const auto& mode) {
+    return F::grid_sample(picture(), grid, F::GridSampleFuncOptions().mode(mode).align_corners(true));
+  };
+  EXPECT_TRUE(read(kBilinear).isnan().item<bool>()) << "as in PyTorch: the weights of its neighbours are no numbers";
+  expect_values(read(kNearest), {0.0});
 }
 
 TEST(AffineGrid, TheIdentityReadsEveryElementWhereItIs) {

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/vision.h>
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,22 @@ using test::expect_error;
 TEST(Edge, MedianOfANaNIsNaN) {
   EXPECT_TRUE(std::isnan(tensor({1.0, static_cast<double>(NAN), 0.0}).median().item<float>()));
   EXPECT_EQ(tensor({1.0, 3.0, 2.0, 0.0}).median().item<float>(), 1);
+  EXPECT_EQ(zeros({0}, kUInt8).median().scalar_type(), kUInt8) << "of nothing: a NaN as the integer has it";
+}
+
+TEST(Edge, DigammaHasItsPolesWherePyTorchHasThem) {
+  const Tensor y = digamma(tensor({0.0, -0.0, -1.0}));
+  EXPECT_EQ(y[0].item<float>(), -INFINITY);
+  EXPECT_EQ(y[1].item<float>(), INFINITY);
+  EXPECT_TRUE(std::isnan(y[2].item<float>()));
+}
+
+TEST(Edge, ANaNInAGridShowsExceptAtABorder) {
+  const Tensor x = arange(1, 17, kFloat32).reshape({1, 1, 4, 4});
+  const Tensor grid = full({1, 1, 1, 2}, NAN);
+  EXPECT_TRUE(std::isnan(grid_sampler(x, grid, 0, 0, false).item<float>()));
+  EXPECT_EQ(grid_sampler(x, grid, 0, 1, false).item<float>(), 1) << "the border takes it to the first place";
+  EXPECT_EQ(grid_sampler(x, grid, 0, 2, false).item<float>(), 1);
 }
 
 TEST(Edge, LogSumExpOfNothingIsMinusInfinity) {
@@ -82,6 +99,61 @@ TEST(Edge, WhatHasNoMeaningIsRefused) {
         ones({2, 3, 4})[2];
       },
       "select(): index 2 out of range for tensor of size [2, 3, 4] at dimension 0");
+}
+
+TEST(Edge, ErrorsAreOfTheKindThatLibtorchThrows) {
+  const Tensor x = ones({3, 4});
+  expect_error<IndexError>([&] { nll_loss(x, tensor({0, 1, 7})); }, "Target 7 is out of bounds.");
+  expect_error<IndexError>([] { zeros({0}).argmax(); }, "argmax(): Expected reduction dim to be specified");
+  expect_error<IndexError>([] { zeros({0, 3}).max(0); }, "max(): Expected reduction dim 0 to have non-zero size.");
+  expect_error<IndexError>([] { zeros({0, 3}).amax(0); }, "amax(): Expected reduction dim 0 to have non-zero size.");
+  expect_error<IndexError>([&] { ones({})[0]; }, "select() cannot be applied to a 0-dim tensor.");
+  expect_error<IndexError>([&] { ones({}).index({indexing::Slice()}); }, "slice() cannot be applied to a 0-dim tensor.");
+  expect_error<ValueError>([&] { x.index({indexing::Slice(indexing::None, indexing::None, -1)}); },
+                           "step must be greater than zero");
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const IndexError& error) {
+      ADD_FAILURE() << "an IndexError: " << error.what();
+    } catch (const Error&) {
+      return;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+  };
+  refused([&] { x.gather(1, tensor({{4}})); });
+  refused([&] { x.scatter(1, tensor({{4}}), tensor({{1.0}})); });
+}
+
+TEST(Edge, ShapesThatFitNothingAreNamed) {
+  const Tensor x = ones({2, 3});
+  const Tensor none = ones({});
+  expect_error([&] { x.narrow(0, 0, -1); }, "start (0) + length (-1) exceeds dimension size (2).");
+  expect_error([&] { none.narrow(0, 0, 1); }, "narrow() cannot be applied to a 0-dim tensor.");
+  expect_error<IndexError>([&] { x.narrow(1, 4, 0); }, "Dimension out of range (expected to be in range of [-3, 2], but got 4)");
+  expect_error([&] { x.split(0); }, "split_size can only be 0 if dimension size is 0, but got dimension size of 2");
+  expect_error([&] { none.split(1); }, "split expects at least a 1-dimensional tensor");
+  expect_error([&] { x.permute({0, 0}); }, "permute(): duplicate dims are not allowed.");
+  expect_error([&] { x.repeat({-1, 1}); }, "Trying to create tensor with negative dimension -2: [-2, 3]");
+  expect_error([&] { x.roll({1, 2}, {0}); }, "shifts and dimensions must align. shifts: 2, dims:1");
+  expect_error([&] { x.unflatten(1, {2, 2}); }, "unflatten: Provided sizes [2, 2] don't multiply up to the size of dim 1 (3)");
+  expect_error([] { ones({2, 2, 2}).diag(); }, "matrix or a vector expected");
+  expect_error([&] { outer(x, ones({3})); }, "outer: Expected 1-D argument self, but got 2-D");
+  expect_error([] { dot(ones({2}), ones({2}, kFloat64)); },
+               "dot : expected both vectors to have same dtype, but found Float and Double");
+  expect_error([&] { mm(x, ones({3, 2}, kFloat64)); }, "(in operator mm)");
+  expect_error([] { cross(ones({2, 3}), ones({3})); }, "inputs must have the same number of dimensions");
+  Tensor y = ones({2, 3});
+  expect_error([&] { y.index_put_({0}, ones({2, 2, 3})); },
+               "expand(CPUFloatType{[2, 2, 3]}, size=[3]): the number of sizes provided (1) must be greater or equal to the "
+               "number of dimensions in the tensor (3)");
+  const Tensor map = ones({1, 1, 4, 4});
+  expect_error([&] { conv2d(map, ones({1, 1, 0, 2})); }, "kernel size should be greater than zero");
+  expect_error([] { conv2d(ones({1, 1, 0, 4}), ones({1, 1, 2, 2}), {}, 1, 1); },
+               "Only zero batch or zero channel inputs are supported, but got input shape: [1, 1, 0, 4]");
+  for (const auto* mode : {"constant", "reflect", "replicate", "circular"}) {
+    expect_error([&] { pad(map, {-2, -3}, mode); }, "The input size 4, plus negative padding -2 and -3, resulted in a negative");
+  }
 }
 
 }  // namespace

@@ -98,7 +98,21 @@ TEST(Tensor, ErrorsNameShapesAndDtypes) {
       },
       ThrowsMessage<IndexError>(HasSubstr("expected to be in range of [-2, 1], but got 2")));
   EXPECT_THAT([] { ones({2}).item(); }, ThrowsMessage<Error>(HasSubstr("2 elements cannot be converted to Scalar")));
-  EXPECT_THAT([] { Tensor().sizes(); }, ThrowsMessage<Error>(HasSubstr("undefined")));
+  EXPECT_THAT([] { Tensor().strides(); }, ThrowsMessage<Error>(HasSubstr("undefined")));
+}
+
+TEST(Tensor, UndefinedHasSizesAsInLibtorchAndNothingElse) {
+  const Tensor none;
+  EXPECT_EQ(none.sizes(), IntArrayRef({0}));
+  EXPECT_EQ(none.dim(), 1);
+  EXPECT_EQ(none.numel(), 0);
+  EXPECT_FALSE(none.requires_grad());
+  for (const auto& use : std::vector<std::function<void()>>{
+           [&] { none.device(); }, [&] { none.scalar_type(); }, [&] { none.add(1); }, [&] { ones({1}).add(none); },
+           [&] { none.sum(); }, [&] { none.reshape({0}); }, [&] { cat({none, none}); }, [&] { none.clone(); },
+           [&] { mm(none, none); }, [&] { none.item(); }, [&] { none.backward(); }, [&] { none.to(kFloat64); }}) {
+    EXPECT_THROW(use(), Error);
+  }
 }
 
 TEST(Tensor, LiteralsMeanSizesAndAmounts) {

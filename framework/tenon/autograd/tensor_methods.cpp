@@ -10,6 +10,7 @@ namespace tenon {
 using namespace autograd;
 
 bool Tensor::requires_grad() const {
+  if (!defined()) return false;
   const AutogradMeta* meta = meta_of(*this);
   if (!meta) return false;
   if (meta->requires_grad || meta->grad_fn) return true;

@@ -159,11 +159,13 @@ TENON_HOST_DEVICE inline T polygamma_of(T n, T x) {
   return std::fmod(n, T(2)) == T(0) ? -factorial * sum : factorial * sum;
 }
 
-/// Recurrence up to 10, then the asymptotic series; reflection below zero.
+/// Recurrence up to 10, then the asymptotic series; reflection below zero. The pole at zero has its side's sign, as in
+/// PyTorch; the others have none.
 template <class T>
 TENON_HOST_DEVICE inline T digamma_of(T x) {
   T result = T(0);
-  if (x <= T(0)) {
+  if (x == T(0)) return std::copysign(std::numeric_limits<T>::infinity(), -x);
+  if (x < T(0)) {
     if (x == std::floor(x)) return std::numeric_limits<T>::quiet_NaN();
     const T angle = T(3.14159265358979324) * x;
     result = -T(3.14159265358979324) / std::tan(angle);

@@ -7,6 +7,7 @@
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/convolution.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/support.h>
 
 #include <fmt/format.h>
@@ -31,8 +32,7 @@ Tensor laid_out(const Tensor& tensor, bool channels_last) {
 }
 
 Tensor result_like(const Tensor& like, const Dims& sizes, bool channels_last) {
-  if (!channels_last) return allocate_like(like, sizes, like.scalar_type());
-  return allocate_strided(state_of(like), sizes, channels_last_strides(sizes), like.scalar_type());
+  return allocate_in(channels_last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous, like, sizes, like.scalar_type());
 }
 
 /// The gradient of a bias: everything but the channels summed.
@@ -54,7 +54,7 @@ Dims output_sizes(const Dims& x, const Dims& w, const ConvAttributes& attributes
 }
 
 Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes) {
-  const bool channels_last = is_channels_last(x);
+  const bool channels_last = is_channels_last(x) || is_channels_last(w);
   Recording recording = record<2>("ConvolutionBackward0", {&x, &w, &bias}, [attributes](Backward& b) {
     const Tensor x = b.saved(0);
     const Tensor w = b.saved(1);
@@ -187,6 +187,13 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
   }
   check_bias(op, bias, weight.size(0), weight);
   for (int d = 0; d < spatial; ++d) {
+    if (weight.size(d + 2) <= 0) {
+      throw Error(fmt::format("{}: kernel size should be greater than zero, but got weight of size {}", op, to_string(weight.sizes())));
+    }
+    if (x.size(d + 2) == 0) {
+      throw Error(fmt::format("Only zero batch or zero channel inputs are supported, but got input shape: {} ({})",
+                              to_string(input.sizes()), op));
+    }
     const std::int64_t padded = x.size(d + 2) + 2 * attributes.padding[d];
     const std::int64_t reach = attributes.dilation[d] * (weight.size(d + 2) - 1) + 1;
     if (padded < reach) {

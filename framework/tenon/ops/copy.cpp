@@ -1,6 +1,7 @@
 // Copies, conversions and moves between devices.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/numbers.h>
 #include <tenon/ops/support.h>
 
@@ -56,15 +57,6 @@ void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
   Tensor arrived = allocate_like(to, source.impl().sizes(), to.scalar_type());
   transfer(arrived, source, non_blocking && !to.device().is_cpu());
   raw_copy(to, arrived);
-}
-
-void check_format(MemoryFormat format, int rank) {
-  if (format == MemoryFormat::ChannelsLast && rank != 4) {
-    throw Error("required rank 4 tensor to use channels_last format, got rank " + std::to_string(rank));
-  }
-  if (format == MemoryFormat::ChannelsLast3d && rank != 5) {
-    throw Error("required rank 5 tensor to use channels_last_3d format, got rank " + std::to_string(rank));
-  }
 }
 
 Recording record_copy(const char* name, const Tensor& self) {

@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/numbers.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/pinned.h>
@@ -34,9 +35,7 @@ Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<Memor
   DeviceState& state = tenon::state_of(options);
   if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d) {
     const Dims dims(sizes);
-    if (dims.rank() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) {
-      throw Error("required rank 4 tensor to use channels_last format, got " + std::to_string(dims.rank()));
-    }
+    check_format(*format, dims.rank());
     dense_bytes(dims, options.dtype());  // before strides are made of these sizes
     return place(options, state, dims, channels_last_strides(dims));
   }

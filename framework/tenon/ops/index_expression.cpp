@@ -47,7 +47,8 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
       dim += self.dim() - named;
     } else if (index.is_slice()) {
       const indexing::Slice& slice = index.slice();
-      if (slice.step() < 0) throw Error("step must be greater than zero");
+      if (slice.step() < 0) throw ValueError("step must be greater than zero");
+      if (result.dim() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
       if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
       if (slice.start() == 0 && slice.stop() >= result.size(dim) && slice.step() == 1) {
         ++dim;
@@ -74,7 +75,6 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
       if (tensor.dim() == 0 && is_integral(dtype, true)) {
         if (dtype != kUInt8 && dtype != kBool) {
           const std::int64_t position = tensor.item<std::int64_t>();
-          if (self.dim() == 0) throw IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
           if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
           const std::int64_t length = result.size(dim);
           if (position < -length || position >= length) {
@@ -149,11 +149,7 @@ Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) 
   if (!any_tensor(advanced)) {
     Tensor source = values;
     while (source.dim() > target.dim() && source.size(0) == 1) source = source.squeeze(0);
-    if (!is_expandable_to(source.impl().sizes(), target.impl().sizes())) {
-      throw Error("shape mismatch: value tensor of shape " + to_string(values.sizes()) + " cannot be broadcast to indexing result of shape " + to_string(target.sizes()) +
-                  " (expand: the expanded size must match the existing size)");
-    }
-    target.copy_(source);
+    target.copy_(source.expand(target.sizes()));
     return *this;
   }
   // One value under a mask is a fill, which takes any dtype.
@@ -169,9 +165,6 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Ten
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) { return index_put_(ArrayRef<TensorIndex>(indices), value); }
 
 Tensor Tensor::operator[](std::int64_t position) const {
-  if (dim() == 0) {
-    throw IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
-  }
   return select(0, position);
 }
 Tensor Tensor::operator[](const Scalar& position) const {

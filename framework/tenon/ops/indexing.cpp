@@ -178,7 +178,7 @@ Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool ac
   autograd::check_inplace(*this, autograd::requires_grad(values));
   check_written(*this);
   if (values.scalar_type() != scalar_type()) {
-    throw IndexError(std::string("Index put requires the source and destination dtypes match, got ") + tenon::toString(scalar_type()) +
+    throw Error(std::string("Index put requires the source and destination dtypes match, got ") + tenon::toString(scalar_type()) +
                 " for the destination and " + tenon::toString(values.scalar_type()) + " for the source.");
   }
   if (values.dim() > 0) check_same_device("index_put_", {this, &values});

@@ -1,5 +1,6 @@
 // Operators that join tensors, repeat one, or move its elements along a dimension.
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
 
@@ -24,6 +25,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
   Dims sizes = first->impl().sizes();
   sizes[at] = 0;
   Dtype dtype = first->scalar_type();
+  MemoryFormat format = first->suggest_memory_format();  // where all have the same
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
@@ -41,13 +43,14 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
                     std::to_string(i) + " in the list.");
       }
     }
+    if (tensor.suggest_memory_format() != format) format = MemoryFormat::Contiguous;
     lengths.back() = tensor.size(at);
     sizes[at] += tensor.size(at);
   }
   Recording recording;
   const bool wanted = autograd::modes.grad_enabled &&
                       std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return autograd::requires_grad(x); });
-  Tensor result = allocate_like(*first, sizes, dtype);
+  Tensor result = allocate_in(format, *first, sizes, dtype);
   {
     NoGradGuard no_grad;
     std::int64_t start = 0;
@@ -147,9 +150,9 @@ Tensor Tensor::repeat(IntArrayRef repeats) const {
   Dims flat;
   for (int i = 0; i < rank; ++i) {
     const std::int64_t times = repeats[static_cast<std::size_t>(i)];
-    if (times < 0) throw Error("Trying to create tensor with negative dimension " + std::to_string(times));
     flat.push_back(size_product(times, sizes[i], sizes));
   }
+  check_sizes(flat);
   dense_bytes(flat, scalar_type());
   if (2 * rank > kMaxRank) {
     for (int i = 0; i < rank; ++i) {
@@ -194,7 +197,9 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
     if (shifts.size() != 1) throw Error("`shifts` must have one element when no dims are given");
     return flatten().roll(shifts, {0}).view(sizes());
   }
-  if (dims.size() != shifts.size()) throw Error("shifts and dimensions must align");
+  if (dims.size() != shifts.size()) {
+    throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) + ", dims:" + std::to_string(dims.size()));
+  }
   Tensor result = *this;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int at = wrap_dim(dims[i], impl().rank());

@@ -26,12 +26,20 @@ Tensor product_like(bool transposed, const Tensor& x, const Tensor& y) {
   return times(y.transpose(-2, -1), x.transpose(-2, -1)).transpose(-2, -1);
 }
 
+/// A product as users call it, and its node.
+struct Product {
+  const char* op;
+  const char* node;
+};
+constexpr Product kMm{"mm", "MmBackward0"}, kBmm{"bmm", "BmmBackward0"}, kAddmm{"addmm", "AddmmBackward0"},
+    kBaddbmm{"baddbmm", "BaddbmmBackward0"};
+
 /// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts. `shape`: sizes of the result
 /// where the rows of a were folded from several dimensions; the result is no view, so that it may be changed in place.
-Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1,
+Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1,
                const Dims* shape = nullptr) {
-  check_same_device(name, {&a, &b, &addend});
-  check_same_dtype(name, {&a, &b, &addend});
+  check_same_device(kind.op, {&a, &b, &addend});
+  check_same_dtype(kind.op, {&a, &b, &addend});
   const int rank = a.impl().rank();
   if (a.size(-1) != b.size(-2)) {
     throw Error((rank == 3 ? "batch1 and batch2 shapes cannot be multiplied (" : "mat1 and mat2 shapes cannot be multiplied (") + shapes(a, b) + ")");
@@ -51,7 +59,7 @@ Tensor product(const char* name, const Tensor& a, const Tensor& b, const Tensor&
   }
   const bool is_folded = shape != nullptr;
   const bool a_transposed = is_transposed(a), b_transposed = is_transposed(b);
-  Recording recording = record<2>(name, {&a, &b, &addend}, [=](Backward& backward) {
+  Recording recording = record<2>(kind.node, {&a, &b, &addend}, [=](Backward& backward) {
     const Tensor gradient = is_folded ? backward.take_grad().reshape(sizes) : backward.take_grad();
     const Tensor scaled = alpha == 1 ? gradient : gradient.mul(alpha);
     if (backward.needs(0)) backward.set(0, product_like(a_transposed, scaled, backward.saved(1).transpose(-2, -1)));
@@ -84,12 +92,12 @@ void check_rank(const char* name, const char* argument, const Tensor& tensor, st
 Tensor mm(const Tensor& self, const Tensor& other) {
   check_rank("mm", "self", self, 2);
   check_rank("mm", "mat2", other, 2);
-  return product("MmBackward0", self, other);
+  return product(kMm, self, other);
 }
 Tensor bmm(const Tensor& self, const Tensor& other) {
   check_rank("bmm", "batch1", self, 3);
   check_rank("bmm", "batch2", other, 3);
-  return product("BmmBackward0", self, other);
+  return product(kBmm, self, other);
 }
 Tensor mv(const Tensor& self, const Tensor& other) {
   check_rank("mv", "input", self, 2);
@@ -104,6 +112,10 @@ Tensor dot(const Tensor& self, const Tensor& other) {
   if (self.dim() != 1 || other.dim() != 1) {
     throw Error("1D tensors expected, but got " + std::to_string(self.dim()) + "D and " + std::to_string(other.dim()) + "D tensors");
   }
+  if (self.scalar_type() != other.scalar_type()) {
+    throw Error(std::string("dot : expected both vectors to have same dtype, but found ") + toString(self.scalar_type()) + " and " +
+                toString(other.scalar_type()));
+  }
   if (self.numel() != other.numel()) {
     throw Error("inconsistent tensor size, expected tensor " + to_string(self.sizes()) + " and src " + to_string(other.sizes()) +
                 " to have the same number of elements, but got " + std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
@@ -111,19 +123,23 @@ Tensor dot(const Tensor& self, const Tensor& other) {
   return mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef());
 }
 Tensor outer(const Tensor& self, const Tensor& other) {
-  check_rank("outer", "self", self, 1);
-  check_rank("outer", "vec2", other, 1);
+  for (const Tensor* vector : {&self, &other}) {
+    if (vector->dim() != 1) {
+      throw Error(std::string("outer: Expected 1-D argument ") + (vector == &self ? "self" : "vec2") + ", but got " +
+                  std::to_string(vector->dim()) + "-D");
+    }
+  }
   return self.unsqueeze(1).mul(other.unsqueeze(0));
 }
 Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   check_rank("addmm", "mat1", a, 2);
   check_rank("addmm", "mat2", b, 2);
-  return product("AddmmBackward0", a, b, self, beta.toDouble(), alpha.toDouble());
+  return product(kAddmm, a, b, self, beta.toDouble(), alpha.toDouble());
 }
 Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   check_rank("baddbmm", "batch1", a, 3);
   check_rank("baddbmm", "batch2", b, 3);
-  return product("BaddbmmBackward0", a, b, self, beta.toDouble(), alpha.toDouble());
+  return product(kBaddbmm, a, b, self, beta.toDouble(), alpha.toDouble());
 }
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
@@ -144,7 +160,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     if (tall.size(-1) != matrix.size(0)) throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
     sizes[sizes.rank() - 1] = matrix.size(1);
     if (right == 1) sizes.erase(sizes.rank() - 1);
-    return product("MmBackward0", tall, matrix, {}, 1, 1, &sizes);
+    return product(kMm, tall, matrix, {}, 1, 1, &sizes);
   }
   const Tensor a = left == 1 ? self.unsqueeze(0) : self;
   const Tensor b = right == 1 ? other.unsqueeze(1) : other;
@@ -179,8 +195,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
     Dims sizes = input.impl().sizes();
     sizes[sizes.rank() - 1] = weight.size(0);
     const Tensor tall = input.reshape({-1, input.size(-1)});
-    return has_bias ? product("AddmmBackward0", tall, weight.t(), *bias, 1, 1, &sizes)
-                    : product("MmBackward0", tall, weight.t(), {}, 1, 1, &sizes);
+    return has_bias ? product(kAddmm, tall, weight.t(), *bias, 1, 1, &sizes)
+                    : product(kMm, tall, weight.t(), {}, 1, 1, &sizes);
   }
   const Tensor result = matmul(input, weight.t());
   return has_bias ? result.add(*bias) : result;
@@ -204,6 +220,10 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
 }
 
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t> dim) {
+  if (self.dim() != other.dim()) {
+    throw Error("linalg.cross: inputs must have the same number of dimensions, got sizes " + to_string(self.sizes()) + " and " +
+                to_string(other.sizes()));
+  }
   const Dims sizes = broadcast_sizes(self.impl().sizes(), other.impl().sizes());
   int at = -1;
   if (dim) {

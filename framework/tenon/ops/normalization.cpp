@@ -4,6 +4,7 @@
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/normalization.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
@@ -236,6 +237,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     autograd::impl_bump_version(running_mean);
     autograd::impl_bump_version(running_var);
   }
+  y = in_format_of(input, y);
   if (recording) {
     recording.save(0, input);
     recording.save(1, weight);

@@ -16,17 +16,8 @@ namespace {
 
 template <class T>
 ScalarValue whole(const Scalar& value, const char* type) {
-  using Limits = std::numeric_limits<T>;
-  if (value.isFloatingPoint()) {
-    const double number = value.toDouble();
-    // The first number above: exact as a double for every T, which max() is not.
-    const double above = std::ldexp(1.0, Limits::digits);
-    if (!(number >= static_cast<double>(Limits::lowest()) && number < above)) overflow(value, type);
-  } else {
-    const std::int64_t number = value.value().integer;
-    const std::int64_t lowest = Limits::is_signed ? Limits::lowest() : -static_cast<std::int64_t>(Limits::max());
-    if (number < lowest || number > static_cast<std::int64_t>(Limits::max())) overflow(value, type);
-  }
+  const bool beyond = value.isFloatingPoint() ? detail::overflows<T>(value.toDouble()) : detail::overflows<T>(value.toLong());
+  if (beyond) overflow(value, type);
   const auto element = static_cast<std::int64_t>(static_cast<T>(value.value().integer));
   return {static_cast<double>(element), element};
 }

@@ -1,6 +1,7 @@
 // Padding: by a constant, or by positions of the tensor itself.
 #include <tenon/ops/factory.h>
 #include <tenon/ops/fresh.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/support.h>
 #include <tenon/ops/view.h>
 
@@ -9,6 +10,19 @@
 namespace tenon {
 
 using namespace ops;
+
+namespace {
+
+/// The size of a padded dimension. Throws Error where more is cut off than there is.
+std::int64_t padded_size(std::int64_t size, std::int64_t left, std::int64_t right) {
+  if (size + left + right < 0 || size + std::min(left, right) < 0) {
+    throw Error("The input size " + std::to_string(size) + ", plus negative padding " + std::to_string(left) + " and " +
+                std::to_string(right) + ", resulted in a negative output size, which is invalid.");
+  }
+  return size + left + right;
+}
+
+}  // namespace
 
 Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& value) {
   const int rank = self.impl().rank();
@@ -23,13 +37,9 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
     const int dim = rank - 1 - i;
     const std::int64_t left = amounts[static_cast<std::size_t>(2 * i)];
     const std::int64_t right = amounts[static_cast<std::size_t>(2 * i + 1)];
-    if (sizes[dim] + left + right < 0) {
-      throw Error("The input size " + std::to_string(sizes[dim]) + ", plus negative padding " + std::to_string(left) + " and " +
-                  std::to_string(right) + ", resulted in a negative output size, which is invalid.");
-    }
+    sizes[dim] = padded_size(sizes[dim], left, right);
     if (left < 0) core = core.narrow(dim, -left, core.size(dim) + left);
     if (right < 0) core = core.narrow(dim, 0, core.size(dim) + right);
-    sizes[dim] += left + right;
     before[dim] = std::max<std::int64_t>(left, 0);
   }
   const std::vector<std::int64_t> given = amounts.vec();
@@ -39,7 +49,7 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
     b.set(0, constant_pad_nd(b.grad(), opposite, 0));
   });
   NoGradGuard no_grad;
-  const Tensor result = as_fresh(tenon::full(sizes, value, self.options()));
+  const Tensor result = as_fresh(tenon::full(sizes, value, self.options().memory_format(self.suggest_memory_format())));
   Tensor inside = result;
   for (int dim = 0; dim < rank; ++dim) inside = inside.narrow(dim, before[dim], core.size(dim));
   run(TENON_OP("copy"), ops::state_of(self), {view_of(inside)}, {view_of(core)});
@@ -57,6 +67,11 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
     const std::int64_t left = amounts[2 * i];
     const std::int64_t right = amounts[2 * i + 1];
     if (left == 0 && right == 0) continue;
+    padded_size(length, left, right);
+    if (length == 0) {
+      throw Error("pad: mode " + std::string(mode) + " has nothing to show in dimension " + std::to_string(dim) + " of input " +
+                  to_string(self.sizes()) + ", which is empty");
+    }
     Tensor index = arange(-left, length + right, TensorOptions(kInt64).device(self.device()));
     if (mode == "replicate") {
       index = index.clamp(0, length - 1);

@@ -122,14 +122,14 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::o
   });
 }
 Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
+  if (this->dim() == 0) throw Error("narrow() cannot be applied to a 0-dim tensor.");
   const std::int64_t available = size(dim);
-  if (length < 0) throw Error("narrow(): length must be non-negative.");
   if (start < -available || start > available) {
-    throw IndexError("start out of range (expected to be in range of [" + std::to_string(-available) + ", " +
-                     std::to_string(available) + "], but got " + std::to_string(start) + ")");
+    throw IndexError("Dimension out of range (expected to be in range of [" + std::to_string(-available) + ", " +
+                     std::to_string(available - 1) + "], but got " + std::to_string(start) + "): narrow()'s start");
   }
   if (start < 0) start += available;
-  if (start > available - length) {
+  if (length < 0 || start > available - length) {
     throw Error("start (" + std::to_string(start) + ") + length (" + std::to_string(length) + ") exceeds dimension size (" +
                 std::to_string(available) + ").");
   }
@@ -248,9 +248,13 @@ std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim
 }
 std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const { return split_with_sizes(sizes, dim); }
 std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
+  if (this->dim() == 0) throw Error("split expects at least a 1-dimensional tensor");
   const int at = wrap_dim(dim, impl().rank(), false);
   const std::int64_t length = size(at);
-  if (part < 0 || (part == 0 && length != 0)) throw Error("split expects split_size be non-negative, but got split_size=" + std::to_string(part));
+  if (part < 0) throw Error("split expects split_size be non-negative, but got split_size=" + std::to_string(part));
+  if (part == 0 && length != 0) {
+    throw Error("split_size can only be 0 if dimension size is 0, but got dimension size of " + std::to_string(length));
+  }
   std::vector<std::int64_t> lengths;
   std::int64_t start = 0;
   do {

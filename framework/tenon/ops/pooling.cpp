@@ -2,6 +2,7 @@
 // so a gradient's gradient is the pool again.
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/factory.h>
+#include <tenon/ops/layout.h>
 #include <tenon/ops/pooling.h>
 #include <tenon/ops/support.h>
 
@@ -118,8 +119,9 @@ std::tuple<Tensor, Tensor> max_over(OperatorId op, const Tensor& input, const Wi
   Tensor indices = allocate_like(x, windows.output, kInt64);
   run(op, state_of(x), {view_of(y), view_of(indices)}, {view_of(x)}, &windows.attributes);
   if (recording) recording.save(0, indices);
+  y = in_format_of(batched, y);
   recording.output(y);
-  return {unbatched(y, windows.batched), unbatched(indices, windows.batched)};
+  return {unbatched(y, windows.batched), unbatched(in_format_of(batched, indices), windows.batched)};
 }
 
 // --- mean --------------------------------------------------------------------------------------------------------------
@@ -149,6 +151,7 @@ Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& ou
   const Tensor x = dense(input);
   Tensor y = allocate_like(x, output, x.scalar_type());
   run(kernels.forward, state_of(x), {view_of(y)}, {view_of(x)}, &attributes);
+  y = in_format_of(input, y);
   recording.output(y);
   return y;
 }

@@ -181,8 +181,14 @@ Tensor randperm(std::int64_t n, const TensorOptions& options) {
   run(TENON_OP("randperm"), ops::state_of(result), {view_of(result)}, {}, &attributes);
   return result;
 }
-Tensor rand_like(const Tensor& like, const TensorOptions& options) { return rand(like.sizes(), like.options().merge_in(options)); }
-Tensor randn_like(const Tensor& like, const TensorOptions& options) { return randn(like.sizes(), like.options().merge_in(options)); }
+Tensor rand_like(const Tensor& like, const TensorOptions& options) {
+  if (like.is_contiguous()) return rand(like.sizes(), like.options().merge_in(options));
+  return as_fresh(with_grad(empty_like(like, options.requires_grad(false)).uniform_(), options));
+}
+Tensor randn_like(const Tensor& like, const TensorOptions& options) {
+  if (like.is_contiguous()) return randn(like.sizes(), like.options().merge_in(options));
+  return as_fresh(with_grad(empty_like(like, options.requires_grad(false)).normal_(), options));
+}
 Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
   NoGradGuard no_grad;
   Tensor result = empty_like(p);

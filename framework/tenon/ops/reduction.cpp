@@ -78,9 +78,28 @@ Tensor mean_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
   return result;
 }
 
+std::uint32_t one(const Tensor& self, std::int64_t dim) {
+  const int at = wrap_dim(dim, self.impl().rank());
+  return self.impl().rank() == 0 ? 0 : 1u << at;
+}
+std::uint32_t every(const Tensor& self) { return dim_mask(std::nullopt, self.impl().rank()); }
+
+/// The name of the operator whose kernel this is: max() for max_dim.
+std::string public_name(OperatorId op) {
+  const std::string name(name_of(op));
+  return name.substr(0, name.find("_dim"));
+}
+
+[[noreturn]] void no_such_dim(OperatorId op, int dim) {
+  throw IndexError(public_name(op) + "(): Expected reduction dim " + std::to_string(dim) + " to have non-zero size.");
+}
+
 /// amax, amin and the full max and min: equal winners share the gradient.
 Tensor extreme(OperatorId op, const char* name, const Tensor& self, std::uint32_t mask, bool keepdim) {
   if (reduced_count(self, mask) == 0) {
+    for (int i = 0; i < self.impl().rank() && mask != every(self); ++i) {
+      if ((mask >> i & 1) != 0 && self.size(i) == 0) no_such_dim(op, i);
+    }
     throw Error(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                 "reduction dim with the 'dim' argument (input has shape " + to_string(self.sizes()) + ")");
   }
@@ -105,9 +124,7 @@ Tensor extreme(OperatorId op, const char* name, const Tensor& self, std::uint32_
 std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Tensor& self, std::int64_t dim, bool keepdim) {
   const int rank = self.impl().rank();
   const int at = wrap_dim(dim, rank);
-  if (rank > 0 && self.size(at) == 0) {
-    throw IndexError(std::string(name_of(op)) + "(): Expected reduction dim " + std::to_string(at) + " to have non-zero size.");
-  }
+  if (rank > 0 && self.size(at) == 0) no_such_dim(op, at);
   const std::uint32_t mask = rank == 0 ? 0 : 1u << at;
   Recording recording = record_picked(name, self, at, keepdim || rank == 0);
   Tensor values = allocate_like(self, reduced_sizes(self.impl().sizes(), mask, true), self.scalar_type());
@@ -125,13 +142,11 @@ std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Te
 
 Tensor argument(OperatorId op, const Tensor& self, std::optional<std::int64_t> dim, bool keepdim) {
   NoGradGuard no_grad;
-  if (self.numel() == 0 && !dim) throw Error(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0.");
+  if (self.numel() == 0 && !dim) throw IndexError(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0.");
   const Tensor input = dim ? self : self.reshape({-1});
   const int rank = input.impl().rank();
   const int at = dim ? wrap_dim(*dim, rank) : 0;
-  if (rank > 0 && input.size(at) == 0) {
-    throw IndexError(std::string(name_of(op)) + "(): Expected reduction dim " + std::to_string(at) + " to have non-zero size.");
-  }
+  if (rank > 0 && input.size(at) == 0) no_such_dim(op, at);
   const std::uint32_t mask = rank == 0 ? 0 : 1u << at;
   const DimAttributes attributes{at};
   Tensor kept = reduce_raw(op, input, mask, Dtype::kInt64, &attributes);
@@ -145,12 +160,6 @@ Tensor truth(OperatorId op, const Tensor& self, std::uint32_t mask, bool keepdim
   Tensor result = squeezed(reduce_raw(op, self, mask, Dtype::kBool), mask, keepdim);
   return self.scalar_type() == Dtype::kUInt8 ? result.to(Dtype::kUInt8) : result;
 }
-
-std::uint32_t one(const Tensor& self, std::int64_t dim) {
-  const int at = wrap_dim(dim, self.impl().rank());
-  return self.impl().rank() == 0 ? 0 : 1u << at;
-}
-std::uint32_t every(const Tensor& self) { return dim_mask(std::nullopt, self.impl().rank()); }
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Sorting along a dimension, and what is read off the order.
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/factory.h>
 #include <tenon/ops/picked.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/reduction.h>
@@ -44,7 +45,7 @@ std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool l
   return {values, indices};
 }
 Tensor Tensor::median() const {
-  if (numel() == 0) return new_full({}, std::numeric_limits<double>::quiet_NaN());
+  if (numel() == 0) return tenon::full({}, std::numeric_limits<double>::quiet_NaN(), TensorOptions(device())).to(scalar_type());
   const Tensor sorted = std::get<0>(reshape({-1}).sort(0));
   const Tensor last = sorted.select(0, -1);  // where a NaN is, if there is one
   if (is_floating_point() && last.isnan().item<bool>()) return last;

@@ -30,7 +30,7 @@ Tensor Tensor::tril(std::int64_t diagonal) const { return triangle(TENON_OP("tri
 Tensor Tensor::triu(std::int64_t diagonal) const { return triangle(TENON_OP("triu"), false, *this, diagonal); }
 Tensor Tensor::diag(std::int64_t offset) const {
   if (dim() == 2) return diagonal(offset).clone();
-  if (dim() != 1) throw Error("diag(): Supports 1D or 2D tensors. Got " + std::to_string(dim()) + "D");
+  if (dim() != 1) throw Error("matrix or a vector expected: diag() got a tensor of sizes " + to_string(sizes()));
   const std::int64_t n = numel() + std::abs(offset);
   Recording recording = record<0>("DiagBackward0", {this}, [offset](Backward& b) { b.set(0, b.grad().diag(offset)); });
   NoGradGuard no_grad;

@@ -35,10 +35,50 @@ Tensor Tensor::view(IntArrayRef sizes) const {
   return reshaping_view("ViewBackward0", *this, wanted, *strides);
 }
 
+namespace {
+
+/// What view(dtype) says about a geometry in which elements of the other size have no place.
+[[noreturn]] void no_such_view(const std::string& what, Dtype from, Dtype to, const std::string& but) {
+  throw Error("self." + what + " to view " + toString(from) + " as " + toString(to) + " (different element sizes), but got " + but);
+}
+
+}  // namespace
+
 Tensor Tensor::view_dtype(Dtype dtype) const {
-  if (size_of(dtype) != itemsize()) throw Error("view(dtype) needs a dtype of the same element size");
+  const TensorImpl& self = impl();
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  std::int64_t offset = self.offset();
+  const auto from = static_cast<std::int64_t>(itemsize());
+  const auto to = static_cast<std::int64_t>(size_of(dtype));
+  if (from != to) {
+    const int last = self.rank() - 1;
+    if (last < 0) {
+      throw Error(std::string("self.dim() cannot be 0 to view ") + tenon::toString(scalar_type()) + " as " + tenon::toString(dtype) +
+                  " (different element sizes)");
+    }
+    if (strides[last] != 1) no_such_view("stride(-1) must be 1", scalar_type(), dtype, std::to_string(strides[last]));
+    if (from > to) {
+      const std::int64_t ratio = from / to;
+      for (int i = 0; i < last; ++i) strides[i] *= ratio;
+      sizes[last] *= ratio;
+      offset *= ratio;
+    } else {
+      const std::int64_t ratio = to / from;
+      const auto divided = [&](std::int64_t& value, const std::string& name) {
+        if (value % ratio != 0) {
+          no_such_view(name + " must be divisible by " + std::to_string(ratio), scalar_type(), dtype, std::to_string(value));
+        }
+        value /= ratio;
+      };
+      divided(sizes[last], "size(-1)");
+      divided(offset, "storage_offset()");
+      for (int i = 0; i < last; ++i) divided(strides[i], "stride(" + std::to_string(i) + ")");
+    }
+  }
   Tensor result = alias_of(*this);
-  result.impl().set_storage(impl().storage_ptr(), dtype);
+  result.impl().set_storage(self.storage_ptr(), dtype);
+  result.impl().set_strided(sizes, strides, offset);
   return result;
 }
 
@@ -80,7 +120,13 @@ Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
 Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
   const int at = wrap_dim(dim, impl().rank());
   Dims wanted;
-  const Dims parts = infer_sizes(sizes, size(at));
+  Dims parts;
+  try {
+    parts = infer_sizes(sizes, size(at));
+  } catch (const Error&) {
+    throw Error("unflatten: Provided sizes " + to_string(sizes) + " don't multiply up to the size of dim " + std::to_string(at) +
+                " (" + std::to_string(size(at)) + ") in the input tensor");
+  }
   for (int i = 0; i < impl().rank(); ++i) {
     if (i != at) {
       wanted.push_back(impl().sizes()[i]);
@@ -132,7 +178,7 @@ Tensor Tensor::permute(IntArrayRef dims) const {
   std::uint32_t seen = 0;
   for (const std::int64_t dim : dims) {
     const int from = wrap_dim(dim, self.rank());
-    if (seen >> from & 1) throw Error("repeated dim in permute");
+    if (seen >> from & 1) throw Error("permute(): duplicate dims are not allowed.");
     seen |= 1u << from;
     order.push_back(from);
     sizes.push_back(self.sizes()[from]);

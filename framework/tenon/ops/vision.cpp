@@ -123,13 +123,13 @@ Tensor reflected(const Tensor& x, std::int64_t twice_low, std::int64_t twice_hig
   return tenon::where(even, rest + low, -rest + (span + low));
 }
 
-/// A point outside is moved inside, except with kZeros.
+/// A point outside is moved inside, and a NaN to the first place, except with kZeros.
 Tensor padded(const Tensor& x, std::int64_t size, GridPadding padding, bool align_corners) {
   const auto last = static_cast<double>(size - 1);
-  if (padding == GridPadding::kBorder) return x.clamp(0.0, last);
+  const auto bounded = [last](const Tensor& place) { return tenon::where(place.isnan(), 0.0, place.clamp(0.0, last)); };
+  if (padding == GridPadding::kBorder) return bounded(x);
   if (padding == GridPadding::kReflection) {
-    const Tensor inside = align_corners ? reflected(x, 0, 2 * (size - 1)) : reflected(x, -1, 2 * size - 1);
-    return inside.clamp(0.0, last);
+    return bounded(align_corners ? reflected(x, 0, 2 * (size - 1)) : reflected(x, -1, 2 * size - 1));
   }
   return x;
 }
@@ -232,7 +232,8 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interp
       inside = inside.defined() ? tenon::logical_and(inside, choice.inside) : choice.inside;
       if (choice.weight.defined()) weight = weight.defined() ? weight * choice.weight : choice.weight;
     }
-    const Tensor share = weight.defined() ? tenon::where(inside, weight, 0.0) : inside.to(input.scalar_type());
+    // A product, not a choice: the weight of a NaN coordinate, which lies outside, is a NaN that must show.
+    const Tensor share = weight.defined() ? weight * inside : inside.to(input.scalar_type());
     const Tensor values = planes.gather(2, index.unsqueeze(1).expand({n, c, points}));
     const Tensor part = values * share.unsqueeze(1);
     sum = sum.defined() ? sum + part : part;

@@ -286,8 +286,8 @@ void each_index(const TensorView& index, const TensorView& other, const TensorVi
     }
     const i64 value = static_cast<const i64*>(index.data)[at];
     if (value < 0 || value >= limit) {
-      throw IndexError("index " + std::to_string(value) + " is out of bounds for dimension " + std::to_string(dim) +
-                       " with size " + std::to_string(limit));
+      throw Error("index " + std::to_string(value) + " is out of bounds for dimension " + std::to_string(dim) +
+                  " with size " + std::to_string(limit));
     }
     if (table.rank > 0) in_table += value * table.strides[dim];
     visit(in_other, in_table);

@@ -1,5 +1,8 @@
 // nll_loss and its backward: contiguous (N, C) or (N, C, S), targets (N) or (N, S).
+#include <tenon/core/error.h>
 #include <tenon/kernel/attributes/normalization.h>
+
+#include <string>
 
 #include "lanes.h"
 #include "register.h"
@@ -44,7 +47,7 @@ struct Writer {
 };
 
 void check_target(i64 target, i64 classes) {
-  if (target < 0 || target >= classes) fail("Target %lld is out of bounds.", static_cast<long long>(target));
+  if (target < 0 || target >= classes) throw IndexError("Target " + std::to_string(target) + " is out of bounds.");
 }
 
 void nll_loss(KernelContext&, Views outputs, Views inputs, const void* attributes) {

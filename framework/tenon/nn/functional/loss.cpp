@@ -157,6 +157,9 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiM
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultilabelMarginLossFuncOptions& o) {
   const Tensor x = input.dim() == 1 ? input.unsqueeze(0) : input;
   const Tensor y = target.dim() == 1 ? target.unsqueeze(0) : target;
+  if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
+    throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) + "]");
+  }
   // Labels count up to the first -1.
   const Tensor valid = y.lt(0).to(kInt64).cumsum(1).eq(0);
   const Tensor index = tenon::where(valid, y, tenon::zeros_like(y));

@@ -1,0 +1,106 @@
+// Memory formats: operators that keep channels_last, and what a format asks of a tensor.
+#include "../support/expect_error.h"
+
+#include <tenon/autograd/autograd.h>
+#include <tenon/nn/nn.h>
+#include <tenon/ops/ops.h>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+using test::expect_error;
+
+Tensor image() { return arange(2 * 3 * 4 * 5, kFloat32).reshape({2, 3, 4, 5}).sin(); }
+
+TEST(ChannelsLast, IsKeptWithTheSameValues) {
+  const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> cases{
+      {"max_pool2d", [](const Tensor& x) { return max_pool2d(x, 2); }},
+      {"avg_pool2d", [](const Tensor& x) { return avg_pool2d(x, 2); }},
+      {"adaptive_avg_pool2d", [](const Tensor& x) { return adaptive_avg_pool2d(x, {2, 2}); }},
+      {"adaptive_max_pool2d", [](const Tensor& x) { return std::get<0>(adaptive_max_pool2d(x, {2, 2})); }},
+      {"batch_norm", [](const Tensor& x) { return batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); }},
+      {"cat", [](const Tensor& x) { return cat({x, x}, 1); }},
+      {"pad", [](const Tensor& x) { return pad(x, {1, 1}); }},
+      {"nn pad", [](const Tensor& x) { return nn::functional::pad(x, nn::functional::PadFuncOptions({1, 0})); }},
+      {"relu", [](const Tensor& x) { return x.relu(); }},
+  };
+  for (const auto& [name, call] : cases) {
+    SCOPED_TRACE(name);
+    const Tensor plain = image().requires_grad_();
+    const Tensor last = image().contiguous(MemoryFormat::ChannelsLast).requires_grad_();
+    const Tensor want = call(plain);
+    const Tensor got = call(last);
+    EXPECT_EQ(want.suggest_memory_format(), MemoryFormat::Contiguous);
+    EXPECT_EQ(got.suggest_memory_format(), MemoryFormat::ChannelsLast);
+    EXPECT_TRUE(got.equal(want));
+    want.square().sum().backward();
+    got.square().sum().backward();
+    EXPECT_TRUE(last.grad().allclose(plain.grad(), 1e-4, 1e-5));
+    EXPECT_TRUE(last.grad().is_contiguous(MemoryFormat::ChannelsLast));
+  }
+}
+
+TEST(ChannelsLast, OfTheWeightAloneDecidesAConvolution) {
+  const Tensor x = image();
+  const Tensor w = arange(2 * 3 * 3 * 3, kFloat32).reshape({2, 3, 3, 3}).cos();
+  const Tensor y = conv2d(x, w.contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_EQ(y.suggest_memory_format(), MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(y.allclose(conv2d(x, w), 1e-4, 1e-5));
+}
+
+TEST(ChannelsLast, IndicesOfAMaximumLieAsItsValues) {
+  const auto [values, indices] = max_pool2d_with_indices(image().contiguous(MemoryFormat::ChannelsLast), 2);
+  EXPECT_EQ(indices.strides(), values.strides());
+  EXPECT_TRUE(indices.equal(std::get<1>(max_pool2d_with_indices(image(), 2))));
+}
+
+TEST(Layout, OfRandomNumbersLikeATensorIsItsOwn) {
+  const Tensor like = image().permute({1, 0, 3, 2});
+  EXPECT_EQ(rand_like(like).strides(), like.strides());
+  EXPECT_EQ(randn_like(like).strides(), like.strides());
+  EXPECT_EQ(rand_like(like)._version(), 0);
+}
+
+TEST(Layout, AFormatIsForOneRank) {
+  for (const auto& make : std::vector<std::function<void(MemoryFormat)>>{
+           [](MemoryFormat format) { empty({2, 3, 4}, TensorOptions().memory_format(format)); },
+           [](MemoryFormat format) { ones({2, 3, 4}).contiguous(format); },
+           [](MemoryFormat format) { ones({2, 3, 4}).to(kFloat64, false, false, format); }}) {
+    expect_error([&] { make(MemoryFormat::ChannelsLast); }, "required rank 4 tensor to use channels_last format, got rank 3");
+    expect_error([&] { make(MemoryFormat::ChannelsLast3d); },
+                 "required rank 5 tensor to use channels_last_3d format, got rank 3");
+  }
+}
+
+TEST(ViewOfBytes, CountsElementsOfTheOtherSize) {
+  const Tensor x = arange(8, kFloat32).reshape({2, 4});
+  const Tensor bytes = x.view(kUInt8);
+  EXPECT_EQ(bytes.sizes(), IntArrayRef({2, 16}));
+  EXPECT_EQ(bytes.strides(), IntArrayRef({16, 1}));
+  EXPECT_TRUE(bytes.is_alias_of(x));
+  EXPECT_TRUE(bytes.view(kFloat32).equal(x)) << "there and back";
+  EXPECT_EQ(x.view(kFloat64).sizes(), IntArrayRef({2, 2}));
+  EXPECT_EQ(x[1].view(kInt16).storage_offset(), 8);
+  EXPECT_TRUE(x[1].view(kFloat64).view(kFloat32).equal(x[1]));
+  EXPECT_TRUE(x.t().view(kInt32).view(kFloat32).equal(x.t())) << "the same size fits any strides";
+}
+
+TEST(ViewOfBytes, RefusesWhatDoesNotDivide) {
+  const Tensor x = ones({2, 3});
+  expect_error([&] { x.view(kFloat64); },
+               "self.size(-1) must be divisible by 2 to view Float as Double (different element sizes), but got 3");
+  expect_error([&] { x.t().view(kUInt8); }, "self.stride(-1) must be 1 to view Float as Byte (different element sizes), but got 3");
+  expect_error([] { ones({}).view(kUInt8); }, "self.dim() cannot be 0 to view Float as Byte (different element sizes)");
+  expect_error([] { ones({5}).slice(0, 1).view(kFloat64); }, "self.storage_offset() must be divisible by 2");
+  expect_error([] { ones({2, 3}).slice(1, 0, 2).view(kFloat64); }, "self.stride(0) must be divisible by 2");
+}
+
+}  // namespace
+}  // namespace tenon
