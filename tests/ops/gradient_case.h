@@ -69,6 +69,7 @@ std::vector<GradientCase> window_gradients();
 std::vector<GradientCase> normalization_gradients();
 std::vector<GradientCase> loss_gradients();
 std::vector<GradientCase> composite_gradients();
+std::vector<GradientCase> front_end_gradients();
 std::vector<GradientCase> sequence_gradients();
 
 }  // namespace tenon::testing

@@ -26,6 +26,7 @@ constexpr Family kFamilies[] = {
     {"view", view_gradients},           {"indexing", indexing_gradients}, {"product", product_gradients},
     {"window", window_gradients},       {"loss", loss_gradients},         {"normalization", normalization_gradients},
     {"composite", composite_gradients}, {"sequence", sequence_gradients},
+    {"front_end", front_end_gradients},
 };
 
 Tensor values(IntArrayRef sizes, const GradientInput& input) {

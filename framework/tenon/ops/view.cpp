@@ -237,6 +237,9 @@ Tensor& become(const Tensor& self, const Tensor& view) {
 
 Tensor& Tensor::transpose_(std::int64_t dim0, std::int64_t dim1) const { return become(*this, transpose(dim0, dim1)); }
 Tensor& Tensor::t_() const { return become(*this, t()); }
+const Tensor& Tensor::as_strided_(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
+  return become(*this, as_strided(sizes, strides, offset));
+}
 Tensor& Tensor::squeeze_() const { return become(*this, squeeze()); }
 Tensor& Tensor::squeeze_(std::int64_t dim) const { return become(*this, squeeze(dim)); }
 Tensor& Tensor::unsqueeze_(std::int64_t dim) const { return become(*this, unsqueeze(dim)); }

@@ -3,11 +3,29 @@
 #include <tenon/tensor/tensor.h>
 
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 namespace tenon {
 
 void Tensor::undefined() { throw Error("tensor does not have a device, sizes or data: it is undefined"); }
+
+void Tensor::check_accessor(std::size_t dims, bool on_host) const {
+  if (static_cast<std::int64_t>(dims) != dim()) {
+    throw Error("TensorAccessor expected " + std::to_string(dims) + " dims but tensor has " + std::to_string(dim()));
+  }
+  if (on_host && !is_cpu()) {
+    throw Error("accessor() needs a tensor in the host's memory, but this one is on " + device().str() +
+                "; use packed_accessor64() there, or a copy of it: .cpu()");
+  }
+}
+
+void Tensor::check_packed32() const {
+  if (numel() > std::numeric_limits<std::int32_t>::max()) {
+    throw Error("numel needs to be smaller than int32_t max; otherwise, please use packed_accessor64 (numel is " +
+                std::to_string(numel()) + ")");
+  }
+}
 
 void Tensor::wrong_type(Dtype wanted) const {
   throw Error(std::string("expected scalar type ") + tenon::toString(wanted) + " but found " + tenon::toString(scalar_type()));

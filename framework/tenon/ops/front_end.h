@@ -1,0 +1,6 @@
+// The functions of libtorch's front end that modules, optimisers and data sets do without: ops.h has the others.
+#pragma once
+
+#include <tenon/ops/enumeration.h>
+#include <tenon/ops/rearrange.h>
+#include <tenon/ops/search.h>
