@@ -40,11 +40,37 @@ std::vector<GradientCase> arranging() {
   };
 }
 
+std::vector<GradientCase> ordering() {
+  return {
+      of_matrix("median dim", [](const Tensor& x) { return std::get<0>(x.median(1)); }),
+      of_matrix("nanmedian", [](const Tensor& x) { return std::get<0>(x.nanmedian(1, true)); }),
+      of_matrix("kthvalue", [](const Tensor& x) { return std::get<0>(x.kthvalue(2, 1)); }),
+      of_matrix("mode", [](const Tensor& x) { return std::get<0>((x * 1).mode(1)); }),
+      of_matrix("quantile", [](const Tensor& x) { return x.quantile(0.4, 1); }).refuses_empty("must be non-empty"),
+      of_matrix("nanquantile of a list",
+                [](const Tensor& x) {
+                  return x.nanquantile(tensor({0.1, 0.7}, kDouble), 1, true, "midpoint");
+                })
+          .refuses_empty("must be non-empty"),
+      of_tensors("quantile of shares", [](const List& x) { return arange(5., kDouble).square().quantile(x[0]); },
+                 {{{3}, 0.3, 0.45}})
+          .empty({{0}}),
+      of_matrix("cummax", [](const Tensor& x) { return std::get<0>(x.cummax(1)); }),
+      of_matrix("cummin", [](const Tensor& x) { return std::get<0>(x.cummin(0)); }),
+      of_matrix("logcumsumexp", [](const Tensor& x) { return x.logcumsumexp(1); }),
+      of_matrix("cumprod_", [](const Tensor& x) { return (x * 1).cumprod_(1); }),
+      of_tensors("diff", [](const List& x) { return x[0].diff(2, 1, x[1]); }, {{{3, 4}}, {{3, 2}}})
+          .empty({{0, 4}, {0, 2}}),
+      of_tensors("trapezoid", [](const List& x) { return trapezoid(x[0], x[1], 1); }, {{{3, 4}}, {{4}}})
+          .empty({{0, 4}, {4}}),
+  };
+}
+
 }  // namespace
 
 std::vector<GradientCase> front_end_gradients() {
   std::vector<GradientCase> rows;
-  for (const auto& family : {arranging}) {
+  for (const auto& family : {arranging, ordering}) {
     for (GradientCase& row : family()) rows.push_back(std::move(row));
   }
   return rows;
