@@ -40,6 +40,54 @@ std::vector<GradientCase> arranging() {
   };
 }
 
+std::vector<GradientCase> placing() {
+  const auto index = [](const Tensor& x) {
+    return tensor({0, 2, 0, 1, 0, 2, 2, 0, 0, 2, 0, 1}).narrow(0, 0, x.numel()).view(x.sizes());
+  };
+  std::vector<GradientCase> rows;
+  rows.push_back(of_tensors("masked_scatter",
+                            [](const List& x) {
+                              return x[0].masked_scatter(tensor({true, false, true, true}), x[1]);
+                            },
+                            {{{3, 4}}, {{10}}})
+                     .empty({{0, 4}, {2}}));
+  rows.push_back(of_tensors("put",
+                            [](const List& x) {
+                              return x[0].put(tensor({1, -1, 1}).narrow(0, 0, x[1].numel()), x[1], true);
+                            },
+                            {{{3, 4}}, {{3}}})
+                     .empty({{0, 4}, {0}}));
+  rows.push_back(of_matrix("take_along_dim", [](const Tensor& x) { return x.take_along_dim(tensor({{3, 0}}), 1); }));
+  rows.push_back(of_tensors("index_copy",
+                            [](const List& x) {
+                              return x[0].index_copy(1, tensor({3, 0}), x[1]);
+                            },
+                            {{{3, 4}}, {{3, 2}}})
+                     .empty({{0, 4}, {0, 2}}));
+  rows.push_back(of_tensors("index_fill by a tensor",
+                            [](const List& x) {
+                              return x[0].index_fill(1, tensor({3, 0}), x[1]);
+                            },
+                            {{{3, 4}}, {{}}})
+                     .empty({{0, 4}, {}}));
+  for (const char* reduce : {"sum", "prod", "mean", "amax", "amin"}) {
+    for (const bool include_self : {true, false}) {
+      rows.push_back(
+          of_tensors(std::string("scatter_reduce ") + reduce + (include_self ? " with self" : " without self"),
+                     [=](const List& x) { return x[0].scatter_reduce(0, index(x[1]), x[1], reduce, include_self); },
+                     {{{3, 4}}, {{3, 4}, -1.5, 2.5}})
+              .empty({{0, 4}, {0, 4}})
+              .step(1e-6)
+              .tolerance(2e-4));
+    }
+  }
+  rows.push_back(of_tensors("scatter multiply",
+                            [=](const List& x) { return x[0].scatter(0, index(x[1]), x[1], "multiply"); },
+                            {{{3, 4}}, {{2, 3}}})
+                     .empty({{0, 4}, {0, 4}}));
+  return rows;
+}
+
 std::vector<GradientCase> ordering() {
   return {
       of_matrix("median dim", [](const Tensor& x) { return std::get<0>(x.median(1)); }),
@@ -66,11 +114,42 @@ std::vector<GradientCase> ordering() {
   };
 }
 
+std::vector<GradientCase> numbers() {
+  return {
+      of_matrix(
+          "logit", [](const Tensor& x) { return x.logit(); }, 0.1, 0.9),
+      of_matrix(
+          "logit with eps", [](const Tensor& x) { return x.logit(0.3); }, 0, 1)
+          .step(1e-6),
+      of_tensors("xlogy", [](const List& x) { return xlogy(x[0], x[1]); }, {{{3, 4}}, {{4}, 0.2, 2}})
+          .empty({{0, 4}, {4}}),
+      of_tensors("fmax", [](const List& x) { return fmax(x[0], x[1]); }, {{{3, 4}}, {{4}}})
+          .empty({{0, 4}, {4}})
+          .step(1e-6),
+      of_tensors("clamp_ by tensors",
+                 [](const List& x) {
+                   Tensor y = x[0] * 1;
+                   return y.clamp_(x[1], x[1] + 1);
+                 },
+                 {{{3, 4}}, {{4}}})
+          .empty({{0, 4}, {4}})
+          .step(1e-6),
+      of_matrix("nan_to_num_", [](const Tensor& x) { return (x * 1).nan_to_num_(); }),
+      of_matrix("aminmax", [](const Tensor& x) { return std::get<0>(x.aminmax(1)) * std::get<1>(x.aminmax(1)); }),
+      of_matrix("nanmean", [](const Tensor& x) { return x.nanmean(1); }),
+      of_matrix("trace", [](const Tensor& x) { return x.trace(); }),
+      of_tensors("dist", [](const List& x) { return dist(x[0], x[1], 3); }, {{{3, 4}}, {{4}}}).empty({{0, 4}, {4}}),
+      of_matrix("renorm", [](const Tensor& x) { return x.renorm(2, 0, 1.5); }),
+      of_tensors("cdist", [](const List& x) { return cdist(x[0], x[1], 3); }, {{{3, 4}}, {{2, 4}}})
+          .empty({{0, 4}, {2, 4}}),
+  };
+}
+
 }  // namespace
 
 std::vector<GradientCase> front_end_gradients() {
   std::vector<GradientCase> rows;
-  for (const auto& family : {arranging, ordering}) {
+  for (const auto& family : {arranging, placing, ordering, numbers}) {
     for (GradientCase& row : family()) rows.push_back(std::move(row));
   }
   return rows;

@@ -1,0 +1,170 @@
+// The _out forms: a result goes into a tensor of the caller's, which is resized where its sizes differ. Not differentiable:
+// each throws Error where an argument requires a gradient, and where the result's dtype cannot be cast to out's. (Here the
+// result is computed first and copied: what these forms save is the name of a tensor, not memory.)
+#pragma once
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/indexing.h>
+#include <tenon/ops/linear.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/reduction.h>
+#include <tenon/ops/view.h>
+
+#include <concepts>
+#include <utility>
+
+namespace tenon {
+
+namespace detail {
+
+TENON_API void check_out_argument(const char* op, const Tensor& argument);
+/// `out` takes the sizes and the values of `result`.
+TENON_API Tensor& write_out(const char* op, Tensor& out, const Tensor& result);
+
+template <class Argument>
+void check_out(const char* op, const Argument& argument) {
+  if constexpr (std::same_as<Argument, Tensor>) {
+    check_out_argument(op, argument);
+  } else if constexpr (std::same_as<Argument, TensorList>) {
+    for (const Tensor& one : argument) check_out_argument(op, one);
+  }
+}
+
+/// function(arguments...) into `out`.
+template <class Function, class... Arguments>
+Tensor& into(const char* op, Tensor& out, Function function, const Arguments&... arguments) {
+  check_out_argument(op, out);
+  (check_out(op, arguments), ...);
+  NoGradGuard no_grad;
+  return write_out(op, out, function(arguments...));
+}
+
+/// A function of two results into `first` and `second`.
+template <class Function, class... Arguments>
+std::tuple<Tensor&, Tensor&> into_both(const char* op, Tensor& first, Tensor& second, Function function,
+                                       const Arguments&... arguments) {
+  check_out_argument(op, first);
+  check_out_argument(op, second);
+  (check_out(op, arguments), ...);
+  NoGradGuard no_grad;
+  const auto [a, b] = function(arguments...);
+  return {write_out(op, first, a), write_out(op, second, b)};
+}
+
+}  // namespace detail
+
+/// name_out(out, …) of name(…): TENON_OUT(mm, (const Tensor& a, const Tensor& b), a, b).
+#define TENON_OUT_PARAMETERS(...) __VA_ARGS__
+#define TENON_OUT(name, parameters, ...)                                                            \
+  inline Tensor& name##_out(Tensor& out, TENON_OUT_PARAMETERS parameters) {                         \
+    const auto function = [](const auto&... arguments) { return tenon::name(arguments...); };       \
+    return detail::into(#name, out, function, __VA_ARGS__);                                         \
+  }
+#define TENON_OUT_UNARY(name) TENON_OUT(name, (const Tensor& self), self)
+#define TENON_OUT_BINARY(name)                                      \
+  TENON_OUT(name, (const Tensor& self, const Tensor& other), self, other) \
+  TENON_OUT(name, (const Tensor& self, const Scalar& other), self, other)
+
+TENON_UNARY_METHODS(TENON_OUT_UNARY)
+TENON_COMPARISON_METHODS(TENON_OUT_BINARY)
+TENON_OUT_BINARY(pow)
+TENON_OUT_BINARY(fmod)
+TENON_OUT_BINARY(remainder)
+TENON_OUT_BINARY(floor_divide)
+TENON_OUT_BINARY(bitwise_and)
+TENON_OUT_BINARY(bitwise_or)
+TENON_OUT_BINARY(bitwise_xor)
+TENON_OUT(maximum, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(minimum, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(atan2, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(hypot, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(logaddexp, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(copysign, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(logical_not, (const Tensor& self), self)
+TENON_OUT(bitwise_not, (const Tensor& self), self)
+TENON_OUT(where, (const Tensor& condition, const Tensor& self, const Tensor& other), condition, self, other)
+TENON_OUT(clamp, (const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt), self, low, high)
+TENON_OUT(clamp_min, (const Tensor& self, const Scalar& low), self, low)
+TENON_OUT(clamp_max, (const Tensor& self, const Scalar& high), self, high)
+TENON_OUT(addcmul, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a, b, value)
+TENON_OUT(addcdiv, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a, b, value)
+TENON_OUT(lerp, (const Tensor& self, const Tensor& end, const Scalar& weight), self, end, weight)
+TENON_OUT(lerp, (const Tensor& self, const Tensor& end, const Tensor& weight), self, end, weight)
+
+TENON_OUT(mm, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(bmm, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(mv, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(dot, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(outer, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(matmul, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(addmm, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self, a, b, beta, alpha)
+TENON_OUT(baddbmm, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self, a, b, beta, alpha)
+
+TENON_OUT(cat, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
+TENON_OUT(stack, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
+TENON_OUT(hstack, (TensorList tensors), tensors)
+TENON_OUT(vstack, (TensorList tensors), tensors)
+TENON_OUT(tril, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(triu, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(diag, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(index_select, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
+TENON_OUT(gather, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
+TENON_OUT(masked_select, (const Tensor& self, const Tensor& mask), self, mask)
+TENON_OUT(nonzero, (const Tensor& self), self)
+TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
+
+TENON_OUT(sum, (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
+TENON_OUT(mean, (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
+TENON_OUT(prod, (const Tensor& self, std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
+TENON_OUT(var, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased, keepdim)
+TENON_OUT(std, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased, keepdim)
+TENON_OUT(norm, (const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false), self, p, dim, keepdim)
+TENON_OUT(amax, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(amin, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(argmax, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(argmin, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(any, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(all, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(cumsum, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
+TENON_OUT(cumprod, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
+TENON_OUT(logsumexp, (const Tensor& self, IntArrayRef dim, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
+TENON_OUT(log_softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
+#undef TENON_OUT
+#undef TENON_OUT_UNARY
+#undef TENON_OUT_BINARY
+#undef TENON_OUT_PARAMETERS
+
+/// Values and places, each into a tensor of the caller's.
+inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim, bool keepdim = false) {
+  return detail::into_both("max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
+}
+inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim, bool keepdim = false) {
+  return detail::into_both("min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
+}
+inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim = -1, bool descending = false) {
+  return detail::into_both("sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); }, self);
+}
+inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t k, std::int64_t dim = -1,
+                                             bool largest = true, bool sorted = true) {
+  return detail::into_both("topk", values, indices, [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
+}
+
+// Factories: `out` decides dtype and device.
+inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("zeros", out, zeros(sizes, out.options())); }
+inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("ones", out, ones(sizes, out.options())); }
+inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) { return detail::write_out("full", out, full(sizes, value, out.options())); }
+inline Tensor& eye_out(Tensor& out, std::int64_t n) { return detail::write_out("eye", out, eye(n, out.options())); }
+inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) { return detail::write_out("eye", out, eye(n, m, out.options())); }
+inline Tensor& arange_out(Tensor& out, const Scalar& end) { return detail::write_out("arange", out, arange(end, out.options())); }
+inline Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step = 1) {
+  return detail::write_out("arange", out, arange(start, end, step, out.options()));
+}
+inline Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps = 100) {
+  return detail::write_out("linspace", out, linspace(start, end, steps, out.options()));
+}
+inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("rand", out, rand(sizes, out.options())); }
+inline Tensor& randn_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("randn", out, randn(sizes, out.options())); }
+
+}  // namespace tenon

@@ -1,0 +1,281 @@
+// Writes to places that indices or masks name.
+#include <tenon/ops/composed.h>
+#include <tenon/ops/factory.h>
+#include <tenon/ops/fresh.h>
+#include <tenon/ops/placement.h>
+#include <tenon/ops/pointwise.h>
+#include <tenon/ops/support.h>
+#include <tenon/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace tenon {
+
+using namespace ops;
+
+Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const {
+  if (scalar_type() != source.scalar_type()) {
+    throw Error(std::string("masked_scatter: expected self and source to have same dtypes but got ") +
+                tenon::toString(scalar_type()) + " and " + tenon::toString(source.scalar_type()));
+  }
+  if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8) {
+    throw Error(std::string("masked_scatter_ only supports boolean masks, but got mask with dtype ") +
+                tenon::toString(mask.scalar_type()));
+  }
+  const Tensor chosen = mask.to(kBool).expand(sizes());
+  const auto count = chosen.sum().item<std::int64_t>();
+  if (count > source.numel()) {
+    throw Error(
+        fmt::format("masked_scatter: expected self and source to have same number of elements where the mask is "
+                    "true: Number of elements of source ({}) < number of ones in mask ({})",
+                    source.numel(), count));
+  }
+  if (dim() == 0) return count > 0 ? copy_(source.reshape({-1}).select(0, 0)) : const_cast<Tensor&>(*this);
+  return index_put_(std::vector<std::optional<Tensor>>{chosen}, source.reshape({-1}).narrow(0, 0, count), false);
+}
+Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& source) const {
+  const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
+  return as_fresh(expand(sizes).clone(MemoryFormat::Contiguous).masked_scatter_(mask.expand(sizes), source));
+}
+
+Tensor Tensor::put(const Tensor& index, const Tensor& source, bool accumulate) const {
+  if (index.scalar_type() != kInt64) {
+    throw Error(std::string("put_(): Expected a long tensor for index, but got ") +
+                tenon::toString(index.scalar_type()));
+  }
+  if (scalar_type() != source.scalar_type()) {
+    throw Error(std::string("put_(): self and source expected to have the same dtype, but got self.dtype = ") +
+                tenon::toString(scalar_type()) + " and source.dtype = " + tenon::toString(source.scalar_type()));
+  }
+  if (source.numel() != index.numel()) {
+    throw IndexError(
+        fmt::format("put_(): Expected source and index to have the same number of elements, but got "
+                    "source.numel() = {}, index.numel() = {}",
+                    source.numel(), index.numel()));
+  }
+  if (numel() == 0 && index.numel() > 0) throw IndexError("put_(): tried to put elements into an empty tensor");
+  const Tensor flat = clone(MemoryFormat::Contiguous).view({-1});
+  return flat.index_put(std::vector<std::optional<Tensor>>{index.reshape({-1})}, source.reshape({-1}), accumulate)
+      .view(sizes());
+}
+Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) const {
+  return overwrite("put_", *this, put(index, source, accumulate));
+}
+
+Tensor Tensor::take_along_dim(const Tensor& indices, std::optional<std::int64_t> dim) const {
+  if (indices.scalar_type() != kInt64) {
+    throw Error(std::string("torch.take_along_dim(): dtype of indices should be Long but got ") +
+                tenon::toString(indices.scalar_type()));
+  }
+  if (!dim) return reshape({-1}).gather(0, indices.reshape({-1}));
+  if (this->dim() != indices.dim()) {
+    throw Error(
+        fmt::format("torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} "
+                    "dimensions for input, and {} dimensions for indices",
+                    this->dim(), indices.dim()));
+  }
+  const int at = wrap_dim(*dim, impl().rank());
+  if (this->dim() == 0) return gather(0, indices);
+  // Each is broadcast in the other dims.
+  Dims values = impl().sizes(), places = indices.impl().sizes();
+  values[at] = places[at] = 1;
+  values = places = broadcast_sizes(values, places);
+  values[at] = size(at);
+  places[at] = indices.size(at);
+  return expand(values).gather(at, indices.expand(places));
+}
+
+Tensor Tensor::index_copy(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return as_fresh(clone().index_copy_(dim, index, source));
+}
+Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  return as_fresh(clone().index_fill_(dim, index, value));
+}
+Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Tensor& value) const {
+  if (value.dim() != 0) {
+    throw Error(fmt::format(
+        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", value.dim()));
+  }
+  std::vector<std::optional<Tensor>> indices(static_cast<std::size_t>(wrap_dim(dim, impl().rank())) + 1);
+  indices.back() = index;
+  return index_put_(indices, value.to(scalar_type()), false);
+}
+Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Tensor& value) const {
+  return as_fresh(clone().index_fill_(dim, index, value));
+}
+Tensor Tensor::argwhere() const { return nonzero(); }
+
+// --- scatter with a reduction
+// ---------------------------------------------------------------------------------------------
+
+namespace {
+
+enum class Reduce { kSum, kProduct, kMean, kMaximum, kMinimum };
+
+Reduce reduction_of(std::string_view reduce) {
+  if (reduce == "sum") return Reduce::kSum;
+  if (reduce == "prod") return Reduce::kProduct;
+  if (reduce == "mean") return Reduce::kMean;
+  if (reduce == "amax") return Reduce::kMaximum;
+  if (reduce == "amin") return Reduce::kMinimum;
+  throw Error(fmt::format("reduce argument must be either sum, prod, mean, amax or amin, got {}.", reduce));
+}
+
+/// What changes nothing when it is reduced with anything.
+Tensor neutral(Reduce reduce, const Tensor& like) {
+  if (reduce == Reduce::kProduct) return ones({}, like.options());
+  if (reduce != Reduce::kMaximum && reduce != Reduce::kMinimum) return zeros({}, like.options());
+  const bool lowest = reduce == Reduce::kMaximum;
+  const Dtype dtype = like.scalar_type();
+  if (is_floating_point(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return full({}, lowest ? -infinity : infinity, like.options());
+  }
+  if (dtype == kBool) return full({}, !lowest, like.options());
+  const int bits = static_cast<int>(8 * size_of(dtype)) - (is_signed(dtype) ? 1 : 0);
+  const std::int64_t most = bits == 63 ? std::numeric_limits<std::int64_t>::max() : (std::int64_t{1} << bits) - 1;
+  return full({}, lowest ? (is_signed(dtype) ? -most - 1 : 0) : most, like.options());
+}
+
+Tensor joined(Reduce reduce, const Tensor& a, const Tensor& b) {
+  if (reduce == Reduce::kMaximum) return maximum(a, b);
+  return reduce == Reduce::kMinimum ? minimum(a, b) : a.mul(b);
+}
+
+/// `source` along `at` reduced per index, one result where the last of an index stands in `sorted`, the rest neutral.
+struct Groups {
+  Tensor index;    ///< ascending
+  Tensor order;    ///< the places of index in the index given
+  Tensor is_last;  ///< whether the next index is another
+};
+
+Groups groups_of(const Tensor& index, int at) {
+  auto [sorted, order] = index.sort(at);
+  const Tensor last = ones(sorted.narrow(at, 0, 1).sizes(), sorted.options().dtype(kBool));
+  const Tensor is_last = cat({sorted.slice(at, 1).ne(sorted.slice(at, 0, -1)), last}, at);
+  return {sorted, order, is_last};
+}
+
+/// self joined with all elements of `source` that fall on it: a scan over the groups, whose ends are laid out.
+Tensor scatter_scan(const Tensor& self, int at, const Tensor& index, const Tensor& source, Reduce reduce) {
+  const Groups groups = groups_of(index, at);
+  Tensor part = source;
+  for (int i = 0; i < index.impl().rank(); ++i) part = part.narrow(i, 0, index.size(i));
+  Tensor sum = part.gather(at, groups.order);
+  const std::int64_t length = index.size(at);
+  for (std::int64_t step = 1; step < length; step *= 2) {
+    const Tensor later = sum.slice(at, step), earlier = sum.slice(at, 0, length - step);
+    const Tensor same = groups.index.slice(at, step).eq(groups.index.slice(at, 0, length - step));
+    sum = cat({sum.slice(at, 0, step), where(same, joined(reduce, later, earlier), later)}, at);
+  }
+  // One element of a group reaches its place: sums of it and zeros.
+  const Tensor ends = sum.masked_fill(groups.is_last.logical_not(), 0);
+  const Tensor none = zeros(self.sizes(), self.options());
+  const Tensor reached = none.to(kInt64).scatter_add(at, groups.index, groups.is_last.to(kInt64)).gt(0);
+  const Tensor arrived = where(reached, none.scatter_add(at, groups.index, ends), neutral(reduce, self));
+  return joined(reduce, self, arrived);
+}
+
+/// The extremes' gradient is shared evenly by all that equal the result.
+Tensor scatter_extreme(const Tensor& self, int at, const Tensor& index, const Tensor& source, Reduce reduce) {
+  const Dims source_sizes = source.impl().sizes();
+  Recording recording = record<4>("ScatterReduceBackward0", {&self, &source}, [at, source_sizes](Backward& b) {
+    const Tensor own = b.saved(0), given = b.saved(1), places = b.saved(2), result = b.saved(3);
+    Tensor part = given;
+    for (int i = 0; i < places.impl().rank(); ++i) part = part.narrow(i, 0, places.size(i));
+    const Tensor own_wins = own.eq(result).to(own.scalar_type());
+    const Tensor given_wins = part.eq(result.gather(at, places)).to(own.scalar_type());
+    const Tensor share = b.grad().div(own_wins.scatter_add(at, places, given_wins));
+    if (b.needs(0)) b.set(0, own_wins.mul(share));
+    if (b.needs(1)) {
+      Tensor gradient = given_wins.mul(share.gather(at, places));
+      std::vector<std::int64_t> missing;
+      for (int i = source_sizes.rank() - 1; i >= 0; --i) {
+        missing.push_back(0);
+        missing.push_back(source_sizes[i] - gradient.size(i));
+      }
+      b.set(1, constant_pad_nd(gradient, missing, 0));
+    }
+  });
+  if (recording) {
+    recording.save(0, self);
+    recording.save(1, source);
+    recording.save(2, index);
+  }
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = scatter_scan(self, at, index, source, reduce);
+  }
+  if (recording) {
+    recording.output(result);
+    recording.save_output(3, result);
+  }
+  return result;
+}
+
+Tensor reduced(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, Reduce reduce,
+               bool include_self) {
+  check_same_device("scatter_reduce", {&self, &index, &source});
+  check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype", {&self, &source});
+  if (index.scalar_type() != kInt64) {
+    throw Error(std::string("scatter(): Expected dtype int64 for index, got ") + toString(index.scalar_type()));
+  }
+  const int at = wrap_dim(dim, self.impl().rank());
+  if (self.dim() == 0) {
+    return reduced(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), reduce, include_self).reshape({});
+  }
+  self.scatter_add(at, index, source.detach());  // throws where the sizes do not match
+  if (index.numel() == 0) return self.scatter_add(at, index, source);
+  const Tensor base = include_self ? self : self.scatter(at, index, neutral(reduce, self).expand(index.sizes()));
+  switch (reduce) {
+    case Reduce::kSum:
+      return base.scatter_add(at, index, source);
+    case Reduce::kMean: {
+      const Tensor own = ones(self.sizes(), self.options().dtype(kInt64));
+      const Tensor ones_given = ones(index.sizes(), index.options());
+      Tensor count = include_self ? own : own.scatter(at, index, Scalar(0));
+      count = count.scatter_add(at, index, ones_given).to(self.scalar_type());
+      const Tensor sum = base.scatter_add(at, index, source);
+      return self.is_floating_point() ? sum.div(count) : sum.div(count, "floor");
+    }
+    case Reduce::kProduct:
+      return scatter_scan(base, at, index, source, reduce);
+    default:
+      return scatter_extreme(base, at, index, source, reduce);
+  }
+}
+
+Reduce old_name(std::string_view reduce) {
+  if (reduce == "add") return Reduce::kSum;
+  if (reduce == "multiply") return Reduce::kProduct;
+  throw Error(fmt::format("reduce argument must be either add or multiply, got {}.", reduce));
+}
+
+}  // namespace
+
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce) const {
+  return reduced(*this, dim, index, source, old_name(reduce), true);
+}
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) const {
+  return scatter(dim, index, scalar_tensor_like(value, *this).expand(index.sizes()), reduce);
+}
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce) const {
+  return overwrite("scatter_", *this, before_write(*this, {&source}).scatter(dim, index, source, reduce));
+}
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) const {
+  return overwrite("scatter_", *this, before_write(*this).scatter(dim, index, value, reduce));
+}
+Tensor Tensor::scatter_reduce(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                              bool include_self) const {
+  return reduced(*this, dim, index, source, reduction_of(reduce), include_self);
+}
+Tensor& Tensor::scatter_reduce_(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                                bool include_self) const {
+  return overwrite("scatter_reduce_", *this,
+                   before_write(*this, {&source}).scatter_reduce(dim, index, source, reduce, include_self));
+}
+
+}  // namespace tenon
