@@ -145,11 +145,65 @@ std::vector<GradientCase> numbers() {
   };
 }
 
+std::vector<GradientCase> multiplying() {
+  return {
+      of_tensors("addmv", [](const List& x) { return x[0].addmv(x[1], x[2], 0.5, 2); }, {{{3}}, {{3, 4}}, {{4}}})
+          .empty({{0}, {0, 4}, {4}}),
+      of_tensors("addr", [](const List& x) { return x[0].addr(x[1], x[2], 0.5, 2); }, {{{3, 4}}, {{3}}, {{4}}})
+          .empty({{0, 4}, {0}, {4}}),
+      of_tensors("addbmm", [](const List& x) { return x[0].addbmm(x[1], x[2], 0.5, 2); },
+                 {{{3, 2}}, {{2, 3, 4}}, {{2, 4, 2}}})
+          .empty({{3, 2}, {0, 3, 4}, {0, 4, 2}}, [](const List& x) { return x[0].addbmm(x[1], x[2], 0, 2); }),
+      of_tensors("inner", [](const List& x) { return inner(x[0], x[1]); }, {{{3, 4}}, {{2, 4}}})
+          .empty({{0, 4}, {2, 4}}),
+      of_tensors("kron", [](const List& x) { return kron(x[0], x[1]); }, {{{3, 2}}, {{4}}}).empty({{0, 2}, {4}}),
+      of_tensors("tensordot",
+                 [](const List& x) {
+                   return tensordot(x[0], x[1], {1, 2}, {2, 0});
+                 },
+                 {{{2, 3, 4}}, {{4, 2, 3}}})
+          .empty({{0, 3, 4}, {4, 2, 3}}),
+      of_tensors("einsum",
+                 [](const List& x) {
+                   return einsum("bij,bkj,ki->b", {x[0], x[1], x[2]});
+                 },
+                 {{{2, 3, 4}}, {{2, 2, 4}}, {{2, 3}}})
+          .empty({{0, 3, 4}, {0, 2, 4}, {2, 3}}),
+      of_tensors("einsum of a diagonal", [](const List& x) { return einsum("...ii->...i", {x[0]}); }, {{{2, 3, 3}}})
+          .empty({{0, 3, 3}}),
+      of_tensors("chain_matmul",
+                 [](const List& x) {
+                   return chain_matmul({x[0], x[1], x[0]});
+                 },
+                 {{{2, 3}}, {{3, 2}}})
+          .empty({{0, 3}, {3, 0}}),
+      of_tensors("matrix_power", [](const List& x) { return x[0].matrix_power(3); }, {{{3, 3}}}).empty({{0, 3, 3}}),
+      of_matrix("matrix_norm",
+                [](const Tensor& x) {
+                  return linalg::matrix_norm(x, 1, {1, 0});
+                })
+          .empty({{0, 4}}, [](const List& x) { return linalg::matrix_norm(x[0]); }),
+      of_matrix(
+          "vector_norm", [](const Tensor& x) { return linalg::vector_norm(x, -2, 1); }, 0.5, 2)
+          .empty({{0, 4}}, [](const List& x) { return linalg::vector_norm(x[0], 3, 1); }),
+      of_tensors("multi_margin_loss",
+                 [](const List& x) {
+                   return multi_margin_loss(x[0], tensor({0, 2, 3}).narrow(0, 0, x[0].size(0)), 2, 0.5, {}, 2);
+                 },
+                 {{{3, 4}}})
+          .empty({{0, 4}}),
+      of_tensors("triplet_margin_loss",
+                 [](const List& x) { return triplet_margin_loss(x[0], x[1], x[2], 3, 2, 1e-6, true, 2); },
+                 {{{3, 4}}, {{3, 4}}, {{3, 4}}})
+          .empty({{0, 4}, {0, 4}, {0, 4}}),
+  };
+}
+
 }  // namespace
 
 std::vector<GradientCase> front_end_gradients() {
   std::vector<GradientCase> rows;
-  for (const auto& family : {arranging, placing, ordering, numbers}) {
+  for (const auto& family : {arranging, placing, ordering, numbers, multiplying}) {
     for (GradientCase& row : family()) rows.push_back(std::move(row));
   }
   return rows;

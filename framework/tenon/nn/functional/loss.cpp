@@ -4,6 +4,7 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/nn/functional/distance.h>
 #include <tenon/ops/ctc.h>
+#include <tenon/ops/margin_loss.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/warning.h>
 
@@ -117,59 +118,26 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingLossFuncOptions& o) {
-  const Tensor zero = tenon::zeros_like(input);
-  const Tensor loss =
-      tenon::where(target.eq(1), zero, (o.margin() - input).clamp_min(0)) + tenon::where(target.eq(-1), zero, input);
-  return reduce(loss, o.reduction());
+  return tenon::hinge_embedding_loss(input, target, o.margin(), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                              const CosineEmbeddingLossFuncOptions& o) {
-  const std::int64_t dim = target.dim();
-  const double eps = 1e-12;
-  const Tensor dot = (a * b).sum({dim});
-  const Tensor norms = ((a * a).sum({dim}) + eps) * ((b * b).sum({dim}) + eps);
-  const Tensor cosine = dot / norms.sqrt();
-  const Tensor zero = tenon::zeros_like(cosine);
-  const Tensor loss = tenon::where(target.eq(1), 1 - cosine, zero) +
-                      tenon::where(target.eq(-1), (cosine - o.margin()).clamp_min(0), zero);
-  return reduce(loss, o.reduction());
+  return tenon::cosine_embedding_loss(a, b, target, o.margin(), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                            const MarginRankingLossFuncOptions& o) {
-  return reduce((-target * (a - b) + o.margin()).clamp_min(0), o.reduction());
+  return tenon::margin_ranking_loss(a, b, target, o.margin(), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossFuncOptions& o) {
-  if (o.p() != 1 && o.p() != 2) throw Error("only p == 1 and p == 2 supported");
-  const Tensor x = input.dim() == 1 ? input.unsqueeze(0) : input;
-  const Tensor y = target.reshape({-1, 1});
-  Tensor margins = (x - x.gather(1, y) + o.margin()).clamp_min(0);
-  if (o.p() == 2) margins = margins.square();
-  if (o.weight().defined()) margins = margins * o.weight().index_select(0, y.flatten()).unsqueeze(1);
-  // The target itself does not count.
-  const Tensor others = tenon::ones_like(margins).scatter(1, y, 0.0);
-  const Tensor loss = (margins * others).sum({1}) / static_cast<double>(x.size(1));
-  return reduce(input.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+  return tenon::multi_margin_loss(input, target, o.p(), o.margin(), o.weight(),
+                                  enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultilabelMarginLossFuncOptions& o) {
-  const Tensor x = input.dim() == 1 ? input.unsqueeze(0) : input;
-  const Tensor y = target.dim() == 1 ? target.unsqueeze(0) : target;
-  if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
-    throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) + "]");
-  }
-  // Labels count up to the first -1.
-  const Tensor valid = y.lt(0).to(kInt64).cumsum(1).eq(0);
-  const Tensor index = tenon::where(valid, y, tenon::zeros_like(y));
-  const Tensor is_target = tenon::zeros(x.sizes(), x.options()).scatter_add(1, index, valid.to(x.scalar_type())).gt(0);
-  const Tensor of_target = x.gather(1, index);  // (N, C)
-  const Tensor margins = (1 - (of_target.unsqueeze(2) - x.unsqueeze(1))).clamp_min(0);
-  const Tensor counts =
-      (valid.unsqueeze(2).to(x.scalar_type()) * is_target.logical_not().unsqueeze(1).to(x.scalar_type()));
-  const Tensor loss = (margins * counts).sum({1, 2}) / static_cast<double>(x.size(1));
-  return reduce(input.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+  return tenon::multilabel_margin_loss(input, target, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
@@ -181,16 +149,13 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMarginLossFuncOptions& o) {
-  return reduce(tenon::log1p((-target * input).exp()), o.reduction());
+  return tenon::soft_margin_loss(input, target, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossFuncOptions& o) {
-  const auto options = PairwiseDistanceOptions().p(o.p()).eps(o.eps());
-  const Tensor to_positive = pairwise_distance(anchor, positive, options);
-  Tensor to_negative = pairwise_distance(anchor, negative, options);
-  if (o.swap()) to_negative = tenon::minimum(to_negative, pairwise_distance(positive, negative, options));
-  return reduce((to_positive - to_negative + o.margin()).clamp_min(0), o.reduction());
+  return tenon::triplet_margin_loss(anchor, positive, negative, o.margin(), o.p(), o.eps(), o.swap(),
+                                    enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
@@ -205,14 +170,8 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLLossFuncOptions& o) {
-  Tensor loss = o.log_input() ? input.exp() - target * input : input - target * (input + o.eps()).log();
-  if (o.full()) {
-    // Stirling's approximation of log(target!).
-    const Tensor safe = tenon::where(target.gt(1), target, tenon::ones_like(target));
-    const Tensor stirling = safe * safe.log() - safe + 0.5 * (safe * (2 * std::numbers::pi)).log();
-    loss = loss + tenon::where(target.gt(1), stirling, tenon::zeros_like(stirling));
-  }
-  return reduce(loss, o.reduction());
+  return tenon::poisson_nll_loss(input, target, o.log_input(), o.full(), o.eps(),
+                                 enumtype::reduction_get_enum(o.reduction()));
 }
 
 namespace {
@@ -227,9 +186,10 @@ Tensor fitted(const Tensor& var, const Tensor& input) {
     for (std::size_t i = 0; i < sizes.size(); ++i) others += given[i] != sizes[i] ? given[i] : 0;
   }
   if (others == 1) return var;
-  throw Error(fmt::format("gaussian_nll_loss: var is of incorrect size {} for an input of {}: it has the input's sizes, "
-                          "a 1 instead of one of them, or all but the last",
-                          text(given), text(sizes)));
+  throw Error(
+      fmt::format("gaussian_nll_loss: var is of incorrect size {} for an input of {}: it has the input's sizes, "
+                  "a 1 instead of one of them, or all but the last",
+                  text(given), text(sizes)));
 }
 
 }  // namespace
@@ -252,8 +212,8 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, double var, 
   return gaussian_nll_loss(input, target, tenon::full_like(input, var), o);
 }
 
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-                const CTCLossFuncOptions& o) {
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossFuncOptions& o) {
   return tenon::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(),
                          enumtype::reduction_get_enum(o.reduction()), o.zero_infinity());
 }

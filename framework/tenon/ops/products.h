@@ -1,0 +1,40 @@
+// Sums of products beyond one matrix product, each out of it.
+#pragma once
+
+#include <tenon/tensor/tensor.h>
+
+namespace tenon {
+
+/// beta * self + alpha * (mat @ vec): (n, m) and (m) to (n).
+inline Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
+                    const Scalar& alpha = 1) {
+  return self.addmv(mat, vec, beta, alpha);
+}
+/// beta * self + alpha * outer(a, b): (n) and (m) to (n, m).
+inline Tensor addr(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
+                   const Scalar& alpha = 1) {
+  return self.addr(a, b, beta, alpha);
+}
+/// beta * self + alpha * the sum of a[i] @ b[i]: (b, n, m) and (b, m, p) to (n, p). With beta 0 self is not read.
+inline Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
+                     const Scalar& alpha = 1) {
+  return self.addbmm(a, b, beta, alpha);
+}
+/// Sums of products over the last dims: (…, k) and (⋯, k) to (…, ⋯).
+inline Tensor inner(const Tensor& self, const Tensor& other) { return self.inner(other); }
+inline Tensor vdot(const Tensor& self, const Tensor& other) { return self.vdot(other); }
+inline Tensor ger(const Tensor& self, const Tensor& other) { return self.outer(other); }
+/// Each element of self times all of `other`, laid out as blocks.
+inline Tensor kron(const Tensor& self, const Tensor& other) { return self.kron(other); }
+inline Tensor matrix_power(const Tensor& self, std::int64_t n) { return self.matrix_power(n); }
+/// The product of matrices in the order that multiplies least.
+TENON_API Tensor chain_matmul(TensorList matrices);
+/// Sums of products over the dims named, which are paired in order; the result has self's other dims, then other's.
+TENON_API Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other);
+/// Einstein's summation, "bij,bjk->bik": a letter is a dim, a repeated one in an operand its diagonal, one that is not
+/// in the result is summed over, "..." stands for dims that are broadcast. Without "->" the result has, in order of the
+/// alphabet (capitals first), the letters that occur once, after those of "...". Operands are contracted from left to
+/// right, or along `path`, which lists pairs of positions as PyTorch's does.
+TENON_API Tensor einsum(std::string_view equation, TensorList operands, OptionalIntArrayRef path = std::nullopt);
+
+}  // namespace tenon
