@@ -8,6 +8,7 @@
 #include <tenon/nn/serialize.h>
 #include <tenon/ops/ctc.h>
 #include <tenon/ops/embedding_bag.h>
+#include <tenon/ops/front_end.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/pair_distances.h>
 #include <tenon/ops/resample.h>
@@ -20,5 +21,6 @@
 #include <tenon/tensor/libtorch_macros.h>
 #include <tenon/tensor/libtorch_names.h>
 #include <tenon/tensor/literal.h>
+#include <tenon/tensor/parallel_for.h>
 #include <tenon/tensor/tensor.h>
 #include <tenon/tensor/warning.h>

@@ -7,14 +7,14 @@ namespace {
 
 double sum_of(const torch::Tensor& x) {
   TORCH_CHECK_VALUE(x.is_contiguous(), "sum_of: expected a contiguous tensor, got strides ", x.strides());
-  double sum = 0;
-  AT_DISPATCH_ALL_TYPES_AND(at::kBFloat16, x.scalar_type(), "sum_of", [&] {
+  return AT_DISPATCH_ALL_TYPES_AND(at::kBFloat16, x.scalar_type(), "sum_of", [&] {
     const scalar_t* data = x.data_ptr<scalar_t>();
-    at::parallel_for(0, x.numel(), 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto sum_of_part = [&](std::int64_t begin, std::int64_t end, double sum) {
       for (std::int64_t i = begin; i < end; ++i) sum += static_cast<double>(data[i]);
-    });
+      return sum;
+    };
+    return at::parallel_reduce(0, x.numel(), 1, 0.0, sum_of_part, std::plus<double>());
   });
-  return sum;
 }
 
 template <class E, class Call>

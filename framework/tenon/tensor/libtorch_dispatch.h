@@ -5,6 +5,7 @@
 
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
+#include <tenon/core/export.h>
 #include <tenon/tensor/types.h>
 
 #include <cstddef>
@@ -33,17 +34,14 @@ using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<kDtype>::type;
 }  // namespace impl
 
 inline std::size_t elementSize(Dtype dtype) { return size_of(dtype); }
-constexpr bool isIntegralType(Dtype dtype, bool include_bool) { return is_integral(dtype, include_bool); }
+constexpr bool isIntegralType(Dtype dtype, bool include_bool = false) { return is_integral(dtype, include_bool); }
 constexpr bool isFloatingType(Dtype dtype) { return is_floating_point(dtype); }
+constexpr bool isReducedFloatingType(Dtype dtype) { return dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16; }
 constexpr bool isComplexType(Dtype) { return false; }
 constexpr bool isSignedType(Dtype dtype) { return is_signed(dtype); }
 inline Dtype promoteTypes(Dtype a, Dtype b) { return promote_types(a, b); }
-
-/// f(begin, end) for the whole range on the calling thread: Tenon's threads belong to its backends.
-template <class F>
-void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t /*grain_size*/, const F& f) {
-  if (begin < end) f(begin, end);
-}
+TENON_API bool can_cast(Dtype from, Dtype to);
+inline bool canCast(Dtype from, Dtype to) { return can_cast(from, to); }
 
 namespace detail {
 inline Dtype dispatched(Dtype dtype) { return dtype; }
@@ -54,12 +52,13 @@ inline Dtype dispatched(Dtype dtype) { return dtype; }
 
 }  // namespace tenon
 
-/// One case of AT_DISPATCH_SWITCH: the callable sees `scalar_t`.
-#define AT_DISPATCH_CASE(enum_type, ...)                                        \
-  case enum_type: {                                                             \
-    using scalar_t [[maybe_unused]] = ::tenon::impl::ScalarTypeToCPPTypeT<enum_type>; \
-    return __VA_ARGS__();                                                       \
+/// One case of AT_DISPATCH_SWITCH: the callable sees `scalar_t`, or another name for the type.
+#define AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, hint, ...)                     \
+  case enum_type: {                                                               \
+    using hint [[maybe_unused]] = ::tenon::impl::ScalarTypeToCPPTypeT<enum_type>; \
+    return __VA_ARGS__();                                                         \
   }
+#define AT_DISPATCH_CASE(enum_type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, scalar_t, __VA_ARGS__)
 #define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                       \
   [&] {                                                           \
     const ::tenon::Dtype tenon_dtype = ::tenon::detail::dispatched(TYPE); \
@@ -106,3 +105,16 @@ inline Dtype dispatched(Dtype dtype) { return dtype; }
   AT_DISPATCH_SWITCH(TYPE, NAME,                                                                  \
                      AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__)     \
                          AT_DISPATCH_CASE(B, __VA_ARGS__) AT_DISPATCH_CASE(C, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_HALF(TYPE, NAME, ...) \
+  AT_DISPATCH_ALL_TYPES_AND(::tenon::Dtype::kFloat16, TYPE, NAME, __VA_ARGS__)
+#define AT_DISPATCH_INTEGRAL_TYPES_AND(A, TYPE, NAME, ...) \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__))
+#define AT_DISPATCH_REDUCED_FLOATING_TYPES(TYPE, NAME, ...)                                        \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE(::tenon::Dtype::kFloat16, __VA_ARGS__)                       \
+                         AT_DISPATCH_CASE(::tenon::Dtype::kBFloat16, __VA_ARGS__))
+/// The callable sees `index_t`.
+#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                                 \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                                 \
+                     AT_PRIVATE_CASE_TYPE_USING_HINT(::tenon::Dtype::kInt32, index_t, __VA_ARGS__)               \
+                         AT_PRIVATE_CASE_TYPE_USING_HINT(::tenon::Dtype::kInt64, index_t, __VA_ARGS__))

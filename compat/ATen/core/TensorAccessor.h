@@ -1,0 +1,4 @@
+// ATen/core/TensorAccessor.h of libtorch: everything is in one header here.
+#pragma once
+
+#include <torch/torch.h>

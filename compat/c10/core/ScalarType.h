@@ -1,0 +1,4 @@
+// c10/core/ScalarType.h of libtorch: everything is in one header here.
+#pragma once
+
+#include <torch/torch.h>
