@@ -55,6 +55,27 @@ TEST(Gate, SaysWhatIsWrong) {
   EXPECT_NE(mistake("ooms > 2%").find("needs a sign"), std::string::npos);
 }
 
+TEST(Gate, AUnitThatDoesNotFitItsMetricIsRefused) {
+  // Each of these was accepted once, and could never trip.
+  EXPECT_NE(mistake("ooms > 0x10").find("neither a number"), std::string::npos) << mistake("ooms > 0x10");
+  EXPECT_NE(mistake("ooms > 1 GiB").find("\"1 GiB\" is a size, and ooms is none"), std::string::npos);
+  EXPECT_NE(mistake("excess > 1KiB").find("is a size, and excess is none"), std::string::npos);
+  EXPECT_NE(mistake("seconds > 1MiB").find("is a size"), std::string::npos);
+  EXPECT_NE(mistake("peak_reserved_bytes > 1ms").find("is a time, and peak_reserved_bytes is none"), std::string::npos);
+  EXPECT_NE(mistake("peak_reserved_bytes > +-5").find("two signs"), std::string::npos);
+  EXPECT_NE(mistake("excess > 5 parts%").find("is no percentage"), std::string::npos);
+}
+
+TEST(Gate, TimesMayHaveUnits) {
+  EXPECT_DOUBLE_EQ(parse_gate("seconds > 1.5ms").value, 1.5e-3);
+  EXPECT_DOUBLE_EQ(parse_gate("harness_seconds > 2 min").value, 120);
+  EXPECT_DOUBLE_EQ(parse_gate("allocate_ns.p99 > 3us").value, 3000);
+  EXPECT_DOUBLE_EQ(parse_gate("clock_ns > 40ns").value, 40);
+  EXPECT_DOUBLE_EQ(parse_gate("free_ns.max < -1us").value, -1000);
+  EXPECT_DOUBLE_EQ(parse_gate("seconds > 2").value, 2);
+  EXPECT_DOUBLE_EQ(parse_gate("ooms > 1e3").value, 1000);
+}
+
 TEST(Gate, ANumberThatIsNoneIsRefused) {
   for (const char* text : {"ooms > nan", "ooms > inf", "ooms < -inf", "excess > nan%", "peak_reserved_bytes > +inf%"})
     EXPECT_NE(mistake(text).find("nothing can be compared with"), std::string::npos) << mistake(text);

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 namespace tenon::replay {
 
@@ -19,6 +21,24 @@ constexpr std::string_view kFirstOom = "first_oom_event";  // absent where nothi
 
 /// Shares of 1, which people read and write as percentages.
 bool is_share(std::string_view metric) { return metric == "excess" || metric.ends_with("_fragmentation"); }
+
+bool is_size(std::string_view metric) { return metric.ends_with("_bytes"); }
+
+/// What one second is in the metric's unit; 0 where it is no time.
+double seconds_in(std::string_view metric) {
+  if (metric.starts_with("allocate_ns.") || metric.starts_with("free_ns.") || metric.ends_with("_ns")) return 1e9;
+  return metric == "seconds" || metric.starts_with("seconds_") || metric.ends_with("_seconds") ? 1 : 0;
+}
+
+/// "1ms" in seconds; empty when it is none.
+std::optional<double> time_of(double number, std::string_view unit) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6},
+                                                                   {"ms", 1e-3}, {"s", 1},     {"min", 60}};
+  for (const auto& [name, seconds] : kUnits) {
+    if (unit == name) return number * seconds;
+  }
+  return std::nullopt;
+}
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -132,16 +152,28 @@ Gate parse_gate(std::string_view text) {
       fail("a percentage of this metric needs a sign: it is a change against the baseline");
     value = trim(value.substr(0, value.size() - 1));
   }
+  if (!value.empty() && (value.front() == '+' || value.front() == '-')) fail("two signs");
   const std::string digits(value);
   char* end = nullptr;
   const double number = std::strtod(digits.c_str(), &end);
-  if (!digits.empty() && *end == '\0') {
-    if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
+  const std::string_view unit = trim(std::string_view(end));
+  const auto size = try_parse_size(value);
+  const bool is_hexadecimal = value.starts_with("0x") || value.starts_with("0X");
+  if (end == digits.c_str() || is_hexadecimal)
+    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
+  if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
+  if (unit.empty()) {
     gate.value = sign * (has_percent && !gate.is_relative ? number / 100 : number);
-  } else if (const auto size = try_parse_size(value); size && !has_percent) {
+  } else if (has_percent) {
+    fail(fmt::format("\"{}%\" is no percentage", value));
+  } else if (const auto seconds = time_of(number, unit)) {
+    if (seconds_in(gate.metric) == 0) fail(fmt::format("\"{}\" is a time, and {} is none", value, gate.metric));
+    gate.value = sign * *seconds * seconds_in(gate.metric);
+  } else if (size) {
+    if (!is_size(gate.metric)) fail(fmt::format("\"{}\" is a size, and {} is none", value, gate.metric));
     gate.value = sign * static_cast<double>(*size);
   } else {
-    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
+    fail(fmt::format("\"{}\" is neither a number, a size, a time nor a percentage", value));
   }
   return gate;
 }

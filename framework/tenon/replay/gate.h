@@ -11,8 +11,9 @@
 
 namespace tenon::replay {
 
-/// METRIC OP VALUE. OP is one of > >= < <= == !=. VALUE is a finite number, a size ("24GiB"), or a change against the
-/// baseline's row: "+2%", "-5%", "+100MiB". Of a share (excess, …_fragmentation) "10%" is 0.1. `first_oom_event` of a
+/// METRIC OP VALUE. OP is one of > >= < <= == !=. VALUE is a finite number, a size ("24GiB") of a metric in
+/// bytes, a time ("20ms") of one in seconds or nanoseconds, or a change against the baseline's row: "+2%", "-5%",
+/// "+100MiB". Of a share (excess, …_fragmentation) "10%" is 0.1. `first_oom_event` of a
 /// row in which nothing ran out trips nothing.
 struct Gate {
   enum class Op { kGreater, kGreaterEqual, kLess, kLessEqual, kEqual, kNotEqual };
