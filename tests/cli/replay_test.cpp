@@ -149,7 +149,7 @@ TEST_F(ReplayVerb, AnIllFormedHistoryNamesFilePositionAndReason) {
        "cos\nsystem\n.",
        "tenon: bad.trace: byte 2: operator 0x63: GLOBAL could run code: refused, nothing was executed"},
       {"", "tenon: bad.trace: byte 0: the file is empty"},
-      {"Thread,Time,Action,Pointer,Size,Stream\n1,0,free,0x10,8,0\n", "tenon: bad.trace:2: frees 10"},
+      {"Thread,Time,Action,Pointer,Size,Stream\n1,0,free,0x10,8,0\n", "tenon: bad.trace:2: frees 0x10"},
       {"[{\"name\":", "tenon: bad.trace: byte 9: no valid JSON"},
   };
   for (const auto& [text, message] : mistakes) {

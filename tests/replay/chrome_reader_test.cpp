@@ -113,6 +113,11 @@ TEST(ChromeReader, RefusesEventsWithoutAddresses) {
             std::string::npos);
 }
 
+TEST(ChromeReader, SaysInItsOwnWordsWhatIsNoJson) {
+  EXPECT_EQ(refusal_of(R"([{"name":"[memory]","ts":1e999}])"),
+            "file: byte 29: no valid JSON: number overflow parsing '1e999'");
+}
+
 TEST(ChromeReader, NestsDeepWithoutAStack) {
   std::string deep(200000, '[');
   EXPECT_NE(refusal_of(deep).find("no valid JSON"), std::string::npos);

@@ -58,8 +58,8 @@ TEST(RmmReader, LinesThatEndInCarriageReturnsAloneAreRefused) {
 
 TEST(RmmReader, NamesLineAndReason) {
   const std::pair<const char*, const char*> mistakes[] = {
-      {"1,0,free,0x10,8,0\n", "file:2: frees 10, which is not alive"},
-      {"1,0,allocate,0x10,8,0\n1,0,allocate,0x10,8,0\n", "file:3: allocates 10, which is alive"},
+      {"1,0,free,0x10,8,0\n", "file:2: frees 0x10, which is not alive"},
+      {"1,0,allocate,0x10,8,0\n1,0,allocate,0x10,8,0\n", "file:3: allocates 0x10, which is alive"},
       {"1,0,realloc,0x10,8,0\n", "file:2: unknown action 'realloc'"},
       {"1,0,allocate,0x10,x,0\n", "file:2: expected a size in bytes, not 'x'"},
       {"1,0,allocate,0x10,-8,0\n", "file:2: expected a size in bytes"},
@@ -70,6 +70,14 @@ TEST(RmmReader, NamesLineAndReason) {
   for (const auto& [row, reason] : mistakes)
     EXPECT_NE(refusal_of(std::string(kRmm) + row).find(reason), std::string::npos)
         << refusal_of(std::string(kRmm) + row);
+}
+
+TEST(RmmReader, SaysWhatItDoesNotTakeFromALog) {
+  const std::string old = "Event Type,Device ID,Address,Stream,Size (bytes),Free Memory,Total Memory,Start,End\n";
+  EXPECT_NE(refusal_of(old + "Alloc,0,0x10,0,8,1,2,0.1,0.2\n").find("file:1: a log of RMM 0.14 or older"),
+            std::string::npos);
+  const Trace trace = read_one(std::string(kRmm) + "1,0,allocate,0x10,8,0\n1,0,free,0x10,4,0\n");
+  EXPECT_NE(trace.notes.back().find("1 frees name another size than their allocation"), std::string::npos);
 }
 
 TEST(MinimallocReader, OrdersByTimeWithFreesFirst) {
@@ -97,6 +105,8 @@ TEST(MinimallocReader, NamesLineAndReason) {
             std::string::npos);
   EXPECT_NE(refusal_of("id,lower,upper,size\na,5\n").find("file:2: a row of 2 fields"), std::string::npos);
   EXPECT_NE(refusal_of("id,lower,upper,size\na,x,5,4\n").find("expected a lower bound, not 'x'"), std::string::npos);
+  EXPECT_NE(refusal_of("id,lower,upper,size\na,1,5,4\na,6,7,4\n").find("file:3: the id 'a' comes twice"),
+            std::string::npos);
   EXPECT_NE(refusal_of("id,lower,size\na,1,4\n").find("no column 'end'"), std::string::npos);
 }
 

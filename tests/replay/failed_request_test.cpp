@@ -2,6 +2,7 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
+#include <tenon/replay/binary_format.h>
 #include <tenon/replay/fidelity.h>
 #include <tenon/replay/snapshot_image.h>
 #include <tenon/replay/trace_tools.h>
@@ -123,6 +124,53 @@ TEST(FailedRequest, IsABlockFreedAtOnceForOthersWhoReadTheText) {
   EXPECT_TRUE(difference(trace, others).are_equal);
   EXPECT_EQ(trace.facts.peak_requested_bytes, others.facts.peak_requested_bytes);
   EXPECT_NE(refusal_of("m tenon:failed 1 x 50\n").find("file:1"), std::string::npos);
+}
+
+TEST(FailedRequest, IsNotCutInTwo) {
+  const Trace trace = read_one("a 0 100 0\nm tenon:failed 1 100 50\na 1 60 0\nf 1\na 2 7 0\n");
+  const Trace from = slice(trace, 2, 4);
+  EXPECT_EQ(from.facts.seeded_bytes, 100u) << "what was never there is no block of before";
+  EXPECT_EQ(from.ooms.size(), 1u);
+  const Trace until = slice(trace, 0, 2);
+  EXPECT_TRUE(until.ooms.empty());
+  EXPECT_EQ(until.facts.end_live_bytes, 100u);
+  EXPECT_EQ(outside_requests(trace, 2), 1u);
+  for (const std::uint64_t event : {0, 1, 3, 4}) EXPECT_EQ(outside_requests(trace, event), event);
+}
+
+TEST(FailedRequest, OfARecordingThatWasKilledWasGivenBackAllTheSame) {
+  BinaryTraceWriter out(scratch("killed.tenon"));
+  out.next_fails(100, 50);
+  out.allocate(60, 0);
+  out.close();
+  const Trace trace = read_traces(scratch("killed.tenon")).front();
+  EXPECT_EQ(trace.ooms.size(), 1u);
+  EXPECT_EQ(trace.facts.end_live_bytes, 0u);
+  std::filesystem::remove(scratch("killed.tenon"));
+}
+
+TEST(FailedRequest, ThatLivesOnIsRefusedInTheBinaryForm) {
+  const auto refusal = [](auto&& rest) {
+    BinaryTraceWriter out(scratch("odd.tenon"));
+    out.allocate(8, 0);
+    out.next_fails(100, 50);
+    rest(out);
+    out.close();
+    std::string reason;
+    try {
+      read_traces(scratch("odd.tenon"));
+    } catch (const TraceError& error) {
+      reason = error.what();
+    }
+    std::filesystem::remove(scratch("odd.tenon"));
+    return reason;
+  };
+  const char* const lives_on = "is not given back at once";
+  EXPECT_NE(refusal([](auto& out) { out.allocate(60, 0), out.allocate(7, 0); }).find(lives_on), std::string::npos);
+  EXPECT_NE(refusal([](auto& out) { out.allocate(60, 0), out.free(0); }).find(lives_on), std::string::npos);
+  EXPECT_NE(refusal([](auto& out) { out.allocate(60, 0), out.free(1, true); }).find(lives_on), std::string::npos);
+  EXPECT_NE(refusal([](auto& out) { out.free(0); }).find("another event follows"), std::string::npos);
+  EXPECT_NE(refusal([](auto&) {}).find("none follows"), std::string::npos);
 }
 
 TEST(FailedRequest, IsKeptInASlice) {

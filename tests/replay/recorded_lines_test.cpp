@@ -74,6 +74,15 @@ TEST_P(Carried, AColdStartIsRefusedInEveryForm) {
   EXPECT_EQ(reason(through(back, ".pickle")), reason(trace));
 }
 
+TEST_F(Carried, ARecordingThatWasCutIsToldToBeOne) {
+  constexpr char kText[] =
+      "# recorded_conf: (defaults)\n# recorded_peak_reserved_bytes: 1073741824\n"
+      "a 0 31457280 0\nf 0\na 1 31457280 0\nf 1\n";
+  EXPECT_THAT(reason(read_one(kText)), HasSubstr("the history is not what happened"));
+  const std::string cut = "# remark 1: the recording was cut: what follows byte 4113 was not flushed\n";
+  EXPECT_THAT(reason(read_one(cut + kText)), HasSubstr("the recording was cut, and what was reserved after that"));
+}
+
 TEST_P(Carried, SettingsFiguresAndSeedsStay) {
   const std::string conf = "max_split_size_mb:128,roundup_power2_divisions:4";
   const Trace trace = late(kWarm, kLostOfWarm, conf);

@@ -239,6 +239,29 @@ TEST(Snapshot, AnAnnotationBelongsToItsDeviceAndHasAnEnd) {
   EXPECT_EQ(traces[1].marks, std::vector<std::string>{"one"});
 }
 
+TEST(Snapshot, ALongNameOfAMarkIsKept) {
+  const std::string name(3000, 'x');
+  SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)});
+  image.marks = {{0, name}};
+  EXPECT_EQ(through_file(image).marks, std::vector<std::string>{name});
+}
+
+TEST(Snapshot, AFailedRequestWithoutFiguresNamesTheKeyThatIsMissing) {
+  const auto text = [](const std::string& value) {
+    return std::string("\x8c") + static_cast<char>(value.size()) + value;
+  };
+  const std::string oom = "}(" + text("action") + text("oom") + text("size") + "K\x40u";
+  const std::string reason = refusal_of("\x80\x04}(" + text("device_traces") + "](](" + oom + "eeu.");
+  EXPECT_NE(reason.find("'device_free' (or 'addr') is missing"), std::string::npos) << reason;
+}
+
+TEST(Snapshot, ADeviceWithoutSegmentsIsNotToldToBeASnapshotInstead) {
+  Trace trace = through_file(image_with({entry(HistoryAction::kAlloc, 512, 100)}));
+  trace.recorded.reset();
+  const std::string sentence = measure_fidelity(trace, plain_policy(), "").sentence();
+  EXPECT_NE(sentence.find("the snapshot holds no segment of this device"), std::string::npos) << sentence;
+}
+
 TEST(Snapshot, TheEndOfAnAnnotationIsWrittenAsOne) {
   SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)});
   image.marks = {{0, "step"}, {1, "end of nothing"}, {2, "end of step"}};

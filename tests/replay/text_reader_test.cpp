@@ -229,5 +229,46 @@ TEST_F(Files, TheExampleHistoryHasThePeakOfItsHeader) {
   EXPECT_TRUE(trace.notes.empty());
 }
 
+TEST(TextReader, AMarkOfTenonsThatIsIllFormedIsRefused) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"m tenon:failed 0 100 50\na 1 8 0\nf 1\n",
+       "file:2: 'a 1' where 'a 0' is to follow: line 1 announces a request that ran out of memory"},
+      {"m tenon:failed 0 100 50\n", "file:1: the file ends, where 'a 0' is to follow"},
+      {"m tenon:failed 0 100 50\na 0 8 0\n", "file:2: the file ends, where 'f 0' is to follow"},
+      {"m tenon:failed 0 100 50\na 0 8 0\na 1 8 0\nf 0\n", "file:3: 'a 1' where 'f 0' is to follow"},
+      {"m tenon:failed 0 100 50\na 0 8 0\nu 0 3\nf 0\n", "file:3: 'u 0' where 'f 0' is to follow"},
+      {"m tenon:failed 0 100 50\na 0 8 0\ne\nf 0\n", "file:3: 'e' where 'f 0' is to follow"},
+      {"m tenon:failed 0 100 50\na 0 8 0\nm tenon:deferred 0\nf 0\n", "file:3: a mark of Tenon's where 'f 0'"},
+      {"m tenon:failed 0 100 50 junk\na 0 8 0\nf 0\n", "file:1: text after the last field: 'junk'"},
+      {"m tenon:failed 0 100\na 0 8 0\nf 0\n", "file:1: expected a space and the bytes that the device had left"},
+      {"a 0 8 0\nm tenon:deferred 7\nf 0\n", "file:3: 'f 0' where 'f 7' is to follow: line 2 announces a free that"},
+      {"a 0 8 0\nm tenon:deferred 0 junk\nf 0\n", "file:2: text after the last field: 'junk'"},
+      {"a 0 8 0\nm tenon:deferred\nf 0\n", "file:2: expected a space and the id of a block"},
+      {"a 0 8 0\nm tenon:deferred 0\nf 0\nm tenon:completed 0 x\n", "file:4: text after the last field: 'x'"},
+      {"m tenon:mark\n", "file:1: expected a space and a name"}};
+  for (const auto& [text, reason] : mistakes)
+    EXPECT_NE(refusal_of(text).find(reason), std::string::npos) << refusal_of(text);
+}
+
+TEST(TextReader, AMarkOfALaterTenonIsAMark) {
+  const Trace trace = read_one(
+      "m tenon:later 1 2\na 0 8 0\nm tenon:deferredx 0\nm tenon:failedness\nm tenon:deferred 0\nm step\n# x: y\nf 0\n");
+  EXPECT_EQ(trace.marks,
+            (std::vector<std::string>{"tenon:later 1 2", "tenon:deferredx 0", "tenon:failedness", "step"}));
+  EXPECT_EQ(trace.facts.deferred_frees, 1u) << "a mark or a comment between is no event";
+}
+
+TEST(TextReader, ManyCommentsHideNothingThatIsKnown) {
+  std::string text;
+  for (int i = 0; i < 1500; ++i) text += "# comment " + std::to_string(i) + ": x\n";
+  const Trace trace =
+      read_one(text + "# recorded_peak_reserved_bytes: 4096\n# remark 1: it began late\n# events: 1\na 0 8 0\n");
+  ASSERT_TRUE(trace.recorded);
+  EXPECT_EQ(trace.recorded->peak_reserved_bytes, 4096u);
+  EXPECT_EQ(trace.notes,
+            (std::vector<std::string>{"500 comments beyond the first 1000 are not kept", "it began late"}));
+  EXPECT_NE(refusal_of(text + "# events: 2\na 0 8 0\n").find("its header states 2"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::replay

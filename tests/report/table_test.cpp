@@ -25,6 +25,12 @@ Table example() {
   return table;
 }
 
+TEST(Table, ForPeopleHasALineForEachRowWhateverIsInIt) {
+  Table table({{"name", "name"}});
+  table.add_row({std::string("two\nlines\r")});
+  EXPECT_NE(table.text().find("two\\x0alines\\x0d"), std::string::npos) << table.text();
+}
+
 TEST(Table, ForPeopleIsAlignedWithUnitsAndWithoutEmptyColumns) {
   Table table({{"name", "name"}, {"peak_bytes", "peak"}, {"ms", "ms"}, {"gone", "gone"}});
   table.add_row({"caching", Bytes{3 << 20}, Real{1.234, 1}, {}});
@@ -50,7 +56,9 @@ TEST(Table, AsJsonSurvivesWhatJsonLacks) {
   table.add_row({Real{std::numeric_limits<double>::quiet_NaN()}, std::string("\xff\x01")});
   const auto json = nlohmann::json::parse(render(table, TableFormat::kJson, "{}"));
   EXPECT_TRUE(json["rows"][0]["x"].is_null());
-  EXPECT_EQ(nlohmann::json::parse(render(Table(std::vector<Column>{{"x", "x"}}), TableFormat::kJson, "{}"))["rows"].size(), 0U);
+  EXPECT_EQ(
+      nlohmann::json::parse(render(Table(std::vector<Column>{{"x", "x"}}), TableFormat::kJson, "{}"))["rows"].size(),
+      0U);
 }
 
 TEST(Table, AsCsvQuotesWhatNeedsIt) {

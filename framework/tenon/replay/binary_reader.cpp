@@ -41,6 +41,7 @@ class BinaryReader {
     }
     while (chunk()) {
     }
+    settle_failure();
     Trace& trace = builder_.trace();
     if (with_stacks_) {
       trace.stacks.frames = std::move(frames_);
@@ -66,6 +67,25 @@ class BinaryReader {
     trace.recorded->actions = std::move(recorded_.actions);
     trace.recorded->initial_segments = std::move(recorded_.initial_segments);
     trace.recorded->seed_addresses = std::move(recorded_.seed_addresses);
+  }
+
+  /// A recording that was killed between a failed request and its end: it was given back at once all the same.
+  void settle_failure() {
+    if (fails_ && !was_cut_) fail("a request that ran out of memory is announced, and none follows");
+    if (!has_failed_) return;
+    builder_.free(slots_.back());
+    slots_.back() = kFreed;
+  }
+  /// What may follow such a request: its free, or something that is no event.
+  void check_order(BinaryTag tag) {
+    const bool is_free = tag == BinaryTag::kFree;
+    const bool is_event = is_free || tag == BinaryTag::kAllocate || tag == BinaryTag::kAllocateWithStack ||
+                          tag == BinaryTag::kFreeDeferred || tag == BinaryTag::kFreeCompleted ||
+                          tag == BinaryTag::kUse || tag == BinaryTag::kEmptyCache || tag == BinaryTag::kFails;
+    if (!is_event) return;
+    if (fails_ && tag != BinaryTag::kAllocate && tag != BinaryTag::kAllocateWithStack)
+      fail("a request that ran out of memory is announced, and another event follows");
+    if (has_failed_ && !is_free) fail("a request that ran out of memory is not given back at once");
   }
 
   bool chunk() {
@@ -177,6 +197,7 @@ class BinaryReader {
       fails_->stream = stream;
       builder_.next_fails(*fails_);
       fails_.reset();
+      has_failed_ = true;
     }
     const std::uint32_t slot = builder_.allocate(bytes, stream);
     if (slot >= kPending - 1) fail("more than 2^31 blocks alive at once");
@@ -209,6 +230,7 @@ class BinaryReader {
 
   void record() {
     const auto tag = static_cast<BinaryTag>(payload_[next_++]);
+    if (fails_ || has_failed_) check_order(tag);
     switch (tag) {
       case BinaryTag::kAllocate:
         return allocate(false);
@@ -216,6 +238,8 @@ class BinaryReader {
         return allocate(true);
       case BinaryTag::kFree: {
         std::uint32_t& slot = live_block("frees");
+        if (has_failed_ && &slot != &slots_.back()) fail("a request that ran out of memory is not given back at once");
+        has_failed_ = false;
         builder_.free(slot);
         slot = kFreed;
         return;
@@ -246,7 +270,7 @@ class BinaryReader {
         const std::size_t key = text();
         const std::size_t value = text();
         copies(texts_[key].size() + texts_[value].size());
-        if (builder_.trace().header.size() < 1000) builder_.trace().header[texts_[key]] = texts_[value];
+        builder_.header(texts_[key], texts_[value]);
         return;
       }
       case BinaryTag::kStarts:
@@ -292,6 +316,7 @@ class BinaryReader {
   std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
   std::vector<std::uint32_t> stack_numbers_;
   std::optional<RecordedOom> fails_;  ///< the next allocation
+  bool has_failed_ = false;           ///< the last allocation; its free is to come
   RecordedAllocator recorded_;        ///< its device calls
   bool was_cut_ = false;
 };

@@ -179,7 +179,11 @@ class Handler final : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string& token, const Json::exception& error) override {
     static_cast<void>(token);
     std::string reason = error.what();
-    if (const std::size_t from = reason.find("parse error"); from != std::string::npos) reason.erase(0, from);
+    if (const std::size_t from = reason.find("parse error"); from != std::string::npos) {
+      reason.erase(0, from);
+    } else if (const std::size_t name = reason.find("] "); reason.starts_with('[') && name != std::string::npos) {
+      reason.erase(0, name + 2);  // the library's name for the mistake
+    }
     input_.fail_at(position == 0 ? 0 : position - 1, "no valid JSON: " + reason.substr(0, 300));
   }
 

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <string>
+#include <unordered_set>
 
 namespace tenon::replay {
 
@@ -71,8 +73,17 @@ class CsvTable {
   }
   std::string_view field(int column) const { return fields_[static_cast<std::size_t>(column)]; }
 
-  std::uint64_t number(int column, const char* what, int base = 10) const {
+  std::uint64_t number(int column, const char* what) const { return number(field(column), what, 10); }
+  /// "0x7f…", "7f…" or "(nil)". printf's %p has the prefix, other writers leave it out.
+  std::uint64_t hexadecimal(int column, const char* what) const {
     std::string_view text = field(column);
+    if (text == "(nil)" || text == "nullptr" || text == "nil") return 0;
+    if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+    return number(text, what, 16);
+  }
+
+ private:
+  std::uint64_t number(std::string_view text, const char* what, int base) const {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
     if (error == std::errc::result_out_of_range || (error == std::errc() && base == 10 && value > kMaxBytes)) {
@@ -83,15 +94,6 @@ class CsvTable {
     }
     return value;
   }
-  /// "0x7f…", "7f…" or "(nil)". printf's %p has the prefix, other writers leave it out.
-  std::uint64_t hexadecimal(int column, const char* what) {
-    std::string_view text = field(column);
-    if (text == "(nil)" || text == "nullptr" || text == "nil") return 0;
-    if (text.starts_with("0x") || text.starts_with("0X")) fields_[static_cast<std::size_t>(column)].remove_prefix(2);
-    return number(column, what, 16);
-  }
-
- private:
   static bool is_remark(std::string_view line) { return trim(line).empty() || line.front() == '#'; }
   void split(std::string_view line) {
     fields_.clear();
@@ -142,6 +144,11 @@ void check_gaps(const InputFile& input, std::string_view text) {
 
 Trace read_rmm(InputFile& input) {
   CsvTable table(input);
+  if (table.column({"event type"}) >= 0) {
+    input.fail_line(
+        "a log of RMM 0.14 or older (Event Type, Device ID, Address, …); those of RMM 0.15 and later are read, whose "
+        "header is Thread,Time,Action,Pointer,Size,Stream");
+  }
   const int action_column = table.need({"action"});
   const int pointer_column = table.need({"pointer"});
   const int size_column = table.need({"size"});
@@ -149,9 +156,14 @@ Trace read_rmm(InputFile& input) {
   TraceBuilder builder(input.path());
   builder.trace().format = "rmm";
   IdMap live;
-  std::vector<std::uint64_t> stream_of_slot;
+  struct Given {
+    std::uint64_t stream = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Given> given;  // by slot
   std::uint64_t failures = 0;
   std::uint64_t elsewhere = 0;
+  std::uint64_t of_other_sizes = 0;
   std::uint64_t empty = 0;
   while (table.next()) {
     const std::string_view action = table.field(action_column);
@@ -181,8 +193,8 @@ Trace read_rmm(InputFile& input) {
       if (builder.would_overflow(bytes)) input.fail_line("the live bytes exceed 2^62");
       const std::uint32_t made = builder.allocate(bytes, stream);
       live.insert(pointer, made);
-      if (made >= stream_of_slot.size()) stream_of_slot.resize(made + 1);
-      stream_of_slot[made] = stream;
+      if (made >= given.size()) given.resize(made + 1);
+      given[made] = {stream, bytes};
     } else {
       if (slot == nullptr && bytes == 0) {
         ++empty;
@@ -190,7 +202,8 @@ Trace read_rmm(InputFile& input) {
       }
       if (slot == nullptr)
         input.fail_line("frees " + std::string(table.field(pointer_column)) + ", which is not alive");
-      if (stream_of_slot[*slot] != stream) ++elsewhere;
+      if (given[*slot].stream != stream) ++elsewhere;
+      if (bytes != 0 && given[*slot].bytes != bytes) ++of_other_sizes;  // 0: the log does not say
       builder.free(*slot);
       live.erase(pointer);
     }
@@ -203,6 +216,10 @@ Trace read_rmm(InputFile& input) {
     builder.trace().notes.push_back(std::to_string(elsewhere) +
                                     " frees name another stream than their allocation; the replay gives such a block "
                                     "back to the stream that it was allocated on");
+  }
+  if (of_other_sizes != 0) {
+    builder.trace().notes.push_back(std::to_string(of_other_sizes) +
+                                    " frees name another size than their allocation, which is what is replayed");
   }
   return std::move(builder).finish();
 }
@@ -227,10 +244,15 @@ Trace read_minimalloc(InputFile& input) {
   };
   std::vector<Moment> moments;
   std::vector<std::uint64_t> sizes;
+  std::unordered_set<std::string> ids;
   std::uint64_t empty = 0;
   std::uint64_t with_gaps = 0;
   while (table.next()) {
-    if (id_column >= 0 && table.field(id_column).empty()) input.fail_line("a buffer without an id");
+    if (id_column >= 0) {
+      const std::string id(table.field(id_column));
+      if (id.empty()) input.fail_line("a buffer without an id");
+      if (!ids.insert(id).second) input.fail_line("the id '" + id.substr(0, 40) + "' comes twice");
+    }
     const std::uint64_t lower = table.number(lower_column, "a lower bound");
     const std::uint64_t upper = table.number(upper_column, "an upper bound") + inclusive;
     const std::uint64_t bytes = table.number(size_column, "a size");

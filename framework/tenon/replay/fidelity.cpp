@@ -257,9 +257,12 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
                            "': its device calls are not those of a recording";
   }
   if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) {
-    if (!is_replay)
+    if (!is_replay && trace.format == "snapshot") {
+      fidelity.why_unknown = "the snapshot holds no segment of this device: what was reserved on it is not recorded";
+    } else if (!is_replay) {
       fidelity.why_unknown = "a " + trace.format +
                              " trace does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
+    }
     return fidelity;
   }
   const RecordedAllocator& recorded = *trace.recorded;

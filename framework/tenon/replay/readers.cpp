@@ -36,6 +36,7 @@ std::string detect_format(std::string_view head) {
   head.remove_prefix(first);
   if (head[0] == '{' || head[0] == '[') return "chrome";
   const std::string line = lower_first_line(without_remarks(head));
+  if (line.find("event type") != std::string::npos && line.find("address") != std::string::npos) return "rmm";
   if (line.find("action") != std::string::npos && line.find("pointer") != std::string::npos) return "rmm";
   const bool has_bounds = (line.find("lower") != std::string::npos || line.find("start") != std::string::npos ||
                            line.find("begin") != std::string::npos) &&

@@ -21,6 +21,10 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxKeys = 256;  // of one entry, block or segment
 constexpr std::int64_t kMaxDevices = 4096;
 constexpr std::uint64_t kMaxMarks = 100000;
+constexpr std::size_t kMaxMarkBytes = 4096;
+/// Of all names together; what is longer than a line is cut then. A file may name one long text as often as it likes.
+constexpr std::size_t kMarkBytesFree = 4 * MiB;
+constexpr std::size_t kShortMarkBytes = 200;
 // Every frame gets texts of its own; a file states each text once. Real ones have a few dozen frames a source file.
 constexpr std::uint64_t kMaxFrameExpansion = 64;
 constexpr char kEndOf[] = "end of ";
@@ -200,6 +204,7 @@ class Decoder {
   void annotations(PickleValue list) {
     if (!Pickle::is_sequence(list) || pickle_.size(list) > kMaxMarks) return;
     spend(pickle_.size(list));
+    std::size_t mark_bytes = 0;
     pickle_.for_each(list, [&](std::uint64_t, PickleValue value) {
       if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) return;
       const std::string_view stage = pickle_.text(pickle_.get(value, "stage"));
@@ -209,7 +214,9 @@ class Decoder {
       made.time = pickle_.signed_int(pickle_.get(value, "time_us"), ok);
       if (!ok) return;
       made.name = stage == "END" ? kEndOf : "";
-      made.name += pickle_.text(pickle_.get(value, "name")).substr(0, 200);
+      made.name += pickle_.text(pickle_.get(value, "name"))
+                       .substr(0, mark_bytes < kMarkBytesFree ? kMaxMarkBytes : kShortMarkBytes);
+      mark_bytes += made.name.size();
       std::ranges::replace(made.name, '\n', ' ');
       const std::int64_t device = pickle_.signed_int(pickle_.get(value, "device"), ok);
       if (ok) made.device = device;
@@ -269,7 +276,11 @@ class Decoder {
     made.address = pickle_.unsigned_int(
         fields[made.action == SnapshotAction::kOom && fields[kAddress].kind() == Kind::kNone ? kDeviceFree : kAddress],
         ok);
-    if (!ok || made.address > ~std::uint64_t{0} - 16) fail(place(), "'addr' is missing, no integer or out of range");
+    if (!ok || made.address > ~std::uint64_t{0} - 16) {
+      const bool is_oom = made.action == SnapshotAction::kOom;
+      fail(place(),
+           std::string(is_oom ? "'device_free' (or 'addr')" : "'addr'") + " is missing, no integer or out of range");
+    }
     made.bytes = pickle_.unsigned_int(fields[kSize], ok);
     if (!ok || made.bytes > kMaxBytes) fail(place(), "'size' is missing, no integer or out of range");
     if (fields[kStream].kind() == Kind::kInt) {

@@ -39,6 +39,9 @@ class TextIds {
 
 constexpr bool is_space(char c) { return c == ' ' || c == '\t'; }
 
+/// What a mark of ours says of the next event.
+enum class Announced : std::uint8_t { kNothing, kFailedRequest, kEndOfFailedRequest, kWaitingFree };
+
 /// Cuts one line into fields; knows the line's file for its complaints.
 class Fields {
  public:
@@ -91,6 +94,7 @@ class TextReader {
       while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
       if (!line.empty()) record(line);
     }
+    if (announced_ != Announced::kNothing) input_.fail_line("the file ends, " + expectation());
     Trace trace = std::move(builder_).finish();
     check_header(trace);
     take_recorded_lines(trace);
@@ -106,13 +110,12 @@ class TextReader {
       case 'f': {
         const std::uint64_t id = fields.number("the id of a block");
         fields.end();
-        const bool deferred = deferred_id_ == id && has_deferred_;
+        const bool deferred = announced_ == Announced::kWaitingFree;
+        expect('f', id);
+        announced_ = Announced::kNothing;
         std::uint32_t& slot = live(id, "frees");
         builder_.free(slot, deferred);
-        if (deferred) {
-          pending_.insert(id, slot);
-          has_deferred_ = false;
-        }
+        if (deferred) pending_.insert(id, slot);
         slot = kFreed;
         return;
       }
@@ -120,11 +123,13 @@ class TextReader {
         const std::uint64_t id = fields.number("the id of a block");
         const std::uint64_t stream = fields.number("a stream");
         fields.end();
+        expect('u', id);
         builder_.use(live(id, "uses"), stream);
         return;
       }
       case 'e':
         fields.end();
+        expect('e', 0);
         builder_.empty_cache();
         return;
       case 'm':
@@ -146,13 +151,36 @@ class TextReader {
     if (ids_.find(id) != nullptr)
       input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique over the trace");
     if (builder_.would_overflow(bytes)) input_.fail_line("the live bytes exceed 2^62");
-    if (has_failed_ && failed_id_ == id) {
+    expect('a', id);
+    if (announced_ == Announced::kFailedRequest) {
       failed_.bytes = bytes;
       failed_.stream = stream;
       builder_.next_fails(failed_);
+      announced_ = Announced::kEndOfFailedRequest;
     }
-    has_failed_ = false;
     ids_.insert(id, builder_.allocate(bytes, stream));
+  }
+
+  /// Throws when a mark announced another event than this.
+  void expect(char record, std::uint64_t id) const {
+    if (announced_ == Announced::kNothing) return;
+    const char wanted = announced_ == Announced::kFailedRequest ? 'a' : 'f';
+    if (record == wanted && id == announced_id_) return;
+    input_.fail_line("'" + std::string(1, record) + (record == 'e' ? "" : " " + std::to_string(id)) + "' " +
+                     expectation());
+  }
+  std::string expectation() const {
+    const bool is_request = announced_ == Announced::kFailedRequest;
+    return std::string("where '") + (is_request ? "a " : "f ") + std::to_string(announced_id_) +
+           "' is to follow: line " + std::to_string(announced_line_) +
+           (announced_ == Announced::kWaitingFree
+                ? " announces a free that waits for a stream"
+                : " announces a request that ran out of memory, which is given back at once");
+  }
+  void announce(Announced what, std::uint64_t id) {
+    announced_ = what;
+    announced_id_ = id;
+    announced_line_ = input_.line_number();
   }
 
   std::uint32_t& live(std::uint64_t id, const char* verb) {
@@ -170,28 +198,35 @@ class TextReader {
     constexpr std::string_view kDeferred = "tenon:deferred";
     constexpr std::string_view kCompleted = "tenon:completed";
     constexpr std::string_view kFailed = "tenon:failed";
-    constexpr std::string_view kMark = "tenon:mark ";  // a name that would mean something to this reader
-    if (name.starts_with(kMark)) {
-      builder_.mark(name.substr(kMark.size()));
-    } else if (name.starts_with(kDeferred)) {
+    constexpr std::string_view kMark = "tenon:mark";  // a name that would mean something to this reader
+    // Names of ours that are not known are marks: those of a later version.
+    const auto is = [&](std::string_view known) {
+      return name.starts_with(known) && (name.size() == known.size() || is_space(name[known.size()]));
+    };
+    const bool is_ours = is(kDeferred) || is(kCompleted) || is(kFailed);
+    if (is_ours && announced_ != Announced::kNothing) input_.fail_line("a mark of Tenon's " + expectation());
+    if (is(kMark)) {
+      if (name.size() == kMark.size()) input_.fail_line("expected a space and a name after 'm tenon:mark'");
+      builder_.mark(name.substr(kMark.size() + 1));
+    } else if (is(kDeferred)) {
       Fields fields(input_, name.substr(kDeferred.size()));
-      deferred_id_ = fields.number("the id of a block");
-      has_deferred_ = true;
-    } else if (name.starts_with(kCompleted)) {
+      announce(Announced::kWaitingFree, fields.number("the id of a block"));
+      fields.end();
+    } else if (is(kCompleted)) {
       Fields fields(input_, name.substr(kCompleted.size()));
       const std::uint64_t id = fields.number("the id of a block");
+      fields.end();
       const std::uint32_t* const slot = pending_.find(id);
       if (slot == nullptr)
         input_.fail_line("completes the free of id " + std::to_string(id) + ", which is not pending");
       builder_.free_completed(*slot);
       pending_.erase(id);
-    } else if (name.starts_with(kFailed)) {
+    } else if (is(kFailed)) {
       Fields fields(input_, name.substr(kFailed.size()));
-      failed_id_ = fields.number("the id of a block");
+      announce(Announced::kFailedRequest, fields.number("the id of a block"));
       failed_.reserved_bytes = std::min(fields.number("the bytes reserved"), kMaxDeviceBytes);
       failed_.device_free_bytes = std::min(fields.number("the bytes that the device had left"), kMaxDeviceBytes);
       fields.end();
-      has_failed_ = true;
     } else if (name == "recording starts" && builder_.trace().facts.frees == 0 &&
                builder_.trace().facts.seeded_blocks == 0) {
       builder_.recording_starts();
@@ -203,13 +238,13 @@ class TextReader {
   void header(std::string_view line) {
     line.remove_prefix(1);
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || builder_.trace().header.size() > 1000) return;
+    if (colon == std::string_view::npos) return;
     const auto trim = [](std::string_view text) {
       while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
       while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
       return std::string(text);
     };
-    builder_.trace().header.insert_or_assign(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
+    builder_.header(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
   }
 
   // The header counts allocations and frees: with fewer of them the file is not whole.
@@ -233,11 +268,10 @@ class TextReader {
   TraceBuilder builder_;
   TextIds ids_;
   IdMap pending_;
-  std::uint64_t deferred_id_ = 0;
-  bool has_deferred_ = false;
-  RecordedOom failed_;  ///< the next allocation, if it has this id
-  std::uint64_t failed_id_ = 0;
-  bool has_failed_ = false;
+  RecordedOom failed_;  ///< the next allocation, where that is announced
+  Announced announced_ = Announced::kNothing;
+  std::uint64_t announced_id_ = 0;
+  std::uint64_t announced_line_ = 0;
 };
 
 }  // namespace

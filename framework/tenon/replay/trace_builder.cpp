@@ -6,6 +6,24 @@
 
 namespace tenon::replay {
 
+namespace {
+
+constexpr std::size_t kMaxHeaderLines = 1000;
+
+/// Of a line that Tenon writes or reads: such a one is kept whatever else a file has to say.
+bool has_meaning(std::string_view key) {
+  static constexpr std::string_view kKnown[] = {
+      "name",          "device",     "allocator",       "allocator_options", "events",       "allocs",
+      "frees",         "max_size",   "peak_live_bytes", "end_live_bytes",    "pre_existing", "total_alloc_bytes",
+      "source_format", "stream_ids", "unplaced_bytes",  "sizes_rounded_to"};
+  constexpr std::string_view kRemark = "remark ";
+  const bool is_remark = key.starts_with(kRemark) && key.size() <= kRemark.size() + 2 &&
+                         key.find_first_not_of("0123456789", kRemark.size()) == std::string_view::npos;
+  return is_remark || key.starts_with("recorded_") || std::ranges::find(kKnown, key) != std::end(kKnown);
+}
+
+}  // namespace
+
 TraceError::~TraceError() = default;
 
 TraceBuilder::TraceBuilder(std::string path) {
@@ -114,7 +132,21 @@ void TraceBuilder::recording_starts() {
   if (trace_.facts.seeded_blocks != 0) mark("recording starts");
 }
 
+void TraceBuilder::header(std::string key, std::string value) {
+  const bool is_kept = trace_.header.size() < kMaxHeaderLines || trace_.header.contains(key) || has_meaning(key);
+  if (is_kept) {
+    trace_.header.insert_or_assign(std::move(key), std::move(value));
+  } else {
+    ++dropped_lines_;
+  }
+}
+
 Trace TraceBuilder::finish() && {
+  if (dropped_lines_ != 0) {
+    trace_.notes.push_back(std::to_string(dropped_lines_) + (dropped_lines_ == 1 ? " comment" : " comments") +
+                           " beyond the first " + std::to_string(kMaxHeaderLines) +
+                           (dropped_lines_ == 1 ? " is" : " are") + " not kept");
+  }
   if (trace_.streams.empty()) trace_.streams.push_back(0);
   trace_.slot_count = static_cast<std::uint32_t>(bytes_of_slot_.size());
   trace_.facts.end_live_bytes = live_bytes_;

@@ -27,6 +27,9 @@ class TENON_API TraceBuilder {
   void mark(std::string_view name);
   /// Everything allocated so far was alive before the recording.
   void recording_starts();
+  /// A line `key: value` of the file's header; the last of one key counts. Past a thousand, those that mean nothing to
+  /// Tenon are counted in a note.
+  void header(std::string key, std::string value);
 
   std::uint64_t live_bytes() const { return live_bytes_; }
   std::uint64_t counted() const { return trace_.facts.events; }
@@ -42,6 +45,7 @@ class TENON_API TraceBuilder {
   std::vector<std::uint64_t> bytes_of_slot_;
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t live_bytes_ = 0;
+  std::uint64_t dropped_lines_ = 0;
   std::uint64_t last_stream_ = 0;
   std::uint16_t last_stream_index_ = 0;
   std::unordered_map<std::uint64_t, std::uint16_t> stream_indices_;

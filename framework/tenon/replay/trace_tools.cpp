@@ -138,9 +138,17 @@ class AtTheCut {
 
 }  // namespace
 
+std::uint64_t outside_requests(const Trace& trace, std::uint64_t event) {
+  const auto failed =
+      std::ranges::lower_bound(trace.ooms, event, {}, [](const RecordedOom& oom) { return oom.event + 1; });
+  return failed != trace.ooms.end() && failed->event + 1 == event ? failed->event : event;
+}
+
 Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
   constexpr std::uint32_t kNone = 0xffffffff;
   TraceBuilder builder(trace.path);
+  from = outside_requests(trace, from);
+  to = outside_requests(trace, to);
   // What lived before the recording did so before every part of it.
   const std::uint64_t seeds = trace.facts.seeded_blocks;
   const std::uint64_t cut = std::min(std::max(from, seeds), to);

@@ -10,8 +10,12 @@
 
 namespace tenon::replay {
 
-/// The counted events [from, to). What lives at `from` is put at the start, as blocks from before the recording.
+/// The counted events [from, to), both outside requests that ran out of memory. What lives at `from` is put at the
+/// start, as blocks from before the recording.
 TENON_API Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to);
+
+/// Where a cut at that event is made: before a request that ran out of memory, not between it and its end.
+TENON_API std::uint64_t outside_requests(const Trace& trace, std::uint64_t event);
 
 /// The counted event before which the first mark of that name stands. Throws ConfigError; the nearest name is given.
 TENON_API std::uint64_t event_of_mark(const Trace& trace, const std::string& name);

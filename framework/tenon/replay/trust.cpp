@@ -87,6 +87,12 @@ std::string why_contradictory(const Trace& trace) {
                      format_bytes(trace.facts.peak_requested_bytes), format_bytes(trace.recorded->peak_reserved_bytes));
 }
 
+/// Whether the end of the history is missing, as in a binary trace whose program was killed.
+bool was_cut(const Trace& trace) {
+  return std::ranges::any_of(trace.notes,
+                             [](const std::string& note) { return note.starts_with("the recording was cut"); });
+}
+
 /// The replay of the recorded settings against the recording. On a device that ran out, one without limit takes more.
 void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
   const Fidelity& fidelity = trust.fidelity;
@@ -100,7 +106,8 @@ void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
                                                                  : "PyTorch's defaults (it does not say its own)",
       format_bytes(fidelity.replayed_peak_bytes), format_bytes(fidelity.recorded_peak_bytes), 100 * (factor - 1));
   if (factor < 1 / kFar || (factor > kFar && !was_limited)) {
-    why = figures + ": the history is not what happened on this device";
+    why = figures + (was_cut(trace) ? ": the recording was cut, and what was reserved after that is not in it"
+                                    : ": the history is not what happened on this device");
   } else if (fidelity.peak_error() > kCaveat) {
     trust.caveats.push_back(figures + ": no figure here is more exact than that");
   }

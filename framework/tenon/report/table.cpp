@@ -116,7 +116,7 @@ std::string Table::text() const {
     bool numbers = false;
     lines[0].push_back(columns_[c].title);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      lines[r + 1].push_back(show(rows_[r][c]));
+      lines[r + 1].push_back(replay::printable(show(rows_[r][c])));
       width = std::max(width, width_of(lines[r + 1].back()));
       numbers = numbers || is_number(rows_[r][c]);
     }
