@@ -122,6 +122,65 @@ TEST_F(ReplayGate, TheAllocatorOfAnExperimentIsReplayed) {
   EXPECT_EQ(tenon({"replay", "pinned.trace", "--config", "wrong.toml"}).code, 2);
 }
 
+TEST_F(ReplayGate, AnOutputNeverReplacesAnythingThatIsRead) {
+  baseline("base.json");
+  folder_.write("al.toml", experiment("[allocator]\nname = \"caching\"\n"));
+  std::filesystem::copy_file(std::string(TENON_FIXTURE_DIR) + "/faulty.so", folder_.path() / "f.so");
+  std::filesystem::create_hard_link(folder_.path() / "f.so", folder_.path() / "same.so");
+  const std::tuple<std::vector<std::string>, const char*, const char*> commands[] = {
+      {{"--baseline", "base.json", "--html", "base.json"}, "base.json", "is what this command reads (base.json)"},
+      {{"--config", "al.toml", "--svg", "./al.toml"}, "al.toml", "is what this command reads (al.toml)"},
+      {{"-a", "./f.so", "--svg", "f.so"}, "f.so", "is the plugin 'faulty', which is in use"},
+      {{"-a", "./f.so", "--html", "same.so"}, "f.so", "is the plugin 'faulty', which is in use"}};
+  for (const auto& [words, file, reason] : commands) {
+    const std::string before = read_bytes(folder_.path() / file);
+    const Said said = replay(words);
+    EXPECT_EQ(said.code, 2) << words.back();
+    EXPECT_THAT(said.error, HasSubstr(reason));
+    EXPECT_EQ(read_bytes(folder_.path() / file), before);
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"view", "pinned.trace", "-a", "./f.so", "-o", "f.so"},
+        {"trace", "convert", "pinned.trace", "f.so", "--to", "snapshot", "-a", "./f.so"}})
+    EXPECT_THAT(tenon(words).error, HasSubstr("is the plugin 'faulty'"));
+}
+
+TEST_F(ReplayGate, StandardOutputTakesOneThing) {
+  const Said piped = replay({"--snapshot", "-"});
+  EXPECT_EQ(piped.code, 0) << piped.error;
+  folder_.write("piped.pickle", piped.out);
+  EXPECT_EQ(tenon({"trace", "info", "piped.pickle"}).code, 0) << "nothing but the snapshot is there";
+  EXPECT_THAT(piped.error, HasSubstr("peak reserved")) << "the table is for people: it goes to standard error";
+  EXPECT_TRUE(replay({"--svg", "-"}).out.starts_with("<svg"));
+  for (const char* format : {"json", "csv", "markdown"}) {
+    const Said both = replay({"--html", "-", "--format", format});
+    EXPECT_EQ(both.code, 2);
+    EXPECT_EQ(both.out, "");
+    EXPECT_THAT(both.error, HasSubstr("standard output takes one thing"));
+  }
+  EXPECT_THAT(replay({"--html", "-", "--svg", "-"}).error, HasSubstr("standard output takes one of the outputs"));
+  const Said page = tenon({"view", "pinned.trace", "-o", "-"});
+  EXPECT_EQ(page.code, 0);
+  EXPECT_TRUE(page.out.starts_with("<!doctype html>") || page.out.starts_with("<!DOCTYPE html>"));
+}
+
+TEST_F(ReplayGate, ADeviceOfNoBytesIsRefusedEverywhere) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"replay", "pinned.trace", "--fail-if", "ooms > 0"},
+        {"tune", "pinned.trace"},
+        {"doctor", "pinned.trace"},
+        {"view", "pinned.trace", "-o", "x.html"},
+        {"trace", "convert", "pinned.trace", "x.pickle"}}) {
+    for (const char* size : {"0", "0GiB"}) {
+      std::vector<std::string> line = words;
+      line.insert(line.end(), {"--capacity", size});
+      const Said said = tenon(line);
+      EXPECT_EQ(said.code, 2) << words.front();
+      EXPECT_THAT(said.error, HasSubstr(std::string(size) + ": a device of 0 bytes serves nothing"));
+    }
+  }
+}
+
 TEST_F(ReplayGate, TheReportAndThePictureNeedNothingElse) {
   ASSERT_EQ(tenon({"replay", "pinned.trace", "--html", "r.html", "--svg", "r.svg"}).code, 0);
   const std::string page = read_bytes(folder_.path() / "r.html");

@@ -243,12 +243,69 @@ TEST_F(TraceVerb, AnOutputNeverReplacesTheHistoryThatIsRead) {
         {"replay", "two.trace", "-a", "direct", "--snapshot", "two.trace"}}) {
     const Said said = tenon(words);
     EXPECT_EQ(said.code, 2) << words.back();
-    EXPECT_THAT(said.error, HasSubstr("is the history that is read"));
+    EXPECT_THAT(said.error, HasSubstr("is what this command reads (two.trace)"));
   }
   EXPECT_EQ(read_bytes(folder_.path() / "two.trace"), before);
   const Said twice = tenon({"replay", "two.trace", "-a", "direct", "--html", "x", "--svg", "x"});
   EXPECT_EQ(twice.code, 2);
   EXPECT_THAT(twice.error, HasSubstr("x: is the name of two outputs"));
+}
+
+TEST_F(TraceVerb, AnOutputNeverReplacesWhatStandardInputComesFrom) {
+  const std::string history = (folder_.path() / "two.trace").string();
+  const std::string before = read_bytes(history);
+  const Said said = tenon_in(folder_, {"trace", "slice", "-", "two.trace", "--from", "2"}, {}, history);
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("two.trace: is what standard input comes from"));
+  EXPECT_EQ(read_bytes(history), before);
+}
+
+TEST_F(TraceVerb, StandardInputIsReadOnce) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"trace", "diff", "-", "-"}, {"trace", "info", "-", "-"}, {"replay", "-", "-"}}) {
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2) << words.back();
+    EXPECT_THAT(said.error, HasSubstr("standard input is named twice"));
+  }
+}
+
+TEST_F(TraceVerb, EveryFormGoesToStandardOutput) {
+  for (const char* form : {"text", "binary", "snapshot", "chrome", "rmm", "minimalloc"}) {
+    const Said said = tenon({"trace", "convert", "two.trace", "-", "--to", form});
+    ASSERT_EQ(said.code, 0) << form << said.error;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "-")) << form;
+    if (form == std::string("chrome")) continue;
+    const std::string file = std::string("piped.") + form;
+    folder_.write(file, said.out);
+    EXPECT_EQ(row(file).at("peak_requested_bytes"), 8000000) << form;
+  }
+}
+
+TEST_F(TraceVerb, ABinaryConversionIsWholeOrNotThereAndCompressedWhereTheNameSaysSo) {
+  convert("two.trace", "two.tenon.gz");
+  EXPECT_TRUE(read_bytes(folder_.path() / "two.tenon.gz").starts_with("\x1f\x8b"));
+  EXPECT_EQ(tenon({"trace", "diff", "two.trace", "two.tenon.gz"}).code, 0);
+  // A limit on the size of files stands for a full disk: what was there before stays.
+  std::string long_history;
+  for (int i = 0; i < 9000; ++i) long_history += "a " + std::to_string(i) + " " + std::to_string(512 + i * 7) + " 0\n";
+  folder_.write("long.trace", long_history);
+  folder_.write("kept.tenon", "what was there before");
+  const std::string line = "cd '" + folder_.path().string() +
+                           "' && trap '' XFSZ && ulimit -f 16 && '" TENON_PROGRAM
+                           "' trace convert long.trace kept.tenon 2> said";
+  EXPECT_NE(std::system(line.c_str()), 0);
+  EXPECT_THAT(read_bytes(folder_.path() / "said"), HasSubstr("kept.tenon: cannot be written"));
+  EXPECT_EQ(read_bytes(folder_.path() / "kept.tenon"), "what was there before");
+}
+
+TEST_F(TraceVerb, ACutInsideAFailedRequestIsMadeBeforeIt) {
+  folder_.write("died.trace", "a 0 100 0\nm tenon:failed 1 100 50\na 1 60 0\nf 1\na 2 7 0\n");
+  ASSERT_EQ(tenon({"trace", "slice", "died.trace", "rest.trace", "--from", "2"}).code, 0);
+  EXPECT_EQ(row("rest.trace").at("unrecorded_bytes"), 100);
+  EXPECT_THAT(tenon({"trace", "slice", "died.trace", "x.trace", "--from", "1", "--until", "2"}).error,
+              HasSubstr("no event from 1 to 1"));
+  EXPECT_THAT(tenon({"trace", "convert", "died.trace", "died.csv", "--to", "minimalloc"}).error,
+              HasSubstr("1 requests' having run out of memory (they are buffers there)"));
 }
 
 TEST_F(TraceVerb, ALinkAsOutputStaysOne) {

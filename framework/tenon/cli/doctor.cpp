@@ -139,8 +139,6 @@ void add_doctor(CLI::App& program, Outcome& outcome) {
   verb->callback([=, &outcome] {
     if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
       throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf are about a memory history: name it");
-    if (!options->capacity.empty() && parse_size(options->capacity) == 0)
-      throw ConfigError("--capacity 0: a device of 0 bytes serves nothing; leave it out where the size is not known");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor(*options) : doctor_trace(*options);
   });

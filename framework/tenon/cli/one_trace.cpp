@@ -1,4 +1,5 @@
 // Names that tell files apart, the choice of a device by its recorded number, and one checked replay in a cell.
+#include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 
 #include <tenon/core/error.h>
@@ -7,12 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace tenon::cli {
 
 void for_each_trace(const std::vector<std::string>& paths, const replay::ReadOptions& read,
                     const std::function<void(replay::Trace&)>& visit) {
+  check_files({.read = paths, .written = {}});
   const auto base = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
   for (const std::string& path : paths) {
     const bool is_ambiguous = std::ranges::any_of(
@@ -40,31 +41,6 @@ replay::Trace one_trace(const std::string& path, int device, const replay::ReadO
   throw ConfigError(device < 0
                         ? fmt::format("{} holds the histories of devices {}; choose one with --device", path, known)
                         : fmt::format("{} holds no history of device {}; it has: {}", path, device, known));
-}
-
-void check_outputs(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
-  namespace fs = std::filesystem;
-  const auto is_same = [](const std::string& a, const std::string& b) {
-    std::error_code absent;
-    return fs::weakly_canonical(a, absent) == fs::weakly_canonical(b, absent) || fs::equivalent(a, b, absent);
-  };
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& output = outputs[i];
-    if (output.empty() || output == "-") continue;
-    std::error_code absent;
-    const fs::path folder = fs::path(output).parent_path();
-    if (!folder.empty() && !fs::is_directory(folder, absent))
-      throw ConfigError(fmt::format("{}: cannot be written: there is no folder {}", output, folder.string()));
-    if (fs::exists(output, absent) && !fs::is_regular_file(output, absent)) continue;  // a device, a pipe
-    for (const std::string& input : inputs) {
-      if (is_same(output, input))
-        throw ConfigError(fmt::format("{}: is the history that is read; choose another name for the output", output));
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!outputs[j].empty() && is_same(output, outputs[j]))
-        throw ConfigError(fmt::format("{}: is the name of two outputs", output));
-    }
-  }
 }
 
 void require_sound(const replay::Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity_bytes) {

@@ -22,10 +22,6 @@ std::vector<replay::Trace> all_traces(const std::vector<std::string>& paths, con
 /// one. Throws ConfigError that names the devices there are.
 replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read = {});
 
-/// Before anything is read: throws ConfigError where an output would replace an input or another output, or where its
-/// folder is not there. Empty names are of outputs that were not asked for.
-void check_outputs(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
-
 /// Replays once in a process of its own, checked. Throws Error with what the allocator did wrong and at which event: a
 /// plugin that crashes or hands out overlapping memory must not be replayed in this process.
 void require_sound(const replay::Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity_bytes);

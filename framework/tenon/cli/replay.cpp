@@ -1,4 +1,5 @@
 // `tenon replay`: traces under allocators, side by side.
+#include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/sections.h>
@@ -157,8 +158,20 @@ void add_empty_histories(const std::vector<replay::Trace>& traces, const std::ve
   }
 }
 
+/// What is read and written. Where an output is standard output, the table for people goes to standard error.
+CommandFiles files_of(const ReplayOptions& options) {
+  CommandFiles files{.read = options.traces, .written = {options.html, options.svg, options.snapshot}};
+  for (const std::string& file : {options.baseline, options.config}) {
+    if (!file.empty()) files.read.push_back(file);
+  }
+  if (uses_standard_output(files) && options.format != TableFormat::kTable)
+    throw ConfigError(
+        "-: standard output takes one thing: with --format json, csv or markdown give a file's name for the output");
+  return files;
+}
+
 ExitCode replay_verb(const ReplayOptions& options) {
-  check_outputs(options.traces, {options.html, options.svg, options.snapshot});
+  const CommandFiles files = files_of(options);
   std::vector<replay::Gate> gates;
   bool needs_baseline = false;
   for (const std::string& text : options.gates) {
@@ -173,6 +186,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
       options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
 
   const std::vector<Policy> policies = choose_policies(options);
+  check_files(files);  // now that the plugins are known, which no output may replace either
   if (!options.snapshot.empty() && policies.size() != 1)
     throw ConfigError(
         fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
@@ -193,7 +207,12 @@ ExitCode replay_verb(const ReplayOptions& options) {
   if (options.format == TableFormat::kJson) {
     print(with_gates(replay::rows_json(rows, environment_json()), gates, trips));
   } else {
-    print(render(replay_table(rows), options.format, environment_json()));
+    const std::string table = render(replay_table(rows), options.format, environment_json());
+    if (uses_standard_output(files)) {
+      fmt::print(stderr, "{}", table);
+    } else {
+      print(table);
+    }
   }
   if (!options.quiet) {
     for (const std::string& remark : replay_remarks(rows)) say(remark);
@@ -248,11 +267,15 @@ void add_replay(CLI::App& program, Outcome& outcome) {
       ->allow_extra_args(false);
   verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
   add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
-  verb->add_option("--html", options->html, "write a report")->type_name("FILE");
-  verb->add_option("--svg", options->svg, "write the report's picture alone")->type_name("FILE");
-  verb->add_option("--snapshot", options->snapshot, "write what the one --allocator did, for PyTorch's memory viewer")
+  verb->add_option("--html", options->html,
+                   "write a report; - is standard output, the table goes to standard error then")
       ->type_name("FILE");
-  verb->add_option("--fail-if", options->gates, "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%'")
+  verb->add_option("--svg", options->svg, "write the report's picture alone; or -")->type_name("FILE");
+  verb->add_option("--snapshot", options->snapshot,
+                   "write what the one --allocator did, for PyTorch's memory viewer; or -")
+      ->type_name("FILE");
+  verb->add_option("--fail-if", options->gates,
+                   "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%', 'seconds > 20ms'")
       ->type_name("EXPR")
       ->allow_extra_args(false);
   verb->add_option("--baseline", options->baseline, "JSON of an earlier replay, to compare with")->type_name("FILE");

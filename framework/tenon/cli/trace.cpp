@@ -1,4 +1,5 @@
 // `tenon trace`: what a history holds, in other formats, in part, against another.
+#include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/verb.h>
 
@@ -87,6 +88,16 @@ std::string format_of(const TraceOptions& options) {
   return options.to.empty() ? replay::format_of_name(options.output) : options.to;
 }
 
+/// Which places the blocks of a snapshot: loaded before anything is read, so that no output replaces its plugin.
+StackConfig policy_of(const TraceOptions& options) {
+  return allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
+}
+
+void check_output(const TraceOptions& options) {
+  if (format_of(options) == "snapshot") static_cast<void>(policy_of(options));
+  check_files({.read = {options.input}, .written = {options.output}});
+}
+
 void write(const replay::Trace& trace, const TraceOptions& options) {
   const std::string format = format_of(options);
   if (format == "text") return replay::write_text(trace, options.output);
@@ -96,7 +107,7 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
   if (format == "rmm") return replay::write_rmm(trace, options.output);
   if (format == "minimalloc") return replay::write_minimalloc(trace, options.output);
   if (format == "snapshot") {
-    const StackConfig policy = allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
+    const StackConfig policy = policy_of(options);
     const std::optional<std::uint64_t> capacity =
         options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
     require_sound(trace, policy, capacity);
@@ -129,13 +140,14 @@ std::string left_out(const replay::Trace& trace, const TraceOptions& options) {
     add(trace.facts.seeded_blocks, "blocks' being older than the recording");
     if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
     if (format == "minimalloc" && trace.stream_count() > 1) add(trace.stream_count(), "streams (there is one there)");
+    if (format == "minimalloc") add(trace.ooms.size(), "requests' having run out of memory (they are buffers there)");
   }
   return parts.empty() ? std::string()
                        : fmt::format("left out, the format has no place for them: {}", fmt::join(parts, ", "));
 }
 
 ExitCode convert(const TraceOptions& options) {
-  check_outputs({options.input}, {options.output});
+  check_output(options);
   const replay::Trace trace = one_trace(options.input, options.device, {.with_stacks = true});
   write(trace, options);
   if (options.quiet) return ExitCode::kDone;
@@ -152,10 +164,10 @@ std::uint64_t position(const replay::Trace& trace, const std::string& text, std:
 }
 
 ExitCode cut(const TraceOptions& options) {
-  check_outputs({options.input}, {options.output});
+  check_output(options);
   const replay::Trace trace = one_trace(options.input, options.device);
-  const std::uint64_t from = position(trace, options.first, 0);
-  const std::uint64_t to = position(trace, options.last, trace.facts.events);
+  const std::uint64_t from = replay::outside_requests(trace, position(trace, options.first, 0));
+  const std::uint64_t to = replay::outside_requests(trace, position(trace, options.last, trace.facts.events));
   if (from >= to || from >= trace.facts.events) {
     throw ConfigError(
         fmt::format("{}: no event from {} to {}; it has {}", options.input, from, to, trace.facts.events));
@@ -169,6 +181,7 @@ ExitCode cut(const TraceOptions& options) {
 }
 
 ExitCode compare(const TraceOptions& options) {
+  check_files({.read = {options.input, options.output}, .written = {}});
   const replay::Trace a = one_trace(options.input, options.device);
   const replay::Trace b = one_trace(options.output, options.device);
   const replay::TraceDifference difference = replay::difference(a, b);
@@ -208,7 +221,9 @@ CLI::App* sub(CLI::App& trace, const char* name, const char* help, const std::sh
 
 void add_output(CLI::App& verb, const std::shared_ptr<TraceOptions>& options) {
   verb.add_option("output", options->output,
-                  "its ending says the format: .trace, .tenon, .pickle, .json, .folded, .csv; .gz compresses")
+                  "its ending says the format: .trace, .tenon, .pickle, .json, .folded, .csv; .gz compresses; - with "
+                  "--to is standard "
+                  "output")
       ->required()
       ->type_name("OUT");
   verb.add_option("--to", options->to, "text, binary, snapshot, chrome, folded, rmm or minimalloc")

@@ -1,6 +1,8 @@
 // What all verbs share.
 #include <tenon/cli/verb.h>
 
+#include <tenon/core/units.h>
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -20,10 +22,12 @@ void add_format_option(CLI::App& verb, TableFormat& format) {
 void add_quiet_option(CLI::App& verb, bool& quiet) { verb.add_flag("--quiet,-q", quiet, "no progress, no remarks"); }
 
 CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help) {
-  const auto not_empty = [](const std::string& size) {
-    return size.empty() ? "an empty size; without the option the device is unlimited" : std::string();
+  const auto problem = [](const std::string& size) -> std::string {
+    if (size.empty()) return "an empty size; without the option the device is unlimited";
+    if (try_parse_size(size) == 0) return size + ": a device of 0 bytes serves nothing; leave the option out";
+    return {};
   };
-  return verb.add_option("--capacity", capacity, help)->type_name("SIZE")->check(CLI::Validator(not_empty, ""));
+  return verb.add_option("--capacity", capacity, help)->type_name("SIZE")->check(CLI::Validator(problem, ""));
 }
 
 std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }

@@ -42,7 +42,8 @@ void add_view(CLI::App& program, Outcome& outcome);
 void add_format_option(CLI::App& verb, TableFormat& format);
 void add_quiet_option(CLI::App& verb, bool& quiet);
 
-/// --capacity SIZE; an empty one (a shell variable that is not set) is refused, since it would mean unlimited.
+/// --capacity SIZE; an empty one (a shell variable that is not set) is refused, since it would mean unlimited, and so
+/// is one of 0 bytes, which would look as if it did.
 CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const std::string& help);
 
 /// The footer of a verb's help.

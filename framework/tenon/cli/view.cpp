@@ -1,4 +1,5 @@
 // `tenon view`: one history as one offline page.
+#include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/verb.h>
 
@@ -26,9 +27,9 @@ struct ViewOptions {
 };
 
 ExitCode view(const ViewOptions& options) {
-  check_outputs({options.file}, {options.output});
-  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
   const StackConfig policy = allocator_from_spec(options.allocator);
+  check_files({.read = {options.file}, .written = {options.output}});
+  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
   replay::Cell cell{.trace = &trace, .policy = &policy, .label = options.allocator};
   cell.options.timed_passes = 0;
   cell.options.time_each_call = false;
@@ -50,7 +51,7 @@ void add_view(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ViewOptions>();
   CLI::App* verb = program.add_subcommand("view", "one offline HTML page: live memory, call stacks, segments");
   verb->add_option("file", options->file, "a memory history")->required()->type_name("FILE");
-  verb->add_option("-o,--output", options->output, "the page")->required()->type_name("HTML");
+  verb->add_option("-o,--output", options->output, "the page; - is standard output")->required()->type_name("HTML");
   verb->add_option("--allocator,-a", options->allocator, "whose segments are shown")
       ->type_name("SPEC")
       ->capture_default_str();

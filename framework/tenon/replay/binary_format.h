@@ -13,6 +13,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/replay/output_file.h>
 #include <tenon/replay/trace.h>
 
 #include <cstdint>
@@ -51,8 +52,12 @@ inline constexpr char kDeviceCallCount[] = "recorded_device_calls";
 /// Writes as events come. Not thread-safe.
 class TENON_API BinaryTraceWriter {
  public:
-  /// Throws Error when the file cannot be written.
+  /// Of a program that runs: each chunk is appended at once, so that the file is valid up to its last flush when the
+  /// program is killed. Throws Error when the file cannot be written.
   explicit BinaryTraceWriter(std::string path);
+  /// Of a history that is there already: whole or not at all, "-" and .gz as OutputFile has them. `out` outlives it;
+  /// closing that is the caller's business.
+  explicit BinaryTraceWriter(OutputFile& out);
   /// Flushes what it can.
   ~BinaryTraceWriter();
   BinaryTraceWriter(const BinaryTraceWriter&) = delete;
@@ -80,6 +85,7 @@ class TENON_API BinaryTraceWriter {
   void close();
 
  private:
+  void append(std::string_view bytes);
   void tag(BinaryTag tag);
   void varint(std::uint64_t value);
   void text(std::string_view value);
@@ -88,6 +94,7 @@ class TENON_API BinaryTraceWriter {
 
   std::string path_;
   int descriptor_ = -1;
+  OutputFile* out_ = nullptr;  ///< instead of the descriptor
   std::string chunk_;
   std::uint64_t allocations_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> sizes_;

@@ -23,14 +23,24 @@ void write_all(int descriptor, const char* data, std::size_t count, const std::s
     count -= static_cast<std::size_t>(written);
   }
 }
+std::string file_head() {
+  std::string head(kBinaryMagic);
+  head.push_back(static_cast<char>(kBinaryVersion));
+  return head;
+}
 }  // namespace
 
 BinaryTraceWriter::BinaryTraceWriter(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0666);
   if (descriptor_ < 0) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
-  std::string head(kBinaryMagic);
-  head.push_back(static_cast<char>(kBinaryVersion));
-  write_all(descriptor_, head.data(), head.size(), path_);
+  append(file_head());
+}
+
+BinaryTraceWriter::BinaryTraceWriter(OutputFile& out) : path_(out.path()), out_(&out) { append(file_head()); }
+
+void BinaryTraceWriter::append(std::string_view bytes) {
+  if (out_ != nullptr) return out_->write(bytes);
+  write_all(descriptor_, bytes.data(), bytes.size(), path_);
 }
 
 BinaryTraceWriter::~BinaryTraceWriter() {
@@ -174,12 +184,13 @@ void BinaryTraceWriter::flush() {
   std::memcpy(out.data(), &bytes, 4);
   std::memcpy(out.data() + 4, &sum, 4);
   out += chunk_;
-  write_all(descriptor_, out.data(), out.size(), path_);
+  append(out);
   chunk_.clear();
 }
 
 void BinaryTraceWriter::close() {
   flush();
+  if (descriptor_ < 0) return;
   const int code = ::close(descriptor_);
   descriptor_ = -1;
   if (code != 0) throw Error(path_ + ": cannot be written: " + std::strerror(errno));

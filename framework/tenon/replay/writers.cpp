@@ -159,7 +159,8 @@ void write_text(const Trace& trace, const std::string& path) {
 }
 
 void write_binary(const Trace& trace, const std::string& path) {
-  BinaryTraceWriter out(path);
+  OutputFile file(path);
+  BinaryTraceWriter out(file);
   for (const auto& [key, value] : trace.header) out.header(key, value);
   if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
   for (const auto& [key, value] : recorded_lines(trace)) out.header(key, value);
@@ -219,6 +220,7 @@ void write_binary(const Trace& trace, const std::string& path) {
   }
   write_actions(number, true);
   out.close();
+  file.close();
 }
 
 std::string chrome_instant(std::string_view name, std::uint64_t time_us) {

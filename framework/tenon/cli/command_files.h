@@ -1,0 +1,22 @@
+// The files that a command line names: none that is written is one that is read, standard streams are used once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct CommandFiles {
+  std::vector<std::string> read;     ///< histories, baselines, configurations; "-" is standard input
+  std::vector<std::string> written;  ///< "-" is standard output; empty: not asked for
+};
+
+/// Before anything is written, with the plugins of the command loaded: throws ConfigError where an output would replace
+/// what is read (a plugin in use too), or another output, where its folder is not there, and where two files are the
+/// same standard stream.
+void check_files(const CommandFiles& files);
+
+/// Whether one of the outputs is standard output: nothing else may be written there then.
+bool uses_standard_output(const CommandFiles& files);
+
+}  // namespace tenon::cli
