@@ -91,6 +91,8 @@ std::vector<GradientCase> placing() {
 std::vector<GradientCase> ordering() {
   return {
       of_matrix("median dim", [](const Tensor& x) { return std::get<0>(x.median(1)); }),
+      of_matrix("median of all", [](const Tensor& x) { return x.median() * x; }),
+      of_matrix("nanmedian of all", [](const Tensor& x) { return x.nanmedian() * x; }),
       of_matrix("nanmedian", [](const Tensor& x) { return std::get<0>(x.nanmedian(1, true)); }),
       of_matrix("kthvalue", [](const Tensor& x) { return std::get<0>(x.kthvalue(2, 1)); }),
       of_matrix("mode", [](const Tensor& x) { return std::get<0>((x * 1).mode(1)); }),

@@ -134,6 +134,12 @@ TEST(Summary, ReductionsOutOfOthers) {
   expect_tensor(cdist(in.M, in.M, 0), {3, 3}, kFloat, {0, 4, 4, 4, 0, 4, 4, 4, 0});
 }
 
+TEST(Numeric, EqualNumbersShareTheGradientOfAnExtreme) {
+  const Tensor x = tensor({1.f, kNan, 3.f}).set_requires_grad(true);
+  fmax(x, tensor({1.f, 2.f, 2.f})).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({0.5f, 0.f, 1.f})));
+}
+
 TEST(Numeric, InPlaceFormsKeepTheirGradients) {
   const Tensor x = tensor({0.25f, 0.5f}).set_requires_grad(true);
   Tensor y = x * 1;

@@ -211,6 +211,13 @@ TEST(Order, UniqueElementsComeWithTheirNumbersAndCounts) {
   }
 }
 
+TEST(Order, EqualElementsShareTheGradientOfAMedianOfAll) {
+  const Tensor x = tensor({3.f, 1.f, 2.f, 1.f, 1.f}).set_requires_grad(true);
+  (x.median() * 3 + x.nanmedian() * 6).backward();
+  EXPECT_TRUE(x.grad().allclose(tensor({0.f, 3.f, 0.f, 3.f, 3.f})));
+  expect_error([] { tensor({true}).median(0); }, "\"median\" not implemented for 'Bool'");
+}
+
 TEST(Order, GradientsGoToTheChosen) {
   const Tensor x = tensor({3.f, 1.f, 2.f, 1.f}).set_requires_grad(true);
   std::get<0>(x.kthvalue(3, 0)).backward();

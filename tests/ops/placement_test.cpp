@@ -106,6 +106,11 @@ TEST(Placement, WhatFallsOnOnePlaceIsReduced) {
                 {3, 1, 2, 1, 0, -1, 4, 4, 2, 2, -3, 0.5});
 }
 
+TEST(Placement, ANumberIsAnElementToo) {
+  EXPECT_TRUE(tensor(1.f).index_fill(0, tensor({0}), 5).equal(tensor(5.f)));
+  EXPECT_TRUE(tensor(1.f).scatter_reduce(0, tensor(0), tensor(3.f), "prod").equal(tensor(3.f)));
+}
+
 TEST(Placement, LeavesWhatItReadsAlone) {
   const Tensor x = zeros({3});
   const Tensor y = x.scatter(0, tensor({1}), ones({1}), "add");

@@ -97,6 +97,7 @@ TEST(Einsum, SumsWhatItsEquationSays) {
   expect_tensor(einsum("...->", {in.T}), {}, kFloat, {276});
   expect_tensor(einsum(",ij", {in.S, in.M}), {3, 4}, kFloat, {7.5, 2.5, 5, 2.5, 0, -2.5, 10, 10, 5, 5, -7.5, 1.25});
   expect_tensor(einsum("ij,jk->ik", {zeros({0, 3}), zeros({3, 2})}), {0, 2}, kFloat, {});
+  expect_tensor(einsum("...i,...i", {in.I.to(kInt), in.I.to(kInt)}), {2}, kInt, {59, 13});
   expect_tensor(einsum("iij->ji", {arange(8).view({2, 2, 2})}), {2, 2}, kLong, {0, 6, 1, 7});
 }
 

@@ -101,6 +101,7 @@ TEST(Scan, DifferencesAndAreasOfNeighbours) {
   expect_tensor(trapezoid(in.M, 0.5, 0), {4}, kFloat, {1.25, 0.25, 1.75, 2.375});
   expect_tensor(trapezoid(in.M, tensor({0., 1., 3., 7.})), {3}, kFloat, {11, 18.5, -4});
   expect_tensor(trapezoid(in.I), {2}, kFloat, {8, 0.5});
+  expect_tensor(trapezoid(in.I.to(kByte), in.I.to(kByte)), {2}, kFloat, {128, 130.5});
   expect_tensor(cumulative_trapezoid(in.M), {3, 3}, kFloat, {2, 3.5, 5, -0.5, 1, 5, 2, 1.5, 0.25});
   expect_tensor(cumulative_trapezoid(in.M, in.M.cumsum(1), 1), {3, 3}, kFloat,
                 {2, 5, 6.5, 0.5, 6.5, 22.5, 4, 5.5, 4.875});

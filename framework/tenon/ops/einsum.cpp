@@ -287,9 +287,10 @@ Tensor einsum(std::string_view equation, TensorList operands, OptionalIntArrayRe
     }
   }
   Tensor result = open[0];
-  std::vector<std::int64_t> left;
-  for (int dim = layout.result_dims; dim < layout.dims; ++dim) left.push_back(dim);
-  if (!left.empty()) result = result.sum(OptionalIntArrayRef(left));
+  for (int dim = layout.dims - 1; dim >= layout.result_dims; --dim) {
+    // A contraction has left size 1; of a single operand nothing was summed yet.
+    result = operands.size() == 1 ? result.sum(dim) : result.squeeze(dim);
+  }
   return result;
 }
 

@@ -85,7 +85,10 @@ Tensor norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, b
   return matrix_norm(self, ord, dim.has_value() ? *dim : IntArrayRef({0, 1}), keepdim, dtype);
 }
 
-Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim) { return x.mul(y).sum(OptionalIntArrayRef(dim)); }
+Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim) {
+  for (const Tensor* operand : {&x, &y}) ops::check_floating("linalg.vecdot", *operand);
+  return x.mul(y).sum(OptionalIntArrayRef(dim));
+}
 
 Tensor multi_dot(TensorList tensors) {
   if (tensors.size() < 2)

@@ -49,7 +49,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   if (p.toDouble() != 1 && p.toDouble() != 2) throw Error("only p == 1 and p == 2 supported");
   const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
   const Tensor y = target.reshape({-1, 1});
-  Tensor margins = (x - x.gather(1, y) + margin).clamp_min(0);
+  Tensor margins = (x - x.gather(1, y) + margin).relu();  // no gradient at 0, where clamp_min() has one
   if (p.toDouble() == 2) margins = margins.square();
   if (weight && weight->defined()) margins = margins * weight->index_select(0, y.flatten()).unsqueeze(1);
   // The target itself does not count.
@@ -62,14 +62,15 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int
   const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
   const Tensor y = target.dim() == 1 ? target.unsqueeze(0) : target;
   if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
-    throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) + "]");
+    throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) +
+                "]");
   }
   // Labels count up to the first -1.
   const Tensor valid = y.lt(0).to(kInt64).cumsum(1).eq(0);
   const Tensor index = where(valid, y, zeros_like(y));
   const Tensor is_target = zeros(x.sizes(), x.options()).scatter_add(1, index, valid.to(x.scalar_type())).gt(0);
   const Tensor of_target = x.gather(1, index);  // (N, C)
-  const Tensor margins = (1 - (of_target.unsqueeze(2) - x.unsqueeze(1))).clamp_min(0);
+  const Tensor margins = (1 - (of_target.unsqueeze(2) - x.unsqueeze(1))).relu();
   const Tensor counts =
       valid.unsqueeze(2).to(x.scalar_type()) * is_target.logical_not().unsqueeze(1).to(x.scalar_type());
   const Tensor loss = (margins * counts).sum({1, 2}) / static_cast<double>(x.size(1));

@@ -125,12 +125,17 @@ Tensor Tensor::lcm(const Tensor& other) const {
 }
 Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
 
-Tensor Tensor::fmax(const Tensor& other) const {
-  return tenon::where(ge(other).logical_or(other.ne(other)), *this, other);
+namespace {
+
+/// The extreme of two numbers, or the one that is not NaN; equal numbers share the gradient.
+Tensor number_of(const Tensor& self, const Tensor& other, const Tensor& extreme) {
+  return where(other.ne(other), self, where(self.ne(self), other, extreme));
 }
-Tensor Tensor::fmin(const Tensor& other) const {
-  return tenon::where(le(other).logical_or(other.ne(other)), *this, other);
-}
+
+}  // namespace
+
+Tensor Tensor::fmax(const Tensor& other) const { return number_of(*this, other, maximum(other)); }
+Tensor Tensor::fmin(const Tensor& other) const { return number_of(*this, other, minimum(other)); }
 
 Tensor Tensor::round(std::int64_t decimals) const {
   check_floating("round", *this);

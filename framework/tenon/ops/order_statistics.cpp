@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace tenon {
 
 using namespace ops;
@@ -21,6 +23,7 @@ using Picked = std::tuple<Tensor, Tensor>;
 template <class Find>
 Picked pick(const char* name, const Tensor& self, std::int64_t dim, bool keepdim, Find find) {
   const int at = wrap_dim(dim, self.impl().rank());
+  if (self.scalar_type() == kBool) throw Error(fmt::format("\"{}\" not implemented for 'Bool'", name));
   if (self.dim() == 0) return {self.clone(), zeros({}, self.options().dtype(kInt64))};
   if (self.size(at) == 0) {
     throw IndexError(fmt::format("{}(): Expected reduction dim {} to have non-zero size.", name, at));
@@ -48,6 +51,29 @@ Picked median_of(const char* name, const Tensor& self, std::int64_t dim, bool ke
     }
     return order.gather(at, rank.to(kInt64));
   });
+}
+
+/// Of all elements; those that equal the median share its gradient.
+Tensor median_of_all(const char* name, const char* node, const Tensor& self, bool ignore_nan) {
+  if (self.numel() == 0) {
+    return full({}, std::numeric_limits<double>::quiet_NaN(), TensorOptions(self.device())).to(self.scalar_type());
+  }
+  Recording recording = record<2>(node, {&self}, [](Backward& b) {
+    const Tensor x = b.saved(0), chosen = b.saved(1);
+    const Tensor equals = x.eq(chosen).logical_or(x.ne(x).logical_and(chosen.ne(chosen))).to(b.grad().scalar_type());
+    b.set(0, equals.mul(b.grad().div(equals.sum())));
+  });
+  if (recording) recording.save(0, self);
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = std::get<0>(median_of(name, self.reshape({-1}), 0, false, ignore_nan));
+  }
+  if (recording) {
+    recording.output(result);
+    recording.save_output(1, result);
+  }
+  return result;
 }
 
 void check_quantile(const char* name, const Tensor& self, const Tensor& q, std::string_view interpolation) {
@@ -123,10 +149,8 @@ Picked Tensor::median(std::int64_t dim, bool keepdim) const { return median_of("
 Picked Tensor::nanmedian(std::int64_t dim, bool keepdim) const {
   return median_of("nanmedian", *this, dim, keepdim, true);
 }
-Tensor Tensor::nanmedian() const {
-  if (numel() == 0) return median();
-  return std::get<0>(median_of("nanmedian", reshape({-1}), 0, false, true));
-}
+Tensor Tensor::median() const { return median_of_all("median", "MedianBackward0", *this, false); }
+Tensor Tensor::nanmedian() const { return median_of_all("nanmedian", "NanmedianBackward0", *this, true); }
 
 Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
   const int at = wrap_dim(dim, impl().rank());
@@ -140,6 +164,10 @@ Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
 }
 
 Picked Tensor::mode(std::int64_t dim, bool keepdim) const {
+  if (scalar_type() == kBool) {
+    auto [values, places] = to(kByte).mode(dim, keepdim);
+    return {values.to(kBool), places};
+  }
   return pick("mode", *this, dim, keepdim, [](const Tensor& sorted, const Tensor& order, int at) {
     // How long the run of equal values is at each of its elements: the first longest one ends the search.
     const std::int64_t length = sorted.size(at);

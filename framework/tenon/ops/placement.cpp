@@ -98,6 +98,10 @@ Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Tensor&
     throw Error(fmt::format(
         "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", value.dim()));
   }
+  if (this->dim() == 0) {
+    unsqueeze(0).index_fill_(dim, index, value);
+    return const_cast<Tensor&>(*this);
+  }
   std::vector<std::optional<Tensor>> indices(static_cast<std::size_t>(wrap_dim(dim, impl().rank())) + 1);
   indices.back() = index;
   return index_put_(indices, value.to(scalar_type()), false);
@@ -178,27 +182,34 @@ Tensor scatter_scan(const Tensor& self, int at, const Tensor& index, const Tenso
   return joined(reduce, self, arrived);
 }
 
-/// The extremes' gradient is shared evenly by all that equal the result.
-Tensor scatter_extreme(const Tensor& self, int at, const Tensor& index, const Tensor& source, Reduce reduce) {
+/// The extremes' gradient is shared evenly by all that equal the result: PyTorch counts self among them even where it
+/// is not included, and then drops its share. `base` is what self contributes to the values.
+Tensor scatter_extreme(const Tensor& self, const Tensor& base, int at, const Tensor& index, const Tensor& source,
+                       Reduce reduce, bool include_self) {
   const Dims source_sizes = source.impl().sizes();
-  Recording recording = record<4>("ScatterReduceBackward0", {&self, &source}, [at, source_sizes](Backward& b) {
-    const Tensor own = b.saved(0), given = b.saved(1), places = b.saved(2), result = b.saved(3);
-    Tensor part = given;
-    for (int i = 0; i < places.impl().rank(); ++i) part = part.narrow(i, 0, places.size(i));
-    const Tensor own_wins = own.eq(result).to(own.scalar_type());
-    const Tensor given_wins = part.eq(result.gather(at, places)).to(own.scalar_type());
-    const Tensor share = b.grad().div(own_wins.scatter_add(at, places, given_wins));
-    if (b.needs(0)) b.set(0, own_wins.mul(share));
-    if (b.needs(1)) {
-      Tensor gradient = given_wins.mul(share.gather(at, places));
-      std::vector<std::int64_t> missing;
-      for (int i = source_sizes.rank() - 1; i >= 0; --i) {
-        missing.push_back(0);
-        missing.push_back(source_sizes[i] - gradient.size(i));
-      }
-      b.set(1, constant_pad_nd(gradient, missing, 0));
-    }
-  });
+  Recording recording =
+      record<4>("ScatterReduceBackward0", {&self, &source}, [at, source_sizes, include_self](Backward& b) {
+        const Tensor own = b.saved(0), given = b.saved(1), places = b.saved(2), result = b.saved(3);
+        Tensor part = given;
+        for (int i = 0; i < places.impl().rank(); ++i) part = part.narrow(i, 0, places.size(i));
+        const Tensor own_wins = own.eq(result).to(own.scalar_type());
+        const Tensor given_wins = part.eq(result.gather(at, places)).to(own.scalar_type());
+        const Tensor count = own_wins.scatter_add(at, places, given_wins);
+        const Tensor share = b.grad().div(count).masked_fill(count.eq(0), 0);
+        if (b.needs(0)) {
+          const Tensor gradient = own_wins.mul(share);
+          b.set(0, include_self ? gradient : gradient.scatter(at, places, Scalar(0)));
+        }
+        if (b.needs(1)) {
+          Tensor gradient = given_wins.mul(share.gather(at, places));
+          std::vector<std::int64_t> missing;
+          for (int i = source_sizes.rank() - 1; i >= 0; --i) {
+            missing.push_back(0);
+            missing.push_back(source_sizes[i] - gradient.size(i));
+          }
+          b.set(1, constant_pad_nd(gradient, missing, 0));
+        }
+      });
   if (recording) {
     recording.save(0, self);
     recording.save(1, source);
@@ -207,7 +218,7 @@ Tensor scatter_extreme(const Tensor& self, int at, const Tensor& index, const Te
   Tensor result;
   {
     NoGradGuard no_grad;
-    result = scatter_scan(self, at, index, source, reduce);
+    result = scatter_scan(base, at, index, source, reduce);
   }
   if (recording) {
     recording.output(result);
@@ -244,7 +255,7 @@ Tensor reduced(const Tensor& self, std::int64_t dim, const Tensor& index, const 
     case Reduce::kProduct:
       return scatter_scan(base, at, index, source, reduce);
     default:
-      return scatter_extreme(base, at, index, source, reduce);
+      return scatter_extreme(self, base.detach(), at, index, source, reduce, include_self);
   }
 }
 

@@ -129,17 +129,17 @@ Tensor Tensor::movedim(IntArrayRef source, IntArrayRef destination) const {
                 " dims) should contain the same number of dims as destination (" + to_string(destination) + " dims)");
   }
   const int rank = impl().rank();
-  Dims order = Dims::filled(rank, -1);
+  Dims order = Dims::filled(std::max(rank, 1), -1);
   std::uint32_t taken = 0;
   for (std::size_t i = 0; i < source.size(); ++i) {
     const int from = wrap_dim(source[i], rank);
     const int to = wrap_dim(destination[i], rank);
-    if (rank == 0) continue;
     if (taken >> from & 1) throw Error("movedim: repeated dim in `source` (" + to_string(source) + ")");
     if (order[to] != -1) throw Error("movedim: repeated dim in `destination` (" + to_string(destination) + ")");
     taken |= 1u << from;
     order[to] = from;
   }
+  if (rank == 0) return alias();
   int next = 0;
   for (int to = 0; to < rank; ++to) {
     if (order[to] != -1) continue;
@@ -228,8 +228,8 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> outp
 Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> dim,
                                  std::optional<std::int64_t> output_size) const {
   const Tensor source = dim ? *this : flatten();
-  const int at = wrap_dim(dim.value_or(0), source.impl().rank());
-  const std::int64_t length = source.dim() == 0 ? 1 : source.size(at);
+  const int at = wrap_dim(dim.value_or(0), source.impl().rank(), false);
+  const std::int64_t length = source.size(at);
   Tensor times = repeats;
   if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.size(0) == 1)) {
     times = repeats.reshape({1}).expand({length});
@@ -241,7 +241,6 @@ Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<std::int64
                     "input.size({}) = {}",
                     repeats.size(0), at, length));
   }
-  if (source.dim() == 0) return source.reshape({1}).index_select(0, tenon::repeat_interleave(times, output_size));
   return source.index_select(at, tenon::repeat_interleave(times, output_size));
 }
 

@@ -211,6 +211,10 @@ Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor&
   return index_put_(indices, source.dim() == 0 ? source.reshape({1}) : source, false);
 }
 Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  if (this->dim() == 0) {
+    unsqueeze(0).index_fill_(dim, index, value);
+    return const_cast<Tensor&>(*this);
+  }
   Indices indices(static_cast<std::size_t>(wrap_dim(dim, impl().rank())) + 1);
   indices.back() = index;
   return index_put_(indices, scalar_tensor_like(value, *this), false);

@@ -41,8 +41,7 @@ std::tuple<Tensor, Tensor> running(const Tensor& self, std::int64_t dim, Wins wi
   return {self.gather(at, place), place};
 }
 
-/// Sums of neighbours along `at`, halved.
-Tensor means_of_neighbours(const Tensor& y, int at) { return y.slice(at, 1).add(y.slice(at, 0, -1)).div(2); }
+Tensor sums_of_neighbours(const Tensor& y, int at) { return y.slice(at, 1).add(y.slice(at, 0, -1)); }
 
 void check_curve(const char* name, const Tensor& y) {
   if (y.scalar_type() == kBool)
@@ -87,6 +86,7 @@ Tensor Tensor::logcumsumexp(std::int64_t dim) const {
   check_floating("logcumsumexp", *this);
   const int at = wrap_dim(dim, impl().rank());
   if (this->dim() == 0) return clone();
+  if (scalar_type() == kHalf || scalar_type() == kBFloat16) return to(kFloat).logcumsumexp(at).to(scalar_type());
   const std::int64_t length = size(at);
   Tensor sum = *this;
   for (std::int64_t step = 1; step < length; step *= 2) {
@@ -120,23 +120,23 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
-  return widths("trapezoid", y, x, at).mul(means_of_neighbours(y, at)).sum(at);
+  return widths("trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).sum(at).div(2);
 }
 Tensor trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
-  return means_of_neighbours(y, at).sum(at).mul(dx);
+  return sums_of_neighbours(y, at).sum(at).mul(dx).div(2);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
   check_curve("cumulative_trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
-  return widths("cumulative_trapezoid", y, x, at).mul(means_of_neighbours(y, at)).cumsum(at);
+  return widths("cumulative_trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).cumsum(at).div(2);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
   check_curve("cumulative_trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
-  return means_of_neighbours(y, at).mul(dx).cumsum(at);
+  return sums_of_neighbours(y, at).mul(dx).cumsum(at).div(2);
 }
 
 }  // namespace tenon

@@ -6,8 +6,6 @@
 #include <tenon/ops/reduction.h>
 #include <tenon/ops/support.h>
 
-#include <limits>
-
 namespace tenon {
 
 using namespace ops;
@@ -43,13 +41,6 @@ std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool l
     recording.output(values);
   }
   return {values, indices};
-}
-Tensor Tensor::median() const {
-  if (numel() == 0) return tenon::full({}, std::numeric_limits<double>::quiet_NaN(), TensorOptions(device())).to(scalar_type());
-  const Tensor sorted = std::get<0>(reshape({-1}).sort(0));
-  const Tensor last = sorted.select(0, -1);  // where a NaN is, if there is one
-  if (is_floating_point() && last.isnan().item<bool>()) return last;
-  return sorted.select(0, (numel() - 1) / 2);
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 // elsewhere, with its gradient.
 #pragma once
 
+#include <tenon/ops/numeric.h>
 #include <tenon/ops/pointwise.h>
 #include <tenon/ops/reduction.h>
 
@@ -17,12 +18,14 @@ using tenon::erfinv;
 using tenon::exp2;
 using tenon::expm1;
 using tenon::log1p;
+using tenon::logit;
 using tenon::log_softmax;
 using tenon::logsumexp;
 using tenon::polygamma;
 using tenon::round;
 using tenon::sinc;
 using tenon::softmax;
+using tenon::xlogy;
 
 /// log |gamma(x)|
 inline Tensor gammaln(const Tensor& self) { return lgamma(self); }
