@@ -94,7 +94,7 @@ TEST(InPlace, WritingAViewRewritesTheBase) {
   const Tensor y = x * 2;
   const Tensor row = y[0];
   row.mul_(10);
-  EXPECT_EQ(y.grad_fn()->name(), "CopySlices");
+  EXPECT_EQ(y.grad_fn()->name(), "torch::autograd::CopySlices");
   y.sum().backward();
   EXPECT_TRUE(x.grad().equal(tensor({{20.0, 20.0}, {2.0, 2.0}})));
 }

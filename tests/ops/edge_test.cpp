@@ -125,6 +125,30 @@ TEST(Edge, ErrorsAreOfTheKindThatLibtorchThrows) {
   refused([&] { x.scatter(1, tensor({{4}}), tensor({{1.0}})); });
 }
 
+TEST(Edge, ChancesLieBetweenNoneAndCertain) {
+  const Tensor p = tensor({0.5, 2.0});
+  expect_error([&] { bernoulli(p); }, "Expected p_in >= 0 && p_in <= 1 to be true");
+  expect_error([] { bernoulli(full({3}, NAN)); }, "outside [0, 1]");
+  expect_error([&] { binary_cross_entropy(p, ones({2}), {}, 1); }, "all elements of input should be between 0 and 1");
+  expect_error([] { binary_cross_entropy_with_logits(ones({3, 4}), ones({4}), {}, {}, 1); },
+               "output with shape [4] doesn't match the broadcast shape [3, 4]");
+}
+
+TEST(Edge, TargetsAreOfOneTypeAndOnePerRow) {
+  const Tensor x = ones({3, 4});
+  expect_error([&] { nll_loss(x, tensor({0, 1, 2}, kInt32)); }, "expected scalar type Long but found Int");
+  expect_error<ValueError>([&] { nll_loss(x, tensor({0, 1})); }, "Expected input batch_size (3) to match target batch_size (2).");
+}
+
+TEST(Edge, ReductionsSayWhatTheyWereCalled) {
+  const Tensor whole = ones({2}, kInt64);
+  expect_error([] { zeros({0}).max(); }, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                                         "reduction dim with the 'dim' argument.");
+  expect_error([&] { whole.norm(); }, "norm(): input dtype should be either floating point or complex. Got Long instead.");
+  expect_error([&] { whole.std(); }, "std and var only support floating point and complex dtypes");
+  expect_error([] { arange(INFINITY); }, "unsupported range: 0 -> inf");
+}
+
 TEST(Edge, ShapesThatFitNothingAreNamed) {
   const Tensor x = ones({2, 3});
   const Tensor none = ones({});
@@ -143,12 +167,30 @@ TEST(Edge, ShapesThatFitNothingAreNamed) {
                "dot : expected both vectors to have same dtype, but found Float and Double");
   expect_error([&] { mm(x, ones({3, 2}, kFloat64)); }, "(in operator mm)");
   expect_error([] { cross(ones({2, 3}), ones({3})); }, "inputs must have the same number of dimensions");
+  expect_error([] { cross(ones({3, 2}), ones({3, 2}), 1); }, "linalg.cross: inputs dimension 1 must have length 3. Got 2 and 2");
+  expect_error([] { bmm(ones({2, 2, 3}), ones({2, 2, 3})); },
+               "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2].");
+  expect_error([&] { addmm(ones({2, 2}, kFloat64), x, ones({3, 2})); }, "self and mat2 must have the same dtype");
+  expect_error([&] { lerp(x, x, ones({2, 3}, kFloat64)); }, "expected dtype float for `weight` but got dtype double");
+  expect_error([&] { constant_pad_nd(x, {1}); }, "Length of pad must be even but instead it equals 1");
+  expect_error([&] { layer_norm(x, {2}); },
+               "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]");
+  expect_error([&] { batch_norm(x, ones({2}), {}, {}, {}, true, 0.1, 1e-5, false); }, "weight should contain 3 elements not 2");
+  expect_error<NotImplementedError>([&] { pad(x, {1, 1}, "foo"); }, "Unrecognised padding mode foo");
   Tensor y = ones({2, 3});
   expect_error([&] { y.index_put_({0}, ones({2, 2, 3})); },
                "expand(CPUFloatType{[2, 2, 3]}, size=[3]): the number of sizes provided (1) must be greater or equal to the "
                "number of dimensions in the tensor (3)");
   const Tensor map = ones({1, 1, 4, 4});
   expect_error([&] { conv2d(map, ones({1, 1, 0, 2})); }, "kernel size should be greater than zero");
+  expect_error([&] { conv2d(map, ones({1, 1, 5, 2})); },
+               "Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 2). Kernel size can't be greater than actual "
+               "input size");
+  expect_error([&] { conv2d(map, ones({1, 1, 2, 2}), ones({2})); },
+               "Given weight of size [1, 1, 2, 2], expected bias to be 1-dimensional with 1 elements, but got bias of size [2] "
+               "instead");
+  expect_error([] { max_pool2d(ones({1, 1, 2, 2}), 3); },
+               "Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small");
   expect_error([] { conv2d(ones({1, 1, 0, 4}), ones({1, 1, 2, 2}), {}, 1, 1); },
                "Only zero batch or zero channel inputs are supported, but got input shape: [1, 1, 0, 4]");
   for (const auto* mode : {"constant", "reflect", "replicate", "circular"}) {

@@ -118,7 +118,7 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
 
 variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
                    std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
-  if (inputs.empty()) throw Error("grad requires non-empty inputs.");
+  if (inputs.empty()) throw ValueError("grad requires non-empty inputs.");
   const variable_list gradients = make_gradients(outputs, grad_outputs);
   const edge_list roots = root_edges(outputs);
   edge_list targets;

@@ -25,7 +25,7 @@ class CopySlices final : public Node {
     // Whether the function computes its first gradient is decided by who wants the base's, not the view's former history.
     function_->edges()[0] = next_edge(0);
   }
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
   void release_variables() override {
     released_ = true;
     function_.reset();

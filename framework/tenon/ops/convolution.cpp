@@ -160,9 +160,9 @@ void check_ranks(const char* op, const Tensor& input, const Tensor& weight, int 
 
 void check_bias(const char* op, const Tensor& bias, std::int64_t channels, const Tensor& weight) {
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != channels)) {
-    throw Error(fmt::format("{}: given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of "
-                            "size {} instead",
-                            op, to_string(weight.sizes()), channels, to_string(bias.sizes())));
+    throw Error(fmt::format("Given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of size {} "
+                            "instead (in {})",
+                            to_string(weight.sizes()), channels, to_string(bias.sizes()), op));
   }
 }
 
@@ -197,9 +197,15 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
     const std::int64_t padded = x.size(d + 2) + 2 * attributes.padding[d];
     const std::int64_t reach = attributes.dilation[d] * (weight.size(d + 2) - 1) + 1;
     if (padded < reach) {
+      std::string room, wanted;
+      for (int e = 0; e < spatial; ++e) {
+        const char* times = e == 0 ? "" : " x ";
+        room += times + std::to_string(x.size(e + 2) + 2 * attributes.padding[e]);
+        wanted += times + std::to_string(attributes.dilation[e] * (weight.size(e + 2) - 1) + 1);
+      }
       throw Error(fmt::format("Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater "
-                              "than actual input size (spatial dimension {} of {}, input of size {})",
-                              padded, reach, d, op, to_string(input.sizes())));
+                              "than actual input size (in {}, input of size {})",
+                              room, wanted, op, to_string(input.sizes())));
     }
   }
   Tensor y = forward(x, weight, bias, attributes);

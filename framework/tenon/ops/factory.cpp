@@ -9,6 +9,7 @@
 #include <tenon/ops/support.h>
 
 #include <cmath>
+#include <sstream>
 
 namespace tenon {
 
@@ -145,15 +146,23 @@ std::int64_t as_count(double count) {
 
 }  // namespace
 
+namespace {
+
+[[noreturn]] void unsupported_range(const Scalar& start, const Scalar& end) {
+  std::ostringstream text;
+  text << "unsupported range: " << start << " -> " << end;
+  throw Error(text.str());
+}
+
+}  // namespace
+
 Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
 Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) { return arange(start, end, 1, options); }
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const double distance = end.toDouble() - start.toDouble();
   if (step.toDouble() == 0) throw Error("step must be nonzero");
-  if (!std::isfinite(distance)) {
-    throw Error("unsupported range: " + std::to_string(start.toDouble()) + " -> " + std::to_string(end.toDouble()));
-  }
+  if (!std::isfinite(distance)) unsupported_range(start, end);
   if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
   std::int64_t count;
   if (whole) {
@@ -174,9 +183,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
 Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
   if (step.toDouble() == 0) throw Error("step must be nonzero");
   const double distance = end.toDouble() - start.toDouble();
-  if (!std::isfinite(distance)) {
-    throw Error("unsupported range: " + std::to_string(start.toDouble()) + " -> " + std::to_string(end.toDouble()));
-  }
+  if (!std::isfinite(distance)) unsupported_range(start, end);
   if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
   const std::int64_t count = as_count(std::floor(distance / step.toDouble()) + 1);
   Tensor result = make({count}, options);

@@ -39,18 +39,21 @@ constexpr Product kMm{"mm", "MmBackward0"}, kBmm{"bmm", "BmmBackward0"}, kAddmm{
 Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1,
                const Dims* shape = nullptr) {
   check_same_device(kind.op, {&a, &b, &addend});
-  check_same_dtype(kind.op, {&a, &b, &addend});
-  const int rank = a.impl().rank();
-  if (a.size(-1) != b.size(-2)) {
-    throw Error((rank == 3 ? "batch1 and batch2 shapes cannot be multiplied (" : "mat1 and mat2 shapes cannot be multiplied (") + shapes(a, b) + ")");
+  check_same_dtype(kind.op, {&a, &b});
+  if (addend.defined() && addend.scalar_type() != b.scalar_type()) {
+    throw Error(std::string("self and mat2 must have the same dtype, but got ") + toString(addend.scalar_type()) + " and " +
+                toString(b.scalar_type()) + " (in operator " + kind.op + ")");
   }
+  const int rank = a.impl().rank();
   Dims sizes;
   if (rank == 3) {
-    if (a.size(0) != b.size(0)) {
+    if (a.size(0) != b.size(0) || a.size(2) != b.size(1)) {
       throw Error("Expected size for first two dimensions of batch2 tensor to be: [" + std::to_string(a.size(0)) + ", " +
                   std::to_string(a.size(2)) + "] but got: [" + std::to_string(b.size(0)) + ", " + std::to_string(b.size(1)) + "].");
     }
     sizes.push_back(a.size(0));
+  } else if (a.size(1) != b.size(0)) {
+    throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(a, b) + ")");
   }
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
@@ -234,7 +237,10 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t
     }
     if (at < 0) throw Error("no dimension of size 3 in input");
   }
-  if (sizes[at] != 3) throw Error("dimension " + std::to_string(at) + " does not have size 3");
+  if (sizes[at] != 3) {
+    throw Error("linalg.cross: inputs dimension " + std::to_string(at) + " must have length 3. Got " + std::to_string(self.size(at)) +
+                " and " + std::to_string(other.size(at)));
+  }
   const Tensor a = self.expand(sizes);
   const Tensor b = other.expand(sizes);
   return a.roll(-1, at).mul(b.roll(-2, at)).sub(a.roll(-2, at).mul(b.roll(-1, at)));

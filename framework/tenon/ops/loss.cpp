@@ -100,7 +100,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
   check_same_dtype("nll_loss", {&input, &weight});
   if (input.dim() < 1)
     throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
-  if (is_floating_point(target.scalar_type()) || target.scalar_type() == kBool) {
+  if (target.scalar_type() != kInt64) {
     throw Error(
         fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
   }
@@ -114,6 +114,9 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
   bool fits = input.dim() == 1 ? target.dim() == 0 || (target.dim() == 1 && target.size(0) == 1)
                                : target.dim() == input.dim() - 1 && target.size(0) == input.size(0);
   for (std::int64_t d = 1; fits && input.dim() > 2 && d < target.dim(); ++d) fits = target.size(d) == input.size(d + 1);
+  if (input.dim() > 1 && target.dim() > 0 && target.size(0) != input.size(0)) {
+    throw ValueError(fmt::format("Expected input batch_size ({}) to match target batch_size ({}).", input.size(0), target.size(0)));
+  }
   if (!fits) {
     throw Error(
         fmt::format("size mismatch (got input: {}, target: {}): nll_loss expects the target to have the input's sizes "
@@ -121,7 +124,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
                     to_string(input.sizes()), to_string(target.sizes())));
   }
   const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
-  const Tensor classes_of = target.to(kInt64).contiguous();
+  const Tensor classes_of = target.contiguous();
   const Tensor weights = dense(weight);
   if (input.dim() == 2) return likelihood(input, classes_of, weights, attributes);
   if (input.dim() == 1) {
@@ -187,6 +190,15 @@ Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Ten
       throw Error(fmt::format("binary_cross_entropy: {} of size {} do not fit chances of size {}",
                               other == &target ? "targets" : "weights", to_string(other->sizes()),
                               to_string(p.sizes())));
+    }
+  }
+  // Where looking costs no wait for a device.
+  if (p.device().is_cpu() && p.numel() > 0) {
+    NoGradGuard no_grad;
+    const auto lowest = p.min().item<double>(), highest = p.max().item<double>();
+    if (!(lowest >= 0 && highest <= 1)) {
+      throw Error(fmt::format("binary_cross_entropy: all elements of input should be between 0 and 1, but they lie between {} and {}",
+                              lowest, highest));
     }
   }
   Recording recording = record<3>("BinaryCrossEntropyBackward0", {&p, &target}, [](Backward& b) {
@@ -263,6 +275,11 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& pos_weight, std::int64_t reduction) {
   check_constant("binary_cross_entropy_with_logits", "weight", weight);
   check_constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight);
+  const Dims sizes = broadcast_sizes(input.impl().sizes(), target.impl().sizes());
+  if (!(sizes == target.impl().sizes())) {
+    throw Error("output with shape " + to_string(target.sizes()) + " doesn't match the broadcast shape " + to_string(sizes) +
+                ": binary_cross_entropy_with_logits needs targets of the input's sizes");
+  }
   // log(1 + exp(-x)), without overflow and with a derivative at 0.
   const Tensor log_term = log_sigmoid(input).neg();
   Tensor loss = (1 - target) * input + (pos_weight.defined() ? ((pos_weight - 1) * target + 1) * log_term : log_term);

@@ -83,10 +83,15 @@ void check_shape(const char* op, const Tensor& input, IntArrayRef normalized_sha
   for (std::size_t i = 0; fits && i < normalized_shape.size(); ++i) {
     fits = input.size(input.dim() - static_cast<std::int64_t>(normalized_shape.size() - i)) == normalized_shape[i];
   }
+  if (normalized_shape.empty()) {
+    throw Error(fmt::format("{}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+                            "got normalized_shape = []",
+                            op));
+  }
   if (!fits) {
-    throw Error(fmt::format("{}: Given normalized_shape={}, expected input with shape [*, …] ending in it, but got input of "
-                            "size{}",
-                            op, to_string(normalized_shape), to_string(input.sizes())));
+    const std::string listed = to_string(normalized_shape);
+    throw Error(fmt::format("{}: Given normalized_shape={}, expected input with shape [*, {}, but got input of size{}", op, listed,
+                            listed.substr(1), to_string(input.sizes())));
   }
 }
 
@@ -189,13 +194,18 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                             to_string(input.sizes())));
   }
   const std::int64_t channels = input.size(1);
-  check_affine("batch_norm", weight, "weight", {channels}, input);
-  check_affine("batch_norm", bias, "bias", {channels}, input);
-  if (!training && (!running_mean.defined() || !running_var.defined())) {
-    throw Error("batch_norm: running_mean and running_var must be defined in evaluation mode");
+  for (const Tensor* statistic : {&running_mean, &running_var}) {
+    if (training || statistic->defined()) continue;
+    throw Error(fmt::format("batch_norm: {} must be defined in evaluation mode",
+                            statistic == &running_mean ? "running_mean" : "running_var"));
   }
-  check_affine("batch_norm", running_mean, "running_mean", {channels}, input);
-  check_affine("batch_norm", running_var, "running_var", {channels}, input);
+  for (const auto& [name, parameter] : {std::pair("weight", &weight), std::pair("bias", &bias),
+                                        std::pair("running_mean", &running_mean), std::pair("running_var", &running_var)}) {
+    if (parameter->defined() && parameter->numel() != channels) {
+      throw Error(fmt::format("batch_norm: {} should contain {} elements not {}", name, channels, parameter->numel()));
+    }
+    check_affine("batch_norm", *parameter, name, {channels}, input);
+  }
   check_same_device("batch_norm", {&input, &weight, &bias, &running_mean, &running_var});
   check_same_dtype("batch_norm", {&input, &weight, &bias});
   const BatchNormAttributes attributes{.training = training, .momentum = momentum, .eps = eps};

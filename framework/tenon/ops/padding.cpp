@@ -27,8 +27,12 @@ std::int64_t padded_size(std::int64_t size, std::int64_t left, std::int64_t righ
 Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& value) {
   const int rank = self.impl().rank();
   const int padded = static_cast<int>(amounts.size() / 2);
-  if (amounts.size() % 2 != 0 || padded > rank) {
-    throw Error("Length of pad must be even and at most twice the number of dimensions (" + std::to_string(rank) + "), got " + to_string(amounts));
+  if (amounts.size() % 2 != 0) {
+    throw Error("Length of pad must be even but instead it equals " + std::to_string(amounts.size()));
+  }
+  if (padded > rank) {
+    throw Error("Length of pad should be no more than twice the number of dimensions of the input. Pad length is " +
+                std::to_string(amounts.size()) + " while the input has " + std::to_string(rank) + " dimensions.");
   }
   Tensor core = self;
   Dims sizes = self.impl().sizes();
@@ -86,7 +90,7 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
       index = index.abs();
       index = index.mul(-1).add(length - 1).abs().mul(-1).add(length - 1);
     } else {
-      throw Error("Unrecognised padding mode " + std::string(mode));
+      throw NotImplementedError("Unrecognised padding mode " + std::string(mode));
     }
     result = result.index_select(dim, index);
   }

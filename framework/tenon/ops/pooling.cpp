@@ -78,10 +78,15 @@ Windows windows_of(const char* op, int spatial, const Tensor& input, IntArrayRef
     const std::int64_t reach = attributes.dilation[d] * (attributes.kernel[d] - 1) + 1;
     windows.output.push_back(
         window_count(input.size(first + d), reach, attributes.stride[d], attributes.padding[d], ceil_mode));
-    if (windows.output.back() < 1) {
-      throw Error(fmt::format("{}: Given input size: {}. Calculated output size: {}. Output size is too small", op,
-                              to_string(input.sizes()), to_string(windows.output)));
+  }
+  for (int d = 0; d < spatial; ++d) {
+    if (windows.output[2 + d] >= 1) continue;
+    std::string from = std::to_string(input.size(first - 1)), to = from;
+    for (int e = 0; e < spatial; ++e) {
+      from += "x" + std::to_string(input.size(first + e));
+      to += "x" + std::to_string(windows.output[2 + e]);
     }
+    throw Error(fmt::format("{}: Given input size: ({}). Calculated output size: ({}). Output size is too small", op, from, to));
   }
   return windows;
 }

@@ -8,6 +8,7 @@
 #include <tenon/ops/view.h>
 
 #include <cmath>
+#include <string>
 
 namespace tenon {
 
@@ -84,24 +85,18 @@ std::uint32_t one(const Tensor& self, std::int64_t dim) {
 }
 std::uint32_t every(const Tensor& self) { return dim_mask(std::nullopt, self.impl().rank()); }
 
-/// The name of the operator whose kernel this is: max() for max_dim.
-std::string public_name(OperatorId op) {
-  const std::string name(name_of(op));
-  return name.substr(0, name.find("_dim"));
-}
-
-[[noreturn]] void no_such_dim(OperatorId op, int dim) {
-  throw IndexError(public_name(op) + "(): Expected reduction dim " + std::to_string(dim) + " to have non-zero size.");
+[[noreturn]] void no_such_dim(const std::string& op, int dim) {
+  throw IndexError(op + "(): Expected reduction dim " + std::to_string(dim) + " to have non-zero size.");
 }
 
 /// amax, amin and the full max and min: equal winners share the gradient.
-Tensor extreme(OperatorId op, const char* name, const Tensor& self, std::uint32_t mask, bool keepdim) {
+Tensor extreme(OperatorId op, const char* public_name, const char* name, const Tensor& self, std::uint32_t mask, bool keepdim) {
   if (reduced_count(self, mask) == 0) {
     for (int i = 0; i < self.impl().rank() && mask != every(self); ++i) {
-      if ((mask >> i & 1) != 0 && self.size(i) == 0) no_such_dim(op, i);
+      if ((mask >> i & 1) != 0 && self.size(i) == 0) no_such_dim(public_name, i);
     }
-    throw Error(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                "reduction dim with the 'dim' argument (input has shape " + to_string(self.sizes()) + ")");
+    throw Error(std::string(public_name) + "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument. (input has shape " + to_string(self.sizes()) + ")");
   }
   const int rank = self.impl().rank();
   Recording recording = record<2>(name, {&self}, [mask, rank, keepdim](Backward& b) {
@@ -124,7 +119,10 @@ Tensor extreme(OperatorId op, const char* name, const Tensor& self, std::uint32_
 std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Tensor& self, std::int64_t dim, bool keepdim) {
   const int rank = self.impl().rank();
   const int at = wrap_dim(dim, rank);
-  if (rank > 0 && self.size(at) == 0) no_such_dim(op, at);
+  if (rank > 0 && self.size(at) == 0) {
+    const std::string kernel(name_of(op));  // max_dim
+    no_such_dim(kernel.substr(0, kernel.find("_dim")), at);
+  }
   const std::uint32_t mask = rank == 0 ? 0 : 1u << at;
   Recording recording = record_picked(name, self, at, keepdim || rank == 0);
   Tensor values = allocate_like(self, reduced_sizes(self.impl().sizes(), mask, true), self.scalar_type());
@@ -146,7 +144,7 @@ Tensor argument(OperatorId op, const Tensor& self, std::optional<std::int64_t> d
   const Tensor input = dim ? self : self.reshape({-1});
   const int rank = input.impl().rank();
   const int at = dim ? wrap_dim(*dim, rank) : 0;
-  if (rank > 0 && input.size(at) == 0) no_such_dim(op, at);
+  if (rank > 0 && input.size(at) == 0) no_such_dim(std::string(name_of(op)), at);
   const std::uint32_t mask = rank == 0 ? 0 : 1u << at;
   const DimAttributes attributes{at};
   Tensor kept = reduce_raw(op, input, mask, Dtype::kInt64, &attributes);
@@ -227,15 +225,15 @@ Tensor Tensor::prod(std::optional<Dtype> dtype) const { return tenon::prod(*this
 Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const { return tenon::prod(*this, dim, keepdim, dtype); }
 
 Tensor amax(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  return extreme(TENON_OP("amax"), "AmaxBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
+  return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
 }
 Tensor amin(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  return extreme(TENON_OP("amin"), "AminBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
+  return extreme(TENON_OP("amin"), "amin", "AminBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
 }
 Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const { return tenon::amax(*this, dim, keepdim); }
 Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const { return tenon::amin(*this, dim, keepdim); }
-Tensor Tensor::max() const { return extreme(TENON_OP("amax"), "MaxBackward1", *this, every(*this), false); }
-Tensor Tensor::min() const { return extreme(TENON_OP("amin"), "MinBackward1", *this, every(*this), false); }
+Tensor Tensor::max() const { return extreme(TENON_OP("amax"), "max", "MaxBackward1", *this, every(*this), false); }
+Tensor Tensor::min() const { return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false); }
 Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
 Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
 std::tuple<Tensor, Tensor> Tensor::max(std::int64_t dim, bool keepdim) const { return extreme_dim(TENON_OP("max_dim"), "MaxBackward0", *this, dim, keepdim); }
@@ -250,7 +248,10 @@ Tensor Tensor::all(std::int64_t dim, bool keepdim) const { return truth(TENON_OP
 namespace {
 
 Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim) {
-  check_floating("norm", self);
+  if (!self.is_floating_point()) {
+    throw Error(std::string("norm(): input dtype should be either floating point or complex. Got ") + toString(self.scalar_type()) +
+                " instead.");
+  }
   const int rank = self.impl().rank();
   Recording recording = record<2>("NormBackward0", {&self}, [p, mask, rank, keepdim](Backward& b) {
     const Tensor x = b.saved(0);
@@ -299,7 +300,9 @@ Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdi
 namespace {
 
 Tensor var_impl(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim, bool root) {
-  check_floating(root ? "std" : "var", self);
+  if (!self.is_floating_point()) {
+    throw Error(std::string("std and var only support floating point and complex dtypes, got ") + toString(self.scalar_type()));
+  }
   const int rank = self.impl().rank();
   const std::uint32_t mask = dim_mask(dim, rank);
   const double correction = unbiased ? 1 : 0;

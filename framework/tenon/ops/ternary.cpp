@@ -182,7 +182,11 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
 
 Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
   check_same_device("lerp", {&self, &end, &weight});
-  check_same_dtype("lerp", {&self, &end, &weight});
+  for (const Tensor* other : {&end, &weight}) {
+    if (!other->defined() || other->scalar_type() == self.scalar_type()) continue;
+    throw Error(std::string("expected dtype ") + self.dtype().name() + " for `" + (other == &end ? "end" : "weight") +
+                "` but got dtype " + other->dtype().name() + " (in operator lerp)");
+  }
   if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(end, weight));
   const bool scalar = !weight.defined();
   Recording recording = record<3>("LerpBackward0", {&self, &end, &weight}, [scalar, number](Backward& b) {

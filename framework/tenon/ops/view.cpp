@@ -192,21 +192,29 @@ Tensor Tensor::permute(IntArrayRef dims) const {
   });
 }
 
-Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
-  const TensorImpl& self = impl();
-  const int a = wrap_dim(dim0, self.rank());
-  const int b = wrap_dim(dim1, self.rank());
-  if (self.rank() == 0) return alias();
+namespace {
+
+Tensor swapped(const char* name, const Tensor& tensor, int a, int b) {
+  const TensorImpl& self = tensor.impl();
   Dims sizes = self.sizes();
   Dims strides = self.strides();
   std::swap(sizes[a], sizes[b]);
   std::swap(strides[a], strides[b]);
-  return ops::make_view("TransposeBackward0", *this, sizes, strides, self.offset(),
-                            [a, b](Backward& backward) { backward.set(0, backward.grad().transpose(a, b)); });
+  return ops::make_view(name, tensor, sizes, strides, self.offset(),
+                        [a, b](Backward& backward) { backward.set(0, backward.grad().transpose(a, b)); });
+}
+
+}  // namespace
+
+Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
+  const int rank = impl().rank();
+  const int a = wrap_dim(dim0, rank);
+  const int b = wrap_dim(dim1, rank);
+  return rank == 0 ? alias() : swapped("TransposeBackward0", *this, a, b);
 }
 Tensor Tensor::t() const {
   if (dim() > 2) throw Error("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) + "D");
-  return dim() < 2 ? alias() : transpose(0, 1);
+  return dim() < 2 ? alias() : swapped("TBackward0", *this, 0, 1);
 }
 Tensor Tensor::movedim(std::int64_t source, std::int64_t destination) const {
   const int rank = impl().rank();

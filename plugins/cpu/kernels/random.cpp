@@ -141,7 +141,12 @@ void bernoulli(KernelContext&, Views outputs, Views inputs, const void* attribut
   generate<i64>(y, Lane::kI64, 1, r, [&](i64* out, const Words& w, i64 n, i64 first) {
     alignas(64) double probability[kChunk];
     load(probability, static_cast<const char*>(p.data) + first * bytes, bytes, n);
-    for (i64 i = 0; i < n; ++i) out[i] = static_cast<double>(w.word[i]) * 0x1p-32 < probability[i];
+    bool right = true;
+    for (i64 i = 0; i < n; ++i) {
+      right &= probability[i] >= 0 && probability[i] <= 1;  // false for NaN
+      out[i] = static_cast<double>(w.word[i]) * 0x1p-32 < probability[i];
+    }
+    if (!right) fail("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability outside [0, 1].");
   });
 }
 
