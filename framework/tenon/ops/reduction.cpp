@@ -1,5 +1,6 @@
-// Reductions and scans, each with its gradient.
+// Reductions, each with its gradient.
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/accumulation.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/picked.h>
 #include <tenon/ops/pointwise.h>
@@ -31,11 +32,6 @@ Tensor reduce_raw(OperatorId op, const Tensor& self, std::uint32_t mask, Dtype d
   Tensor kept = allocate_like(self, reduced_sizes(self.impl().sizes(), mask, true), dtype);
   run(op, ops::state_of(self), {view_of(kept)}, {view_of(self)}, attributes);
   return kept;
-}
-
-Dtype sum_dtype(const Tensor& self, std::optional<Dtype> dtype) {
-  if (dtype) return *dtype;
-  return self.is_floating_point() ? self.scalar_type() : Dtype::kInt64;
 }
 
 std::int64_t reduced_count(const Tensor& self, std::uint32_t mask) {
@@ -358,57 +354,6 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
   return std_mean(self, OptionalIntArrayRef(wide), true);
 }
 
-// --- scans ----------------------------------------------------------------------------------------------------------
-
-Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
-  const Tensor input = to(sum_dtype(*this, dtype));
-  const int at = wrap_dim(dim, impl().rank());
-  Recording recording = record<0>("CumsumBackward0", {&input}, [at](Backward& b) {
-    b.set(0, b.grad().numel() <= 1 ? b.grad() : b.grad().flip(at).cumsum(at).flip(at));
-  });
-  Tensor result = allocate_preserving(input, input.scalar_type());
-  const DimAttributes attributes{at};
-  run(TENON_OP("cumsum"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
-  recording.output(result);
-  return result;
-}
-
-Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
-  const Tensor input = to(sum_dtype(*this, dtype));
-  const int at = wrap_dim(dim, impl().rank());
-  Recording recording = record<2>("CumprodBackward0", {&input}, [at](Backward& b) {
-    const Tensor x = b.saved(0);
-    if (x.dim() == 0 || x.numel() == 0) {
-      b.set(0, b.grad());
-      return;
-    }
-    const Tensor zeros = x.eq(0);
-    if (!zeros.any().item<bool>()) {
-      const Tensor y = b.saved(1);
-      b.set(0, b.grad().mul(y).flip(at).cumsum(at).flip(at).div(x));
-      return;
-    }
-    // With zeros: d y_k / d x_i is the product of the others up to k, built column by column.
-    const std::int64_t length = x.size(at);
-    std::vector<Tensor> columns;
-    for (std::int64_t i = 0; i < length; ++i) {
-      Tensor prefix = i == 0 ? x.narrow(at, 0, 1).mul(0).add(1) : x.narrow(at, 0, i).cumprod(at).narrow(at, i - 1, 1);
-      Tensor terms = prefix;
-      if (i + 1 < length) terms = cat({prefix, prefix.mul(x.narrow(at, i + 1, length - i - 1).cumprod(at))}, at);
-      columns.push_back(b.grad().narrow(at, i, length - i).mul(terms).sum(at, true));
-    }
-    b.set(0, cat(columns, at));
-  });
-  if (recording) recording.save(0, input);
-  Tensor result = allocate_preserving(input, input.scalar_type());
-  const DimAttributes attributes{at};
-  run(TENON_OP("cumprod"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
-  if (recording) {
-    recording.output(result);
-    recording.save_output(1, result);
-  }
-  return result;
-}
 Tensor Tensor::count_nonzero() const { return ne(0).sum(); }
 
 }  // namespace tenon
