@@ -142,6 +142,9 @@ std::vector<GradientCase> numbers() {
       of_matrix("trace", [](const Tensor& x) { return x.trace(); }),
       of_tensors("dist", [](const List& x) { return dist(x[0], x[1], 3); }, {{{3, 4}}, {{4}}}).empty({{0, 4}, {4}}),
       of_matrix("renorm", [](const Tensor& x) { return x.renorm(2, 0, 1.5); }),
+      of_tensors("cdist by a product", [](const List& x) { return cdist(x[0], x[1], 2, 1); },
+                 {{{3, 4}}, {{2, 4}, 3, 4}})
+          .empty({{0, 4}, {2, 4}}),
       of_tensors("cdist", [](const List& x) { return cdist(x[0], x[1], 3); }, {{{3, 4}}, {{2, 4}}})
           .empty({{0, 4}, {2, 4}}),
   };

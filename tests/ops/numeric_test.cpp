@@ -134,6 +134,17 @@ TEST(Summary, ReductionsOutOfOthers) {
   expect_tensor(cdist(in.M, in.M, 0), {3, 3}, kFloat, {0, 4, 4, 4, 0, 4, 4, 4, 0});
 }
 
+TEST(Summary, DistancesOfManyRowsNeedNoMemoryForTheirDifferences) {
+  manual_seed(3);
+  const Tensor x = rand({2, 30, 4}).set_requires_grad(true);
+  const Tensor y = rand({26, 4});
+  EXPECT_TRUE(cdist(x, y).allclose(cdist(x, y, 2, 2), 1e-3, 1e-4));
+  EXPECT_TRUE(cdist(y, y, 2, 1).diagonal().lt(1e-2).all().item<bool>());
+  cdist(zeros({1, 4}).add(x.narrow(1, 0, 1)), x, 2, 1).sum().backward();
+  EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
+  expect_error([&] { cdist(x, y, 2, 3); }, "possible modes: 0, 1, 2, but was: 3");
+}
+
 TEST(Numeric, EqualNumbersShareTheGradientOfAnExtreme) {
   const Tensor x = tensor({1.f, kNan, 3.f}).set_requires_grad(true);
   fmax(x, tensor({1.f, 2.f, 2.f})).sum().backward();

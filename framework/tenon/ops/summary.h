@@ -22,8 +22,9 @@ inline Tensor trace(const Tensor& self) { return self.trace(); }
 inline Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p = 2) { return self.dist(other, p); }
 /// Slices along `dim` whose p-norm is above `maxnorm` are scaled down to it.
 inline Tensor renorm(const Tensor& self, const Scalar& p, std::int64_t dim, const Scalar& maxnorm) { return self.renorm(p, dim, maxnorm); }
-/// p-norms of the differences of all rows: (…, P, M) and (…, R, M) to (…, P, R). The batch dims are broadcast. Exact: PyTorch's
-/// shortcut by a matrix product for many rows (`compute_mode`) is not taken.
+/// p-norms of the differences of all rows: (…, P, M) and (…, R, M) to (…, P, R). The batch dims are broadcast. As in PyTorch
+/// Euclidean distances of more than 25 rows come from one matrix product, which needs no memory for P R M differences but is
+/// less exact for rows close to each other; `compute_mode` 1 always does so, 2 never.
 TENON_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2, std::optional<std::int64_t> compute_mode = std::nullopt);
 
 }  // namespace tenon
