@@ -152,11 +152,15 @@ TEST_F(ReplayGate, StandardOutputTakesOneThing) {
   EXPECT_EQ(tenon({"trace", "info", "piped.pickle"}).code, 0) << "nothing but the snapshot is there";
   EXPECT_THAT(piped.error, HasSubstr("peak reserved")) << "the table is for people: it goes to standard error";
   EXPECT_TRUE(replay({"--svg", "-"}).out.starts_with("<svg"));
+  const Said named = replay({"--svg", ".stdout"});  // what these tests make standard output
+  EXPECT_TRUE(named.out.starts_with("<svg"));
+  EXPECT_THAT(named.error, HasSubstr("peak reserved"));
+  EXPECT_THAT(replay({"--html", "-", "--svg", ".stdout"}).error, HasSubstr("takes one of the outputs"));
   for (const char* format : {"json", "csv", "markdown"}) {
     const Said both = replay({"--html", "-", "--format", format});
     EXPECT_EQ(both.code, 2);
     EXPECT_EQ(both.out, "");
-    EXPECT_THAT(both.error, HasSubstr("standard output takes one thing"));
+    EXPECT_THAT(both.error, HasSubstr("standard output takes one thing")) << format;
   }
   EXPECT_THAT(replay({"--html", "-", "--svg", "-"}).error, HasSubstr("standard output takes one of the outputs"));
   const Said page = tenon({"view", "pinned.trace", "-o", "-"});

@@ -274,6 +274,19 @@ TEST_F(ReplayVerb, TuneSaysWhatBecomesOfTheRecordedSettings) {
   EXPECT_THAT(text.out, Not(HasSubstr("as recorded"))) << "the text form does not say";
 }
 
+TEST_F(ReplayVerb, TuneNamesNoKeyTwiceInASetting) {
+  folder_.write("pinned.trace", pinned_segments());
+  ASSERT_EQ(replay({"pinned.trace", "-a", "caching:garbage_collection_threshold=0.6", "--snapshot", "gc.pickle"}).code,
+            0);
+  const Said said = tenon({"tune", "gc.pickle", "--capacity", "600MiB", "--budget", "2s", "-q", "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  for (const json& row : json::parse(said.out).at("rows")) {
+    const std::string setting = row.at("setting");
+    const std::string key = "garbage_collection_threshold";
+    EXPECT_EQ(setting.find(key), setting.rfind(key)) << setting;
+  }
+}
+
 TEST_F(ReplayVerb, TuneNamesTenonsAllocatorWhereNoSettingOfPytorchRuns) {
   // PyTorch's smallest segment is 2 MiB.
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");

@@ -35,6 +35,16 @@ std::optional<Identity> identity(const std::string& name, int descriptor) {
   return Identity{status.st_dev, status.st_ino};
 }
 
+/// "-", or another name of what standard output is: "/dev/stdout" of a pipe, "x" of "> x".
+bool is_standard_output(const std::string& name) {
+  struct stat named {
+  }, standard{};
+  if (name == kStream) return true;
+  if (::stat(name.c_str(), &named) != 0 || ::fstat(STDOUT_FILENO, &standard) != 0) return false;
+  const bool keeps_bytes = S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode) || S_ISSOCK(named.st_mode);
+  return keeps_bytes && named.st_dev == standard.st_dev && named.st_ino == standard.st_ino;
+}
+
 /// What an output would replace, in words; empty when it replaces nothing that is needed.
 std::string replaced(const std::string& output, const CommandFiles& files) {
   const std::optional<Identity> mine = identity(output, STDOUT_FILENO);
@@ -56,12 +66,12 @@ bool is_same(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-bool uses_standard_output(const CommandFiles& files) { return std::ranges::count(files.written, kStream) != 0; }
+bool uses_standard_output(const CommandFiles& files) { return std::ranges::any_of(files.written, is_standard_output); }
 
 void check_files(const CommandFiles& files) {
   if (std::ranges::count(files.read, kStream) > 1)
     throw ConfigError("-: standard input is named twice, and can be read once: give a file's name for the other");
-  if (std::ranges::count(files.written, kStream) > 1)
+  if (std::ranges::count_if(files.written, is_standard_output) > 1)
     throw ConfigError("-: standard output takes one of the outputs: give a file's name for the others");
   for (std::size_t i = 0; i < files.written.size(); ++i) {
     const std::string& output = files.written[i];

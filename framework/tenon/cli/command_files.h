@@ -16,7 +16,7 @@ struct CommandFiles {
 /// same standard stream.
 void check_files(const CommandFiles& files);
 
-/// Whether one of the outputs is standard output: nothing else may be written there then.
+/// Whether one of the outputs is standard output, under whatever name: nothing else may be written there then.
 bool uses_standard_output(const CommandFiles& files);
 
 }  // namespace tenon::cli

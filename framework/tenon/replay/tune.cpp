@@ -349,7 +349,8 @@ class Tuner {
     if (!options_.capacity_bytes) return;
     const Candidate* best = nullptr;
     for (const Candidate& candidate : finalists) {
-      if (candidate.is_pytorch && candidate.label.find("expandable_segments") == std::string::npos &&
+      const bool collects = candidate.label.find("garbage_collection_threshold") != std::string::npos;
+      if (candidate.is_pytorch && !collects && candidate.label.find("expandable_segments") == std::string::npos &&
           (best == nullptr || is_better(candidate, *best)))
         best = &candidate;
     }
