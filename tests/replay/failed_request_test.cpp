@@ -6,7 +6,9 @@
 #include <tenon/replay/fidelity.h>
 #include <tenon/replay/snapshot_image.h>
 #include <tenon/replay/trace_tools.h>
+#include <tenon/replay/tune_space.h>
 #include <tenon/replay/writers.h>
+#include <tenon/runtime/plugins.h>
 
 #include <unistd.h>
 
@@ -49,6 +51,30 @@ TEST(FailedRequest, OfASnapshotIsPartOfItsHistory) {
   EXPECT_EQ(trace.ooms[0].event, 1u);
   EXPECT_EQ(trace.ooms[0].bytes, 4 * KiB);
   EXPECT_EQ(trace.ooms[0].capacity_bytes(), 8 * KiB);
+}
+
+TEST(FailedRequest, ASnapshotOfAConversionKeepsWhatTheDeviceHadThen) {
+  for (const bool is_known : {true, false}) {
+    Trace trace = read_traces(died()).front();
+    if (!is_known) trace.ooms[0].reserved_bytes = trace.ooms[0].device_free_bytes = 0;
+    load_all_plugins();
+    const std::string path = scratch("converted.pickle");
+    // Which has reserved more by then than the recorded device had.
+    write_snapshot(image_of_replay(trace, policy_of_conf("large_segment_size_mb:64"), std::nullopt, Failures::kKept),
+                   path);
+    const Trace back = read_traces(path).front();
+    ASSERT_EQ(back.ooms.size(), 1u);
+    EXPECT_EQ(back.ooms[0].reserved_bytes, trace.ooms[0].reserved_bytes);
+    EXPECT_EQ(back.ooms[0].device_free_bytes, trace.ooms[0].device_free_bytes);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(FailedRequest, AConversionDoesNotAddAny) {
+  load_all_plugins();
+  const Trace trace = read_one("a 0 1048576 0\na 1 104857600 0\nf 1\nf 0\n");
+  EXPECT_THROW(image_of_replay(trace, policy_of_conf(""), 40 * MiB, Failures::kKept), OutOfMemory);
+  EXPECT_EQ(image_of_replay(trace, policy_of_conf(""), 40 * MiB).entries.back().action, HistoryAction::kFreeCompleted);
 }
 
 TEST(FailedRequest, CountsWhereItDoesNotFitAndTheReplayGoesOn) {

@@ -4,6 +4,8 @@
 #include <tenon/memory/address_only_source.h>
 #include <tenon/replay/snapshot_image.h>
 #include <tenon/replay/trace_tools.h>
+#include <tenon/replay/tune_space.h>
+#include <tenon/runtime/plugins.h>
 
 #include <gmock/gmock.h>
 #include <memory/test_policy.h>
@@ -109,6 +111,18 @@ TEST(ImageOfReplay, ReadsBackAsTheTraceItCameFrom) {
   const Trace back = read_traces(path).front();
   EXPECT_EQ(difference(trace, back).what, "");
   EXPECT_EQ(back.marks, (std::vector<std::string>{"begin", "step 2"}));
+  std::filesystem::remove(path);
+}
+
+// An allocator that waits for the device gets blocks back whose free was pending; others may lie there afterwards.
+TEST(ImageOfReplay, AFreeThatTheAllocatorWaitedForCompletesThere) {
+  load_all_plugins();
+  const Trace trace = read_one("a 8 742 0\nm tenon:deferred 8\nf 8\ne\na 15 241 0\nm tenon:completed 8\nf 15\n");
+  const std::string path = scratch("waited.pickle").string();
+  write_snapshot(image_of_replay(trace, policy_of_conf(""), std::nullopt, Failures::kKept), path);
+  const Trace back = read_traces(path).front();
+  EXPECT_EQ(back.facts.allocations, 2u);
+  EXPECT_EQ(back.facts.peak_requested_bytes, trace.facts.peak_requested_bytes);
   std::filesystem::remove(path);
 }
 

@@ -83,6 +83,22 @@ TEST_F(Carried, ARecordingThatWasCutIsToldToBeOne) {
   EXPECT_THAT(reason(read_one(cut + kText)), HasSubstr("the recording was cut, and what was reserved after that"));
 }
 
+TEST_P(Carried, APartOfWhatIsRefusedIsRefused) {
+  const Trace trace = late(kWarm, kLostOfWarm);
+  const std::string why = judge(trace).why_refused;
+  const Trace part = slice(through(trace, GetParam()), 3, trace.facts.events);
+  EXPECT_THAT(reason(part), HasSubstr(why));
+  EXPECT_THAT(reason(slice(through(part, GetParam()), 4, part.facts.events)), HasSubstr(why)) << "a part of a part";
+  EXPECT_THAT(reason(slice(trace, 3, trace.facts.events)), HasSubstr(why));
+}
+
+TEST_P(Carried, ALaterPartDidNotBeginWithAnEmptyDevice) {
+  Trace whole = late(kWarm, 0);
+  ASSERT_TRUE(whole.recorded && whole.recorded->is_whole);
+  const Trace part = slice(through(whole, GetParam()), 4, whole.facts.events);
+  EXPECT_FALSE(part.recorded && part.recorded->is_whole);
+}
+
 TEST_P(Carried, SettingsFiguresAndSeedsStay) {
   const std::string conf = "max_split_size_mb:128,roundup_power2_divisions:4";
   const Trace trace = late(kWarm, kLostOfWarm, conf);

@@ -194,6 +194,50 @@ TEST(Tune, IsMergedWithWhatTheRecordingHadSet) {
   EXPECT_NO_THROW(policy_of_conf(result.recommended_conf));
 }
 
+TEST(Tune, EveryRowIsTriedWithWhatIsKept) {
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5";
+  const TuneResult result = tune({trace}, quick(800 * MiB));  // half of which serves expandable segments alone
+  for (const Candidate& candidate : result.finalists) {
+    if (!candidate.is_pytorch) continue;
+    EXPECT_THAT(candidate.label, HasSubstr("per_process_memory_fraction:0.5"));
+    CellOptions options{.capacity_bytes = 800 * MiB, .timed_passes = 0};
+    EXPECT_EQ(candidate.ooms_at_capacity, replay_cell(trace, policy_of_conf(candidate.label), options).ooms)
+        << candidate.label;
+  }
+  ASSERT_NE(recommended(result), nullptr);
+  EXPECT_EQ(result.recommended_conf, recommended(result)->label) << "the line that was replayed";
+  EXPECT_THAT(result.recommended_toml, HasSubstr("per_process_memory_fraction"));
+}
+
+TEST(Tune, NoRowSetsAKeyTwice) {
+  Trace trace = pinned_segments();
+  trace.recorded.emplace();
+  trace.recorded->has_settings = true;
+  trace.recorded->pytorch_conf = "garbage_collection_threshold:0.6";
+  for (const Candidate& candidate : tune({trace}, quick(520 * MiB)).finalists) {
+    const std::size_t at = candidate.label.find("garbage_collection_threshold");
+    EXPECT_TRUE(at == std::string::npos ||
+                candidate.label.find("garbage_collection_threshold", at + 1) == std::string::npos)
+        << candidate.label;
+  }
+}
+
+TEST(Tune, FilesThatWereRecordedUnderDifferentSettingsHaveTheDefaultsAsBaseline) {
+  Trace one = pinned_segments(), other = pinned_segments();
+  one.recorded.emplace().has_settings = true;
+  one.recorded->pytorch_conf = "max_split_size_mb:64";
+  other.recorded.emplace().has_settings = true;
+  const TuneResult result = tune({one, other}, quick());
+  EXPECT_THAT(result.recorded_confs, ElementsAre("max_split_size_mb:64", ""));
+  EXPECT_EQ(result.recorded_conf, "");
+  ASSERT_NE(baseline(result), nullptr);
+  EXPECT_EQ(baseline(result)->label, "");
+  EXPECT_FALSE(result.is_baseline_recorded);
+}
+
 TEST(Tune, ASettingThatIsBestAlreadyStays) {
   const TuneResult first = tune({pinned_segments()}, quick(450 * MiB));
   Trace trace = pinned_segments();
@@ -378,6 +422,11 @@ TEST(WhyNotTunable, AStateWithoutAHistoryIsNot) {
   EXPECT_THAT(why, AllOf(HasSubstr("no setting is recommended"), HasSubstr("import torch"),
                          HasSubstr("torch.cuda.memory._record_memory_history(max_entries="),
                          HasSubstr("torch.cuda.memory._dump_snapshot(\"memory.pickle\")")));
+}
+
+TEST(WhyNotTunable, AStateWithAFreeOrTwoIsNot) {
+  EXPECT_THAT(why_not_tunable(read_one("a 0 104857600 0\na 1 1048576 0\nf 1\na 2 2097152 0\n")),
+              HasSubstr("next to nothing is ever handed out a second time"));
 }
 
 TEST(WhyNotTunable, ARecordingThatMissedTheBeginningIsNot) {

@@ -111,8 +111,15 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
     const std::optional<std::uint64_t> capacity =
         options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
     require_sound(trace, policy, capacity);
-    const auto failures = capacity ? replay::Failures::kAttempted : replay::Failures::kKept;
-    return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity, failures), options.output);
+    try {
+      return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity, replay::Failures::kKept),
+                                    options.output);
+    } catch (const OutOfMemory&) {
+      throw Error(fmt::format("{}: it does not fit in {} under '{}', and a snapshot that says so would be none of this "
+                              "history. Leave --capacity out; for a picture of a replay that runs out: `tenon replay {} "
+                              "--capacity {} --snapshot FILE`",
+                              options.input, options.capacity, policy.policy.name, options.input, options.capacity));
+    }
   }
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));
 }

@@ -158,6 +158,7 @@ std::string json_of(const replay::TuneResult& result, const std::vector<replay::
   json["space_size"] = result.space_size;
   json["exhaustive"] = result.is_exhaustive;
   json["recorded_conf"] = result.recorded_conf;
+  json["recorded_confs"] = result.recorded_confs;
   json["dropped_settings"] = result.dropped_settings;
   json["baseline_is_recorded"] = result.is_baseline_recorded;
   json["seconds"] = result.seconds;
@@ -215,6 +216,12 @@ std::string refusal_json(const std::string& trace, const replay::Trust& trust, c
 
 /// What becomes of the settings that the recording had, one line; empty when they stay as they are.
 std::string about_recorded(const replay::TuneResult& result) {
+  if (std::ranges::adjacent_find(result.recorded_confs, std::not_equal_to<>()) != result.recorded_confs.end()) {
+    return fmt::format(
+        "The files were recorded under different settings (\"{}\"): the baseline is PyTorch's defaults, and nothing of "
+        "them is kept.\n",
+        fmt::join(result.recorded_confs, "\", \""));
+  }
   if (result.recorded_conf.empty() || result.recommended_conf == result.recorded_conf) return {};
   const std::vector<std::string> now = replay::settings_of(result.recommended_conf);
   std::vector<std::string> kept, replaced;

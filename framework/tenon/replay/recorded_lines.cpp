@@ -18,6 +18,7 @@ constexpr char kPressed[] = "recorded_times_pressed";
 constexpr char kWhole[] = "recorded_from_an_empty_device";
 constexpr char kUnplaced[] = "unplaced_bytes";
 constexpr char kRounded[] = "sizes_rounded_to";
+constexpr char kDistrust[] = "distrust";
 constexpr char kRemark[] = "remark ";
 constexpr std::uint64_t kMaxFigure = std::uint64_t{1} << 60;
 constexpr std::size_t kMaxRemarks = 32;
@@ -70,6 +71,7 @@ RecordedLines recorded_lines(const Trace& trace) {
   }
   figure(kUnplaced, trace.facts.unplaced_bytes);
   figure(kRounded, trace.sizes_are_rounded);
+  if (!trace.distrust.empty()) lines.emplace_back(kDistrust, trace.distrust.substr(0, kMaxText));
   for (std::size_t i = 0; i < std::min(trace.notes.size(), kMaxRemarks); ++i)
     lines.emplace_back(kRemark + std::to_string(i + 1), trace.notes[i].substr(0, kMaxText));
   return lines;
@@ -96,6 +98,7 @@ void take_recorded_lines(Trace& trace) {
   if (const auto value = take_figure(trace, kUnplaced))
     trace.facts.unplaced_bytes = std::min(*value, trace.facts.seeded_bytes);
   if (const auto value = take_figure(trace, kRounded)) trace.sizes_are_rounded = *value;
+  if (auto distrust = take(trace, kDistrust)) trace.distrust = std::move(*distrust);
   for (std::size_t i = 1; i <= kMaxRemarks; ++i) {
     if (const auto remark = take(trace, kRemark + std::to_string(i))) add_note(trace, *remark);
   }

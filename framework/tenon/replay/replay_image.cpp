@@ -4,7 +4,9 @@
 #include <tenon/replay/snapshot_image.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -37,7 +39,10 @@ class ImageListener final : public SourceListener {
   void unmapped(std::uint64_t address, std::uint64_t bytes) override {
     merge(HistoryAction::kSegmentUnmap, address, bytes);
   }
-  void synchronized() override {}
+  void synchronized() override {
+    if (is_on && when_synchronized) when_synchronized();
+  }
+  std::function<void()> when_synchronized;
 
  private:
   void add(HistoryAction action, std::uint64_t address, std::uint64_t bytes) {
@@ -117,6 +122,7 @@ class ReplayImage {
     describe_settings(policy, image_);
     describe_recording(trace, failures, image_);
     image_.empty_caches.emplace();
+    listener_.when_synchronized = [this] { complete_what_waits(); };
     for (std::size_t i = 1; i < trace.stacks.stacks.size(); ++i) {  // 0 is empty
       image_.stacks.emplace_back();
       for (const std::uint32_t frame : trace.stacks.stacks[i])
@@ -174,6 +180,7 @@ class ReplayImage {
         }
         source_.complete(event.slot);
         slot.block = {};
+        deferred_.erase(event.slot);
         return;
       case EventKind::kMark:
         return mark(trace_.marks[event.bytes]);
@@ -194,6 +201,7 @@ class ReplayImage {
       const std::uint64_t capacity = failure->capacity_bytes();
       entry.address = capacity - std::min(capacity, source_.reserved_bytes());
       image_.entries.push_back(entry);
+      image_.failures.emplace_back(failure->reserved_bytes, failure->device_free_bytes);
       return;
     }
     try {
@@ -203,6 +211,7 @@ class ReplayImage {
       entry.address = number(slot.block.data);
       if (is_seed && are_seeds_served_) ++image_.seeded_blocks;
     } catch (const OutOfMemory&) {
+      if (failures_ == Failures::kKept) throw;
       are_seeds_served_ &= !is_seed;
       entry.address = source_.usage().free_bytes;
     }
@@ -219,7 +228,23 @@ class ReplayImage {
       image_.entries.push_back(of_block(HistoryAction::kFreeCompleted, slot, event.bytes));
     }
     allocator_->deallocate(slot.block, slot.block.request.stream);
-    if (!event.deferred) slot.block = {};
+    if (event.deferred) {
+      deferred_.insert(event.slot);
+    } else {
+      slot.block = {};
+    }
+  }
+
+  /// The policy has waited for the device, as it does before it gives memory back: frees complete earlier than in the
+  /// recording.
+  void complete_what_waits() {
+    std::erase_if(deferred_, [&](std::uint32_t index) {
+      Slot& slot = slots_[index];
+      if (!source_.is_complete(index)) return false;
+      image_.entries.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
+      slot.block = {};
+      return true;
+    });
   }
 
   void mark(const std::string& name) {
@@ -252,6 +277,7 @@ class ReplayImage {
   ReplaySource source_;
   std::unique_ptr<Allocator> allocator_;
   std::vector<Slot> slots_;
+  std::set<std::uint32_t> deferred_;  ///< slots whose free waits
   std::uint64_t allocations_ = 0;
   bool are_seeds_served_ = true;
 };

@@ -96,7 +96,19 @@ void ReplaySource::unmap(void* address, std::size_t bytes) noexcept {
   ++calls_.unmaps;
 }
 
-Ticket ReplaySource::mark(StreamRef stream) { return {stream.id, next_ticket_++}; }
+Ticket ReplaySource::mark(StreamRef stream) {
+  if (stream.id >= kWaitingStreamBase) {
+    const std::uint64_t slot = stream.id - kWaitingStreamBase;
+    if (slot >= marked_.size()) marked_.resize(slot + 1);
+    marked_[slot] = next_ticket_;
+  }
+  return {stream.id, next_ticket_++};
+}
+
+bool ReplaySource::is_complete(std::uint32_t slot) const {
+  const std::uint64_t marked = slot < marked_.size() ? marked_[slot] : 0;
+  return marked <= completed_everywhere_ || (slot < completed_.size() && marked <= completed_[slot]);
+}
 
 bool ReplaySource::reached(Ticket ticket) {
   if (ticket.stream < kWaitingStreamBase || ticket.value <= completed_everywhere_) return true;

@@ -61,6 +61,8 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
 
   /// The recording says that the free of this slot's block has completed here.
   void complete(std::uint32_t slot);
+  /// Whether nothing that was queued for this slot's block is left to wait for.
+  bool is_complete(std::uint32_t slot) const;
   /// The stream that a deferred free of this slot waits for.
   static StreamRef waiting_stream(std::uint32_t slot) { return {kWaitingStreamBase + slot}; }
 
@@ -87,6 +89,7 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   std::uint64_t next_ticket_ = 1;
   std::uint64_t completed_everywhere_ = 0;
   std::vector<std::uint64_t> completed_;  ///< by slot: tickets up to this one are reached
+  std::vector<std::uint64_t> marked_;     ///< by slot: the last ticket
 };
 
 }  // namespace tenon::replay

@@ -365,6 +365,17 @@ class Decoder {
         file_.recording.insert_or_assign(key, std::string(word));
       }
     });
+    const PickleValue failures = pickle_.get(dict, "failures");
+    if (!Pickle::is_sequence(failures)) return;
+    spend(pickle_.size(failures));
+    pickle_.for_each(failures, [&](std::uint64_t i, PickleValue value) {  // reserved, left, reserved, left
+      const std::uint64_t bytes = number(value, "failures", at("tenon.failures", i), kMaxBytes);
+      if (i % 2 == 0) {
+        file_.failures.emplace_back(bytes, 0);
+      } else {
+        file_.failures.back().second = bytes;
+      }
+    });
   }
 
   void settings(PickleValue dict) {

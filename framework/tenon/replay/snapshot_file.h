@@ -73,6 +73,8 @@ struct SnapshotFile {
   bool is_replay = false;
   std::uint64_t seeded_blocks = 0;
   std::map<std::string, std::string> recording;
+  /// Of the recording's failed requests, in their order: bytes reserved, bytes that the device had left.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> failures;
 };
 
 /// Throws TraceError naming the place: "file: device_traces[0][12]: …".

@@ -58,6 +58,9 @@ struct SnapshotImage {
   /// Placed by a replay: what is in it is no recording. What the recording itself was is in the lines below.
   bool is_replay = false;
   std::uint64_t seeded_blocks = 0;  ///< so many of the first allocations lived before that recording
+  /// Of requests that ran out of memory in the recording, in the order of their entries: what was reserved and what the
+  /// device had left then, 0 and 0 where it does not say. The entries themselves are about the replay's device.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> failures;
   RecordedLines recording;
 };
 
@@ -81,7 +84,8 @@ class TENON_API ImageVisitor final : public SegmentVisitor {
 /// were, which is what a conversion does.
 enum class Failures : std::uint8_t { kAttempted, kKept };
 
-/// Replays a trace under a policy and takes the picture at its end.
+/// Replays a trace under a policy and takes the picture at its end. Throws OutOfMemory with Failures::kKept when the
+/// capacity does not serve what was served in the recording: no file that says otherwise may be written.
 TENON_API SnapshotImage image_of_replay(const Trace& trace, const StackConfig& policy,
                                         std::optional<std::uint64_t> capacity_bytes,
                                         Failures failures = Failures::kAttempted);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -324,13 +325,15 @@ class Rebuilder {
     if (deferred) pending_.insert(address, slot);
   }
   void fail(const SnapshotEntry& entry) {
-    const std::uint64_t bytes = std::max<std::uint64_t>(entry.bytes, 1);
+    RecordedOom failure{.bytes = std::max<std::uint64_t>(entry.bytes, 1),
+                        .stream = entry.stream,
+                        .reserved_bytes = reserved_,
+                        .device_free_bytes = std::min(entry.address, kMaxDeviceBytes)};
+    if (failed_ < file_.failures.size())
+      std::tie(failure.reserved_bytes, failure.device_free_bytes) = file_.failures[failed_];
     ++failed_;
-    if (builder_.would_overflow(bytes)) return;  // a size that is nonsense fails everywhere
-    builder_.fail({.bytes = bytes,
-                   .stream = entry.stream,
-                   .reserved_bytes = reserved_,
-                   .device_free_bytes = std::min(entry.address, kMaxDeviceBytes)});
+    if (builder_.would_overflow(failure.bytes)) return;  // a size that is nonsense fails everywhere
+    builder_.fail(failure);
     if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(entry.stack);
   }
   void act(SegmentAction::Kind kind, const SnapshotEntry& entry) { act(kind, entry, builder_.counted()); }
@@ -375,7 +378,8 @@ class Rebuilder {
       note(std::to_string(facts.deferred_frees) +
            " frees waited for another stream; the replay completes them where the recording did");
     if (failed_ != 0)
-      note(std::to_string(failed_) + (failed_ == 1 ? " request" : " requests") + " ran out of memory in the recording");
+      note(std::to_string(failed_) + (failed_ == 1 ? " request" : " requests") + " ran out of memory in the " +
+           (file_.is_replay && file_.failures.empty() ? "replay that wrote this" : "recording"));
     if (pressed_ != 0) note(std::to_string(pressed_) + " times the recorded allocator gave segments back to go on");
     if (overwritten_ != 0)
       note(std::to_string(overwritten_) +

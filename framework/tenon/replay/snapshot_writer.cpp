@@ -171,6 +171,13 @@ class SnapshotWriter {
       pickle_.begin_list();
       for (const auto& [key, value] : image_.recording) item(key, value);
       pickle_.end_list();
+      pickle_.text("failures");
+      pickle_.begin_list();
+      for (const auto& [reserved, left] : image_.failures) {
+        pickle_.address(reserved);
+        pickle_.address(left);
+      }
+      pickle_.end_list();
     }
     if (image_.empty_caches) {
       pickle_.text("empty_caches");

@@ -145,6 +145,8 @@ struct TENON_EXPORT Trace {
   std::optional<RecordedAllocator> recorded;
   /// Written by a replay of Tenon under this allocator, whose device calls are no recording's; empty for recordings.
   std::string replayed_under;
+  /// Why a recording that this is a part of cannot be relied on; empty: nothing is known against it.
+  std::string distrust;
   std::vector<RecordedOom> ooms;  ///< in order of their events
   Stacks stacks;
   std::uint64_t sizes_are_rounded =

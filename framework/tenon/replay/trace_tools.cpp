@@ -2,6 +2,7 @@
 #include <tenon/core/options.h>
 #include <tenon/replay/trace_builder.h>
 #include <tenon/replay/trace_tools.h>
+#include <tenon/replay/trust.h>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,7 @@ RecordedAllocator recorded_part(const Trace& trace, std::uint64_t from, std::uin
   if (!part.has_device_calls) {
     part.peak_reserved_bytes = part.reserved_bytes = 0;
     if (!is_start) part.reserved_at_start_bytes = 0;
+    part.is_whole &= is_start;
     return part;
   }
   using Kind = SegmentAction::Kind;
@@ -204,6 +206,8 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
     if (const auto found = trace.header.find(key); found != trace.header.end()) part.header.insert(*found);
   }
   if (trace.recorded) part.recorded = recorded_part(trace, cut, to);
+  // The figures that speak against the whole need not show in a part of it.
+  part.distrust = trace.distrust.empty() ? judge(trace).why_refused : trace.distrust;
   return part;
 }
 

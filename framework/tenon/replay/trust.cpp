@@ -16,6 +16,7 @@ namespace {
 constexpr double kCaveat = 0.03;         // of the recorded peak
 constexpr double kFar = 1.5;             // times the recorded peak, or its inverse
 constexpr double kMostUnrecorded = 0.2;  // of the recorded peak, lacking in a replay from nothing
+constexpr double kLeastFreed = 0.05;     // of what was allocated
 constexpr double kMostLive = 1.05;       // live bytes over reserved bytes: snapshots round what they saw last
 
 constexpr char kHowToRecord[] =
@@ -32,6 +33,7 @@ std::string why_history_is_too_poor(const Trace& trace) {
   const std::uint64_t failed = facts.seeded_blocks == 0 ? 0 : trace.ooms.size();
   const std::uint64_t recorded = facts.allocations - std::min(facts.allocations, facts.seeded_blocks + failed);
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));
+  const std::uint64_t freed = facts.total_requested_bytes - facts.end_live_bytes;
   std::string why;
   if (facts.allocations == 0) {
     why = "it holds no allocation";
@@ -55,6 +57,11 @@ std::string why_history_is_too_poor(const Trace& trace) {
         "only {} were allocated while it was recorded, against {} that were there before: the ring buffer lost the "
         "beginning, or it was too short",
         format_bytes(facts.total_requested_bytes - facts.seeded_bytes), format_bytes(facts.seeded_bytes));
+  } else if (static_cast<double>(freed) < kLeastFreed * static_cast<double>(facts.total_requested_bytes)) {
+    why = fmt::format(
+        "of {} that were allocated {} are freed: next to nothing is ever handed out a second time, and how that is done "
+        "is what settings change",
+        format_bytes(facts.total_requested_bytes), format_bytes(freed));
   }
   return why;
 }
@@ -137,11 +144,16 @@ void judge_cold_start(const Trace& trace, const std::string& conf, Trust& trust,
       start, format_bytes(row.peak_reserved_bytes), format_bytes(recorded)));
 }
 
+std::string why_without_replay(const Trace& trace) {
+  if (!trace.distrust.empty()) return "it is a part of a recording of which this has to be said: " + trace.distrust;
+  const std::string why = why_history_is_too_poor(trace);
+  return why.empty() ? why_contradictory(trace) : why;
+}
+
 }  // namespace
 
 std::string why_not_tunable(const Trace& trace) {
-  std::string why = why_history_is_too_poor(trace);
-  if (why.empty()) why = why_contradictory(trace);
+  const std::string why = why_without_replay(trace);
   return why.empty() ? why : refusal(trace, why);
 }
 
@@ -149,13 +161,11 @@ Trust judge(const Trace& trace, const std::optional<std::string>& conf) {
   Trust trust;
   if (trace.recorded) trust.reserved_at_start_bytes = trace.recorded->reserved_at_start_bytes;
   const std::string settings = conf ? *conf : trace.recorded ? trace.recorded->pytorch_conf : std::string();
-  trust.refusal = why_not_tunable(trace);
+  trust.why_refused = why_without_replay(trace);
   trust.fidelity = fidelity_of(trace, settings);
-  if (!trust.refusal.empty()) return trust;
-  std::string why;
-  judge_fidelity(trace, trust, why);
-  if (why.empty()) judge_cold_start(trace, valid_part(settings), trust, why);
-  if (!why.empty()) trust.refusal = refusal(trace, why);
+  if (trust.why_refused.empty()) judge_fidelity(trace, trust, trust.why_refused);
+  if (trust.why_refused.empty()) judge_cold_start(trace, valid_part(settings), trust, trust.why_refused);
+  if (!trust.why_refused.empty()) trust.refusal = refusal(trace, trust.why_refused);
   return trust;
 }
 

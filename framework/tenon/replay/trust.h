@@ -15,6 +15,7 @@ namespace tenon::replay {
 struct Trust {
   /// Why an answer would be worth nothing, with how to record better; empty when it is worth something.
   std::string refusal;
+  std::string why_refused;           ///< the reason alone
   std::vector<std::string> caveats;  ///< what a reader of the answer has to know: clauses without a full stop
   Fidelity fidelity;
   std::uint64_t reserved_at_start_bytes = 0;  ///< by the recorded allocator, which a replay from nothing starts without

@@ -61,10 +61,14 @@ class Tuner {
     TuneResult result;
     for (const Trace& trace : traces_) {
       result.peak_requested_bytes = std::max(result.peak_requested_bytes, trace.facts.peak_requested_bytes);
-      if (trace.recorded && !trace.recorded->pytorch_conf.empty()) result.recorded_conf = trace.recorded->pytorch_conf;
+      result.recorded_confs.push_back(trace.recorded ? trace.recorded->pytorch_conf : "");
       result.is_baseline_recorded |= trace.recorded && trace.recorded->has_settings;
     }
-    const std::string valid_conf = valid_part(result.recorded_conf, &result.dropped_settings);
+    const bool are_equal =
+        std::ranges::adjacent_find(result.recorded_confs, std::not_equal_to<>()) == result.recorded_confs.end();
+    if (are_equal && !traces_.empty()) result.recorded_conf = result.recorded_confs.front();
+    result.is_baseline_recorded &= are_equal;
+    recorded_conf_ = valid_part(result.recorded_conf, &result.dropped_settings);
     if (!result.dropped_settings.empty()) result.is_baseline_recorded = false;
     result.trust = options_.trust;
     for (std::size_t i = result.trust.size(); i < traces_.size(); ++i) result.trust.push_back(judge(traces_[i]));
@@ -73,15 +77,14 @@ class Tuner {
     result.is_exhaustive = known_.size() == all_.size();
 
     std::vector<Candidate> others = other_allocators();
-    std::vector<Candidate> finalists = choose_finalists(valid_conf, std::move(others));
+    std::vector<Candidate> finalists = choose_finalists(std::move(others));
     add_garbage_collection(finalists);
     measure_capacities(finalists);
     rank(finalists, limits());
     result.finalists = std::move(finalists);
     result.evaluated = known_.size();
     for (const Candidate& candidate : result.finalists) {
-      if (candidate.is_recommended && candidate.is_pytorch)
-        result.recommended_conf = merge_conf(valid_conf, candidate.label);
+      if (candidate.is_recommended && candidate.is_pytorch) result.recommended_conf = candidate.label;
     }
     result.recommended_toml = recommended_toml(result.finalists, limits());
     result.seconds = elapsed();
@@ -221,7 +224,7 @@ class Tuner {
 
   Candidate make(const Choice& choice) const {
     Candidate candidate;
-    candidate.label = conf_of(space_, choice);
+    candidate.label = merge_conf(recorded_conf_, conf_of(space_, choice));
     candidate.policy = policy_of_conf(candidate.label);
     for (const std::uint32_t value : choice) candidate.settings += value != 0 ? 1 : 0;
     return candidate;
@@ -299,7 +302,7 @@ class Tuner {
     return others;
   }
 
-  std::vector<Candidate> choose_finalists(const std::string& recorded_conf, std::vector<Candidate> others) {
+  std::vector<Candidate> choose_finalists(std::vector<Candidate> others) {
     std::vector<Candidate> finalists;
     std::set<std::string> labels;
     // Settings that change nothing come after the simpler one that they equal.
@@ -320,8 +323,8 @@ class Tuner {
     });
 
     Candidate base = known_.at(Choice(space_.size(), 0));
-    if (!recorded_conf.empty()) {
-      base = {.label = recorded_conf, .policy = policy_of_conf(recorded_conf), .settings = 1};
+    if (!recorded_conf_.empty()) {
+      base = {.label = recorded_conf_, .policy = policy_of_conf(recorded_conf_), .settings = 1};
       measure({&base});
       hold_against_capacity({&base}, options_.budget_seconds);
     }
@@ -360,8 +363,9 @@ class Tuner {
     collected.is_baseline = false;
     collected.walk.reset();
     collected.is_sampled = true;
-    collected.label += std::string(collected.label.empty() ? "" : ",") +
-                       "garbage_collection_threshold:0.8,per_process_memory_fraction:0.99";
+    const bool has_limit = collected.label.find("per_process_memory_fraction") != std::string::npos;
+    collected.label = override_conf(collected.label, std::string("garbage_collection_threshold:0.8") +
+                                                         (has_limit ? "" : ",per_process_memory_fraction:0.99"));
     collected.settings += 2;
     try {
       collected.policy = policy_of_conf(collected.label);
@@ -408,6 +412,7 @@ class Tuner {
   std::vector<Dimension> space_;
   std::vector<Choice> all_;
   std::map<Choice, Candidate> known_;
+  std::string recorded_conf_;   // what PyTorch takes of the settings before: what is not searched of it is in every row
   double lowest_safe_ = 1e300;  // relative peak of what is safe at the capacity
   Clock::time_point start_;
 };

@@ -29,7 +29,7 @@ struct TuneOptions {
 
 /// One setting with its figures, summed or taken at the worst over the traces.
 struct Candidate {
-  std::string label;  ///< the conf string, or the allocator's SPEC
+  std::string label;  ///< the whole conf string, with what is kept of the recorded one; or the allocator's SPEC
   bool is_pytorch = true;
   bool is_baseline = false;  ///< what the recording used, or PyTorch's defaults
   StackConfig policy;
@@ -57,10 +57,12 @@ struct TuneResult {
   bool is_exhaustive = false;
   std::uint64_t peak_requested_bytes = 0;  ///< largest over the traces
   std::vector<Trust> trust;                ///< by trace
-  std::string recorded_conf;
+  std::vector<std::string>
+      recorded_confs;         ///< by trace; empty where it was recorded under the defaults or does not say
+  std::string recorded_conf;  ///< of all traces; empty as well where they differ
   std::vector<std::string> dropped_settings;  ///< of it, those that PyTorch's native allocator refuses: "key:value"
   bool is_baseline_recorded = false;          ///< the baseline is what a recording says it ran under
-  std::string recommended_conf;               ///< merged with what was set before; may be empty (the defaults)
+  std::string recommended_conf;               ///< as replayed, what was set before merged in; empty: the defaults
   std::string recommended_toml;
   double seconds = 0;
 };
