@@ -152,6 +152,11 @@ TEST_F(ReplayGate, StandardOutputTakesOneThing) {
   EXPECT_EQ(tenon({"trace", "info", "piped.pickle"}).code, 0) << "nothing but the snapshot is there";
   EXPECT_THAT(piped.error, HasSubstr("peak reserved")) << "the table is for people: it goes to standard error";
   EXPECT_TRUE(replay({"--svg", "-"}).out.starts_with("<svg"));
+  const std::string pipe = "cd '" + folder_.path().string() +
+                           "' && '" TENON_PROGRAM
+                           "' replay pinned.trace -a caching --svg /dev/stdout 2> said | head -c 4 > four";
+  EXPECT_EQ(std::system(pipe.c_str()), 0);
+  EXPECT_EQ(read_bytes(folder_.path() / "four"), "<svg") << read_bytes(folder_.path() / "said");
   const Said named = replay({"--svg", ".stdout"});  // what these tests make standard output
   EXPECT_TRUE(named.out.starts_with("<svg"));
   EXPECT_THAT(named.error, HasSubstr("peak reserved"));

@@ -20,6 +20,9 @@ constexpr mode_t kMode = 0666;  // less the user's umask
 
 std::string followed(const std::string& path) {
   constexpr int kMaxLinks = 40;
+  struct stat there {};
+  // The link of /dev/stdout names a pipe by no path.
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return path;
   std::filesystem::path real = path;
   std::error_code ignored;
   for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(real, ignored); ++i)
