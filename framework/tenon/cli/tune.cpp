@@ -247,14 +247,20 @@ std::string without_recommendation(const replay::TuneResult& result, const std::
            *candidate.safe_from_bytes <= room;
   });
   const std::string where = capacity.empty() ? "any capacity that was tried" : capacity;
+  std::string limit;
+  for (const std::string& setting : replay::settings_of(result.recorded_conf)) {
+    if (setting.starts_with("per_process_memory_fraction:"))
+      limit = fmt::format("All were tried with {}, which was set in the recording.\n", setting);
+  }
   if (own == result.finalists.end()) {
     return fmt::format("\nNothing that was tried runs safely in {}: the peak of live memory alone is {}.\n", where,
-                       format_bytes(result.peak_requested_bytes));
+                       format_bytes(result.peak_requested_bytes)) +
+           limit;
   }
   return fmt::format(
       "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} on, with "
-      "{} device calls.\n",
-      where, own->label, replay::format_capacity(*own->safe_from_bytes), own->device_calls);
+      "{} device calls.\n{}",
+      where, own->label, replay::format_capacity(*own->safe_from_bytes), own->device_calls, limit);
 }
 
 std::string advice(const replay::TuneResult& result, const std::vector<replay::Trace>& traces,
