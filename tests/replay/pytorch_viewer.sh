@@ -33,7 +33,7 @@ history=$TENON_SOURCE_DIR/examples/traces/gpt2_adam.trace.gz
 tenon trace slice "$history" part.trace --from 100 --until 3000 --quiet
 tenon trace convert "$history" whole.pickle --quiet
 tenon trace convert part.trace cut.pickle --allocator expandable --quiet
-tenon trace convert "$history" full.pickle --allocator expandable --capacity 4GiB --quiet # runs out of memory
+tenon replay "$history" -a expandable --capacity 4GiB --snapshot full.pickle --quiet >full.txt # runs out of memory
 tenon replay part.trace -a caching --capacity 6GiB --snapshot replayed.pickle --quiet >replay.txt
 cat >run.toml <<TOML
 [model]
