@@ -59,8 +59,8 @@ std::string why_history_is_too_poor(const Trace& trace) {
         format_bytes(facts.total_requested_bytes - facts.seeded_bytes), format_bytes(facts.seeded_bytes));
   } else if (static_cast<double>(freed) < kLeastFreed * static_cast<double>(facts.total_requested_bytes)) {
     why = fmt::format(
-        "of {} that were allocated {} are freed: next to nothing is ever handed out a second time, and how that is done "
-        "is what settings change",
+        "of {} that were allocated {} are freed: next to nothing is ever handed out a second time, and how "
+        "that is done is what settings change",
         format_bytes(facts.total_requested_bytes), format_bytes(freed));
   }
   return why;

@@ -364,8 +364,8 @@ class Tuner {
     collected.walk.reset();
     collected.is_sampled = true;
     const bool has_limit = collected.label.find("per_process_memory_fraction") != std::string::npos;
-    collected.label = override_conf(collected.label, std::string("garbage_collection_threshold:0.8") +
-                                                         (has_limit ? "" : ",per_process_memory_fraction:0.99"));
+    collected.label += std::string(collected.label.empty() ? "" : ",") + "garbage_collection_threshold:0.8" +
+                       (has_limit ? "" : ",per_process_memory_fraction:0.99");
     collected.settings += 2;
     try {
       collected.policy = policy_of_conf(collected.label);

@@ -111,16 +111,6 @@ std::string merge_conf(std::string_view before, std::string_view chosen) {
   return conf;
 }
 
-std::string override_conf(std::string_view conf, std::string_view changes) {
-  const auto changed = pairs_of(changes);
-  std::string result;
-  for (const auto& [key, value] : pairs_of(conf)) {
-    if (std::ranges::none_of(changed, [&](const auto& pair) { return pair.first == key; }))
-      result += fmt::format("{}{}:{}", result.empty() ? "" : ",", key, value);
-  }
-  return result + (result.empty() || changes.empty() ? "" : ",") + std::string(changes);
-}
-
 std::vector<std::string> settings_of(std::string_view conf) {
   std::vector<std::string> settings;
   for (const auto& [key, value] : pairs_of(conf)) settings.push_back(fmt::format("{}:{}", key, value));

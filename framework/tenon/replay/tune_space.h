@@ -35,9 +35,6 @@ bool is_sensible(const std::vector<Dimension>& space, const Choice& choice);
 /// `chosen` over what was set before: keys that were not searched are kept, if PyTorch takes them.
 TENON_API std::string merge_conf(std::string_view before, std::string_view chosen);
 
-/// `conf` with the settings of `changes` instead of its own under the same keys.
-TENON_API std::string override_conf(std::string_view conf, std::string_view changes);
-
 /// The settings of a string that PyTorch's native allocator takes, each tried behind those before it; the others, as
 /// "key:value", are added to `dropped`.
 TENON_API std::string valid_part(std::string_view conf, std::vector<std::string>* dropped = nullptr);
