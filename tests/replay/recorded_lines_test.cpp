@@ -92,6 +92,18 @@ TEST_P(Carried, APartOfWhatIsRefusedIsRefused) {
   EXPECT_THAT(reason(slice(trace, 3, trace.facts.events)), HasSubstr(why));
 }
 
+TEST_F(Carried, APartOfWhatIsRefusedIsRefusedBehindAnyNumberOfComments) {
+  const Trace trace = late(kWarm, kLostOfWarm);
+  const std::string file = path("_part.trace");
+  write_text(slice(trace, 3, trace.facts.events), file);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::string comments;
+  for (int i = 0; i < 1001; ++i) comments += "# comment " + std::to_string(i) + ": of somebody\n";
+  EXPECT_THAT(reason(read_one(comments + text.str())), HasSubstr(judge(trace).why_refused));
+  std::filesystem::remove(file);
+}
+
 TEST_P(Carried, ALaterPartDidNotBeginWithAnEmptyDevice) {
   Trace whole = late(kWarm, 0);
   ASSERT_TRUE(whole.recorded && whole.recorded->is_whole);
