@@ -1,6 +1,7 @@
 // Splitting, turning, repeating and joining.
 #include "../support/expect_error.h"
 #include "../support/expect_tensor.h"
+#include "front_end_inputs.h"
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/front_end.h>
@@ -8,29 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 namespace tenon {
 namespace {
 
 using test::expect_error;
 using test::expect_tensor;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-/// What the expected numbers, which are PyTorch 2.15's, were computed from.
-struct Inputs {
-  Tensor M = tensor({{3., 1., 2., 1.}, {0., -1., 4., 4.}, {2., 2., -3., 0.5}});
-  Tensor N = tensor({{1.f, kNan, 2.f}, {kNan, kNan, kNan}, {3.f, -kInf, kInf}});
-  Tensor V = tensor({2., 7., 1., 8., 2.});
-  Tensor I = tensor({{5, 3, 5}, {-2, 0, 3}});
-  Tensor K = tensor({0, 2, 1, 2});
-  Tensor T = arange(24., kFloat).reshape({2, 3, 4});
-  Tensor B = tensor({{true, false, true}, {false, false, true}});
-  Tensor E = zeros({0, 3});
-  Tensor S = tensor(2.5f);
-};
+using test::Inputs;
 
 TEST(Rearrange, SplitsCutWhereNumPyCuts) {
   const Inputs in;
