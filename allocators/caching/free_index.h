@@ -3,9 +3,8 @@
 //
 //   words_     two bits per size class: holds something, holds several
 //   summary_   one bit per word in which a class holds something
-//   classes_   the pieces of each class, ordered: one for each multiple of 512 bytes up to 2 MiB, so that its pieces
-//   are
-//              equal, and one for what lies between two of them; above 2 MiB 512 per power of two
+//   classes_   the pieces of each class, ordered: up to 2 MiB one class for each multiple of 512 bytes (its pieces are
+//              equal) and one for what lies between two of them; above 2 MiB 512 classes per power of two
 //
 // The words stay in the nearest cache, the classes do not: a piece that has its class to itself comes and goes without
 // a look at it.

@@ -1,5 +1,6 @@
-// Speed of the cpu backend's kernels on the shapes of the models that the experiments train. Rows have the same names as those
-// of peer_kernels.py, which times PyTorch on the same work. TENON_BENCH_THREADS sets the number of threads (1).
+// Speed of the cpu backend's kernels on the shapes of the models that the experiments train. Rows have the same names
+// as those of peer_kernels.py, which times PyTorch on the same work. TENON_BENCH_THREADS sets the number of threads
+// (1).
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/kernel/attributes/optimizer.h>
@@ -28,12 +29,11 @@ using Sizes = std::vector<std::int64_t>;
 std::map<std::string, Kernel>& kernels() {
   static std::map<std::string, Kernel> all;
   if (all.empty()) {
-    cpu::add_all_kernels({.add =
-                              [](void* host, const char* name, Kernel kernel) {
-                                (*static_cast<std::map<std::string, Kernel>*>(host))[name] = kernel;
-                              },
-                          .host = &all},
-                         cpu::widest_isa());
+    cpu::add_all_kernels(
+        {.add = [](void* host, const char* name,
+                   Kernel kernel) { (*static_cast<std::map<std::string, Kernel>*>(host))[name] = kernel; },
+         .host = &all},
+        cpu::widest_isa());
   }
   return all;
 }
@@ -64,7 +64,8 @@ struct Tensor {
   TensorView view;
 
   Tensor() { view.rank = -1; }
-  Tensor(Sizes of, Dtype dtype = Dtype::kFloat32, bool transposed = false) : sizes(std::move(of)), strides(sizes.size()) {
+  Tensor(Sizes of, Dtype dtype = Dtype::kFloat32, bool transposed = false)
+      : sizes(std::move(of)), strides(sizes.size()) {
     std::int64_t count = 1;
     for (std::size_t d = sizes.size(); d-- > 0;) {
       strides[d] = count;
@@ -166,10 +167,13 @@ void register_rows() {
     const char* label;
     std::int64_t m, k, n;
   };
-  for (const Product p : {Product{"128x784x128", 128, 784, 128}, {"128x128x10", 128, 128, 10}, {"512x384x1536", 512, 384, 1536},
+  for (const Product p : {Product{"128x784x128", 128, 784, 128},
+                          {"128x128x10", 128, 128, 10},
+                          {"512x384x1536", 512, 384, 1536},
                           {"1024x1024x1024", 1024, 1024, 1024}}) {
     row(std::string("linear/") + p.label, "matmul", {Tensor({p.m, p.n})},
-        {Tensor({p.m, p.k}), Tensor({p.k, p.n}, Dtype::kFloat32, true), Tensor({p.n}).expand({p.m, p.n})}, MatmulAttributes{});
+        {Tensor({p.m, p.k}), Tensor({p.k, p.n}, Dtype::kFloat32, true), Tensor({p.n}).expand({p.m, p.n})},
+        MatmulAttributes{});
     row(std::string("matmul_tn/") + p.label, "matmul", {Tensor({p.m, p.n})},
         {Tensor({p.m, p.k}, Dtype::kFloat32, true), Tensor({p.k, p.n}), Tensor()});
   }

@@ -71,13 +71,16 @@ struct MarksWithoutReturning : autograd::Function<MarksWithoutReturning> {
     context->mark_dirty({x});
     return x + 1;
   }
-  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) { return gradients; }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) {
+    return gradients;
+  }
 };
 
 TEST(Function, ADirtyInputMustComeBack) {
   const Tensor x = ones({2}, requires_grad()) * 2;
   EXPECT_THAT([&] { MarksWithoutReturning::apply(x); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("marked as dirty during the forward method were not returned")));
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::HasSubstr("marked as dirty during the forward method were not returned")));
 }
 
 }  // namespace

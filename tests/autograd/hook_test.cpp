@@ -73,8 +73,8 @@ TEST(Hook, MayChangeNeitherTypeNorSize) {
     };
   };
   EXPECT_THAT(with([](const Tensor& gradient) { return gradient.to(kFloat64); }),
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
-                  "hook '0' has changed the type of value (was CPUFloatType got CPUDoubleType)")));
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::HasSubstr("hook '0' has changed the type of value (was CPUFloatType got CPUDoubleType)")));
   EXPECT_THAT(with([](const Tensor& gradient) { return gradient.sum(); }),
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr("hook '0' has changed the size of value")));
   EXPECT_FALSE(x.grad().defined());

@@ -274,7 +274,8 @@ TEST(InPlace, EveryWriteToALeafThatRequiresGradIsRefused) {
   const Tensor view = a.view({2, 1});
   EXPECT_THAT([&] { a.copy_(a); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad")));
   EXPECT_THAT([&] { a.set_(ones({2})); }, ThrowsMessage<Error>(HasSubstr("a leaf Variable that requires grad")));
-  EXPECT_THAT([&] { view.copy_(view); }, ThrowsMessage<Error>(HasSubstr("a view of a leaf Variable that requires grad")));
+  EXPECT_THAT([&] { view.copy_(view); },
+              ThrowsMessage<Error>(HasSubstr("a view of a leaf Variable that requires grad")));
   EXPECT_EQ(a._version(), 0);
 }
 
@@ -283,9 +284,10 @@ TEST(InPlace, ZeroingIsNamedWhereItSpoiltASavedTensor) {
   const Tensor y = x * 2;
   const Tensor z = y.square();
   y.zero_();
-  EXPECT_THAT([&] { z.sum().backward(); },
-              ThrowsMessage<Error>(HasSubstr("[CPUFloatType [2, 3]], which is output 0 of ZeroBackward0, is at version 1; "
-                                             "expected version 0 instead.")));
+  EXPECT_THAT(
+      [&] { z.sum().backward(); },
+      ThrowsMessage<Error>(HasSubstr("[CPUFloatType [2, 3]], which is output 0 of ZeroBackward0, is at version 1; "
+                                     "expected version 0 instead.")));
 }
 
 TEST(View, AReshapeThatCopiesIsNone) {

@@ -31,12 +31,15 @@ bool throws(Call call, const std::string& text) {
 
 int main() {
   bool right = sum_of(torch::ones({3, 4}, torch::kInt)) == 12 && sum_of(torch::ones({5}, torch::kBFloat16)) == 5;
-  const int three = AT_DISPATCH_FLOATING_TYPES(torch::kDouble, "bytes", [] { return static_cast<int>(sizeof(scalar_t)) - 5; });
+  const int three =
+      AT_DISPATCH_FLOATING_TYPES(torch::kDouble, "bytes", [] { return static_cast<int>(sizeof(scalar_t)) - 5; });
   right = right && three == 3;
   right = right && throws<c10::ValueError>([] { sum_of(torch::ones({3, 4}).t()); }, "got strides [1, 4]");
-  right = right && throws<c10::Error>([] { sum_of(torch::ones({2}, torch::kBool)); }, "\"sum_of\" not implemented for 'Bool'");
+  right = right &&
+          throws<c10::Error>([] { sum_of(torch::ones({2}, torch::kBool)); }, "\"sum_of\" not implemented for 'Bool'");
   right = right && throws<c10::IndexError>([] { TORCH_CHECK_INDEX(1 == 2, "no"); }, "no");
-  right = right && throws<c10::NotImplementedError>([] { TORCH_CHECK_NOT_IMPLEMENTED(1 == 2); }, "Expected 1 == 2 to be true");
+  right = right &&
+          throws<c10::NotImplementedError>([] { TORCH_CHECK_NOT_IMPLEMENTED(1 == 2); }, "Expected 1 == 2 to be true");
   right = right && throws<c10::Error>([] { at::Scalar(300).to<std::uint8_t>(); }, "type uint8_t without overflow");
   right = right && c10::CppTypeToScalarType<float>::value == at::kFloat && c10::elementSize(at::kLong) == 8 &&
           c10::isIntegralType(at::kBool, true) && !c10::isIntegralType(at::kBool, false) &&

@@ -108,7 +108,8 @@ TEST(Edge, ErrorsAreOfTheKindThatLibtorchThrows) {
   expect_error<IndexError>([] { zeros({0, 3}).max(0); }, "max(): Expected reduction dim 0 to have non-zero size.");
   expect_error<IndexError>([] { zeros({0, 3}).amax(0); }, "amax(): Expected reduction dim 0 to have non-zero size.");
   expect_error<IndexError>([&] { ones({})[0]; }, "select() cannot be applied to a 0-dim tensor.");
-  expect_error<IndexError>([&] { ones({}).index({indexing::Slice()}); }, "slice() cannot be applied to a 0-dim tensor.");
+  expect_error<IndexError>([&] { ones({}).index({indexing::Slice()}); },
+                           "slice() cannot be applied to a 0-dim tensor.");
   expect_error<ValueError>([&] { x.index({indexing::Slice(indexing::None, indexing::None, -1)}); },
                            "step must be greater than zero");
   const auto refused = [](const auto& call) {
@@ -130,21 +131,30 @@ TEST(Edge, ChancesLieBetweenNoneAndCertain) {
   expect_error([&] { bernoulli(p); }, "Expected p_in >= 0 && p_in <= 1 to be true");
   expect_error([] { bernoulli(full({3}, NAN)); }, "outside [0, 1]");
   expect_error([&] { binary_cross_entropy(p, ones({2}), {}, 1); }, "all elements of input should be between 0 and 1");
-  expect_error([] { binary_cross_entropy_with_logits(ones({3, 4}), ones({4}), {}, {}, 1); },
-               "output with shape [4] doesn't match the broadcast shape [3, 4]");
+  expect_error(
+      [] {
+        binary_cross_entropy_with_logits(ones({3, 4}), ones({4}), {}, {}, 1);
+      },
+      "output with shape [4] doesn't match the broadcast shape [3, 4]");
 }
 
 TEST(Edge, TargetsAreOfOneTypeAndOnePerRow) {
   const Tensor x = ones({3, 4});
   expect_error([&] { nll_loss(x, tensor({0, 1, 2}, kInt32)); }, "expected scalar type Long but found Int");
-  expect_error<ValueError>([&] { nll_loss(x, tensor({0, 1})); }, "Expected input batch_size (3) to match target batch_size (2).");
+  expect_error<ValueError>(
+      [&] {
+        nll_loss(x, tensor({0, 1}));
+      },
+      "Expected input batch_size (3) to match target batch_size (2).");
 }
 
 TEST(Edge, ReductionsSayWhatTheyWereCalled) {
   const Tensor whole = ones({2}, kInt64);
-  expect_error([] { zeros({0}).max(); }, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                                         "reduction dim with the 'dim' argument.");
-  expect_error([&] { whole.norm(); }, "norm(): input dtype should be either floating point or complex. Got Long instead.");
+  expect_error([] { zeros({0}).max(); },
+               "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+               "reduction dim with the 'dim' argument.");
+  expect_error([&] { whole.norm(); },
+               "norm(): input dtype should be either floating point or complex. Got Long instead.");
   expect_error([&] { whole.std(); }, "std and var only support floating point and complex dtypes");
   expect_error([] { arange(INFINITY); }, "unsupported range: 0 -> inf");
 }
@@ -154,47 +164,80 @@ TEST(Edge, ShapesThatFitNothingAreNamed) {
   const Tensor none = ones({});
   expect_error([&] { x.narrow(0, 0, -1); }, "start (0) + length (-1) exceeds dimension size (2).");
   expect_error([&] { none.narrow(0, 0, 1); }, "narrow() cannot be applied to a 0-dim tensor.");
-  expect_error<IndexError>([&] { x.narrow(1, 4, 0); }, "Dimension out of range (expected to be in range of [-3, 2], but got 4)");
+  expect_error<IndexError>([&] { x.narrow(1, 4, 0); },
+                           "Dimension out of range (expected to be in range of [-3, 2], but got 4)");
   expect_error([&] { x.split(0); }, "split_size can only be 0 if dimension size is 0, but got dimension size of 2");
   expect_error([&] { none.split(1); }, "split expects at least a 1-dimensional tensor");
   expect_error([&] { x.permute({0, 0}); }, "permute(): duplicate dims are not allowed.");
   expect_error([&] { x.repeat({-1, 1}); }, "Trying to create tensor with negative dimension -2: [-2, 3]");
   expect_error([&] { x.roll({1, 2}, {0}); }, "shifts and dimensions must align. shifts: 2, dims:1");
-  expect_error([&] { x.unflatten(1, {2, 2}); }, "unflatten: Provided sizes [2, 2] don't multiply up to the size of dim 1 (3)");
+  expect_error(
+      [&] {
+        x.unflatten(1, {2, 2});
+      },
+      "unflatten: Provided sizes [2, 2] don't multiply up to the size of dim 1 (3)");
   expect_error([] { ones({2, 2, 2}).diag(); }, "matrix or a vector expected");
   expect_error([&] { outer(x, ones({3})); }, "outer: Expected 1-D argument self, but got 2-D");
   expect_error([] { dot(ones({2}), ones({2}, kFloat64)); },
                "dot : expected both vectors to have same dtype, but found Float and Double");
   expect_error([&] { mm(x, ones({3, 2}, kFloat64)); }, "(in operator mm)");
   expect_error([] { cross(ones({2, 3}), ones({3})); }, "inputs must have the same number of dimensions");
-  expect_error([] { cross(ones({3, 2}), ones({3, 2}), 1); }, "linalg.cross: inputs dimension 1 must have length 3. Got 2 and 2");
-  expect_error([] { bmm(ones({2, 2, 3}), ones({2, 2, 3})); },
-               "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2].");
+  expect_error(
+      [] {
+        cross(ones({3, 2}), ones({3, 2}), 1);
+      },
+      "linalg.cross: inputs dimension 1 must have length 3. Got 2 and 2");
+  expect_error(
+      [] {
+        bmm(ones({2, 2, 3}), ones({2, 2, 3}));
+      },
+      "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2].");
   expect_error([&] { addmm(ones({2, 2}, kFloat64), x, ones({3, 2})); }, "self and mat2 must have the same dtype");
   expect_error([&] { lerp(x, x, ones({2, 3}, kFloat64)); }, "expected dtype float for `weight` but got dtype double");
   expect_error([&] { constant_pad_nd(x, {1}); }, "Length of pad must be even but instead it equals 1");
   expect_error([&] { layer_norm(x, {2}); },
                "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]");
-  expect_error([&] { batch_norm(x, ones({2}), {}, {}, {}, true, 0.1, 1e-5, false); }, "weight should contain 3 elements not 2");
+  expect_error([&] { batch_norm(x, ones({2}), {}, {}, {}, true, 0.1, 1e-5, false); },
+               "weight should contain 3 elements not 2");
   expect_error<NotImplementedError>([&] { pad(x, {1, 1}, "foo"); }, "Unrecognised padding mode foo");
   Tensor y = ones({2, 3});
-  expect_error([&] { y.index_put_({0}, ones({2, 2, 3})); },
-               "expand(CPUFloatType{[2, 2, 3]}, size=[3]): the number of sizes provided (1) must be greater or equal to the "
-               "number of dimensions in the tensor (3)");
+  expect_error(
+      [&] {
+        y.index_put_({0}, ones({2, 2, 3}));
+      },
+      "expand(CPUFloatType{[2, 2, 3]}, size=[3]): the number of sizes provided (1) must be greater or equal to the "
+      "number of dimensions in the tensor (3)");
   const Tensor map = ones({1, 1, 4, 4});
   expect_error([&] { conv2d(map, ones({1, 1, 0, 2})); }, "kernel size should be greater than zero");
-  expect_error([&] { conv2d(map, ones({1, 1, 5, 2})); },
-               "Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 2). Kernel size can't be greater than actual "
-               "input size");
-  expect_error([&] { conv2d(map, ones({1, 1, 2, 2}), ones({2})); },
-               "Given weight of size [1, 1, 2, 2], expected bias to be 1-dimensional with 1 elements, but got bias of size [2] "
-               "instead");
-  expect_error([] { max_pool2d(ones({1, 1, 2, 2}), 3); },
-               "Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small");
-  expect_error([] { conv2d(ones({1, 1, 0, 4}), ones({1, 1, 2, 2}), {}, 1, 1); },
-               "Only zero batch or zero channel inputs are supported, but got input shape: [1, 1, 0, 4]");
+  expect_error(
+      [&] {
+        conv2d(map, ones({1, 1, 5, 2}));
+      },
+      "Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 2). Kernel size can't be greater than "
+      "actual "
+      "input size");
+  expect_error(
+      [&] {
+        conv2d(map, ones({1, 1, 2, 2}), ones({2}));
+      },
+      "Given weight of size [1, 1, 2, 2], expected bias to be 1-dimensional with 1 elements, but got bias of size [2] "
+      "instead");
+  expect_error(
+      [] {
+        max_pool2d(ones({1, 1, 2, 2}), 3);
+      },
+      "Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small");
+  expect_error(
+      [] {
+        conv2d(ones({1, 1, 0, 4}), ones({1, 1, 2, 2}), {}, 1, 1);
+      },
+      "Only zero batch or zero channel inputs are supported, but got input shape: [1, 1, 0, 4]");
   for (const auto* mode : {"constant", "reflect", "replicate", "circular"}) {
-    expect_error([&] { pad(map, {-2, -3}, mode); }, "The input size 4, plus negative padding -2 and -3, resulted in a negative");
+    expect_error(
+        [&] {
+          pad(map, {-2, -3}, mode);
+        },
+        "The input size 4, plus negative padding -2 and -3, resulted in a negative");
   }
 }
 

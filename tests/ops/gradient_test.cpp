@@ -25,8 +25,7 @@ constexpr Family kFamilies[] = {
     {"unary", unary_gradients},         {"binary", binary_gradients},     {"reduction", reduction_gradients},
     {"view", view_gradients},           {"indexing", indexing_gradients}, {"product", product_gradients},
     {"window", window_gradients},       {"loss", loss_gradients},         {"normalization", normalization_gradients},
-    {"composite", composite_gradients}, {"sequence", sequence_gradients},
-    {"front_end", front_end_gradients},
+    {"composite", composite_gradients}, {"sequence", sequence_gradients}, {"front_end", front_end_gradients},
 };
 
 Tensor values(IntArrayRef sizes, const GradientInput& input) {

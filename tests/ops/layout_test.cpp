@@ -23,12 +23,27 @@ TEST(ChannelsLast, IsKeptWithTheSameValues) {
   const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> cases{
       {"max_pool2d", [](const Tensor& x) { return max_pool2d(x, 2); }},
       {"avg_pool2d", [](const Tensor& x) { return avg_pool2d(x, 2); }},
-      {"adaptive_avg_pool2d", [](const Tensor& x) { return adaptive_avg_pool2d(x, {2, 2}); }},
-      {"adaptive_max_pool2d", [](const Tensor& x) { return std::get<0>(adaptive_max_pool2d(x, {2, 2})); }},
+      {"adaptive_avg_pool2d",
+       [](const Tensor& x) {
+         return adaptive_avg_pool2d(x, {2, 2});
+       }},
+      {"adaptive_max_pool2d",
+       [](const Tensor& x) {
+         return std::get<0>(adaptive_max_pool2d(x, {2, 2}));
+       }},
       {"batch_norm", [](const Tensor& x) { return batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); }},
-      {"cat", [](const Tensor& x) { return cat({x, x}, 1); }},
-      {"pad", [](const Tensor& x) { return pad(x, {1, 1}); }},
-      {"nn pad", [](const Tensor& x) { return nn::functional::pad(x, nn::functional::PadFuncOptions({1, 0})); }},
+      {"cat",
+       [](const Tensor& x) {
+         return cat({x, x}, 1);
+       }},
+      {"pad",
+       [](const Tensor& x) {
+         return pad(x, {1, 1});
+       }},
+      {"nn pad",
+       [](const Tensor& x) {
+         return nn::functional::pad(x, nn::functional::PadFuncOptions({1, 0}));
+       }},
       {"relu", [](const Tensor& x) { return x.relu(); }},
   };
   for (const auto& [name, call] : cases) {
@@ -69,11 +84,18 @@ TEST(Layout, OfRandomNumbersLikeATensorIsItsOwn) {
 }
 
 TEST(Layout, AFormatIsForOneRank) {
-  for (const auto& make : std::vector<std::function<void(MemoryFormat)>>{
-           [](MemoryFormat format) { empty({2, 3, 4}, TensorOptions().memory_format(format)); },
-           [](MemoryFormat format) { ones({2, 3, 4}).contiguous(format); },
-           [](MemoryFormat format) { ones({2, 3, 4}).to(kFloat64, false, false, format); }}) {
-    expect_error([&] { make(MemoryFormat::ChannelsLast); }, "required rank 4 tensor to use channels_last format, got rank 3");
+  for (const auto& make :
+       std::vector<std::function<void(MemoryFormat)>>{[](MemoryFormat format) {
+                                                        empty({2, 3, 4}, TensorOptions().memory_format(format));
+                                                      },
+                                                      [](MemoryFormat format) {
+                                                        ones({2, 3, 4}).contiguous(format);
+                                                      },
+                                                      [](MemoryFormat format) {
+                                                        ones({2, 3, 4}).to(kFloat64, false, false, format);
+                                                      }}) {
+    expect_error([&] { make(MemoryFormat::ChannelsLast); },
+                 "required rank 4 tensor to use channels_last format, got rank 3");
     expect_error([&] { make(MemoryFormat::ChannelsLast3d); },
                  "required rank 5 tensor to use channels_last_3d format, got rank 3");
   }
@@ -96,7 +118,8 @@ TEST(ViewOfBytes, RefusesWhatDoesNotDivide) {
   const Tensor x = ones({2, 3});
   expect_error([&] { x.view(kFloat64); },
                "self.size(-1) must be divisible by 2 to view Float as Double (different element sizes), but got 3");
-  expect_error([&] { x.t().view(kUInt8); }, "self.stride(-1) must be 1 to view Float as Byte (different element sizes), but got 3");
+  expect_error([&] { x.t().view(kUInt8); },
+               "self.stride(-1) must be 1 to view Float as Byte (different element sizes), but got 3");
   expect_error([] { ones({}).view(kUInt8); }, "self.dim() cannot be 0 to view Float as Byte (different element sizes)");
   expect_error([] { ones({5}).slice(0, 1).view(kFloat64); }, "self.storage_offset() must be divisible by 2");
   expect_error([] { ones({2, 3}).slice(1, 0, 2).view(kFloat64); }, "self.stride(0) must be divisible by 2");

@@ -113,9 +113,10 @@ TEST(Number, EqualComparesValuesOfDifferentDtypes) {
 
 TEST(Write, IndexPutMatchesDtypes) {
   const Tensor at = tensor({0, 1});
-  expect_error([&] { zeros({3}).index_put_({at}, ones({2}, kFloat64)); },
-               "Index put requires the source and destination dtypes match, got Float for the destination and Double for "
-               "the source.");
+  expect_error(
+      [&] { zeros({3}).index_put_({at}, ones({2}, kFloat64)); },
+      "Index put requires the source and destination dtypes match, got Float for the destination and Double for "
+      "the source.");
   Tensor x = zeros({2});
   x.index_put_({tensor({true, false})}, tensor(3));
   EXPECT_TRUE(x.equal(tensor({3.0, 0.0}))) << "one value under a mask is a fill";

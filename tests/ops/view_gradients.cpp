@@ -54,7 +54,10 @@ std::vector<GradientCase> views() {
       of_matrix("squeeze", [](const Tensor& x) { return x.unsqueeze(0).squeeze(); }),
       of_matrix("squeeze dim", [](const Tensor& x) { return x.unsqueeze(0).squeeze(0); }),
       of_matrix("split", [](const Tensor& x) { return x.split(2, 1)[1]; }),
-      of_matrix("split with sizes", [](const Tensor& x) { return x.split_with_sizes({1, 3}, 1)[1]; }),
+      of_matrix("split with sizes",
+                [](const Tensor& x) {
+                  return x.split_with_sizes({1, 3}, 1)[1];
+                }),
       of_matrix("chunk", [](const Tensor& x) { return x.chunk(2, 1)[0]; }),
       of_matrix("unbind", [](const Tensor& x) { return x.unbind(1)[2]; }),
       of_matrix("movedim", [](const Tensor& x) { return x.movedim(0, 1); }),

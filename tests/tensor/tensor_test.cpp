@@ -107,10 +107,14 @@ TEST(Tensor, UndefinedHasSizesAsInLibtorchAndNothingElse) {
   EXPECT_EQ(none.dim(), 1);
   EXPECT_EQ(none.numel(), 0);
   EXPECT_FALSE(none.requires_grad());
-  for (const auto& use : std::vector<std::function<void()>>{
-           [&] { none.device(); }, [&] { none.scalar_type(); }, [&] { none.add(1); }, [&] { ones({1}).add(none); },
-           [&] { none.sum(); }, [&] { none.reshape({0}); }, [&] { cat({none, none}); }, [&] { none.clone(); },
-           [&] { mm(none, none); }, [&] { none.item(); }, [&] { none.backward(); }, [&] { none.to(kFloat64); }}) {
+  for (const auto& use :
+       std::vector<std::function<void()>>{[&] { none.device(); }, [&] { none.scalar_type(); }, [&] { none.add(1); },
+                                          [&] { ones({1}).add(none); }, [&] { none.sum(); }, [&] { none.reshape({0}); },
+                                          [&] {
+                                            cat({none, none});
+                                          },
+                                          [&] { none.clone(); }, [&] { mm(none, none); }, [&] { none.item(); },
+                                          [&] { none.backward(); }, [&] { none.to(kFloat64); }}) {
     EXPECT_THROW(use(), Error);
   }
 }

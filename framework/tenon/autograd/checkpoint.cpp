@@ -50,11 +50,12 @@ variable_list detached(const variable_list& inputs) {
   return result;
 }
 
-// --- reentrant ----------------------------------------------------------------------------------------------------------------
+// --- reentrant ------------------------------------------------------------------------------------------------------
 
 class CheckpointNode final : public Node {
  public:
-  CheckpointNode(CheckpointFunction function, const variable_list& inputs, bool preserve) : function_(std::move(function)) {
+  CheckpointNode(CheckpointFunction function, const variable_list& inputs, bool preserve)
+      : function_(std::move(function)) {
     if (preserve) random_ = random_states();
     for (const Tensor& input : inputs) {
       add_next_edge(gradient_edge(input));
@@ -98,9 +99,10 @@ class CheckpointNode final : public Node {
   std::optional<RandomStates> random_;
 };
 
-variable_list checkpoint_reentrant(CheckpointFunction function, const variable_list& inputs, const CheckpointOptions& options) {
-  const bool wanted = GradMode::is_enabled() &&
-                      std::any_of(inputs.begin(), inputs.end(), [](const Tensor& input) { return requires_grad(input); });
+variable_list checkpoint_reentrant(CheckpointFunction function, const variable_list& inputs,
+                                   const CheckpointOptions& options) {
+  const bool wanted = GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(),
+                                                            [](const Tensor& input) { return requires_grad(input); });
   IntrusivePtr<Node> node;
   if (wanted) node = IntrusivePtr<Node>(new CheckpointNode(function, inputs, options.preserve_rng_state));
   variable_list outputs;
@@ -118,7 +120,7 @@ variable_list checkpoint_reentrant(CheckpointFunction function, const variable_l
   return outputs;
 }
 
-// --- by saved-tensor hooks --------------------------------------------------------------------------------------------------------
+// --- by saved-tensor hooks ------------------------------------------------------------------------------------------
 
 /// What one checkpointed part needs to run again, and what came of it.
 struct Frame {
@@ -126,7 +128,7 @@ struct Frame {
   variable_list inputs;
   std::optional<RandomStates> random;
   std::size_t packed = 0;
-  std::vector<Tensor> recomputed;   ///< by position of packing; emptied as they are used
+  std::vector<Tensor> recomputed;  ///< by position of packing; emptied as they are used
 
   void recompute() {
     auto again = std::make_shared<std::vector<Tensor>>();
@@ -147,7 +149,8 @@ struct Frame {
   }
 };
 
-variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& inputs, const CheckpointOptions& options) {
+variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& inputs,
+                              const CheckpointOptions& options) {
   if (!GradMode::is_enabled()) return function(inputs);
   auto frame = std::make_shared<Frame>();
   frame->function = function;
@@ -156,7 +159,8 @@ variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& 
   SavedTensorHooksGuard hooks({[frame](const Tensor&) -> std::any { return frame->packed++; },
                                [frame](const std::any& value) {
                                  const auto at = std::any_cast<std::size_t>(value);
-                                 if (at >= frame->recomputed.size() || !frame->recomputed[at].defined()) frame->recompute();
+                                 if (at >= frame->recomputed.size() || !frame->recomputed[at].defined())
+                                   frame->recompute();
                                  return std::exchange(frame->recomputed[at], Tensor());
                                }});
   return function(inputs);
@@ -171,9 +175,10 @@ variable_list checkpoint(CheckpointFunction function, const variable_list& input
                                : checkpoint_lazy(std::move(function), inputs, options);
 }
 
-Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, std::size_t segments, const Tensor& input,
-                             CheckpointOptions options) {
-  if (segments == 0 || functions.empty()) throw Error("checkpoint_sequential needs at least one function and one segment");
+Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, std::size_t segments,
+                             const Tensor& input, CheckpointOptions options) {
+  if (segments == 0 || functions.empty())
+    throw Error("checkpoint_sequential needs at least one function and one segment");
   const std::size_t length = std::max<std::size_t>(1, functions.size() / segments);
   Tensor value = input;
   std::size_t start = 0;
@@ -183,9 +188,10 @@ Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& f
       return x;
     };
   };
-  for (std::size_t segment = 0; segment + 1 < segments && start + length < functions.size(); ++segment, start += length) {
+  for (std::size_t segment = 0; segment + 1 < segments && start + length < functions.size();
+       ++segment, start += length) {
     std::vector<std::function<Tensor(Tensor)>> part(functions.begin() + static_cast<std::ptrdiff_t>(start),
-                                                   functions.begin() + static_cast<std::ptrdiff_t>(start + length));
+                                                    functions.begin() + static_cast<std::ptrdiff_t>(start + length));
     value = checkpoint(
         [part = std::move(part)](Tensor x) {
           for (const auto& function : part) x = function(x);

@@ -11,8 +11,8 @@
 namespace tenon {
 
 struct CheckpointOptions {
-  /// true: backward runs a backward of its own for the part; at least one input must require grad. false: the tensors that the
-  /// part would have saved are recomputed when the first of them is asked for; works with autograd::grad too.
+  /// true: backward runs a backward of its own for the part; at least one input must require grad. false: the tensors
+  /// that the part would have saved are recomputed when the first of them is asked for; works with autograd::grad too.
   bool use_reentrant = false;
   /// The recomputation draws the same random numbers.
   bool preserve_rng_state = true;
@@ -20,20 +20,18 @@ struct CheckpointOptions {
 
 using CheckpointFunction = std::function<autograd::variable_list(const autograd::variable_list& inputs)>;
 
-/// Running statistics (batch_norm) are updated by the first run alone, so that a model trained with checkpointing is the
-/// model trained without it to the bit; torch.utils.checkpoint updates them twice.
+/// Running statistics (batch_norm) are updated by the first run alone, so that a model trained with checkpointing is
+/// the model trained without it to the bit; torch.utils.checkpoint updates them twice.
 TENON_API autograd::variable_list checkpoint(CheckpointFunction function, const autograd::variable_list& inputs,
                                              CheckpointOptions options = {});
 
 /// One tensor in, one out.
 template <class Function>
-  requires std::is_invocable_r_v<Tensor, Function&, Tensor>
-Tensor checkpoint(Function function, const Tensor& input, CheckpointOptions options = {}) {
-  return checkpoint(
-      CheckpointFunction([function = std::move(function)](const autograd::variable_list& inputs) mutable -> autograd::variable_list {
-        return {function(inputs[0])};
-      }),
-      autograd::variable_list{input}, options)[0];
+requires std::is_invocable_r_v<Tensor, Function&, Tensor> Tensor checkpoint(Function function, const Tensor& input,
+                                                                            CheckpointOptions options = {}) {
+  return checkpoint(CheckpointFunction([function = std::move(function)](const autograd::variable_list& inputs) mutable
+                                       -> autograd::variable_list { return {function(inputs[0])}; }),
+                    autograd::variable_list{input}, options)[0];
 }
 
 /// Whether this thread is in the second run of a checkpointed part: what a module remembers from step to step must not
@@ -41,7 +39,7 @@ Tensor checkpoint(Function function, const Tensor& input, CheckpointOptions opti
 TENON_API bool is_recomputing() noexcept;
 
 /// Runs the functions one after the other in `segments` parts, all but the last checkpointed.
-TENON_API Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, std::size_t segments,
-                                       const Tensor& input, CheckpointOptions options = {});
+TENON_API Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions,
+                                       std::size_t segments, const Tensor& input, CheckpointOptions options = {});
 
 }  // namespace tenon

@@ -46,7 +46,8 @@ variable_list make_gradients(const variable_list& outputs, const variable_list& 
       continue;
     }
     if (output.numel() != 1) {
-      throw Error("grad can be implicitly created only for scalar outputs (got a tensor of shape " + to_string(output.sizes()) + ")");
+      throw Error("grad can be implicitly created only for scalar outputs (got a tensor of shape " +
+                  to_string(output.sizes()) + ")");
     }
     PurposeGuard purpose(Purpose::kGradient);
     NoGradGuard no_grad;
@@ -97,13 +98,16 @@ variable_list run_backward(const edge_list& roots, variable_list gradients, bool
 void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph,
               bool create_graph, const variable_list& inputs) {
   if (!grad_tensors.empty() && grad_tensors.size() != tensors.size()) {
-    throw Error("got " + std::to_string(tensors.size()) + " tensors and " + std::to_string(grad_tensors.size()) + " gradients");
+    throw Error("got " + std::to_string(tensors.size()) + " tensors and " + std::to_string(grad_tensors.size()) +
+                " gradients");
   }
   if (create_graph) {
-    TENON_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
-                    "which can cause a memory leak. It is recommended to use autograd.grad when creating the graph to avoid this. If "
-                    "you have to use this function, make sure to reset the .grad fields of your parameters to None after use to "
-                    "break the cycle and avoid the leak.");
+    TENON_WARN_ONCE(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak. It is recommended to use autograd.grad when creating the graph to avoid this. "
+        "If "
+        "you have to use this function, make sure to reset the .grad fields of your parameters to None after use to "
+        "break the cycle and avoid the leak.");
   }
   const variable_list gradients = make_gradients(tensors, grad_tensors);
   const edge_list roots = root_edges(tensors);
@@ -134,8 +138,9 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs, co
   if (!allow_unused) {
     for (const Tensor& gradient : result) {
       if (!gradient.defined()) {
-        throw Error("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                    "this is the desired behavior.");
+        throw Error(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+            "this is the desired behavior.");
       }
     }
   }

@@ -18,8 +18,8 @@ TENON_API variable_list grad(const variable_list& outputs, const variable_list& 
                              bool create_graph = false, bool allow_unused = false);
 
 /// Runs from `roots`. With outputs, returns their gradients instead of accumulating (unless `accumulate`).
-TENON_API variable_list run_backward(const edge_list& roots, variable_list gradients, bool keep_graph, bool create_graph,
-                                     bool accumulate, const edge_list& outputs);
+TENON_API variable_list run_backward(const edge_list& roots, variable_list gradients, bool keep_graph,
+                                     bool create_graph, bool accumulate, const edge_list& outputs);
 
 /// Runs `callback` when the running graph task has ended. Only inside a backward.
 TENON_API void queue_callback(std::function<void()> callback);

@@ -67,8 +67,9 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
   for (TensorImpl* const dirty : context.dirty_) {
     if (std::none_of(outputs.begin(), outputs.end(),
                      [&](const Tensor& output) { return output.defined() && output.unsafeGetTensorImpl() == dirty; })) {
-      throw Error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                  "modified inplace must all be outputs of the Function.");
+      throw Error(
+          "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+          "modified inplace must all be outputs of the Function.");
     }
   }
   std::unordered_set<TensorImpl*> input_set;
@@ -85,7 +86,8 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
     TensorImpl* const impl = output.unsafeGetTensorImpl();
     const bool is_input = input_set.count(impl) > 0;
     const bool is_modified = is_input && context.dirty_.count(impl) > 0;
-    const bool is_differentiable = node && context.non_differentiable_.count(impl) == 0 && is_floating_point(output.scalar_type());
+    const bool is_differentiable =
+        node && context.non_differentiable_.count(impl) == 0 && is_floating_point(output.scalar_type());
     Tensor wrapped = output;
     if (is_modified) impl_bump_version(wrapped);
     if (!is_differentiable) {
@@ -102,7 +104,8 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
     }
     if (is_input && is_modified) {
       const bool was_leaf_wanting_grad = wrapped.is_leaf() && wrapped.requires_grad();
-      if (was_leaf_wanting_grad) throw Error("a leaf Variable that requires grad is being used in an in-place operation.");
+      if (was_leaf_wanting_grad)
+        throw Error("a leaf Variable that requires grad is being used in an in-place operation.");
       if (wrapped.is_view() && count == 0 && outputs.size() == 1) {
         rebase_history(wrapped, node);
       } else {

@@ -57,8 +57,8 @@ class TENON_API AutogradContext {
   friend class CppNode;
   template <class T>
   friend struct Function;
-  friend TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
-                                    const IntrusivePtr<Node>& node);
+  friend TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs,
+                                              AutogradContext& context, const IntrusivePtr<Node>& node);
   void save_variables();
 
   variable_list to_save_;
@@ -71,8 +71,8 @@ class TENON_API AutogradContext {
 };
 
 /// Gives the outputs of forward their history, minding inputs returned as they are, dirty ones and views.
-TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs, AutogradContext& context,
-                           const IntrusivePtr<Node>& node);
+TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs,
+                                     AutogradContext& context, const IntrusivePtr<Node>& node);
 
 /// The node of a custom function.
 template <class T>
@@ -113,15 +113,15 @@ class CppNode final : public Node {
       if (all_undefined) outputs.resize(forwards);
     }
     if (outputs.size() != forwards) {
-      throw Error("function " + name() + " returned an incorrect number of gradients (expected " + std::to_string(forwards) +
-                  ", got " + std::to_string(outputs.size()) + ")");
+      throw Error("function " + name() + " returned an incorrect number of gradients (expected " +
+                  std::to_string(forwards) + ", got " + std::to_string(outputs.size()) + ")");
     }
     GradList results;
     for (std::size_t i = 0; i < forwards; ++i) {
       if (!is_variable_input[i]) {
         if (outputs[i].defined()) {
-          throw Error("function " + name() + " returned a gradient different that is defined at position " + std::to_string(i + 1) +
-                      ", but the corresponding forward input was not a Variable");
+          throw Error("function " + name() + " returned a gradient different that is defined at position " +
+                      std::to_string(i + 1) + ", but the corresponding forward input was not a Variable");
         }
         continue;
       }
@@ -171,7 +171,8 @@ inline variable_list to_list(const variable_list& list) { return list; }
 template <class T>
 struct Function {
   template <class X = T, class... Arguments>
-  static auto apply(Arguments&&... arguments) -> std::decay_t<decltype(X::forward(static_cast<AutogradContext*>(nullptr), arguments...))> {
+  static auto apply(Arguments&&... arguments)
+      -> std::decay_t<decltype(X::forward(static_cast<AutogradContext*>(nullptr), arguments...))> {
     using Result = std::decay_t<decltype(X::forward(static_cast<AutogradContext*>(nullptr), arguments...))>;
     auto* node = new CppNode<T>();
     const IntrusivePtr<Node> owner(node);

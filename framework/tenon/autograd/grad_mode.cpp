@@ -72,8 +72,9 @@ std::string capture_stack() {
     } else {
       // Without a name: the offset that addr2line takes.
       char offset[32];
-      std::snprintf(offset, sizeof offset, "+0x%zx",
-                    static_cast<std::size_t>(static_cast<const char*>(frames[i]) - static_cast<const char*>(info.dli_fbase)));
+      std::snprintf(
+          offset, sizeof offset, "+0x%zx",
+          static_cast<std::size_t>(static_cast<const char*>(frames[i]) - static_cast<const char*>(info.dli_fbase)));
       line += offset;
     }
     line += std::string(" (") + (info.dli_fname ? info.dli_fname : "?") + ")";

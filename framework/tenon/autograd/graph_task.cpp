@@ -33,8 +33,8 @@ void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::st
   if (!expected.state) return;
   if (!(impl.sizes() == expected.sizes)) {
     if (!is_expandable_to(expected.sizes, impl.sizes())) {
-      throw Error(who + "invalid gradient at index " + std::to_string(index) + " - got " +
-                  to_string(impl.sizes()) + " but expected shape compatible with " + to_string(expected.sizes));
+      throw Error(who + "invalid gradient at index " + std::to_string(index) + " - got " + to_string(impl.sizes()) +
+                  " but expected shape compatible with " + to_string(expected.sizes));
     }
     gradient = gradient.sum_to_size(expected.sizes);
   }
@@ -52,7 +52,8 @@ void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::st
 Tensor accumulate(Tensor&& old, Tensor&& fresh) {
   // The sum goes into the first one's memory where nobody else holds it.
   if (!GradMode::is_enabled() && old.use_count() == 1 && old.impl().storage_ptr()->use_count() == 1 &&
-      old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() && old.scalar_type() == fresh.scalar_type()) {
+      old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() &&
+      old.scalar_type() == fresh.scalar_type()) {
     old.add_(fresh);
     old.impl().storage().version() = 0;  // nobody saw it before: this is no write to a gradient
     return std::move(old);
@@ -76,11 +77,13 @@ void check_replacement(std::size_t hook, const Tensor& was, const Tensor& got) {
 
 void print_forward_trace(const Node& node) {
   if (!node.trace()) return;
-  TENON_WARN("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n", node.trace()->text);
+  TENON_WARN("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
+             node.trace()->text);
   for (const ForwardTrace* trace = node.trace(); trace && trace->parent; trace = trace->parent->trace()) {
     const ForwardTrace* outer = trace->parent->trace();
     TENON_WARN("Previous calculation was induced by ", trace->parent->name(),
-               ". Traceback of forward call that induced the previous calculation:\n", outer ? outer->text : std::string());
+               ". Traceback of forward call that induced the previous calculation:\n",
+               outer ? outer->text : std::string());
   }
 }
 
@@ -262,8 +265,8 @@ void GraphTask::evaluate(Ready&& ready) {
   gradients.clear();
   const std::size_t count = node.num_outputs();
   if (results.size() < count) {
-    throw Error("Function " + node.name() + " returned an invalid number of gradients - expected " + std::to_string(count) +
-                ", but got " + std::to_string(results.size()));
+    throw Error("Function " + node.name() + " returned an invalid number of gradients - expected " +
+                std::to_string(count) + ", but got " + std::to_string(results.size()));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Edge& edge = node.next_edge(i);
@@ -272,8 +275,8 @@ void GraphTask::evaluate(Ready&& ready) {
     if (result.defined()) {
       const TensorImpl& impl = result.impl();
       const InputMetadata& expected = edge.function->input_metadata(edge.input_nr);
-      if (!(impl.sizes() == expected.sizes) || impl.dtype() != expected.dtype || &impl.storage().state() != expected.state)
-          [[unlikely]] {
+      if (!(impl.sizes() == expected.sizes) || impl.dtype() != expected.dtype ||
+          &impl.storage().state() != expected.state) [[unlikely]] {
         validate(edge, result, i, "Function " + node.name() + " returned an ");
       }
       if (modes.anomaly && modes.anomaly_check_nan) [[unlikely]] {

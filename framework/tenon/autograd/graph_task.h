@@ -38,7 +38,7 @@ class GraphTask {
   };
   struct Ready {
     std::uint64_t sequence;
-    std::uint64_t order;       ///< ties: first come, first served
+    std::uint64_t order;  ///< ties: first come, first served
     IntrusivePtr<Node> node;
     std::int32_t buffer;
     bool operator<(const Ready& other) const {
@@ -69,6 +69,7 @@ class GraphTask {
 GraphTask* current_task();
 
 /// Makes every gradient match the edge it flows along: undefined is fine, expandable is summed, else Error.
-void validate_gradients(const edge_list& edges, variable_list& gradients, const std::function<std::string(std::string)>& format);
+void validate_gradients(const edge_list& edges, variable_list& gradients,
+                        const std::function<std::string(std::string)>& format);
 
 }  // namespace tenon::autograd

@@ -13,14 +13,14 @@ namespace tenon {
 class IValue {
  public:
   IValue() = default;
-  IValue(Tensor value) : value_(std::move(value)) {}                  // NOLINT: implicit as in c10
-  IValue(bool value) : value_(value) {}                               // NOLINT
-  IValue(std::int64_t value) : value_(value) {}                       // NOLINT
-  IValue(std::int32_t value) : value_(std::int64_t{value}) {}         // NOLINT
-  IValue(double value) : value_(value) {}                             // NOLINT
-  IValue(std::string value) : value_(std::move(value)) {}             // NOLINT
-  IValue(const char* value) : value_(std::string(value)) {}           // NOLINT
-  IValue(std::vector<Tensor> value) : value_(std::move(value)) {}     // NOLINT
+  IValue(Tensor value) : value_(std::move(value)) {}                     // NOLINT: implicit as in c10
+  IValue(bool value) : value_(value) {}                                  // NOLINT
+  IValue(std::int64_t value) : value_(value) {}                          // NOLINT
+  IValue(std::int32_t value) : value_(std::int64_t{value}) {}            // NOLINT
+  IValue(double value) : value_(value) {}                                // NOLINT
+  IValue(std::string value) : value_(std::move(value)) {}                // NOLINT
+  IValue(const char* value) : value_(std::string(value)) {}              // NOLINT
+  IValue(std::vector<Tensor> value) : value_(std::move(value)) {}        // NOLINT
   IValue(std::vector<std::int64_t> value) : value_(std::move(value)) {}  // NOLINT
 
   bool isNone() const { return std::holds_alternative<std::monostate>(value_); }
@@ -46,7 +46,9 @@ class IValue {
     constexpr const char* kKinds[] = {"None", "Tensor", "Bool", "Int", "Double", "String", "TensorList", "IntList"};
     throw Error(std::string("Expected ") + wanted + " but got " + kKinds[value_.index()]);
   }
-  std::variant<std::monostate, Tensor, bool, std::int64_t, double, std::string, std::vector<Tensor>, std::vector<std::int64_t>> value_;
+  std::variant<std::monostate, Tensor, bool, std::int64_t, double, std::string, std::vector<Tensor>,
+               std::vector<std::int64_t>>
+      value_;
 };
 
 }  // namespace tenon

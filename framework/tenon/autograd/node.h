@@ -124,8 +124,8 @@ class TENON_EXPORT Node : public RefCounted {
   std::unique_ptr<ForwardTrace> trace_;
 };
 
-/// Note [Deep graphs]: destroying a node releases its edges and saved tensors, which may hold the last reference to further
-/// nodes. Those are put on a list of the thread and destroyed by the outermost call, so the stack stays flat.
+/// Note [Deep graphs]: destroying a node releases its edges and saved tensors, which may hold the last reference to
+/// further nodes. Those are put on a list of the thread and destroyed by the outermost call, so the stack stays flat.
 TENON_API void destroy_counted(Node* node) noexcept;
 
 /// Nodes that leaves accumulate into: a weak entry in the leaf's meta, hence a type of its own.

@@ -25,8 +25,8 @@ struct SavedTensor::Packed {
   std::shared_ptr<SavedTensorHooks> hooks;
   std::any value;
   bool requires_grad = false;
-  IntrusivePtr<Node> grad_fn;   ///< of a non-output: the history to give back to what unpack returns
-  Tensor leaf;                  ///< a leaf gives back itself as history
+  IntrusivePtr<Node> grad_fn;  ///< of a non-output: the history to give back to what unpack returns
+  Tensor leaf;                 ///< a leaf gives back itself as history
 };
 
 SavedTensor::SavedTensor() noexcept = default;
@@ -40,17 +40,20 @@ void SavedTensor::reset() {
 
 void throw_backward_twice() {
   throw Error(
-      "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+      "been "
       "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+      "tensors "
       "after calling backward.");
 }
 
 void SavedTensor::save(const Tensor& tensor, bool is_output) {
   if (!tensor.defined()) return;
   if (tensor.is_inference() && !InferenceMode::is_enabled()) {
-    throw Error("Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor "
-                "and use it in autograd.");
+    throw Error(
+        "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor "
+        "and use it in autograd.");
   }
   version_ = tensor.impl().version();
   const AutogradMeta* meta = meta_of(tensor);
@@ -62,7 +65,8 @@ void SavedTensor::save(const Tensor& tensor, bool is_output) {
     data_ = tensor;
     if (meta) output_nr_ = meta->output_nr;
   }
-  if (have_hooks) [[unlikely]] pack_with(hooks_in_service);
+  if (have_hooks) [[unlikely]]
+    pack_with(hooks_in_service);
 }
 
 void SavedTensor::pack_with(const std::shared_ptr<SavedTensorHooks>& hooks) {
@@ -115,11 +119,14 @@ Tensor SavedTensor::unpack(Node& saved_for) const {
     message += " is at version " + std::to_string(impl.version()) + "; expected version " + std::to_string(version_) +
                " instead. It was saved by " + saved_for.name() + ".";
     if (const ForwardTrace* trace = saved_for.trace()) {
-      message += " Hint: the backtrace further below shows the operation that failed to compute its gradient. The variable "
-                 "in question was changed in there or anywhere later. Good luck!\nForward call:\n" + trace->text;
+      message +=
+          " Hint: the backtrace further below shows the operation that failed to compute its gradient. The variable "
+          "in question was changed in there or anywhere later. Good luck!\nForward call:\n" +
+          trace->text;
     } else {
-      message += " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-                 "torch.autograd.set_detect_anomaly(True) (a DetectAnomalyGuard in C++).";
+      message +=
+          " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+          "torch.autograd.set_detect_anomaly(True) (a DetectAnomalyGuard in C++).";
     }
     throw Error(message);
   }

@@ -1,4 +1,5 @@
-// SavedTensor: a tensor that a node keeps for its backward, with the version it had, and the hooks that may pack it away.
+// SavedTensor: a tensor that a node keeps for its backward, with the version it had, and the hooks that may pack it
+// away.
 #pragma once
 
 #include <tenon/autograd/node.h>
@@ -34,7 +35,8 @@ class TENON_EXPORT SavedTensor {
   SavedTensor& operator=(const SavedTensor&) = delete;
   TENON_API ~SavedTensor();
 
-  /// `is_output`: the tensor is a result of the node that saves it (then its history is not kept: that would be a cycle).
+  /// `is_output`: the tensor is a result of the node that saves it (then its history is not kept: that would be a
+  /// cycle).
   TENON_API void save(const Tensor& tensor, bool is_output = false);
   /// Throws when it was released, or modified since.
   TENON_API Tensor unpack(Node& saved_for) const;
@@ -49,7 +51,7 @@ class TENON_EXPORT SavedTensor {
   std::unique_ptr<Packed> packed_;
   std::uint32_t version_ = 0;
   std::uint32_t output_nr_ = 0;
-  bool is_output_ = false;      ///< detached: the node itself is its history
+  bool is_output_ = false;  ///< detached: the node itself is its history
   bool released_ = false;
 };
 

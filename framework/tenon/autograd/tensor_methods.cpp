@@ -20,8 +20,9 @@ bool Tensor::requires_grad() const {
 
 const Tensor& Tensor::set_requires_grad(bool value) const {
   if (!is_leaf() && !value) {
-    throw Error("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    throw Error(
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   }
   if (value && !is_floating_point()) {
     throw Error("Only Tensors of floating point and complex dtype can require gradients");
@@ -38,7 +39,8 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
 bool Tensor::is_leaf() const {
   const AutogradMeta* meta = meta_of(*this);
   if (!meta) return true;
-  // A view made in no-grad or inference mode takes on no history from its base: nothing to regenerate, and nothing to refuse.
+  // A view made in no-grad or inference mode takes on no history from its base: nothing to regenerate, and nothing to
+  // refuse.
   if (meta->view && meta->view->creation != CreationMeta::DEFAULT) return !meta->grad_fn;
   return !grad_fn();
 }
@@ -50,10 +52,13 @@ const Tensor& Tensor::grad() const {
   const AutogradMeta* meta = meta_of(*this);
   if (!meta) return none;
   if (!meta->grad.defined() && !meta->retains_grad && grad_fn()) {
-    TENON_WARN("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-               "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
-               "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
-               "leaf Tensor instead.");
+    TENON_WARN(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, "
+        "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access "
+        "the "
+        "leaf Tensor instead.");
   }
   return meta->grad;
 }
@@ -78,8 +83,9 @@ Tensor Tensor::detach() const {
 
 Tensor& Tensor::detach_() const {
   if (is_view()) {
-    throw Error("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
+    throw Error(
+        "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
   }
   if (AutogradMeta* meta = meta_of(*this)) {
     set_gradient_edge(*this, {});
@@ -140,7 +146,8 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
   AutogradMeta& meta = materialize_meta(*this);
   if (!meta.hooks) {
     meta.hooks = make_intrusive<HookList>();
-    if (const auto& function = grad_fn()) function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
+    if (const auto& function = grad_fn())
+      function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
   meta.hooks->hooks.push_back(std::move(hook));
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);

@@ -22,7 +22,8 @@ class CopySlices final : public Node {
     add_input_metadata(base);
     add_next_edge(gradient_edge(base));
     for (std::size_t i = 1; i < function_->num_outputs(); ++i) add_next_edge(function_->next_edge(i));
-    // Whether the function computes its first gradient is decided by who wants the base's, not the view's former history.
+    // Whether the function computes its first gradient is decided by who wants the base's, not the view's former
+    // history.
     function_->edges()[0] = next_edge(0);
   }
   std::string name() const override { return "torch::autograd::CopySlices"; }
@@ -103,35 +104,44 @@ class ViewOfBase final : public Node {
 void check_creation(const AutogradMeta& meta, bool indirect = false) {
   const CreationMeta creation = meta.view->creation;
   if (creation == CreationMeta::DEFAULT) return;
-  const std::string what = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  const std::string what =
+      indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
   if (creation == CreationMeta::NO_GRAD_MODE || creation == CreationMeta::INFERENCE_MODE) {
     const bool no_grad = creation == CreationMeta::NO_GRAD_MODE;
-    throw Error(std::string("A view was created in ") + (no_grad ? "no_grad" : "inference") + " mode and " + what + " " +
-                (no_grad ? "with grad mode enabled" : "in normal mode") +
-                ". Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-                "both the view and the inplace either both inside the " + (no_grad ? "no_grad" : "inference_mode") +
-                " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+    throw Error(
+        std::string("A view was created in ") + (no_grad ? "no_grad" : "inference") + " mode and " + what + " " +
+        (no_grad ? "with grad mode enabled" : "in normal mode") +
+        ". Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+        "both the view and the inplace either both inside the " +
+        (no_grad ? "no_grad" : "inference_mode") +
+        " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+        "tracked).");
   }
   std::string message;
   if (meta.grad_fn) {
-    message = "Output " + std::to_string(meta.output_nr) + " of " + meta.grad_fn->name() + " is a view and " + what + ". ";
+    message =
+        "Output " + std::to_string(meta.output_nr) + " of " + meta.grad_fn->name() + " is a view and " + what + ". ";
   }
   if (creation == CreationMeta::MULTI_OUTPUT_NODE) {
-    throw Error(message +
-                "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-                "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+    throw Error(
+        message +
+        "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
   }
-  throw Error(message +
-              "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
-              "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
-              "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.");
+  throw Error(
+      message +
+      "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+      "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+      "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+      "Function.");
 }
 
 }  // namespace
 
 void CopySlices::throw_released() {
-  throw Error("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-              "been freed). Specify retain_graph=True if you need to backward through the graph a second time.");
+  throw Error(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+      "been freed). Specify retain_graph=True if you need to backward through the graph a second time.");
 }
 
 AutogradMeta::~AutogradMeta() {
@@ -221,8 +231,9 @@ void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node) {
 
 void check_inplace(const Tensor& tensor, bool operands_require_grad) {
   if (tensor.is_inference() && !modes.inference) {
-    throw Error("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-                "tensor before doing inplace update.");
+    throw Error(
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+        "tensor before doing inplace update.");
   }
   if (!modes.grad_enabled) return;
   const AutogradMeta* meta = meta_of(tensor);
@@ -288,8 +299,8 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   if (!meta->grad_fn && !tenon::autograd::requires_grad(view.base)) return meta->grad_fn;
   if (view.attr_version != version && tenon::autograd::requires_grad(view.base)) {
     check_creation(*meta, true);
-    // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because writing
-    // through a view of a leaf that requires grad is an error.
+    // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because
+    // writing through a view of a leaf that requires grad is an error.
     if (meta_of(view.base)->grad_fn) {
       meta->grad_fn = IntrusivePtr<Node>(new ViewOfBase(view.base, *this));
       meta->output_nr = 0;

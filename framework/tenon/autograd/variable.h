@@ -12,7 +12,7 @@ namespace tenon::autograd {
 enum class CreationMeta : std::uint8_t { DEFAULT, IN_CUSTOM_FUNCTION, MULTI_OUTPUT_NODE, NO_GRAD_MODE, INFERENCE_MODE };
 
 struct ViewInfo {
-  Tensor base;                  ///< never a view itself
+  Tensor base;                     ///< never a view itself
   std::uint32_t attr_version = 0;  ///< the version for which grad_fn is right
   CreationMeta creation = CreationMeta::DEFAULT;
 };
@@ -22,17 +22,15 @@ struct TENON_EXPORT AutogradMeta final : AutogradMetaBase {
 
   Tensor grad;
   IntrusivePtr<Node> grad_fn;
-  Node* accumulator = nullptr;            ///< weak: the node clears it when it goes
-  IntrusivePtr<HookList> hooks;           ///< of a leaf; of a result they are in its node
+  Node* accumulator = nullptr;   ///< weak: the node clears it when it goes
+  IntrusivePtr<HookList> hooks;  ///< of a leaf; of a result they are in its node
   std::unique_ptr<ViewInfo> view;
   std::uint32_t output_nr = 0;
-  bool requires_grad = false;             ///< of a leaf
+  bool requires_grad = false;  ///< of a leaf
   bool retains_grad = false;
 };
 
-inline AutogradMeta* meta_of(const Tensor& tensor) {
-  return static_cast<AutogradMeta*>(tensor.impl().autograd_meta());
-}
+inline AutogradMeta* meta_of(const Tensor& tensor) { return static_cast<AutogradMeta*>(tensor.impl().autograd_meta()); }
 TENON_API AutogradMeta& materialize_meta(const Tensor& tensor);
 /// Guards the lazily made parts of a meta; one of a few, by address.
 TENON_API std::recursive_mutex& mutex_of(const AutogradMeta* meta);
@@ -66,6 +64,7 @@ TENON_API void make_view(const Tensor& base, const Tensor& view, CreationMeta cr
 TENON_API void impl_bump_version(const Tensor& tensor);
 
 /// An alias (or a copy when `copy`) of the data with a requires_grad flag and no history.
-TENON_API Variable make_variable(const Tensor& data, bool requires_grad = false, bool allow_tensor_metadata_change = true);
+TENON_API Variable make_variable(const Tensor& data, bool requires_grad = false,
+                                 bool allow_tensor_metadata_change = true);
 
 }  // namespace tenon::autograd

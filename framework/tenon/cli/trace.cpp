@@ -115,10 +115,11 @@ void write(const replay::Trace& trace, const TraceOptions& options) {
       return replay::write_snapshot(replay::image_of_replay(trace, policy, capacity, replay::Failures::kKept),
                                     options.output);
     } catch (const OutOfMemory&) {
-      throw Error(fmt::format("{}: it does not fit in {} under '{}', and a snapshot that says so would be none of this "
-                              "history. Leave --capacity out; for a picture of a replay that runs out: `tenon replay {} "
-                              "--capacity {} --snapshot FILE`",
-                              options.input, options.capacity, policy.policy.name, options.input, options.capacity));
+      throw Error(
+          fmt::format("{}: it does not fit in {} under '{}', and a snapshot that says so would be none of this "
+                      "history. Leave --capacity out; for a picture of a replay that runs out: `tenon replay {} "
+                      "--capacity {} --snapshot FILE`",
+                      options.input, options.capacity, policy.policy.name, options.input, options.capacity));
     }
   }
   throw ConfigError(fmt::format("--to \"{}\": text, binary, snapshot, chrome, folded, rmm or minimalloc", format));

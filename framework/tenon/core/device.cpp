@@ -37,7 +37,8 @@ bool is_kind_name(std::string_view name) {
 
 DeviceType DeviceType::named(std::string_view name) {
   if (!is_kind_name(name)) {
-    throw Error(fmt::format("'{}' is no device kind: expected lower-case letters, digits and '_', as in \"cuda\"", name));
+    throw Error(
+        fmt::format("'{}' is no device kind: expected lower-case letters, digits and '_', as in \"cuda\"", name));
   }
   KindTable& table = kinds();
   std::lock_guard lock(table.mutex);
@@ -81,13 +82,15 @@ Device::Device(std::string_view text) {
     }
   }
   if (!is_kind_name(kind)) {
-    throw Error(fmt::format("Invalid device string: '{}': expected KIND or KIND:INDEX, as in \"cpu\" or \"cuda:0\"", text));
+    throw Error(
+        fmt::format("Invalid device string: '{}': expected KIND or KIND:INDEX, as in \"cpu\" or \"cuda:0\"", text));
   }
   const std::optional<DeviceType> known = DeviceType::find(kind);
   if (!known) {
-    throw Error(fmt::format("Invalid device string: '{}': there is no device kind '{}'; kinds other than cpu, cuda and "
-                            "simulated are known once the plugin that supplies them is loaded",
-                            text, kind));
+    throw Error(
+        fmt::format("Invalid device string: '{}': there is no device kind '{}'; kinds other than cpu, cuda and "
+                    "simulated are known once the plugin that supplies them is loaded",
+                    text, kind));
   }
   type_ = *known;
   index_ = static_cast<DeviceIndex>(index);

@@ -1,4 +1,5 @@
-// Device: which kind of machine and which one of it, as a two-word value. Kinds are named by plugins, so the set is open.
+// Device: which kind of machine and which one of it, as a two-word value. Kinds are named by plugins, so the set is
+// open.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -24,8 +25,8 @@ class TENON_EXPORT DeviceType {
   constexpr std::uint8_t id() const { return id_; }
   constexpr auto operator<=>(const DeviceType&) const = default;
 
-  /// Kinds that are always known. The later ones have libtorch's names: a program may mention them, and a plugin of that
-  /// name supplies them.
+  /// Kinds that are always known. The later ones have libtorch's names: a program may mention them, and a plugin of
+  /// that name supplies them.
   static const DeviceType CPU, CUDA, Simulated, MKLDNN, OPENGL, OPENCL, IDEEP, HIP, FPGA, XLA, Vulkan, Metal, XPU, MPS,
       Meta, HPU;
 
@@ -40,7 +41,8 @@ inline constexpr DeviceType DeviceType::CPU{0}, DeviceType::CUDA{1}, DeviceType:
 inline constexpr DeviceType kCPU = DeviceType::CPU;
 inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 inline constexpr DeviceType kSimulated = DeviceType::Simulated;
-inline constexpr DeviceType kHIP = DeviceType::HIP, kXLA = DeviceType::XLA, kMPS = DeviceType::MPS, kXPU = DeviceType::XPU;
+inline constexpr DeviceType kHIP = DeviceType::HIP, kXLA = DeviceType::XLA, kMPS = DeviceType::MPS,
+                            kXPU = DeviceType::XPU;
 inline constexpr int kMaxDeviceTypes = 32;
 inline constexpr int kMaxDevicesPerType = 64;
 
@@ -53,8 +55,8 @@ class TENON_EXPORT Device {
   constexpr Device() = default;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}  // NOLINT: as in c10
   /// Parses "cpu", "cuda", "cuda:1". Throws tenon::Error on anything else, also on a kind that nobody has named yet.
-  TENON_API Device(std::string_view text);     // NOLINT
-  Device(const char* text) : Device(std::string_view(text)) {}       // NOLINT
+  TENON_API Device(std::string_view text);                             // NOLINT
+  Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
 
   constexpr DeviceType type() const { return type_; }

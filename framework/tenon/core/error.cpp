@@ -12,17 +12,18 @@ namespace tenon {
 namespace {
 
 std::string describe(const OutOfMemoryInfo& info) {
-  std::string text = fmt::format("OutOfMemory: {} on {} needs {} ({} bytes); {} allocated, {} reserved",
-                                 info.allocator.empty() ? "the allocator" : info.allocator,
-                                 info.device.empty() ? "the device" : info.device, format_bytes(info.requested_bytes),
-                                 info.requested_bytes, format_bytes(info.allocated_bytes),
-                                 format_bytes(info.reserved_bytes));
+  std::string text =
+      fmt::format("OutOfMemory: {} on {} needs {} ({} bytes); {} allocated, {} reserved",
+                  info.allocator.empty() ? "the allocator" : info.allocator,
+                  info.device.empty() ? "the device" : info.device, format_bytes(info.requested_bytes),
+                  info.requested_bytes, format_bytes(info.allocated_bytes), format_bytes(info.reserved_bytes));
   if (info.capacity_bytes != 0) {
     text += fmt::format("; the device has {} free of {}", format_bytes(info.device_free_bytes),
                         format_bytes(info.capacity_bytes));
   }
   if (info.limit_bytes != 0) text += fmt::format("; limit {}", format_bytes(info.limit_bytes));
-  if (info.largest_free_bytes != 0) text += fmt::format("; largest cached piece {}", format_bytes(info.largest_free_bytes));
+  if (info.largest_free_bytes != 0)
+    text += fmt::format("; largest cached piece {}", format_bytes(info.largest_free_bytes));
   if (!info.hint.empty()) text += "; " + info.hint;
   return text;
 }

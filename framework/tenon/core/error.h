@@ -1,4 +1,5 @@
-// Errors that a user can cause or meet. Each names the thing, the numbers and the next step; our own bugs assert instead.
+// Errors that a user can cause or meet. Each names the thing, the numbers and the next step; our own bugs assert
+// instead.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -71,16 +72,16 @@ class TENON_EXPORT NotImplementedError : public Error {
 
 /// The figures at the moment a request could not be served. All sizes in bytes.
 struct OutOfMemoryInfo {
-  std::string allocator;                  ///< name of the policy
-  std::string device;                     ///< "cuda:0"
-  std::size_t requested_bytes = 0;        ///< what was asked for
-  std::size_t allocated_bytes = 0;        ///< in blocks handed out, after rounding
-  std::size_t reserved_bytes = 0;         ///< taken from the device
-  std::size_t device_free_bytes = 0;      ///< what the device has left
-  std::size_t capacity_bytes = 0;         ///< the device's, 0 when unlimited
-  std::size_t limit_bytes = 0;            ///< a configured limit below the capacity, 0 when none
-  std::size_t largest_free_bytes = 0;     ///< largest cached piece, 0 when unknown
-  std::string hint;                       ///< what would have helped; empty when nothing is known
+  std::string allocator;               ///< name of the policy
+  std::string device;                  ///< "cuda:0"
+  std::size_t requested_bytes = 0;     ///< what was asked for
+  std::size_t allocated_bytes = 0;     ///< in blocks handed out, after rounding
+  std::size_t reserved_bytes = 0;      ///< taken from the device
+  std::size_t device_free_bytes = 0;   ///< what the device has left
+  std::size_t capacity_bytes = 0;      ///< the device's, 0 when unlimited
+  std::size_t limit_bytes = 0;         ///< a configured limit below the capacity, 0 when none
+  std::size_t largest_free_bytes = 0;  ///< largest cached piece, 0 when unknown
+  std::string hint;                    ///< what would have helped; empty when nothing is known
 };
 
 /// A request that the allocator could not serve. The allocator's state is as before the request.
@@ -104,6 +105,6 @@ using OutOfMemoryError = OutOfMemory;
 }  // namespace tenon
 
 /// Holds in every build: our own invariants, cheap enough to keep.
-#define TENON_ASSERT(condition, message)                                                       \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                                          \
+#define TENON_ASSERT(condition, message)               \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::tenon::assertion_failed(#condition, __FILE__, __LINE__, message))

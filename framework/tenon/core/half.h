@@ -23,7 +23,7 @@ TENON_HOST_DEVICE constexpr std::uint16_t float_to_half_bits(float value) {
     return static_cast<std::uint16_t>(sign | 0x7c00u | (magnitude > 0x7f800000u ? 0x0200u : 0u));
   }
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds past 65504
-  if (magnitude < 0x38800000u) {                                                     // subnormal or zero
+  if (magnitude < 0x38800000u) {                                                    // subnormal or zero
     if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);
     const std::uint32_t exponent = magnitude >> 23;
     const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;

@@ -9,9 +9,9 @@ namespace tenon {
 std::shared_ptr<AllocatorStack> pinned_host_allocator(Device device) {
   DeviceState& state = device_state(device);
   if (auto pinned = state.pinned_host_allocator()) return pinned;
-  throw Error(
-      fmt::format("{} has no page-locked host memory: it is for devices that copy by themselves, cuda and simulated for example",
-                  state.device().str()));
+  throw Error(fmt::format(
+      "{} has no page-locked host memory: it is for devices that copy by themselves, cuda and simulated for example",
+      state.device().str()));
 }
 
 MemoryStatsTable host_memory_stats(Device device) {

@@ -96,8 +96,9 @@ TENON_API std::unique_ptr<MemPool> make_mem_pool(Device device = kCPU, const Poo
 /// memory/pinned_cache.h), made on first use. Throws Error for a device that has no such memory.
 TENON_API std::shared_ptr<AllocatorStack> pinned_host_allocator(Device device);
 
-/// torch.cuda.host_memory_stats() of that allocator, without the times of calls: allocations and allocated_bytes are what it owns, active_requests
-/// and active_bytes what is handed out (their peaks exact, where PyTorch adds up those of its size classes).
+/// torch.cuda.host_memory_stats() of that allocator, without the times of calls: allocations and allocated_bytes are
+/// what it owns, active_requests and active_bytes what is handed out (their peaks exact, where PyTorch adds up those of
+/// its size classes).
 TENON_API MemoryStatsTable host_memory_stats(Device device);
 TENON_API void reset_peak_host_memory_stats(Device device);
 TENON_API void reset_accumulated_host_memory_stats(Device device);

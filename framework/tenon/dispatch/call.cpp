@@ -37,11 +37,12 @@ class Context final : public KernelContext {
 
 }  // namespace
 
-void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> outputs, std::span<const TensorView> inputs,
-                 const void* attributes) {
+void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
+                 std::span<const TensorView> inputs, const void* attributes) {
   const Device device = state.device();
   Kernel kernel = find_kernel(device.type(), op);
-  if (!kernel) [[unlikely]] kernel = require_kernel(device.type(), op);
+  if (!kernel) [[unlikely]]
+    kernel = require_kernel(device.type(), op);
   const StreamRef stream = current_stream(device);
   if (!state.driver().begin_kernel(stream)) return;  // addresses without bytes: there is nothing to compute on
   Context context(state, stream);

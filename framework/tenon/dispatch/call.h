@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-/// Runs `op` on the device of `state`, on this thread's current stream. Scratch goes through the device's allocator with
-/// purpose "workspace" and is returned afterwards.
+/// Runs `op` on the device of `state`, on this thread's current stream. Scratch goes through the device's allocator
+/// with purpose "workspace" and is returned afterwards.
 TENON_API void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
                            std::span<const TensorView> inputs, const void* attributes);
 
@@ -19,8 +19,8 @@ inline constexpr TensorView undefined_view() { return {nullptr, nullptr, nullptr
 }  // namespace tenon
 
 /// The id of a literal name, interned on first use of the call site.
-#define TENON_OP(name)                                                      \
-  ([]() -> ::tenon::OperatorId {                                            \
-    static const ::tenon::OperatorId id = ::tenon::intern_operator(name);   \
-    return id;                                                              \
+#define TENON_OP(name)                                                    \
+  ([]() -> ::tenon::OperatorId {                                          \
+    static const ::tenon::OperatorId id = ::tenon::intern_operator(name); \
+    return id;                                                            \
   }())

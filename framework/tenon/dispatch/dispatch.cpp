@@ -36,7 +36,8 @@ OperatorId intern_operator(std::string_view name) {
   if (added) {
     if (table.names.size() == kMaxOperators) {
       table.ids.erase(entry);
-      throw Error("more than " + std::to_string(kMaxOperators) + " operator names: '" + std::string(name) + "' has no room");
+      throw Error("more than " + std::to_string(kMaxOperators) + " operator names: '" + std::string(name) +
+                  "' has no room");
     }
     table.names.emplace_back(name);
   }
@@ -71,8 +72,8 @@ Kernel require_kernel(DeviceType type, OperatorId op) {
     if (!kernels[id][op.value].load(std::memory_order_relaxed)) continue;
     others += (others.empty() ? "" : ", ") + std::string(DeviceType(static_cast<std::uint8_t>(id)).name());
   }
-  throw Error("operator '" + std::string(name_of(op)) + "' has no kernel for device '" + std::string(type.name()) + "'; " +
-              (others.empty() ? "no loaded plugin has one" : "it has one for: " + others) +
+  throw Error("operator '" + std::string(name_of(op)) + "' has no kernel for device '" + std::string(type.name()) +
+              "'; " + (others.empty() ? "no loaded plugin has one" : "it has one for: " + others) +
               " (`tenon plugins list` shows what is loaded)");
 }
 

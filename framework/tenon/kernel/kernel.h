@@ -12,8 +12,8 @@ namespace tenon {
 
 class DeviceDriver;
 
-/// What a kernel may use besides its operands. A kernel allocates nothing by itself: outputs are given, workspace comes from
-/// scratch().
+/// What a kernel may use besides its operands. A kernel allocates nothing by itself: outputs are given, workspace comes
+/// from scratch().
 class TENON_EXPORT KernelContext {
  public:
   KernelContext() = default;
@@ -28,8 +28,8 @@ class TENON_EXPORT KernelContext {
   virtual void* scratch(std::size_t bytes) = 0;
 };
 
-/// outputs are allocated by the framework with the shape rule's sizes; an undefined optional input has null data and rank -1.
-/// `attributes` points to the operator's attribute struct (kernel/attributes/*.h), null where it has none.
+/// outputs are allocated by the framework with the shape rule's sizes; an undefined optional input has null data and
+/// rank -1. `attributes` points to the operator's attribute struct (kernel/attributes/*.h), null where it has none.
 using Kernel = void (*)(KernelContext& context, std::span<const TensorView> outputs, std::span<const TensorView> inputs,
                         const void* attributes);
 

@@ -1,16 +1,17 @@
-// Pointwise operators: one row each. `value` is the operator, `slope` its derivative; the CPU kernels, the CUDA kernels, the
-// gradient checks and the benchmarks iterate these lists. Adding a row is the whole work of adding an operator.
+// Pointwise operators: one row each. `value` is the operator, `slope` its derivative; the CPU kernels, the CUDA
+// kernels, the gradient checks and the benchmarks iterate these lists. Adding a row is the whole work of adding an
+// operator.
 //
 //   unary       y = value(x, p)   dx = dy * slope(x, y, p)                       kernels "tanh" and "tanh_backward"
 //   binary      y = value(a, b)   da = dy * slope_a(a, b, y), db = dy * slope_b(a, b, y)   kernel "mul"
 //   predicate   y = value(x), comparison y = value(a, b): results are bool       kernels "isnan", "lt"
 //
-// T is float or double in kernels (reduced types are computed in float; integers only where kIntegers says so: T is then
-// int64_t or the type itself). The slopes are also instantiated with a symbolic tensor, which gives double backward: hence
-// select(c, a, b) instead of ?: in them, and T(c) to turn a condition into 0 or 1.
+// T is float or double in kernels (reduced types are computed in float; integers only where kIntegers says so: T is
+// then int64_t or the type itself). The slopes are also instantiated with a symbolic tensor, which gives double
+// backward: hence select(c, a, b) instead of ?: in them, and T(c) to turn a condition into 0 or 1.
 //
-// TENON_POINTWISE_LEVEL: a backend that compiles these templates several times with different instruction sets sets it to a
-// different word each time, so that the linker keeps the copies apart.
+// TENON_POINTWISE_LEVEL: a backend that compiles these templates several times with different instruction sets sets it
+// to a different word each time, so that the linker keeps the copies apart.
 #pragma once
 
 #include <tenon/core/half.h>
@@ -37,23 +38,23 @@ TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
 #include <tenon/kernel/pointwise_helpers.inl>
 
 // kParameters: how many of PointwiseAttributes::parameters the row reads, as p[0], p[1], … in T.
-#define TENON_UNARY_ROW(Name, text, saves, integers, parameters, value_expr, slope_expr)               \
-  struct Name {                                                                                        \
-    static constexpr const char* name = text;                                                          \
-    static constexpr Saves kSaves = saves;                                                             \
-    static constexpr bool kIntegers = integers;                                                        \
-    static constexpr int kParameters = parameters;                                                     \
-    template <class T>                                                                                 \
-    TENON_HOST_DEVICE static T value(T x, [[maybe_unused]] const T* p = nullptr) {                     \
-      using namespace std;                                                                             \
-      return value_expr;                                                                               \
-    }                                                                                                  \
-    template <class T>                                                                                 \
-    TENON_HOST_DEVICE static T slope([[maybe_unused]] T x, [[maybe_unused]] T y,                       \
-                                     [[maybe_unused]] const T* p = nullptr) {                          \
-      using namespace std;                                                                             \
-      return slope_expr;                                                                               \
-    }                                                                                                  \
+#define TENON_UNARY_ROW(Name, text, saves, integers, parameters, value_expr, slope_expr) \
+  struct Name {                                                                          \
+    static constexpr const char* name = text;                                            \
+    static constexpr Saves kSaves = saves;                                               \
+    static constexpr bool kIntegers = integers;                                          \
+    static constexpr int kParameters = parameters;                                       \
+    template <class T>                                                                   \
+    TENON_HOST_DEVICE static T value(T x, [[maybe_unused]] const T* p = nullptr) {       \
+      using namespace std;                                                               \
+      return value_expr;                                                                 \
+    }                                                                                    \
+    template <class T>                                                                   \
+    TENON_HOST_DEVICE static T slope([[maybe_unused]] T x, [[maybe_unused]] T y,         \
+                                     [[maybe_unused]] const T* p = nullptr) {            \
+      using namespace std;                                                               \
+      return slope_expr;                                                                 \
+    }                                                                                    \
   };
 #define TENON_UNARY(Name, text, saves, value_expr, slope_expr) \
   TENON_UNARY_ROW(Name, text, saves, false, 0, value_expr, slope_expr)
@@ -149,31 +150,31 @@ struct List {
 };
 
 using Unary =
-    List<Neg, Abs, Sign, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan, Asin, Acos,
-         Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Ceil, Floor, Round, Trunc, Frac, Sigmoid, LogSigmoid,
-         Relu, Relu6, Silu, Mish, Gelu, GeluTanh, Selu, Hardsigmoid, Hardswish, Tanhshrink, Softsign, Deg2rad, Rad2deg, Sinc,
-         Lgamma, Digamma, Polygamma, LeakyRelu, Elu, Celu, Softplus, Hardtanh, Hardshrink, Softshrink, Threshold, PowScalar, ClampMin,
-         ClampMax, Clamp, NanToNum>;
+    List<Neg, Abs, Sign, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
+         Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Ceil, Floor, Round, Trunc, Frac,
+         Sigmoid, LogSigmoid, Relu, Relu6, Silu, Mish, Gelu, GeluTanh, Selu, Hardsigmoid, Hardswish, Tanhshrink,
+         Softsign, Deg2rad, Rad2deg, Sinc, Lgamma, Digamma, Polygamma, LeakyRelu, Elu, Celu, Softplus, Hardtanh,
+         Hardshrink, Softshrink, Threshold, PowScalar, ClampMin, ClampMax, Clamp, NanToNum>;
 
-#define TENON_BINARY(Name, text, integers, value_expr, slope_a_expr, slope_b_expr)                                       \
-  struct Name {                                                                                                          \
-    static constexpr const char* name = text;                                                                            \
-    static constexpr bool kIntegers = integers;                                                                          \
-    template <class T>                                                                                                   \
-    TENON_HOST_DEVICE static T value(T a, T b) {                                                                         \
-      using namespace std;                                                                                               \
-      return value_expr;                                                                                                 \
-    }                                                                                                                    \
-    template <class T>                                                                                                   \
-    TENON_HOST_DEVICE static T slope_a([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) {               \
-      using namespace std;                                                                                               \
-      return slope_a_expr;                                                                                               \
-    }                                                                                                                    \
-    template <class T>                                                                                                   \
-    TENON_HOST_DEVICE static T slope_b([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) {               \
-      using namespace std;                                                                                               \
-      return slope_b_expr;                                                                                               \
-    }                                                                                                                    \
+#define TENON_BINARY(Name, text, integers, value_expr, slope_a_expr, slope_b_expr)                         \
+  struct Name {                                                                                            \
+    static constexpr const char* name = text;                                                              \
+    static constexpr bool kIntegers = integers;                                                            \
+    template <class T>                                                                                     \
+    TENON_HOST_DEVICE static T value(T a, T b) {                                                           \
+      using namespace std;                                                                                 \
+      return value_expr;                                                                                   \
+    }                                                                                                      \
+    template <class T>                                                                                     \
+    TENON_HOST_DEVICE static T slope_a([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) { \
+      using namespace std;                                                                                 \
+      return slope_a_expr;                                                                                 \
+    }                                                                                                      \
+    template <class T>                                                                                     \
+    TENON_HOST_DEVICE static T slope_b([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) { \
+      using namespace std;                                                                                 \
+      return slope_b_expr;                                                                                 \
+    }                                                                                                      \
   };
 
 // clang-format off
@@ -194,17 +195,17 @@ TENON_BINARY(LogAddExp, "logaddexp", false, log_add_exp(a, b), exp(a - y), exp(b
 TENON_BINARY(Copysign, "copysign", false, copysign(a, b), select(a == T(0), T(0), y / a), T(0))
 // clang-format on
 
-using Binary =
-    List<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Atan2, Hypot, Fmod, Remainder, FloorDivide, TruncDivide, LogAddExp, Copysign>;
+using Binary = List<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Atan2, Hypot, Fmod, Remainder, FloorDivide, TruncDivide,
+                    LogAddExp, Copysign>;
 
-#define TENON_RELATION(Name, text, arguments, expression)  \
-  struct Name {                                            \
-    static constexpr const char* name = text;              \
-    template <class T>                                     \
-    TENON_HOST_DEVICE static bool value arguments {        \
-      using namespace std;                                 \
-      return expression;                                   \
-    }                                                      \
+#define TENON_RELATION(Name, text, arguments, expression) \
+  struct Name {                                           \
+    static constexpr const char* name = text;             \
+    template <class T>                                    \
+    TENON_HOST_DEVICE static bool value arguments {       \
+      using namespace std;                                \
+      return expression;                                  \
+    }                                                     \
   };
 
 // Results are bool; every dtype is an input (isnan and its like: integers give the constant).
@@ -226,17 +227,17 @@ TENON_RELATION(LogicalNot, "logical_not", (T x), x == T(0))
 TENON_RELATION(Signbit, "signbit", (T x), x < T(0) || (x == T(0) && is_negative_zero(x)))
 using Predicate = List<IsNan, IsInf, IsFinite, LogicalNot, Signbit>;
 
-#define TENON_BITWISE(Name, text, expression)              \
-  struct Name {                                            \
-    static constexpr const char* name = text;              \
-    template <class T>                                     \
-    TENON_HOST_DEVICE static T value(T a, T b) {           \
-      return static_cast<T>(expression);                   \
-    }                                                      \
+#define TENON_BITWISE(Name, text, expression)    \
+  struct Name {                                  \
+    static constexpr const char* name = text;    \
+    template <class T>                           \
+    TENON_HOST_DEVICE static T value(T a, T b) { \
+      return static_cast<T>(expression);         \
+    }                                            \
   };
 
 // bool and integers.
-TENON_BITWISE(BitwiseAnd, "bitwise_and", a & b)
+TENON_BITWISE(BitwiseAnd, "bitwise_and", a& b)
 TENON_BITWISE(BitwiseOr, "bitwise_or", a | b)
 TENON_BITWISE(BitwiseXor, "bitwise_xor", a ^ b)
 TENON_BITWISE(ShiftLeft, "shift_left", a << b)

@@ -11,9 +11,9 @@ namespace tenon {
 inline constexpr int kMaxRank = 16;
 
 struct TensorView {
-  void* data = nullptr;                  ///< first element (the storage offset is applied)
-  const std::int64_t* sizes = nullptr;   ///< rank elements
-  const std::int64_t* strides = nullptr; ///< rank elements, in elements; 0 = broadcast
+  void* data = nullptr;                   ///< first element (the storage offset is applied)
+  const std::int64_t* sizes = nullptr;    ///< rank elements
+  const std::int64_t* strides = nullptr;  ///< rank elements, in elements; 0 = broadcast
   std::int32_t rank = 0;
   Dtype dtype = Dtype::kFloat32;
 

@@ -5,8 +5,8 @@
 //   Allocator       (direct, caching, yours)             policy   <- this file
 //   MemorySource    (cpu, cuda, simulated)               mechanism
 //
-// An allocator knows neither tensors nor CUDA. It keeps no statistics that the host can see from outside: bytes requested,
-// allocated and reserved, peaks, device calls and histories are counted around it.
+// An allocator knows neither tensors nor CUDA. It keeps no statistics that the host can see from outside: bytes
+// requested, allocated and reserved, peaks, device calls and histories are counted around it.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -20,7 +20,8 @@
 
 namespace tenon {
 
-/// A stream of one device as an allocator sees it: an opaque id; 0 is the default stream. Work on one stream runs in order.
+/// A stream of one device as an allocator sees it: an opaque id; 0 is the default stream. Work on one stream runs in
+/// order.
 struct StreamRef {
   std::uint64_t id = 0;
   bool operator==(const StreamRef&) const = default;
@@ -33,19 +34,19 @@ inline constexpr std::size_t kDefaultAlignment = 64;
 inline constexpr std::size_t kMaxAlignment = 512;
 
 struct Request {
-  std::size_t bytes = 0;                       ///< > 0: the host answers zero-byte requests itself
-  std::size_t alignment = kDefaultAlignment;   ///< a power of two, at most kMaxAlignment
-  StreamRef stream;                            ///< the stream whose work uses the block first
+  std::size_t bytes = 0;                      ///< > 0: the host answers zero-byte requests itself
+  std::size_t alignment = kDefaultAlignment;  ///< a power of two, at most kMaxAlignment
+  StreamRef stream;                           ///< the stream whose work uses the block first
   Purpose purpose = Purpose::kOther;
   std::uint16_t label = 0;
-  std::uint64_t pool = 0;                      ///< private pool to take it from (MemPool), 0 = the default one
+  std::uint64_t pool = 0;  ///< private pool to take it from (MemPool), 0 = the default one
 };
 
 /// What was handed out. It carries its request along, so that no observer needs a table of live blocks.
 struct Block {
   void* data = nullptr;
-  std::size_t bytes = 0;     ///< usable bytes, >= request.bytes: the size after rounding
-  void* cookie = nullptr;    ///< the allocator's own: finds its record without a map
+  std::size_t bytes = 0;   ///< usable bytes, >= request.bytes: the size after rounding
+  void* cookie = nullptr;  ///< the allocator's own: finds its record without a map
   Request request;
 };
 
@@ -59,17 +60,17 @@ enum class BlockState : std::uint8_t {
 
 struct SegmentInfo {
   const void* address = nullptr;
-  std::size_t bytes = 0;      ///< backed by memory; for an expandable segment its mapped bytes
+  std::size_t bytes = 0;  ///< backed by memory; for an expandable segment its mapped bytes
   StreamRef stream;
-  bool is_large = true;       ///< PyTorch's segment_type
+  bool is_large = true;  ///< PyTorch's segment_type
   bool is_expandable = false;
-  std::uint64_t pool = 0;     ///< private pool, 0 = the default pool
+  std::uint64_t pool = 0;  ///< private pool, 0 = the default pool
 };
 
 struct BlockInfo {
   const void* address = nullptr;
   std::size_t bytes = 0;
-  std::size_t requested_bytes = 0;   ///< 0 unless kActive or kAwaitingStream
+  std::size_t requested_bytes = 0;  ///< 0 unless kActive or kAwaitingStream
   BlockState state = BlockState::kFree;
 };
 
@@ -125,11 +126,11 @@ struct PolicyStats {
   PoolStats allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
 
   Stat oversize_allocations, oversize_segments;
-  std::int64_t retries = 0;            ///< cached memory was released to serve a request
-  std::int64_t synchronizations = 0;   ///< waits for all streams
-  std::int64_t max_split_size = -1;    ///< -1: unlimited or not a notion of this policy
-  std::size_t cached_bytes = 0;        ///< reserved, not handed out
-  std::size_t largest_free_bytes = 0;  ///< largest cached piece that one request could get
+  std::int64_t retries = 0;                     ///< cached memory was released to serve a request
+  std::int64_t synchronizations = 0;            ///< waits for all streams
+  std::int64_t max_split_size = -1;             ///< -1: unlimited or not a notion of this policy
+  std::size_t cached_bytes = 0;                 ///< reserved, not handed out
+  std::size_t largest_free_bytes = 0;           ///< largest cached piece that one request could get
   std::vector<PrivatePoolStats> private_pools;  ///< by id; those that exist
 };
 
@@ -141,21 +142,21 @@ class TENON_EXPORT Allocator {
   /// Gives every segment back to the source, blocks still out included (the host has reported those as leaks).
   virtual ~Allocator();
 
-  /// Returns a block of at least request.bytes, aligned, overlapping no live block. Work queued on request.stream may use
-  /// it at once. Throws OutOfMemory (only `requested_bytes` needs to be filled in) and is then as before the call.
+  /// Returns a block of at least request.bytes, aligned, overlapping no live block. Work queued on request.stream may
+  /// use it at once. Throws OutOfMemory (only `requested_bytes` needs to be filled in) and is then as before the call.
   virtual Block allocate(const Request& request) = 0;
 
   /// Takes a block back exactly as allocate returned it. Work queued so far on block.request.stream and on every stream
-  /// named by record_use may still run; the memory must not reach another stream before it has. `last_use` is the stream
-  /// on which the caller stops using it: block.request.stream unless the caller knows better.
+  /// named by record_use may still run; the memory must not reach another stream before it has. `last_use` is the
+  /// stream on which the caller stops using it: block.request.stream unless the caller knows better.
   virtual void deallocate(const Block& block, StreamRef last_use) noexcept = 0;
 
   /// The block is also used on `stream` (PyTorch: record_stream). Default: nothing, right for policies whose deallocate
   /// waits for the device.
   virtual void record_use(const Block& block, StreamRef stream);
 
-  /// Gives cached memory back to the source until at most keep_bytes of it remain cached (PyTorch: empty_cache is trim(0)).
-  /// Waits for streams where it must. Returns the bytes given back. Default: nothing cached, returns 0.
+  /// Gives cached memory back to the source until at most keep_bytes of it remain cached (PyTorch: empty_cache is
+  /// trim(0)). Waits for streams where it must. Returns the bytes given back. Default: nothing cached, returns 0.
   virtual std::size_t trim(std::size_t keep_bytes);
 
   /// Shows every segment with its blocks, which tile it in address order. Default: nothing to show.
@@ -171,8 +172,8 @@ class TENON_EXPORT Allocator {
   /// counters. Called by tests after every step. Default: nothing to check.
   virtual void check_invariants() const;
 
-  /// Whether the host may call this object from several threads at once. Default false: the host serialises the calls, and
-  /// an author needs no mutex.
+  /// Whether the host may call this object from several threads at once. Default false: the host serialises the calls,
+  /// and an author needs no mutex.
   virtual bool is_thread_safe() const;
 
   /// Private pools (PyTorch: MemPool). begin_pool opens a scope on the calling thread, end_pool closes it: requests of

@@ -21,8 +21,8 @@ class TENON_EXPORT PolicyObserver {
 };
 
 struct AllocatorContext {
-  MemorySource& source;        ///< outlives the allocator
-  const Options& options;      ///< validated against the schema; valid during the call
+  MemorySource& source;    ///< outlives the allocator
+  const Options& options;  ///< validated against the schema; valid during the call
   PolicyObserver* observer = nullptr;
 };
 
@@ -30,8 +30,8 @@ using AllocatorFactory = std::function<std::unique_ptr<Allocator>(const Allocato
 
 /// One allocator that a plugin supplies.
 struct AllocatorInfo {
-  std::string name;       ///< as in TOML: lower case, digits, '_'
-  std::string summary;    ///< one line
+  std::string name;     ///< as in TOML: lower case, digits, '_'
+  std::string summary;  ///< one line
   OptionSchema options;
   AllocatorFactory create;
 };

@@ -11,12 +11,12 @@
 namespace tenon {
 
 struct SourceTraits {
-  std::string device;                     ///< "cpu", "cuda:0": for messages
-  std::size_t capacity_bytes = 0;         ///< total; 0 = unlimited
-  std::size_t acquire_granularity = 1;    ///< acquire rounds up to this internally; its addresses are aligned to >= 512
-  std::size_t page_bytes = 0;             ///< granularity of create/map/unmap; 0 = no virtual memory
-  bool virtual_memory = false;            ///< whether reserve/create/map work
-  bool host_accessible = true;            ///< whether the host may dereference the addresses
+  std::string device;                   ///< "cpu", "cuda:0": for messages
+  std::size_t capacity_bytes = 0;       ///< total; 0 = unlimited
+  std::size_t acquire_granularity = 1;  ///< acquire rounds up to this internally; its addresses are aligned to >= 512
+  std::size_t page_bytes = 0;           ///< granularity of create/map/unmap; 0 = no virtual memory
+  bool virtual_memory = false;          ///< whether reserve/create/map work
+  bool host_accessible = true;          ///< whether the host may dereference the addresses
 };
 
 /// What the device has left right now (PyTorch: mem_get_info).
@@ -37,7 +37,8 @@ struct Ticket {
   std::uint64_t value = 0;
 };
 
-/// All calls may come from any thread. Calls that find the device exhausted return null; any other failure throws Error.
+/// All calls may come from any thread. Calls that find the device exhausted return null; any other failure throws
+/// Error.
 class TENON_EXPORT MemorySource {
  public:
   MemorySource() = default;

@@ -128,11 +128,20 @@ bool InputArchive::try_read(const std::string& key, IValue& value) {
   const auto text = try_read_raw(key);
   if (!text || text->empty()) return false;
   switch ((*text)[0]) {
-    case 'b': value = read_boolean(key); return true;
-    case 'i': value = read_integer(key); return true;
-    case 'd': value = read_real(key); return true;
-    case 's': value = read_text(key); return true;
-    default: return false;
+    case 'b':
+      value = read_boolean(key);
+      return true;
+    case 'i':
+      value = read_integer(key);
+      return true;
+    case 'd':
+      value = read_real(key);
+      return true;
+    case 's':
+      value = read_text(key);
+      return true;
+    default:
+      return false;
   }
 }
 void InputArchive::read(const std::string& key, IValue& value) {

@@ -34,8 +34,8 @@ using InstanceNorm1dOptions = InstanceNormOptions;
 using InstanceNorm2dOptions = InstanceNormOptions;
 using InstanceNorm3dOptions = InstanceNormOptions;
 
-/// Parameters and running statistics, which both kinds have. (An instance is visible only if its arguments are: hence the
-/// mark on the options.)
+/// Parameters and running statistics, which both kinds have. (An instance is visible only if its arguments are: hence
+/// the mark on the options.)
 template <class Derived, class Options>
 class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
  public:

@@ -110,7 +110,8 @@ void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   if (!std::holds_alternative<enumtype::kMean>(options.mode())) {
     stream << ", mode=" << enumtype::get_enum_name(options.mode());
   }
-  if (options.include_last_offset()) stream << ", include_last_offset=" << std::boolalpha << options.include_last_offset();
+  if (options.include_last_offset())
+    stream << ", include_last_offset=" << std::boolalpha << options.include_last_offset();
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   stream << ")";
 }

@@ -51,7 +51,8 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
-  TENON_API static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options = {});
+  TENON_API static Embedding from_pretrained(const Tensor& embeddings,
+                                             const EmbeddingFromPretrainedOptions& options = {});
 };
 
 using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax>;

@@ -8,12 +8,13 @@
 #include <string>
 #include <variant>
 
-#define TENON_FOR_EACH_WORD(X)                                                                                      \
-  X(Linear)                                                                                                         \
-  X(Conv1D) X(Conv2D) X(Conv3D) X(ConvTranspose1D) X(ConvTranspose2D) X(ConvTranspose3D) X(Sigmoid) X(Tanh) X(ReLU) \
-      X(GELU) X(SiLU) X(Mish) X(LeakyReLU) X(FanIn) X(FanOut) X(Constant) X(Reflect) X(Replicate) X(Circular)       \
-          X(Nearest) X(Bilinear) X(Bicubic) X(Trilinear) X(Area) X(NearestExact) X(Sum) X(Mean) X(Max) X(None)      \
-              X(BatchMean) X(Zeros) X(Border) X(Reflection) X(RNN_TANH) X(RNN_RELU) X(LSTM) X(GRU) X(Valid) X(Same)
+#define TENON_FOR_EACH_WORD(X)                                                                                    \
+  X(Linear)                                                                                                       \
+  X(Conv1D)                                                                                                       \
+  X(Conv2D) X(Conv3D) X(ConvTranspose1D) X(ConvTranspose2D) X(ConvTranspose3D) X(Sigmoid) X(Tanh) X(ReLU) X(GELU) \
+      X(SiLU) X(Mish) X(LeakyReLU) X(FanIn) X(FanOut) X(Constant) X(Reflect) X(Replicate) X(Circular) X(Nearest)  \
+          X(Bilinear) X(Bicubic) X(Trilinear) X(Area) X(NearestExact) X(Sum) X(Mean) X(Max) X(None) X(BatchMean)  \
+              X(Zeros) X(Border) X(Reflection) X(RNN_TANH) X(RNN_RELU) X(LSTM) X(GRU) X(Valid) X(Same)
 
 namespace tenon::enumtype {
 
@@ -42,7 +43,8 @@ TENON_FOR_EACH_WORD(TENON_WORD)
 using LossReductionWord = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 
 namespace enumtype {
-/// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is no reduction ("kBatchMean" counts as a sum: the caller divides).
+/// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is no reduction ("kBatchMean"
+/// counts as a sum: the caller divides).
 template <class... Words>
 std::int64_t reduction_get_enum(const std::variant<Words...>& word) {
   const std::string name = get_enum_name(word);

@@ -136,7 +136,7 @@ struct PoissonNLLLossOptions {
 /// Names and defaults of PyTorch's Python; its C++ front end has no such loss.
 struct GaussianNLLLossOptions {
   using reduction_t = LossReductionWord;
-  TENON_ARG(bool, full) = false;   ///< with the constant log(2 pi) / 2
+  TENON_ARG(bool, full) = false;  ///< with the constant log(2 pi) / 2
   TENON_ARG(double, eps) = 1e-6;  ///< the least variance
   TENON_ARG(reduction_t, reduction) = enumtype::kMean();
 };

@@ -71,7 +71,8 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   template <class T>
   T& at(std::size_t index) {
     auto* module = ptr(index)->template as<T>();
-    if (module == nullptr) throw Error("Unable to cast module[" + std::to_string(index) + "] to " + demangle(typeid(T)));
+    if (module == nullptr)
+      throw Error("Unable to cast module[" + std::to_string(index) + "] to " + demangle(typeid(T)));
     return *module;
   }
   template <class T>
@@ -101,7 +102,9 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   using ConstIterator = OrderedDict<std::string, std::shared_ptr<Module>>::ConstIterator;
 
   ModuleDictImpl() = default;
-  explicit ModuleDictImpl(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) { update(modules); }
+  explicit ModuleDictImpl(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
+    update(modules);
+  }
   explicit ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) { update(modules); }
 
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {

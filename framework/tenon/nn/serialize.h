@@ -1,5 +1,5 @@
-// save() and load() of anything that archives hold: tensors, lists of tensors, modules, optimisers, samplers; to a file, a
-// stream, or functions that take and give bytes.
+// save() and load() of anything that archives hold: tensors, lists of tensors, modules, optimisers, samplers; to a
+// file, a stream, or functions that take and give bytes.
 #pragma once
 
 #include <tenon/nn/archive.h>
@@ -23,15 +23,15 @@ inline InputArchive& operator>>(InputArchive& archive, Tensor& tensor) {
   return archive;
 }
 template <class M>
-  requires std::is_base_of_v<nn::Module, M>
-OutputArchive& operator<<(OutputArchive& archive, const std::shared_ptr<M>& module) {
+requires std::is_base_of_v<nn::Module, M> OutputArchive& operator<<(OutputArchive& archive,
+                                                                    const std::shared_ptr<M>& module) {
   if (module == nullptr) throw Error("Cannot serialize empty module");
   module->save(archive);
   return archive;
 }
 template <class M>
-  requires std::is_base_of_v<nn::Module, M>
-InputArchive& operator>>(InputArchive& archive, const std::shared_ptr<M>& module) {
+requires std::is_base_of_v<nn::Module, M> InputArchive& operator>>(InputArchive& archive,
+                                                                   const std::shared_ptr<M>& module) {
   if (module == nullptr) throw Error("Cannot deserialize empty module");
   module->load(archive);
   return archive;

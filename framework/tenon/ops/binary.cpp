@@ -9,12 +9,11 @@ namespace {
 
 /// The recorded part of a binary operator. Saves operands only where a slope that is wanted reads them.
 Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
-  return record<2>(rule.node_name, {&a, &b},
-                   [&rule, attributes](Backward& backward) {
-                     const Tensor left = rule.saves() ? backward.saved(0) : Tensor();
-                     const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
-                     rule.gradient(backward, left, right, attributes);
-                   });
+  return record<2>(rule.node_name, {&a, &b}, [&rule, attributes](Backward& backward) {
+    const Tensor left = rule.saves() ? backward.saved(0) : Tensor();
+    const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
+    rule.gradient(backward, left, right, attributes);
+  });
 }
 
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
@@ -80,7 +79,8 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     const bool right_wanted = other && autograd::requires_grad(*other);
     // The values before the write.
     if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, self.clone());
-    // y.mul_(y): the node becomes y's own history, so what it saves must not be y itself, or they would hold each other.
+    // y.mul_(y): the node becomes y's own history, so what it saves must not be y itself, or they would hold each
+    // other.
     if (other && must_save(rule, 1, left_wanted, right_wanted, false)) {
       recording.save(1, other->is_same(self) ? alias_of(*other) : *other);
     }
@@ -144,14 +144,17 @@ void check_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
     throw Error(std::string("Boolean alpha only supported for Boolean results. (in operator ") + op + ")");
   }
   if (is_integral(dtype, true) && alpha.isFloatingPoint()) {
-    throw Error(std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") + op + ")");
+    throw Error(
+        std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") +
+        op + ")");
   }
 }
 
 /// The dtype matters to an alpha other than 1 only.
 BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
   BinaryAttributes attributes;
-  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]] return attributes;
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
+    return attributes;
   const Dtype dtype = tenon::result_type(a, b);
   check_alpha(alpha, dtype, op);
   attributes.alpha = element_of(alpha, dtype);
@@ -160,19 +163,25 @@ BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& 
 
 /// other * alpha, as a number of other's kind; alpha is checked against the result's dtype.
 Scalar product(const Tensor& self, const Scalar& other, const Scalar& alpha, const char* op) {
-  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]] return other;
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
+    return other;
   check_alpha(alpha, tenon::result_type(self, other), op);
   if (other.isFloatingPoint() || alpha.isFloatingPoint()) return other.toDouble() * alpha.toDouble();
-  const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) * static_cast<std::uint64_t>(alpha.toLong()));
+  const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) *
+                                                static_cast<std::uint64_t>(alpha.toLong()));
   return other.isBoolean() ? Scalar(number != 0) : Scalar(number);
 }
 
 void check_subtracts(bool left_is_bool, bool right_is_bool) {
   if (left_is_bool && right_is_bool) {
-    throw Error("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    throw Error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+        "operator instead.");
   }
   if (left_is_bool || right_is_bool) {
-    throw Error("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+    throw Error(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.");
   }
 }
 void check_subtracts(const Tensor& a, const Tensor& b) {
@@ -260,12 +269,16 @@ Tensor pow(const Scalar& base, const Tensor& exponent) {
   return binary(rule<rows::Pow>(), exponent, base, number_on_the_left());
 }
 
-#define TENON_BINARY_FUNCTIONS(name, Row)                                                                              \
-  Tensor Tensor::name(const Tensor& other) const { return binary(rule<rows::Row>(), *this, other); }                   \
-  Tensor Tensor::name(const Scalar& other) const { return binary(rule<rows::Row>(), *this, other); }                   \
-  Tensor& Tensor::name##_(const Tensor& other) const { return binary_inplace(rule<rows::Row>(), *this, &other, 0, {}); }    \
-  Tensor& Tensor::name##_(const Scalar& other) const { return binary_inplace(rule<rows::Row>(), *this, nullptr, other, {}); } \
-  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                                    \
+#define TENON_BINARY_FUNCTIONS(name, Row)                                                            \
+  Tensor Tensor::name(const Tensor& other) const { return binary(rule<rows::Row>(), *this, other); } \
+  Tensor Tensor::name(const Scalar& other) const { return binary(rule<rows::Row>(), *this, other); } \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                               \
+    return binary_inplace(rule<rows::Row>(), *this, &other, 0, {});                                  \
+  }                                                                                                  \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                               \
+    return binary_inplace(rule<rows::Row>(), *this, nullptr, other, {});                             \
+  }                                                                                                  \
+  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                  \
   Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }
 
 TENON_BINARY_FUNCTIONS(mul, Mul)
@@ -281,7 +294,9 @@ TENON_BINARY_FUNCTIONS(logaddexp, LogAddExp)
 TENON_BINARY_FUNCTIONS(copysign, Copysign)
 
 Tensor Tensor::pow(const Tensor& exponent) const { return binary(rule<rows::Pow>(), *this, exponent); }
-Tensor& Tensor::pow_(const Tensor& exponent) const { return binary_inplace(rule<rows::Pow>(), *this, &exponent, 0, {}); }
+Tensor& Tensor::pow_(const Tensor& exponent) const {
+  return binary_inplace(rule<rows::Pow>(), *this, &exponent, 0, {});
+}
 Tensor Tensor::pow(const Scalar& exponent) const {
   if (is_floating_point()) {
     const double power = exponent.toDouble();
@@ -304,15 +319,18 @@ Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_vi
   if (!rounding_mode) return self.div(other);
   if (*rounding_mode == "floor") return self.floor_divide(other);
   if (*rounding_mode == "trunc") return binary(rule<rows::TruncDivide>(), self, other);
-  throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + std::string(*rounding_mode) + "'");
+  throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" +
+              std::string(*rounding_mode) + "'");
 }
-Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) const { return tenon::div(*this, other, mode); }
+Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) const {
+  return tenon::div(*this, other, mode);
+}
 Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) const {
   return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);
 }
 
-#define TENON_OPERATOR(symbol, name)                                                            \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.name(b); }                \
+#define TENON_OPERATOR(symbol, name)                                             \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.name(b); } \
   Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.name(b); }
 TENON_OPERATOR(+, add)
 TENON_OPERATOR(-, sub)
@@ -333,7 +351,9 @@ Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
 Tensor operator/(const Scalar& a, const Tensor& b) { return binary(rule<rows::Div>(), b, a, number_on_the_left()); }
-Tensor operator%(const Scalar& a, const Tensor& b) { return binary(rule<rows::Remainder>(), b, a, number_on_the_left()); }
+Tensor operator%(const Scalar& a, const Tensor& b) {
+  return binary(rule<rows::Remainder>(), b, a, number_on_the_left());
+}
 Tensor operator==(const Scalar& a, const Tensor& b) { return b.eq(a); }
 Tensor operator!=(const Scalar& a, const Tensor& b) { return b.ne(a); }
 Tensor operator<(const Scalar& a, const Tensor& b) { return b.gt(a); }

@@ -1,4 +1,5 @@
-// What every operator on two operands does with them: one dtype, one shape, a result of the right layout, and the kernel.
+// What every operator on two operands does with them: one dtype, one shape, a result of the right layout, and the
+// kernel.
 #pragma once
 
 #include <tenon/kernel/attributes/pointwise.h>
@@ -54,7 +55,8 @@ struct Operands {
 };
 
 /// Into `out`, of the broadcast sizes. Operands have `out`'s computation dtype.
-inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b,
+                    const BinaryAttributes& attributes) {
   const Dims& sizes = out.impl().sizes();
   Dims a_strides;
   Dims b_strides;
@@ -71,7 +73,8 @@ inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Bin
 
 inline void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
   if (!(self.impl().sizes() == sizes)) {
-    throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
+    throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes));
   }
 }
 

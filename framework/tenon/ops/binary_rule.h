@@ -16,7 +16,7 @@ struct BinaryRule {
   OperatorId op;
   const char* text;
   const char* node_name;
-  bool integers = true;         ///< false: integers become the default dtype
+  bool integers = true;  ///< false: integers become the default dtype
   /// Which operands the slopes read: none (add), only the partner's (mul), the divisor always (div), or all.
   enum class Reads { kNone, kPartner, kDivisor, kAll } reads = Reads::kAll;
   bool saves() const { return reads != Reads::kNone; }
@@ -42,8 +42,9 @@ inline bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool r
   }
 }
 
-// --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------------
-// A gradient is reduced to its operand's sizes by the engine where the shapes differ (validate), which also converts dtypes.
+// --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------
+// A gradient is reduced to its operand's sizes by the engine where the shapes differ (validate), which also converts
+// dtypes.
 
 inline Tensor scaled(const Tensor& gradient, const ScalarValue& alpha) {
   return alpha.real == 1 ? gradient : gradient.mul(Scalar(alpha.real));
@@ -90,7 +91,9 @@ void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const Bi
   } else if constexpr (std::is_same_v<Row, pointwise::Hypot>) {
     result = sqrt(x * x + y * y);
   } else if constexpr (std::is_same_v<Row, pointwise::LogAddExp>) {
-    result = x.is_number() ? Symbolic(logaddexp(y.tensor, Scalar(x.number))) : y.is_number() ? Symbolic(logaddexp(x.tensor, Scalar(y.number))) : Symbolic(logaddexp(x.tensor, y.tensor));
+    result = x.is_number()   ? Symbolic(logaddexp(y.tensor, Scalar(x.number)))
+             : y.is_number() ? Symbolic(logaddexp(x.tensor, Scalar(y.number)))
+                             : Symbolic(logaddexp(x.tensor, y.tensor));
   } else if constexpr (std::is_same_v<Row, pointwise::Copysign>) {
     result = y.is_number() ? Symbolic(copysign(x.tensor, Scalar(y.number))) : Symbolic(copysign(x.tensor, y.tensor));
   }

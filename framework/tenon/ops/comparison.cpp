@@ -39,7 +39,8 @@ template <class Row>
 Tensor bitwise(const Tensor& a, const Tensor& b) {
   check_same_device(Row::name, {&a, &b});
   const Dtype dtype = result_type(a, b);
-  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
+  if (is_floating_point(dtype))
+    throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
   const Operands operands(Row::name, a, b, dtype);
   Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
   compute(intern_operator(Row::name), result, operands.left, operands.right, BinaryAttributes{});
@@ -49,7 +50,8 @@ Tensor bitwise(const Tensor& a, const Tensor& b) {
 template <class Row>
 Tensor bitwise(const Tensor& a, const Scalar& b) {
   const Dtype dtype = result_type(a, b);
-  if (is_floating_point(dtype)) throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
+  if (is_floating_point(dtype))
+    throw Error(std::string("\"") + Row::name + "\" not implemented for '" + toString(dtype) + "'");
   Tensor owner;
   const Tensor& operand = converted(a, dtype, owner);
   BinaryAttributes attributes;
@@ -74,12 +76,12 @@ namespace tenon {
 using namespace ops;
 namespace rows = pointwise;
 
-#define TENON_COMPARISON_FUNCTIONS(name)                                                                               \
-  Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); }        \
-  Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); }        \
-  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                                 \
-  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                                 \
-  Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }                   \
+#define TENON_COMPARISON_FUNCTIONS(name)                                                                        \
+  Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); } \
+  Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); } \
+  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                          \
+  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                          \
+  Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }            \
   Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }
 TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
 
@@ -89,10 +91,10 @@ TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
   Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }      \
   Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }      \
   Tensor& Tensor::name##_(const Tensor& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
+    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                            \
   }                                                                                                \
   Tensor& Tensor::name##_(const Scalar& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                  \
+    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                            \
   }
 TENON_BITWISE_FUNCTIONS(bitwise_and, BitwiseAnd)
 TENON_BITWISE_FUNCTIONS(bitwise_or, BitwiseOr)

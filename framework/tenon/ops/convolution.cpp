@@ -1,5 +1,5 @@
-// Convolutions. A convolution is linear in its input and in its weight, so three bilinear maps (the convolution, and its
-// adjoints in either operand) are each other's gradients, to any order:
+// Convolutions. A convolution is linear in its input and in its weight, so three bilinear maps (the convolution, and
+// its adjoints in either operand) are each other's gradients, to any order:
 //
 //   y = conv(x, w)      dx = input(dy, w)    dw = weight(dy, x)
 //   x = input(y, w)     dy = conv(dx, w)     dw = weight(y, dx)
@@ -32,7 +32,8 @@ Tensor laid_out(const Tensor& tensor, bool channels_last) {
 }
 
 Tensor result_like(const Tensor& like, const Dims& sizes, bool channels_last) {
-  return allocate_in(channels_last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous, like, sizes, like.scalar_type());
+  return allocate_in(channels_last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous, like, sizes,
+                     like.scalar_type());
 }
 
 /// The gradient of a bias: everything but the channels summed.
@@ -71,7 +72,8 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvA
   const Tensor dense_w = laid_out(w, channels_last);
   const Tensor dense_bias = dense(bias);
   Tensor y = result_like(x, output_sizes(x.impl().sizes(), w.impl().sizes(), attributes), channels_last);
-  run(TENON_OP("conv"), state_of(x), {view_of(y)}, {view_of(dense_x), view_of(dense_w), view_of(dense_bias)}, &attributes);
+  run(TENON_OP("conv"), state_of(x), {view_of(y)}, {view_of(dense_x), view_of(dense_w), view_of(dense_bias)},
+      &attributes);
   recording.output(y);
   return y;
 }
@@ -118,19 +120,21 @@ Tensor weight_adjoint(const Tensor& y, const Tensor& x, const Dims& w_sizes, con
   return w;
 }
 
-// --- arguments ---------------------------------------------------------------------------------------------------------
+// --- arguments ------------------------------------------------------------------------------------------------------
 
-void spread(const char* op, const char* name, IntArrayRef given, int spatial, std::int64_t least, std::int64_t* values) {
+void spread(const char* op, const char* name, IntArrayRef given, int spatial, std::int64_t least,
+            std::int64_t* values) {
   if (given.size() != 1 && given.size() != static_cast<std::size_t>(spatial)) {
-    throw Error(fmt::format("{}: expected {} to be a single integer value or a list of {} values to match the convolution "
-                            "dimensions, but got {}={}",
-                            op, name, spatial, name, to_string(given)));
+    throw Error(
+        fmt::format("{}: expected {} to be a single integer value or a list of {} values to match the convolution "
+                    "dimensions, but got {}={}",
+                    op, name, spatial, name, to_string(given)));
   }
   for (int d = 0; d < spatial; ++d) {
     values[d] = given[given.size() == 1 ? 0 : static_cast<std::size_t>(d)];
     if (values[d] < least) {
-      throw Error(fmt::format("{}: {} {} is not supported, got {}={}", op, least == 0 ? "negative" : "non-positive", name, name,
-                              to_string(given)));
+      throw Error(fmt::format("{}: {} {} is not supported, got {}={}", op, least == 0 ? "negative" : "non-positive",
+                              name, name, to_string(given)));
     }
   }
 }
@@ -149,8 +153,8 @@ ConvAttributes attributes_of(const char* op, int spatial, IntArrayRef stride, In
 
 void check_ranks(const char* op, const Tensor& input, const Tensor& weight, int spatial) {
   if (input.dim() != spatial + 1 && input.dim() != spatial + 2) {
-    throw Error(fmt::format("Expected {}D (unbatched) or {}D (batched) input to {}, but got input of size: {}", spatial + 1,
-                            spatial + 2, op, to_string(input.sizes())));
+    throw Error(fmt::format("Expected {}D (unbatched) or {}D (batched) input to {}, but got input of size: {}",
+                            spatial + 1, spatial + 2, op, to_string(input.sizes())));
   }
   if (weight.dim() != spatial + 2) {
     throw Error(fmt::format("{}: expected a weight of {} dimensions, but got weight of size: {}", op, spatial + 2,
@@ -160,14 +164,15 @@ void check_ranks(const char* op, const Tensor& input, const Tensor& weight, int 
 
 void check_bias(const char* op, const Tensor& bias, std::int64_t channels, const Tensor& weight) {
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != channels)) {
-    throw Error(fmt::format("Given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of size {} "
-                            "instead (in {})",
-                            to_string(weight.sizes()), channels, to_string(bias.sizes()), op));
+    throw Error(fmt::format(
+        "Given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of size {} "
+        "instead (in {})",
+        to_string(weight.sizes()), channels, to_string(bias.sizes()), op));
   }
 }
 
-Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,
-                IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {
+Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {
   check_ranks(op, input, weight, spatial);
   check_same_device(op, {&input, &weight, &bias});
   check_same_dtype(op, {&input, &weight, &bias});
@@ -176,19 +181,22 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
   const Tensor x = batched ? input : input.unsqueeze(0);
   const std::int64_t channels = x.size(1);
   if (weight.size(0) % groups != 0 || weight.size(0) < groups) {
-    throw Error(fmt::format("Given groups={}, expected weight to be at least {} at dimension 0 and divisible by it, but got "
-                            "weight of size {} instead",
-                            groups, groups, to_string(weight.sizes())));
+    throw Error(
+        fmt::format("Given groups={}, expected weight to be at least {} at dimension 0 and divisible by it, but got "
+                    "weight of size {} instead",
+                    groups, groups, to_string(weight.sizes())));
   }
   if (channels != weight.size(1) * groups) {
-    throw Error(fmt::format("Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels "
-                            "instead",
-                            groups, to_string(weight.sizes()), to_string(input.sizes()), weight.size(1) * groups, channels));
+    throw Error(
+        fmt::format("Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels "
+                    "instead",
+                    groups, to_string(weight.sizes()), to_string(input.sizes()), weight.size(1) * groups, channels));
   }
   check_bias(op, bias, weight.size(0), weight);
   for (int d = 0; d < spatial; ++d) {
     if (weight.size(d + 2) <= 0) {
-      throw Error(fmt::format("{}: kernel size should be greater than zero, but got weight of size {}", op, to_string(weight.sizes())));
+      throw Error(fmt::format("{}: kernel size should be greater than zero, but got weight of size {}", op,
+                              to_string(weight.sizes())));
     }
     if (x.size(d + 2) == 0) {
       throw Error(fmt::format("Only zero batch or zero channel inputs are supported, but got input shape: {} ({})",
@@ -203,9 +211,10 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
         room += times + std::to_string(x.size(e + 2) + 2 * attributes.padding[e]);
         wanted += times + std::to_string(attributes.dilation[e] * (weight.size(e + 2) - 1) + 1);
       }
-      throw Error(fmt::format("Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater "
-                              "than actual input size (in {}, input of size {})",
-                              room, wanted, op, to_string(input.sizes())));
+      throw Error(
+          fmt::format("Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater "
+                      "than actual input size (in {}, input of size {})",
+                      room, wanted, op, to_string(input.sizes())));
     }
   }
   Tensor y = forward(x, weight, bias, attributes);
@@ -250,24 +259,27 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
   const bool batched = input.dim() == spatial + 2;
   const Tensor y = batched ? input : input.unsqueeze(0);
   if (y.size(1) != weight.size(0) || weight.size(0) % groups != 0) {
-    throw Error(fmt::format("Given transposed=1, weight of size {}, expected input{} to have {} channels (a multiple of "
-                            "groups={}), but got {} channels instead",
-                            to_string(weight.sizes()), to_string(input.sizes()), weight.size(0), groups, y.size(1)));
+    throw Error(
+        fmt::format("Given transposed=1, weight of size {}, expected input{} to have {} channels (a multiple of "
+                    "groups={}), but got {} channels instead",
+                    to_string(weight.sizes()), to_string(input.sizes()), weight.size(0), groups, y.size(1)));
   }
   const std::int64_t channels = weight.size(1) * groups;
   check_bias(op, bias, channels, weight);
   Dims sizes{y.size(0), channels};
   for (int d = 0; d < spatial; ++d) {
     if (extra[d] >= attributes.stride[d] && extra[d] >= attributes.dilation[d]) {
-      throw Error(fmt::format("{}: output padding must be smaller than either stride or dilation, but got output_padding={}, "
-                              "stride={}, dilation={} in dimension {}",
-                              op, extra[d], attributes.stride[d], attributes.dilation[d], d));
+      throw Error(
+          fmt::format("{}: output padding must be smaller than either stride or dilation, but got output_padding={}, "
+                      "stride={}, dilation={} in dimension {}",
+                      op, extra[d], attributes.stride[d], attributes.dilation[d], d));
     }
     sizes.push_back((y.size(d + 2) - 1) * attributes.stride[d] - 2 * attributes.padding[d] +
                     attributes.dilation[d] * (weight.size(d + 2) - 1) + extra[d] + 1);
     if (sizes.back() < 1) {
-      throw Error(fmt::format("{}: the output would have size {} in spatial dimension {}; input of size {}, weight of size {}", op,
-                              sizes.back(), d, to_string(input.sizes()), to_string(weight.sizes())));
+      throw Error(
+          fmt::format("{}: the output would have size {} in spatial dimension {}; input of size {}, weight of size {}",
+                      op, sizes.back(), d, to_string(input.sizes()), to_string(weight.sizes())));
     }
   }
   Tensor x = input_adjoint(y, weight, sizes, attributes);
@@ -281,20 +293,21 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
 
 }  // namespace
 
-#define TENON_CONVOLUTIONS(spatial)                                                                                          \
-  Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,                 \
-                          IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                                 \
-    return convolve("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
-  }                                                                                                                         \
-  Tensor detail::conv##spatial##d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,  \
-                                         std::string_view padding, IntArrayRef dilation, std::int64_t groups) {              \
-    return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);                   \
-  }                                                                                                                         \
-  Tensor conv_transpose##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,       \
-                                    IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups,                   \
-                                    IntArrayRef dilation) {                                                                 \
-    return convolve_transposed("conv_transpose" #spatial "d", spatial, input, weight, bias, stride, padding, output_padding, \
-                               groups, dilation);                                                                           \
+#define TENON_CONVOLUTIONS(spatial)                                                                                    \
+  Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,           \
+                          IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                            \
+    return convolve("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);             \
+  }                                                                                                                    \
+  Tensor detail::conv##spatial##d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias,                \
+                                         IntArrayRef stride, std::string_view padding, IntArrayRef dilation,           \
+                                         std::int64_t groups) {                                                        \
+    return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);      \
+  }                                                                                                                    \
+  Tensor conv_transpose##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, \
+                                    IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups,              \
+                                    IntArrayRef dilation) {                                                            \
+    return convolve_transposed("conv_transpose" #spatial "d", spatial, input, weight, bias, stride, padding,           \
+                               output_padding, groups, dilation);                                                      \
   }
 TENON_CONVOLUTIONS(1)
 TENON_CONVOLUTIONS(2)

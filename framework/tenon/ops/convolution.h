@@ -46,14 +46,14 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
 }
 
 /// input (N, C, …) or (C, …), weight (C, O / groups, …), bias (O) or undefined.
-TENON_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0, std::int64_t groups = 1,
-                                  IntArrayRef dilation = 1);
-TENON_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0, std::int64_t groups = 1,
-                                  IntArrayRef dilation = 1);
-TENON_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0, std::int64_t groups = 1,
-                                  IntArrayRef dilation = 1);
+TENON_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                                  IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  std::int64_t groups = 1, IntArrayRef dilation = 1);
+TENON_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                                  IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  std::int64_t groups = 1, IntArrayRef dilation = 1);
+TENON_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                                  IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  std::int64_t groups = 1, IntArrayRef dilation = 1);
 
 }  // namespace tenon

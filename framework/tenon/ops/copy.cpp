@@ -23,7 +23,9 @@ void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   const Tensor& accelerator = to_host ? from : to;
   DeviceDriver& driver = ops::state_of(accelerator).driver();
   const StreamRef stream = current_stream(accelerator.device());
-  const CopyKind kind = from_host ? CopyKind::kHostToDevice : to_host ? CopyKind::kDeviceToHost : CopyKind::kDeviceToDevice;
+  const CopyKind kind = from_host ? CopyKind::kHostToDevice
+                        : to_host ? CopyKind::kDeviceToHost
+                                  : CopyKind::kDeviceToDevice;
   if (!from_host && !to_host) ops::state_of(from).driver().synchronize(current_stream(from.device()));
   driver.copy(to.data_ptr(), from.data_ptr(), bytes, kind, stream);
   StorageImpl& host = to_host ? to.impl().storage() : from.impl().storage();
@@ -62,9 +64,8 @@ void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
 Recording record_copy(const char* name, const Tensor& self) {
   const Dtype dtype = self.scalar_type();
   const Device device = self.device();
-  return record<0>(name, {&self}, [dtype, device](Backward& b) {
-    b.set(0, b.grad().to(TensorOptions(dtype).device(device)));
-  });
+  return record<0>(name, {&self},
+                   [dtype, device](Backward& b) { b.set(0, b.grad().to(TensorOptions(dtype).device(device))); });
 }
 
 Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optional<MemoryFormat> format,
@@ -88,13 +89,15 @@ Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optiona
 
 }  // namespace
 
-Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
   if (options.requires_grad()) {
     throw Error("to(options) expects unset requires_grad flag, but got options.requires_grad set as true");
   }
   if (!format) format = options.memory_format_opt();
   const Dtype dtype = options.dtype_opt().value_or(scalar_type());
-  DeviceState& state = options.has_device() && !(options.device() == device()) ? tenon::state_of(options) : ops::state_of(*this);
+  DeviceState& state =
+      options.has_device() && !(options.device() == device()) ? tenon::state_of(options) : ops::state_of(*this);
   const bool laid_out = !format || *format == MemoryFormat::Preserve || is_contiguous(*format);
   if (!copy && dtype == scalar_type() && &state == &ops::state_of(*this) && laid_out) return *this;
   Tensor result = convert(*this, state, dtype, format, non_blocking);
@@ -144,7 +147,9 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
     for (int i = 0; i < impl.rank(); ++i) last += (impl.sizes()[i] - 1) * impl.strides()[i];
     return (last + 1) * static_cast<std::int64_t>(size_of(impl.dtype()));
   };
-  const auto first = [](const TensorImpl& impl) { return impl.offset() * static_cast<std::int64_t>(size_of(impl.dtype())); };
+  const auto first = [](const TensorImpl& impl) {
+    return impl.offset() * static_cast<std::int64_t>(size_of(impl.dtype()));
+  };
   return first(a.impl()) < last(b.impl()) && first(b.impl()) < last(a.impl());
 }
 
@@ -194,7 +199,8 @@ Tensor& overwrite(const Tensor& self, const char* node, const Scalar& value) {
 Tensor& Tensor::fill_(const Scalar& value) const { return overwrite(*this, "FillBackward0", value); }
 Tensor& Tensor::fill_(const Tensor& value) const {
   if (value.dim() != 0) {
-    throw Error("fill_ only supports 0-dimension value tensor but got tensor with " + std::to_string(value.dim()) + " dimensions.");
+    throw Error("fill_ only supports 0-dimension value tensor but got tensor with " + std::to_string(value.dim()) +
+                " dimensions.");
   }
   return copy_(value);
 }
@@ -238,11 +244,11 @@ Scalar Tensor::item() const {
     driver.synchronize(stream);
   }
   switch (scalar_type()) {
-#define TENON_ITEM(type, constant)       \
-  case Dtype::constant: {                \
-    type value;                          \
-    std::memcpy(&value, bytes, size);    \
-    return Scalar(value);                \
+#define TENON_ITEM(type, constant)    \
+  case Dtype::constant: {             \
+    type value;                       \
+    std::memcpy(&value, bytes, size); \
+    return Scalar(value);             \
   }
     TENON_FOR_EACH_DTYPE(TENON_ITEM)
 #undef TENON_ITEM

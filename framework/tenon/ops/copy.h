@@ -5,7 +5,9 @@
 
 namespace tenon {
 
-inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt) { return self.clone(format); }
+inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt) {
+  return self.clone(format);
+}
 inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }
 inline Tensor& zero_(Tensor& self) { return self.zero_(); }
 inline Tensor detach(const Tensor& self) { return self.detach(); }

@@ -166,9 +166,9 @@ Tensor negative_log_likelihood(const Tensor& alpha, const Alignment& alignment) 
   return tenon::where(alignment.empty_input, nothing, loss);
 }
 
-/// The gradient of the sum of losses weighted by `scale` (N): for each step that an input has, the probabilities themselves
-/// less the posterior of each state, summed by label. The first part is PyTorch's: it takes log_probs for normalised, which
-/// makes this the gradient of the logits before log_softmax, through which it passes unchanged.
+/// The gradient of the sum of losses weighted by `scale` (N): for each step that an input has, the probabilities
+/// themselves less the posterior of each state, summed by label. The first part is PyTorch's: it takes log_probs for
+/// normalised, which makes this the gradient of the logits before log_softmax, through which it passes unchanged.
 Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Tensor& loss, const Alignment& alignment,
                           const Tensor& scale, bool zero_infinity) {
   const Tensor emitted = emissions(log_probs, alignment);

@@ -11,9 +11,8 @@ namespace tenon {
 
 using namespace ops;
 
-Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                     const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
-                     double momentum, double eps, bool) {
+Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                     const Tensor& running_var, bool use_input_stats, double momentum, double eps, bool) {
   // Each picture is a batch of its own: fold the batch into the channels.
   const std::int64_t n = input.size(0);
   const std::int64_t c = input.size(1);
@@ -23,7 +22,8 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   sizes[1] = n * c;
   const Tensor mean = repeated(running_mean);
   const Tensor variance = repeated(running_var);
-  const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance, use_input_stats, momentum, eps);
+  const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance,
+                                   use_input_stats, momentum, eps);
   if (use_input_stats && mean.defined() && !is_recomputing()) {
     NoGradGuard no_grad;
     running_mean.copy_(mean.view({n, c}).mean(0));
@@ -32,7 +32,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   return result.view(input.sizes());
 }
 
-// --- dropout --------------------------------------------------------------------------------------------------------------------
+// --- dropout --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -72,11 +72,24 @@ Tensor dropped(const Tensor& input, double p, bool train, bool features, bool al
 
 }  // namespace
 
-Tensor feature_dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, true, false, false); }
-Tensor& feature_dropout_(Tensor& input, double p, bool train) { dropped(input, p, train, true, false, true); return input; }
+Tensor feature_dropout(const Tensor& input, double p, bool train) {
+  return dropped(input, p, train, true, false, false);
+}
+Tensor& feature_dropout_(Tensor& input, double p, bool train) {
+  dropped(input, p, train, true, false, true);
+  return input;
+}
 Tensor alpha_dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, false, true, false); }
-Tensor& alpha_dropout_(Tensor& input, double p, bool train) { dropped(input, p, train, false, true, true); return input; }
-Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, true, true, false); }
-Tensor& feature_alpha_dropout_(Tensor& input, double p, bool train) { dropped(input, p, train, true, true, true); return input; }
+Tensor& alpha_dropout_(Tensor& input, double p, bool train) {
+  dropped(input, p, train, false, true, true);
+  return input;
+}
+Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
+  return dropped(input, p, train, true, true, false);
+}
+Tensor& feature_alpha_dropout_(Tensor& input, double p, bool train) {
+  dropped(input, p, train, true, true, true);
+  return input;
+}
 
 }  // namespace tenon

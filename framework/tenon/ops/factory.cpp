@@ -4,8 +4,8 @@
 #include <tenon/ops/factory.h>
 #include <tenon/ops/layout.h>
 #include <tenon/ops/numbers.h>
-#include <tenon/ops/pointwise.h>
 #include <tenon/ops/pinned.h>
+#include <tenon/ops/pointwise.h>
 #include <tenon/ops/support.h>
 
 #include <cmath>
@@ -52,7 +52,9 @@ void fill(const Tensor& tensor, const Scalar& value) {
   run(TENON_OP("fill"), ops::state_of(tensor), {view_of(tensor)}, {}, &attributes);
 }
 
-TensorOptions like_options(const Tensor& like, const TensorOptions& options) { return like.options().merge_in(options); }
+TensorOptions like_options(const Tensor& like, const TensorOptions& options) {
+  return like.options().merge_in(options);
+}
 
 Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
   const TensorOptions merged = like_options(like, options);
@@ -157,7 +159,9 @@ namespace {
 }  // namespace
 
 Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
-Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) { return arange(start, end, 1, options); }
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const double distance = end.toDouble() - start.toDouble();
@@ -230,8 +234,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   const std::size_t bytes = strided_bytes(dims, steps, dtype);
   void* const context = deleter ? data : nullptr;  // what the deleter gets
   auto impl = make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(tenon::state_of(options), data, bytes, std::move(deleter), context),
-      dtype);
+      make_intrusive<StorageImpl>(tenon::state_of(options), data, bytes, std::move(deleter), context), dtype);
   impl->set_strided(dims, steps, 0);
   return with_grad(Tensor(std::move(impl)), options);
 }

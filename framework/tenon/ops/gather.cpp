@@ -15,11 +15,14 @@ using namespace ops;
 Tensor Tensor::gather(std::int64_t dim, const Tensor& index, bool) const {
   check_index_dtype(index, "gather");
   check_same_device("gather", {this, &index});
-  if (index.dim() != this->dim() && index.numel() > 0) throw Error("Index tensor must have the same number of dimensions as input tensor");
+  if (index.dim() != this->dim() && index.numel() > 0)
+    throw Error("Index tensor must have the same number of dimensions as input tensor");
   const int at = wrap_dim(dim, impl().rank());
   for (int i = 0; i < impl().rank(); ++i) {
     if (i != at && index.size(i) > size(i)) {
-      throw Error("Size does not match at dimension " + std::to_string(i) + " expected index " + to_string(index.sizes()) + " to be smaller than self " + to_string(sizes()) + " apart from dimension " + std::to_string(at));
+      throw Error("Size does not match at dimension " + std::to_string(i) + " expected index " +
+                  to_string(index.sizes()) + " to be smaller than self " + to_string(sizes()) +
+                  " apart from dimension " + std::to_string(at));
     }
   }
   const Tensor places = index.to(kInt64);
@@ -51,26 +54,28 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   for (int i = 0; index.numel() > 0 && i < self.impl().rank(); ++i) {
     if ((i != at && index.size(i) > self.size(i)) || index.size(i) > source.size(i)) {
       throw Error("Expected index " + to_string(index.sizes()) + " to be smaller than self " + to_string(self.sizes()) +
-                  " apart from dimension " + std::to_string(at) + " and to be smaller size than src " + to_string(source.sizes()));
+                  " apart from dimension " + std::to_string(at) + " and to be smaller size than src " +
+                  to_string(source.sizes()));
     }
   }
   const Tensor places = index.to(kInt64);
   const Dims source_sizes = source.impl().sizes();
-  Recording recording = record<1>(add ? "ScatterAddBackward0" : "ScatterBackward0", {&self, &source}, [at, add, source_sizes](Backward& b) {
-    const Tensor places = b.saved(0);
-    if (b.needs(1)) {
-      Tensor gradient = b.grad().gather(at, places);
-      if (!(gradient.impl().sizes() == source_sizes)) {  // only the part that the index covers was read
-        Tensor whole = b.grad().new_zeros(source_sizes);
-        Tensor part = whole;
-        for (int i = 0; i < source_sizes.rank(); ++i) part = part.narrow(i, 0, gradient.size(i));
-        part.copy_(gradient);
-        gradient = whole;
-      }
-      b.set(1, gradient);
-    }
-    if (b.needs(0)) b.set(0, add ? b.grad() : b.grad().scatter(at, places, Scalar(0)));
-  });
+  Recording recording = record<1>(
+      add ? "ScatterAddBackward0" : "ScatterBackward0", {&self, &source}, [at, add, source_sizes](Backward& b) {
+        const Tensor places = b.saved(0);
+        if (b.needs(1)) {
+          Tensor gradient = b.grad().gather(at, places);
+          if (!(gradient.impl().sizes() == source_sizes)) {  // only the part that the index covers was read
+            Tensor whole = b.grad().new_zeros(source_sizes);
+            Tensor part = whole;
+            for (int i = 0; i < source_sizes.rank(); ++i) part = part.narrow(i, 0, gradient.size(i));
+            part.copy_(gradient);
+            gradient = whole;
+          }
+          b.set(1, gradient);
+        }
+        if (b.needs(0)) b.set(0, add ? b.grad() : b.grad().scatter(at, places, Scalar(0)));
+      });
   if (recording) recording.save(0, places);
   const ScatterAttributes attributes{at, add};
   run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)},
@@ -81,14 +86,24 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
 
 }  // namespace
 
-Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Tensor& source) const { return scatter_impl(*this, dim, index, source, false); }
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return scatter_impl(*this, dim, index, source, false);
+}
 Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
   return scatter_impl(*this, dim, index, scalar_tensor_like(value, *this).expand(index.sizes()), false);
 }
-Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const { return scatter_impl(*this, dim, index, source, true); }
-Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const { return as_fresh(clone().scatter_(dim, index, source)); }
-Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const { return as_fresh(clone().scatter_(dim, index, value)); }
-Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const { return as_fresh(clone().scatter_add_(dim, index, source)); }
+Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return scatter_impl(*this, dim, index, source, true);
+}
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return as_fresh(clone().scatter_(dim, index, source));
+}
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  return as_fresh(clone().scatter_(dim, index, value));
+}
+Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return as_fresh(clone().scatter_add_(dim, index, source));
+}
 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {
   if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor.");

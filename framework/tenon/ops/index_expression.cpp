@@ -34,7 +34,8 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
   const std::int64_t named = consumed(given);
   // x.index({i, tensor}): numbers become tensors only where tensors stand beside them; PyTorch selects, and so do we.
   const auto set = [&](Tensor index) {
-    advanced.resize(static_cast<std::size_t>(std::max<std::int64_t>(dim + 1, static_cast<std::int64_t>(advanced.size()))));
+    advanced.resize(
+        static_cast<std::size_t>(std::max<std::int64_t>(dim + 1, static_cast<std::int64_t>(advanced.size()))));
     advanced[static_cast<std::size_t>(dim)] = std::move(index);
     ++dim;
   };
@@ -49,41 +50,51 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
       const indexing::Slice& slice = index.slice();
       if (slice.step() < 0) throw ValueError("step must be greater than zero");
       if (result.dim() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
-      if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
+      if (dim >= result.dim())
+        throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
       if (slice.start() == 0 && slice.stop() >= result.size(dim) && slice.step() == 1) {
         ++dim;
         continue;
       }
-      result = result.slice(dim++, slice.start(), slice.stop() == indexing::INDEX_MAX ? std::optional<std::int64_t>() : slice.stop(), slice.step());
+      result = result.slice(dim++, slice.start(),
+                            slice.stop() == indexing::INDEX_MAX ? std::optional<std::int64_t>() : slice.stop(),
+                            slice.step());
     } else if (index.is_integer()) {
       if (self.dim() == 0) {
-        throw IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+        throw IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number");
       }
-      if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
+      if (dim >= result.dim())
+        throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
       const std::int64_t length = result.size(dim);
       if (index.integer() < -length || index.integer() >= length) {
-        throw IndexError("index " + std::to_string(index.integer()) + " is out of bounds for dimension " + std::to_string(named_at) +
-                         " with size " + std::to_string(length));
+        throw IndexError("index " + std::to_string(index.integer()) + " is out of bounds for dimension " +
+                         std::to_string(named_at) + " with size " + std::to_string(length));
       }
       result = result.select(dim, index.integer());
     } else if (index.is_boolean()) {
       result = result.unsqueeze(dim);
-      set(index.boolean() ? tenon::zeros({1}, TensorOptions(kInt64).device(self.device())) : tenon::empty({0}, TensorOptions(kInt64).device(self.device())));
+      set(index.boolean() ? tenon::zeros({1}, TensorOptions(kInt64).device(self.device()))
+                          : tenon::empty({0}, TensorOptions(kInt64).device(self.device())));
     } else {
       const Tensor& tensor = index.tensor();
       const Dtype dtype = tensor.scalar_type();
       if (tensor.dim() == 0 && is_integral(dtype, true)) {
         if (dtype != kUInt8 && dtype != kBool) {
           const std::int64_t position = tensor.item<std::int64_t>();
-          if (dim >= result.dim()) throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
+          if (dim >= result.dim())
+            throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
           const std::int64_t length = result.size(dim);
           if (position < -length || position >= length) {
-            throw IndexError("index " + std::to_string(position) + " is out of bounds for dimension " + std::to_string(named_at) + " with size " + std::to_string(length));
+            throw IndexError("index " + std::to_string(position) + " is out of bounds for dimension " +
+                             std::to_string(named_at) + " with size " + std::to_string(length));
           }
           result = result.select(dim, position);
         } else {
           result = result.unsqueeze(dim);
-          set(tensor.item<bool>() ? tenon::zeros({1}, TensorOptions(kInt64).device(self.device())) : tenon::empty({0}, TensorOptions(kInt64).device(self.device())));
+          set(tensor.item<bool>() ? tenon::zeros({1}, TensorOptions(kInt64).device(self.device()))
+                                  : tenon::empty({0}, TensorOptions(kInt64).device(self.device())));
         }
         continue;
       }
@@ -121,7 +132,8 @@ Indices without_padding(const Indices& advanced) {
     result.push_back(advanced[i]);
     if (advanced[i] && advanced[i]->defined()) {
       const Dtype dtype = advanced[i]->scalar_type();
-      if (dtype == kBool || dtype == kUInt8) i += static_cast<std::size_t>(std::max<std::int64_t>(advanced[i]->dim() - 1, 0));
+      if (dtype == kBool || dtype == kUInt8)
+        i += static_cast<std::size_t>(std::max<std::int64_t>(advanced[i]->dim() - 1, 0));
     }
   }
   return result;
@@ -161,12 +173,14 @@ Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
   return index_put_(indices, scalar_tensor_like(value, *this));
 }
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) { return index_put_(ArrayRef<TensorIndex>(indices), values); }
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) { return index_put_(ArrayRef<TensorIndex>(indices), value); }
-
-Tensor Tensor::operator[](std::int64_t position) const {
-  return select(0, position);
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) {
+  return index_put_(ArrayRef<TensorIndex>(indices), values);
 }
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
+  return index_put_(ArrayRef<TensorIndex>(indices), value);
+}
+
+Tensor Tensor::operator[](std::int64_t position) const { return select(0, position); }
 Tensor Tensor::operator[](const Scalar& position) const {
   if (!position.isIntegral()) throw IndexError("Can only index tensors with integral scalars");
   return (*this)[position.toLong()];

@@ -35,7 +35,8 @@ Indices expanded(const Tensor& self, const Indices& indices) {
         const std::int64_t at = static_cast<std::int64_t>(result.size()) + i;
         if (at >= self.dim() || index->size(i) != self.size(at)) {
           throw IndexError("The shape of the mask " + to_string(index->sizes()) + " at index " + std::to_string(i) +
-                           " does not match the shape of the indexed tensor " + to_string(self.sizes()) + " at index " + std::to_string(at));
+                           " does not match the shape of the indexed tensor " + to_string(self.sizes()) + " at index " +
+                           std::to_string(at));
         }
       }
       const Tensor places = index->nonzero();
@@ -47,14 +48,16 @@ Indices expanded(const Tensor& self, const Indices& indices) {
     }
   }
   if (static_cast<std::int64_t>(result.size()) > self.dim()) {
-    throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " + std::to_string(result.size()) + ")");
+    throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " +
+                     std::to_string(result.size()) + ")");
   }
   return result;
 }
 
-/// How an advanced index is laid out: self with the indexed dimensions first, and where the index dimensions go in the result.
+/// How an advanced index is laid out: self with the indexed dimensions first, and where the index dimensions go in the
+/// result.
 struct Plan {
-  std::vector<Tensor> indices;   ///< broadcast to one shape
+  std::vector<Tensor> indices;  ///< broadcast to one shape
   Dims index_sizes;
   std::vector<std::int64_t> order;  ///< self's dimensions: indexed ones, then the others
   std::int64_t front = 0;           ///< where the index dimensions stand in the result
@@ -68,7 +71,8 @@ Plan plan(const Tensor& self, const Indices& given) {
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i]) continue;
     try {
-      plan.index_sizes = indexed.empty() ? indices[i]->impl().sizes() : broadcast_sizes(plan.index_sizes, indices[i]->impl().sizes());
+      plan.index_sizes =
+          indexed.empty() ? indices[i]->impl().sizes() : broadcast_sizes(plan.index_sizes, indices[i]->impl().sizes());
     } catch (const Error&) {
       std::string all;
       for (const auto& index : indices) {
@@ -101,7 +105,8 @@ Dims kernel_order(const Plan& plan, int rest) {
   return order;
 }
 
-void run_indexed(OperatorId op, const Tensor& target, const Tensor& source, const Plan& plan, const IndexAttributes& attributes) {
+void run_indexed(OperatorId op, const Tensor& target, const Tensor& source, const Plan& plan,
+                 const IndexAttributes& attributes) {
   std::vector<TensorView> inputs{view_of(source)};
   for (const Tensor& index : plan.indices) inputs.push_back(view_of(index));
   const TensorView output = view_of(target);
@@ -112,7 +117,8 @@ void check_not_empty(const Tensor& self, const Plan& plan) {
   if (plan.index_sizes.product() == 0) return;
   for (std::size_t i = 0; i < plan.indices.size(); ++i) {
     const std::int64_t dim = plan.attributes.dims[i];
-    if (self.size(dim) == 0) throw IndexError("index is out of bounds for dimension with size 0 (dimension " + std::to_string(dim) + ")");
+    if (self.size(dim) == 0)
+      throw IndexError("index is out of bounds for dimension with size 0 (dimension " + std::to_string(dim) + ")");
   }
 }
 
@@ -146,7 +152,8 @@ void put_raw(const Tensor& self, const Tensor& values, const Plan& plan, bool ac
 }  // namespace
 
 Tensor index(const Tensor& self, const Indices& indices) {
-  if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); })) return self.alias();
+  if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); }))
+    return self.alias();
   const Plan plan = tenon::plan(self, indices);
   check_not_empty(self, plan);
   const Dims whole = self.impl().sizes();
@@ -172,30 +179,35 @@ Tensor index(const Tensor& self, const Indices& indices) {
   return result;
 }
 
-Tensor& index_put_(Tensor& self, const Indices& indices, const Tensor& values, bool accumulate) { return self.index_put_(indices, values, accumulate); }
+Tensor& index_put_(Tensor& self, const Indices& indices, const Tensor& values, bool accumulate) {
+  return self.index_put_(indices, values, accumulate);
+}
 
 Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool accumulate) const {
   autograd::check_inplace(*this, autograd::requires_grad(values));
   check_written(*this);
   if (values.scalar_type() != scalar_type()) {
-    throw Error(std::string("Index put requires the source and destination dtypes match, got ") + tenon::toString(scalar_type()) +
-                " for the destination and " + tenon::toString(values.scalar_type()) + " for the source.");
+    throw Error(std::string("Index put requires the source and destination dtypes match, got ") +
+                tenon::toString(scalar_type()) + " for the destination and " + tenon::toString(values.scalar_type()) +
+                " for the source.");
   }
   if (values.dim() > 0) check_same_device("index_put_", {this, &values});
   const Dims value_sizes = values.impl().sizes();
-  Recording recording = record<0>("IndexPutBackward0", {this, &values}, [indices, value_sizes, accumulate](Backward& b) {
-    if (b.needs(0)) b.set(0, accumulate ? b.grad() : b.grad().index_put(indices, b.grad().new_zeros({}), false));
-    if (b.needs(1)) {
-      Tensor gradient = b.grad().index(indices);
-      // Leading dimensions of size 1 that the write dropped come back.
-      if (value_sizes.rank() > gradient.impl().rank()) {
-        Dims inner;
-        for (int i = value_sizes.rank() - gradient.impl().rank(); i < value_sizes.rank(); ++i) inner.push_back(value_sizes[i]);
-        gradient = gradient.sum_to_size(inner).reshape(value_sizes);
-      }
-      b.set(1, gradient);
-    }
-  });
+  Recording recording =
+      record<0>("IndexPutBackward0", {this, &values}, [indices, value_sizes, accumulate](Backward& b) {
+        if (b.needs(0)) b.set(0, accumulate ? b.grad() : b.grad().index_put(indices, b.grad().new_zeros({}), false));
+        if (b.needs(1)) {
+          Tensor gradient = b.grad().index(indices);
+          // Leading dimensions of size 1 that the write dropped come back.
+          if (value_sizes.rank() > gradient.impl().rank()) {
+            Dims inner;
+            for (int i = value_sizes.rank() - gradient.impl().rank(); i < value_sizes.rank(); ++i)
+              inner.push_back(value_sizes[i]);
+            gradient = gradient.sum_to_size(inner).reshape(value_sizes);
+          }
+          b.set(1, gradient);
+        }
+      });
   const Plan plan = tenon::plan(*this, indices);
   put_raw(*this, values.device() == device() ? values : values.to(TensorOptions(device())), plan, accumulate);
   finish_inplace(*this, recording);
@@ -215,7 +227,8 @@ Tensor Tensor::nonzero() const {
   return result;
 }
 Tensor Tensor::masked_select(const Tensor& mask) const {
-  if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8) throw Error("masked_select: expected BoolTensor or ByteTensor for mask");
+  if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8)
+    throw Error("masked_select: expected BoolTensor or ByteTensor for mask");
   const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
   return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)}).reshape({-1});
 }

@@ -34,13 +34,14 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
     dtype = promote_types(dtype, tensor.scalar_type());
     if (skipped(tensor)) continue;
     if (tensor.dim() != first->dim()) {
-      throw Error("Tensors must have same number of dimensions: got " + std::to_string(first->dim()) + " and " + std::to_string(tensor.dim()));
+      throw Error("Tensors must have same number of dimensions: got " + std::to_string(first->dim()) + " and " +
+                  std::to_string(tensor.dim()));
     }
     for (int d = 0; d < sizes.rank(); ++d) {
       if (d != at && tensor.size(d) != sizes[d]) {
         throw Error("Sizes of tensors must match except in dimension " + std::to_string(at) + ". Expected size " +
-                    std::to_string(sizes[d]) + " but got size " + std::to_string(tensor.size(d)) + " for tensor number " +
-                    std::to_string(i) + " in the list.");
+                    std::to_string(sizes[d]) + " but got size " + std::to_string(tensor.size(d)) +
+                    " for tensor number " + std::to_string(i) + " in the list.");
       }
     }
     if (tensor.suggest_memory_format() != format) format = MemoryFormat::Contiguous;
@@ -48,8 +49,9 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
     sizes[at] += tensor.size(at);
   }
   Recording recording;
-  const bool wanted = autograd::modes.grad_enabled &&
-                      std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return autograd::requires_grad(x); });
+  const bool wanted = autograd::modes.grad_enabled && std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) {
+                        return autograd::requires_grad(x);
+                      });
   Tensor result = allocate_in(format, *first, sizes, dtype);
   {
     NoGradGuard no_grad;
@@ -83,8 +85,8 @@ Tensor stack(TensorList tensors, std::int64_t dim) {
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {
     if (tensor.sizes() != tensors[0].sizes()) {
-      throw Error("stack expects each tensor to be equal size, but got " + to_string(tensors[0].sizes()) + " at entry 0 and " +
-                  to_string(tensor.sizes()) + " at entry " + std::to_string(parts.size()));
+      throw Error("stack expects each tensor to be equal size, but got " + to_string(tensors[0].sizes()) +
+                  " at entry 0 and " + to_string(tensor.sizes()) + " at entry " + std::to_string(parts.size()));
     }
     parts.push_back(tensor.unsqueeze(dim));
   }
@@ -114,13 +116,15 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   }
   for (const Tensor& tensor : tensors) {
     if (tensor.dim() > 1) {
-      throw Error("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of sizes " + to_string(tensor.sizes()));
+      throw Error("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of sizes " +
+                  to_string(tensor.sizes()));
     }
     if (tensor.scalar_type() != tensors[0].scalar_type()) {
       throw Error(std::string("torch.meshgrid expects all tensors to have the same dtype, got ") +
                   toString(tensors[0].scalar_type()) + " and " + toString(tensor.scalar_type()));
     }
-    if (!(tensor.device() == tensors[0].device())) throw Error("torch.meshgrid expects all tensors to have the same device");
+    if (!(tensor.device() == tensors[0].device()))
+      throw Error("torch.meshgrid expects all tensors to have the same device");
   }
   const bool swap = indexing == "xy" && tensors.size() >= 2;
   std::vector<Tensor> inputs = tensors.vec();
@@ -198,7 +202,8 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
     return flatten().roll(shifts, {0}).view(sizes());
   }
   if (dims.size() != shifts.size()) {
-    throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) + ", dims:" + std::to_string(dims.size()));
+    throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
+                ", dims:" + std::to_string(dims.size()));
   }
   Tensor result = *this;
   for (std::size_t i = 0; i < dims.size(); ++i) {

@@ -11,7 +11,8 @@ namespace tenon::ops {
 inline void check_format(MemoryFormat format, int rank) {
   const auto require = [rank](int wanted, const char* name) {
     if (rank == wanted) return;
-    throw Error("required rank " + std::to_string(wanted) + " tensor to use " + name + " format, got rank " + std::to_string(rank));
+    throw Error("required rank " + std::to_string(wanted) + " tensor to use " + name + " format, got rank " +
+                std::to_string(rank));
   };
   if (format == MemoryFormat::ChannelsLast) require(4, "channels_last");
   if (format == MemoryFormat::ChannelsLast3d) require(5, "channels_last_3d");
@@ -19,11 +20,13 @@ inline void check_format(MemoryFormat format, int rank) {
 
 /// An uninitialised tensor of these sizes in that format; any but the channels-last ones is contiguous.
 inline Tensor allocate_in(MemoryFormat format, const Tensor& like, const Dims& sizes, Dtype dtype) {
-  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return allocate_like(like, sizes, dtype);
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
+    return allocate_like(like, sizes, dtype);
   return allocate_strided(state_of(like), sizes, channels_last_strides(sizes), dtype);
 }
 
-/// `result`, which a kernel made contiguous, in the format of `like`. Values only: call it before the result is recorded.
+/// `result`, which a kernel made contiguous, in the format of `like`. Values only: call it before the result is
+/// recorded.
 inline Tensor in_format_of(const Tensor& like, const Tensor& result) {
   const MemoryFormat format = like.suggest_memory_format();
   if (format == MemoryFormat::Contiguous || like.dim() != result.dim()) return result;

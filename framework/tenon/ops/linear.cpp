@@ -13,7 +13,8 @@ using namespace ops;
 namespace {
 
 std::string shapes(const Tensor& a, const Tensor& b) {
-  return std::to_string(a.size(-2)) + "x" + std::to_string(a.size(-1)) + " and " + std::to_string(b.size(-2)) + "x" + std::to_string(b.size(-1));
+  return std::to_string(a.size(-2)) + "x" + std::to_string(a.size(-1)) + " and " + std::to_string(b.size(-2)) + "x" +
+         std::to_string(b.size(-1));
 }
 
 bool is_transposed(const Tensor& matrix) { return matrix.stride(-1) != 1 && matrix.stride(-2) == 1; }
@@ -21,7 +22,9 @@ bool is_transposed(const Tensor& matrix) { return matrix.stride(-1) != 1 && matr
 /// x @ y with the strides of the product of the transposed: what is the gradient of a transposed factor then comes out
 /// contiguous where that factor came from, and needs no copy.
 Tensor product_like(bool transposed, const Tensor& x, const Tensor& y) {
-  const auto times = [](const Tensor& left, const Tensor& right) { return left.dim() == 3 ? left.bmm(right) : left.mm(right); };
+  const auto times = [](const Tensor& left, const Tensor& right) {
+    return left.dim() == 3 ? left.bmm(right) : left.mm(right);
+  };
   if (!transposed) return times(x, y);
   return times(y.transpose(-2, -1), x.transpose(-2, -1)).transpose(-2, -1);
 }
@@ -34,22 +37,24 @@ struct Product {
 constexpr Product kMm{"mm", "MmBackward0"}, kBmm{"bmm", "BmmBackward0"}, kAddmm{"addmm", "AddmmBackward0"},
     kBaddbmm{"baddbmm", "BaddbmmBackward0"};
 
-/// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts. `shape`: sizes of the result
-/// where the rows of a were folded from several dimensions; the result is no view, so that it may be changed in place.
-Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1, double alpha = 1,
-               const Dims* shape = nullptr) {
+/// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts. `shape`: sizes of the
+/// result where the rows of a were folded from several dimensions; the result is no view, so that it may be changed in
+/// place.
+Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1,
+               double alpha = 1, const Dims* shape = nullptr) {
   check_same_device(kind.op, {&a, &b, &addend});
   check_same_dtype(kind.op, {&a, &b});
   if (addend.defined() && addend.scalar_type() != b.scalar_type()) {
-    throw Error(std::string("self and mat2 must have the same dtype, but got ") + toString(addend.scalar_type()) + " and " +
-                toString(b.scalar_type()) + " (in operator " + kind.op + ")");
+    throw Error(std::string("self and mat2 must have the same dtype, but got ") + toString(addend.scalar_type()) +
+                " and " + toString(b.scalar_type()) + " (in operator " + kind.op + ")");
   }
   const int rank = a.impl().rank();
   Dims sizes;
   if (rank == 3) {
     if (a.size(0) != b.size(0) || a.size(2) != b.size(1)) {
-      throw Error("Expected size for first two dimensions of batch2 tensor to be: [" + std::to_string(a.size(0)) + ", " +
-                  std::to_string(a.size(2)) + "] but got: [" + std::to_string(b.size(0)) + ", " + std::to_string(b.size(1)) + "].");
+      throw Error("Expected size for first two dimensions of batch2 tensor to be: [" + std::to_string(a.size(0)) +
+                  ", " + std::to_string(a.size(2)) + "] but got: [" + std::to_string(b.size(0)) + ", " +
+                  std::to_string(b.size(1)) + "].");
     }
     sizes.push_back(a.size(0));
   } else if (a.size(1) != b.size(0)) {
@@ -85,8 +90,11 @@ Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tens
 
 void check_rank(const char* name, const char* argument, const Tensor& tensor, std::int64_t rank) {
   if (tensor.dim() != rank) {
-    throw Error(std::string(argument) + " must be a " + (rank == 1 ? "vector" : rank == 2 ? "matrix" : "3D tensor") + ", got " +
-                std::to_string(tensor.dim()) + "-D tensor (in operator " + name + ")");
+    throw Error(std::string(argument) + " must be a " +
+                (rank == 1   ? "vector"
+                 : rank == 2 ? "matrix"
+                             : "3D tensor") +
+                ", got " + std::to_string(tensor.dim()) + "-D tensor (in operator " + name + ")");
   }
 }
 
@@ -106,22 +114,25 @@ Tensor mv(const Tensor& self, const Tensor& other) {
   check_rank("mv", "input", self, 2);
   check_rank("mv", "vec", other, 1);
   if (self.size(1) != other.size(0)) {
-    throw Error("size mismatch, got input (" + std::to_string(self.size(0)) + "), mat (" + std::to_string(self.size(0)) + "x" +
-                std::to_string(self.size(1)) + "), vec (" + std::to_string(other.size(0)) + ")");
+    throw Error("size mismatch, got input (" + std::to_string(self.size(0)) + "), mat (" +
+                std::to_string(self.size(0)) + "x" + std::to_string(self.size(1)) + "), vec (" +
+                std::to_string(other.size(0)) + ")");
   }
   return mm(self, other.unsqueeze(1)).squeeze(1);
 }
 Tensor dot(const Tensor& self, const Tensor& other) {
   if (self.dim() != 1 || other.dim() != 1) {
-    throw Error("1D tensors expected, but got " + std::to_string(self.dim()) + "D and " + std::to_string(other.dim()) + "D tensors");
+    throw Error("1D tensors expected, but got " + std::to_string(self.dim()) + "D and " + std::to_string(other.dim()) +
+                "D tensors");
   }
   if (self.scalar_type() != other.scalar_type()) {
-    throw Error(std::string("dot : expected both vectors to have same dtype, but found ") + toString(self.scalar_type()) + " and " +
-                toString(other.scalar_type()));
+    throw Error(std::string("dot : expected both vectors to have same dtype, but found ") +
+                toString(self.scalar_type()) + " and " + toString(other.scalar_type()));
   }
   if (self.numel() != other.numel()) {
-    throw Error("inconsistent tensor size, expected tensor " + to_string(self.sizes()) + " and src " + to_string(other.sizes()) +
-                " to have the same number of elements, but got " + std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
+    throw Error("inconsistent tensor size, expected tensor " + to_string(self.sizes()) + " and src " +
+                to_string(other.sizes()) + " to have the same number of elements, but got " +
+                std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
   }
   return mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef());
 }
@@ -149,7 +160,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   const std::int64_t left = self.dim();
   const std::int64_t right = other.dim();
   if (left == 0 || right == 0) {
-    throw Error("both arguments to matmul need to be at least 1D, but they are " + std::to_string(left) + "D and " + std::to_string(right) + "D");
+    throw Error("both arguments to matmul need to be at least 1D, but they are " + std::to_string(left) + "D and " +
+                std::to_string(right) + "D");
   }
   if (left == 1 && right == 1) return dot(self, other);
   if (left == 2 && right == 1) return mv(self, other);
@@ -160,7 +172,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     const Tensor matrix = right == 1 ? other.unsqueeze(1) : other;
     Dims sizes = self.impl().sizes();
     const Tensor tall = self.reshape({-1, self.size(-1)});
-    if (tall.size(-1) != matrix.size(0)) throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
+    if (tall.size(-1) != matrix.size(0))
+      throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
     sizes[sizes.rank() - 1] = matrix.size(1);
     if (right == 1) sizes.erase(sizes.rank() - 1);
     return product(kMm, tall, matrix, {}, 1, 1, &sizes);
@@ -210,11 +223,14 @@ Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const
   return out.copy_(result);
 }
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const std::optional<Tensor>& bias) {
-  if (a.dim() != b.dim()) throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " + std::to_string(b.dim()));
+  if (a.dim() != b.dim())
+    throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " +
+                std::to_string(b.dim()));
   // y_o = sum_ij a_i W_oij b_j
   const Tensor x = a.reshape({-1, a.size(-1)});
   const Tensor y = b.reshape({-1, b.size(-1)});
-  const Tensor left = matmul(x, weight.permute({1, 0, 2}).reshape({weight.size(1), -1})).view({x.size(0), weight.size(0), weight.size(2)});
+  const Tensor left = matmul(x, weight.permute({1, 0, 2}).reshape({weight.size(1), -1}))
+                          .view({x.size(0), weight.size(0), weight.size(2)});
   Tensor result = left.mul(y.unsqueeze(1)).sum(-1);
   if (bias && bias->defined()) result = result.add(*bias);
   Dims sizes = a.impl().sizes();
@@ -224,8 +240,8 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
 
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t> dim) {
   if (self.dim() != other.dim()) {
-    throw Error("linalg.cross: inputs must have the same number of dimensions, got sizes " + to_string(self.sizes()) + " and " +
-                to_string(other.sizes()));
+    throw Error("linalg.cross: inputs must have the same number of dimensions, got sizes " + to_string(self.sizes()) +
+                " and " + to_string(other.sizes()));
   }
   const Dims sizes = broadcast_sizes(self.impl().sizes(), other.impl().sizes());
   int at = -1;
@@ -238,8 +254,8 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t
     if (at < 0) throw Error("no dimension of size 3 in input");
   }
   if (sizes[at] != 3) {
-    throw Error("linalg.cross: inputs dimension " + std::to_string(at) + " must have length 3. Got " + std::to_string(self.size(at)) +
-                " and " + std::to_string(other.size(at)));
+    throw Error("linalg.cross: inputs dimension " + std::to_string(at) + " must have length 3. Got " +
+                std::to_string(self.size(at)) + " and " + std::to_string(other.size(at)));
   }
   const Tensor a = self.expand(sizes);
   const Tensor b = other.expand(sizes);
@@ -252,10 +268,14 @@ Tensor Tensor::bmm(const Tensor& other) const { return tenon::bmm(*this, other);
 Tensor Tensor::mv(const Tensor& other) const { return tenon::mv(*this, other); }
 Tensor Tensor::dot(const Tensor& other) const { return tenon::dot(*this, other); }
 Tensor Tensor::outer(const Tensor& other) const { return tenon::outer(*this, other); }
-Tensor Tensor::addmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const { return tenon::addmm(*this, a, b, beta, alpha); }
+Tensor Tensor::addmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  return tenon::addmm(*this, a, b, beta, alpha);
+}
 Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
   return copy_(tenon::addmm(*this, a, b, beta, alpha));
 }
-Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const { return tenon::baddbmm(*this, a, b, beta, alpha); }
+Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  return tenon::baddbmm(*this, a, b, beta, alpha);
+}
 
 }  // namespace tenon

@@ -10,21 +10,24 @@ namespace tenon {
 namespace detail {
 
 TensorDataContainer::TensorDataContainer(std::initializer_list<TensorDataContainer> list)
-    : dtype_(list.begin() == list.end() ? default_dtype() : list.begin()->scalar_type()), list_(list), kind_(Kind::kList) {
+    : dtype_(list.begin() == list.end() ? default_dtype() : list.begin()->scalar_type()),
+      list_(list),
+      kind_(Kind::kList) {
   sizes_ = {static_cast<std::int64_t>(list.size())};
   if (list.size() == 0) return;
   const TensorDataContainer& first = *list.begin();
   for (const TensorDataContainer& item : list) {
     if (item.sizes() != first.sizes()) {
       std::ostringstream text;
-      text << "Expected all sub-lists to have sizes: " << to_string(first.sizes()).substr(1, to_string(first.sizes()).size() - 2)
-           << " (e.g. " << first << "), but got sub-list " << item
+      text << "Expected all sub-lists to have sizes: "
+           << to_string(first.sizes()).substr(1, to_string(first.sizes()).size() - 2) << " (e.g. " << first
+           << "), but got sub-list " << item
            << " with sizes: " << to_string(item.sizes()).substr(1, to_string(item.sizes()).size() - 2);
       throw Error(text.str());
     }
     if (item.scalar_type() != first.scalar_type()) {
-      throw Error(std::string("Expected all elements of the tensor to have the same scalar type: ") + toString(first.scalar_type()) +
-                  ", but got element of scalar type: " + toString(item.scalar_type()));
+      throw Error(std::string("Expected all elements of the tensor to have the same scalar type: ") +
+                  toString(first.scalar_type()) + ", but got element of scalar type: " + toString(item.scalar_type()));
     }
   }
   sizes_.insert(sizes_.end(), first.sizes().begin(), first.sizes().end());
@@ -47,11 +50,11 @@ Tensor TensorDataContainer::convert_to_tensor(TensorOptions options) const {
   for (const Scalar& value : values) {
     ops::element_of(value, dtype);  // throws where the dtype cannot hold it
     switch (dtype) {
-#define TENON_STORE(type, constant)                                         \
-  case Dtype::constant: {                                                   \
+#define TENON_STORE(type, constant)                                                                           \
+  case Dtype::constant: {                                                                                     \
     const type converted = std::is_same_v<type, bool> ? static_cast<type>(value.toBool()) : value.to<type>(); \
-    std::memcpy(out, &converted, sizeof converted);                         \
-    break;                                                                  \
+    std::memcpy(out, &converted, sizeof converted);                                                           \
+    break;                                                                                                    \
   }
       TENON_FOR_EACH_DTYPE(TENON_STORE)
 #undef TENON_STORE

@@ -115,7 +115,8 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
                                : target.dim() == input.dim() - 1 && target.size(0) == input.size(0);
   for (std::int64_t d = 1; fits && input.dim() > 2 && d < target.dim(); ++d) fits = target.size(d) == input.size(d + 1);
   if (input.dim() > 1 && target.dim() > 0 && target.size(0) != input.size(0)) {
-    throw ValueError(fmt::format("Expected input batch_size ({}) to match target batch_size ({}).", input.size(0), target.size(0)));
+    throw ValueError(
+        fmt::format("Expected input batch_size ({}) to match target batch_size ({}).", input.size(0), target.size(0)));
   }
   if (!fits) {
     throw Error(
@@ -197,8 +198,9 @@ Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Ten
     NoGradGuard no_grad;
     const auto lowest = p.min().item<double>(), highest = p.max().item<double>();
     if (!(lowest >= 0 && highest <= 1)) {
-      throw Error(fmt::format("binary_cross_entropy: all elements of input should be between 0 and 1, but they lie between {} and {}",
-                              lowest, highest));
+      throw Error(fmt::format(
+          "binary_cross_entropy: all elements of input should be between 0 and 1, but they lie between {} and {}",
+          lowest, highest));
     }
   }
   Recording recording = record<3>("BinaryCrossEntropyBackward0", {&p, &target}, [](Backward& b) {
@@ -277,8 +279,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   check_constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight);
   const Dims sizes = broadcast_sizes(input.impl().sizes(), target.impl().sizes());
   if (!(sizes == target.impl().sizes())) {
-    throw Error("output with shape " + to_string(target.sizes()) + " doesn't match the broadcast shape " + to_string(sizes) +
-                ": binary_cross_entropy_with_logits needs targets of the input's sizes");
+    throw Error("output with shape " + to_string(target.sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes) + ": binary_cross_entropy_with_logits needs targets of the input's sizes");
   }
   // log(1 + exp(-x)), without overflow and with a derivative at 0.
   const Tensor log_term = log_sigmoid(input).neg();

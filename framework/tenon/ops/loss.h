@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-/// log_probabilities (C), (N, C) or (N, C, …), target of class indices without the C dimension; weight (C) or undefined.
+/// log_probabilities (C), (N, C) or (N, C, …), target of class indices without the C dimension; weight (C) or
+/// undefined.
 TENON_API Tensor nll_loss_nd(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {},
                              std::int64_t reduction = 1, std::int64_t ignore_index = -100);
 inline Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {},
@@ -14,7 +15,8 @@ inline Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, co
 }
 /// Of logits; target holds class indices, or probabilities of the logits' sizes.
 TENON_API Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tensor& weight = {},
-                                    std::int64_t reduction = 1, std::int64_t ignore_index = -100, double label_smoothing = 0);
+                                    std::int64_t reduction = 1, std::int64_t ignore_index = -100,
+                                    double label_smoothing = 0);
 
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction = 1);
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction = 1);

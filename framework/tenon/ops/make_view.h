@@ -13,7 +13,8 @@ Tensor make_view(const char* name, const Tensor& self, const Dims& sizes, const 
   Tensor result = alias_of(self, sizes, strides, offset);
   const Recording recording = record<0>(name, {&self}, std::move(formula));
   if (!autograd::modes.grad_enabled) {
-    creation = autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
+    creation =
+        autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
   }
   autograd::make_view(self, result, creation);
   if (recording) {

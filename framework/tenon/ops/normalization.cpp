@@ -1,5 +1,5 @@
-// Normalisations. One formula serves the three kernels when a gradient must itself be differentiable: with the statistics
-// over a set of elements, x' = (x - mean) * rstd and
+// Normalisations. One formula serves the three kernels when a gradient must itself be differentiable: with the
+// statistics over a set of elements, x' = (x - mean) * rstd and
 //   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/kernel/attributes/normalization.h>
@@ -39,9 +39,10 @@ Gradients differentiable(const Tensor& dy, const Tensor& x, const Tensor& weight
   const Tensor weighted = weight.defined() ? dy * weight.reshape(affine) : dy;
   const Tensor g = weighted.reshape(grouped);
   Gradients gradients;
-  gradients.dx = constant ? (g * rstd).reshape(x.sizes())
-                          : (rstd * (g - g.mean(IntArrayRef(over), true) - normal * (g * normal).mean(IntArrayRef(over), true)))
-                                .reshape(x.sizes());
+  gradients.dx =
+      constant ? (g * rstd).reshape(x.sizes())
+               : (rstd * (g - g.mean(IntArrayRef(over), true) - normal * (g * normal).mean(IntArrayRef(over), true)))
+                     .reshape(x.sizes());
   if (weight.defined()) {
     gradients.dweight = (dy * normal.reshape(x.sizes())).sum_to_size(IntArrayRef(affine)).reshape(weight.sizes());
     gradients.dbias = dy.sum_to_size(IntArrayRef(affine)).reshape(weight.sizes());
@@ -57,8 +58,8 @@ void hand_out(Backward& b, Gradients gradients) {
 
 /// Calls a backward kernel; only what is needed is computed.
 template <class Attributes>
-void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                  const Dims& weight_sizes, const Attributes& attributes) {
+void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                  const Tensor& weight, const Dims& weight_sizes, const Attributes& attributes) {
   const Tensor dy = dense(b.grad());
   const Tensor dense_x = dense(x);
   const Tensor dense_weight = dense(weight);
@@ -73,8 +74,8 @@ void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mea
 
 void check_affine(const char* op, const Tensor& parameter, const char* name, const Dims& sizes, const Tensor& input) {
   if (parameter.defined() && !(parameter.impl().sizes() == sizes)) {
-    throw Error(fmt::format("{}: expected {} of size {}, but got {} of size {} and input of size {}", op, name, to_string(sizes),
-                            name, to_string(parameter.sizes()), to_string(input.sizes())));
+    throw Error(fmt::format("{}: expected {} of size {}, but got {} of size {} and input of size {}", op, name,
+                            to_string(sizes), name, to_string(parameter.sizes()), to_string(input.sizes())));
   }
 }
 
@@ -84,20 +85,22 @@ void check_shape(const char* op, const Tensor& input, IntArrayRef normalized_sha
     fits = input.size(input.dim() - static_cast<std::int64_t>(normalized_shape.size() - i)) == normalized_shape[i];
   }
   if (normalized_shape.empty()) {
-    throw Error(fmt::format("{}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
-                            "got normalized_shape = []",
-                            op));
+    throw Error(fmt::format(
+        "{}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+        "got normalized_shape = []",
+        op));
   }
   if (!fits) {
     const std::string listed = to_string(normalized_shape);
-    throw Error(fmt::format("{}: Given normalized_shape={}, expected input with shape [*, {}, but got input of size{}", op, listed,
-                            listed.substr(1), to_string(input.sizes())));
+    throw Error(fmt::format("{}: Given normalized_shape={}, expected input with shape [*, {}, but got input of size{}",
+                            op, listed, listed.substr(1), to_string(input.sizes())));
   }
 }
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias, double eps, bool) {
+Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
+                  double eps, bool) {
   check_floating("layer_norm", input);
   check_shape("layer_norm", input, normalized_shape);
   const Dims shape(normalized_shape);
@@ -106,19 +109,20 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
   check_same_device("layer_norm", {&input, &weight, &bias});
   check_same_dtype("layer_norm", {&input, &weight, &bias});
   const LayerNormAttributes attributes{.normalized = shape.product(), .eps = eps};
-  Recording recording = record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape](Backward& b) {
-    const Tensor x = b.saved(0);
-    const Tensor w = b.saved(1);
-    if (differentiating_twice()) {
-      const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
-      Tensor ones;  // stands for a weight that is not there, where a bias is
-      if (!w.defined() && b.needs(2)) ones = x.new_ones(IntArrayRef(shape));
-      hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {rows, attributes.normalized}, {1}, shape, attributes.eps,
-                                 {}, {}));
-      return;
-    }
-    run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
-  });
+  Recording recording =
+      record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
+          Tensor ones;  // stands for a weight that is not there, where a bias is
+          if (!w.defined() && b.needs(2)) ones = x.new_ones(IntArrayRef(shape));
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {rows, attributes.normalized}, {1}, shape,
+                                     attributes.eps, {}, {}));
+          return;
+        }
+        run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
+      });
   const Tensor x = dense(input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
@@ -138,36 +142,40 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
   return y;
 }
 
-Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {
+Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
+                  bool) {
   check_floating("group_norm", input);
   if (input.dim() < 2) {
-    throw Error(fmt::format("group_norm: Expected at least 2 dimensions for input tensor but received {}", input.dim()));
+    throw Error(
+        fmt::format("group_norm: Expected at least 2 dimensions for input tensor but received {}", input.dim()));
   }
   const std::int64_t channels = input.size(1);
   if (groups <= 0 || channels % groups != 0) {
-    throw Error(fmt::format("Expected number of channels in input to be divisible by num_groups, but got input of shape {} and "
-                            "num_groups={}",
-                            to_string(input.sizes()), groups));
+    throw Error(
+        fmt::format("Expected number of channels in input to be divisible by num_groups, but got input of shape {} and "
+                    "num_groups={}",
+                    to_string(input.sizes()), groups));
   }
   check_affine("group_norm", weight, "weight", {channels}, input);
   check_affine("group_norm", bias, "bias", {channels}, input);
   check_same_device("group_norm", {&input, &weight, &bias});
   check_same_dtype("group_norm", {&input, &weight, &bias});
   const GroupNormAttributes attributes{.groups = groups, .eps = eps};
-  Recording recording = record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
-    const Tensor x = b.saved(0);
-    const Tensor w = b.saved(1);
-    if (differentiating_twice()) {
-      const std::int64_t sets = x.size(0) * attributes.groups;
-      Dims affine = Dims::filled(static_cast<int>(x.dim()), 1);
-      affine[1] = channels;
-      const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
-      hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {sets, sets == 0 ? 0 : x.numel() / sets}, {1}, affine,
-                                 attributes.eps, {}, {}));
-      return;
-    }
-    run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
-  });
+  Recording recording =
+      record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const std::int64_t sets = x.size(0) * attributes.groups;
+          Dims affine = Dims::filled(static_cast<int>(x.dim()), 1);
+          affine[1] = channels;
+          const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {sets, sets == 0 ? 0 : x.numel() / sets}, {1},
+                                     affine, attributes.eps, {}, {}));
+          return;
+        }
+        run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+      });
   const Tensor x = dense(input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
@@ -199,8 +207,9 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     throw Error(fmt::format("batch_norm: {} must be defined in evaluation mode",
                             statistic == &running_mean ? "running_mean" : "running_var"));
   }
-  for (const auto& [name, parameter] : {std::pair("weight", &weight), std::pair("bias", &bias),
-                                        std::pair("running_mean", &running_mean), std::pair("running_var", &running_var)}) {
+  for (const auto& [name, parameter] :
+       {std::pair("weight", &weight), std::pair("bias", &bias), std::pair("running_mean", &running_mean),
+        std::pair("running_var", &running_var)}) {
     if (parameter->defined() && parameter->numel() != channels) {
       throw Error(fmt::format("batch_norm: {} should contain {} elements not {}", name, channels, parameter->numel()));
     }
@@ -209,29 +218,30 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check_same_device("batch_norm", {&input, &weight, &bias, &running_mean, &running_var});
   check_same_dtype("batch_norm", {&input, &weight, &bias});
   const BatchNormAttributes attributes{.training = training, .momentum = momentum, .eps = eps};
-  Recording recording = record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
-    const Tensor x = b.saved(0);
-    const Tensor w = b.saved(1);
-    if (differentiating_twice()) {
-      const int rank = static_cast<int>(x.dim());
-      Dims per_channel = Dims::filled(rank, 1);
-      per_channel[1] = channels;
-      Dims over;
-      for (int d = 0; d < rank; ++d) {
-        if (d != 1) over.push_back(d);
-      }
-      Tensor mean, rstd;
-      if (!attributes.training) {
-        mean = b.saved(2).view(per_channel).to(x.scalar_type());
-        rstd = b.saved(3).view(per_channel).to(x.scalar_type());
-      }
-      const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
-      hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, x.impl().sizes(), over, per_channel, attributes.eps, mean,
-                                 rstd));
-      return;
-    }
-    run_backward(b, TENON_OP("batch_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
-  });
+  Recording recording =
+      record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const int rank = static_cast<int>(x.dim());
+          Dims per_channel = Dims::filled(rank, 1);
+          per_channel[1] = channels;
+          Dims over;
+          for (int d = 0; d < rank; ++d) {
+            if (d != 1) over.push_back(d);
+          }
+          Tensor mean, rstd;
+          if (!attributes.training) {
+            mean = b.saved(2).view(per_channel).to(x.scalar_type());
+            rstd = b.saved(3).view(per_channel).to(x.scalar_type());
+          }
+          const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, x.impl().sizes(), over, per_channel,
+                                     attributes.eps, mean, rstd));
+          return;
+        }
+        run_backward(b, TENON_OP("batch_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+      });
   const Tensor x = dense(input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);

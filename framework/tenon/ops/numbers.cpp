@@ -16,7 +16,8 @@ namespace {
 
 template <class T>
 ScalarValue whole(const Scalar& value, const char* type) {
-  const bool beyond = value.isFloatingPoint() ? detail::overflows<T>(value.toDouble()) : detail::overflows<T>(value.toLong());
+  const bool beyond =
+      value.isFloatingPoint() ? detail::overflows<T>(value.toDouble()) : detail::overflows<T>(value.toLong());
   if (beyond) overflow(value, type);
   const auto element = static_cast<std::int64_t>(static_cast<T>(value.value().integer));
   return {static_cast<double>(element), element};

@@ -62,8 +62,12 @@ inline Tensor fix(const Tensor& self) { return self.trunc(); }
 inline Tensor positive(const Tensor& self) { return self; }
 inline Tensor multiply(const Tensor& self, const Tensor& other) { return self.mul(other); }
 inline Tensor multiply(const Tensor& self, const Scalar& other) { return self.mul(other); }
-inline Tensor subtract(const Tensor& self, const Tensor& other, const Scalar& alpha = 1) { return self.sub(other, alpha); }
-inline Tensor subtract(const Tensor& self, const Scalar& other, const Scalar& alpha = 1) { return self.sub(other, alpha); }
+inline Tensor subtract(const Tensor& self, const Tensor& other, const Scalar& alpha = 1) {
+  return self.sub(other, alpha);
+}
+inline Tensor subtract(const Tensor& self, const Scalar& other, const Scalar& alpha = 1) {
+  return self.sub(other, alpha);
+}
 inline Tensor divide(const Tensor& self, const Tensor& other) { return self.div(other); }
 inline Tensor divide(const Tensor& self, const Scalar& other) { return self.div(other); }
 inline Tensor true_divide(const Tensor& self, const Tensor& other) { return self.div(other); }

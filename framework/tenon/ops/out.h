@@ -1,6 +1,6 @@
-// The _out forms: a result goes into a tensor of the caller's, which is resized where its sizes differ. Not differentiable:
-// each throws Error where an argument requires a gradient, and where the result's dtype cannot be cast to out's. (Here the
-// result is computed first and copied: what these forms save is the name of a tensor, not memory.)
+// The _out forms: a result goes into a tensor of the caller's, which is resized where its sizes differ. Not
+// differentiable: each throws Error where an argument requires a gradient, and where the result's dtype cannot be cast
+// to out's. (Here the result is computed first and copied: what these forms save is the name of a tensor, not memory.)
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
@@ -56,13 +56,13 @@ std::tuple<Tensor&, Tensor&> into_both(const char* op, Tensor& first, Tensor& se
 
 /// name_out(out, …) of name(…): TENON_OUT(mm, (const Tensor& a, const Tensor& b), a, b).
 #define TENON_OUT_PARAMETERS(...) __VA_ARGS__
-#define TENON_OUT(name, parameters, ...)                                                            \
-  inline Tensor& name##_out(Tensor& out, TENON_OUT_PARAMETERS parameters) {                         \
-    const auto function = [](const auto&... arguments) { return tenon::name(arguments...); };       \
-    return detail::into(#name, out, function, __VA_ARGS__);                                         \
+#define TENON_OUT(name, parameters, ...)                                                      \
+  inline Tensor& name##_out(Tensor& out, TENON_OUT_PARAMETERS parameters) {                   \
+    const auto function = [](const auto&... arguments) { return tenon::name(arguments...); }; \
+    return detail::into(#name, out, function, __VA_ARGS__);                                   \
   }
 #define TENON_OUT_UNARY(name) TENON_OUT(name, (const Tensor& self), self)
-#define TENON_OUT_BINARY(name)                                      \
+#define TENON_OUT_BINARY(name)                                            \
   TENON_OUT(name, (const Tensor& self, const Tensor& other), self, other) \
   TENON_OUT(name, (const Tensor& self, const Scalar& other), self, other)
 
@@ -84,7 +84,9 @@ TENON_OUT(copysign, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(logical_not, (const Tensor& self), self)
 TENON_OUT(bitwise_not, (const Tensor& self), self)
 TENON_OUT(where, (const Tensor& condition, const Tensor& self, const Tensor& other), condition, self, other)
-TENON_OUT(clamp, (const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt), self, low, high)
+TENON_OUT(clamp,
+          (const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt),
+          self, low, high)
 TENON_OUT(clamp_min, (const Tensor& self, const Scalar& low), self, low)
 TENON_OUT(clamp_max, (const Tensor& self, const Scalar& high), self, high)
 TENON_OUT(addcmul, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a, b, value)
@@ -98,8 +100,12 @@ TENON_OUT(mv, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(dot, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(outer, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(matmul, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(addmm, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self, a, b, beta, alpha)
-TENON_OUT(baddbmm, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self, a, b, beta, alpha)
+TENON_OUT(addmm,
+          (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
+          a, b, beta, alpha)
+TENON_OUT(baddbmm,
+          (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
+          a, b, beta, alpha)
 
 TENON_OUT(cat, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
 TENON_OUT(stack, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
@@ -114,57 +120,91 @@ TENON_OUT(masked_select, (const Tensor& self, const Tensor& mask), self, mask)
 TENON_OUT(nonzero, (const Tensor& self), self)
 TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
 
-TENON_OUT(sum, (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
-TENON_OUT(mean, (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
-TENON_OUT(prod, (const Tensor& self, std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt), self, dim, keepdim, dtype)
-TENON_OUT(var, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased, keepdim)
-TENON_OUT(std, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased, keepdim)
-TENON_OUT(norm, (const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false), self, p, dim, keepdim)
+TENON_OUT(sum,
+          (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
+           std::optional<Dtype> dtype = std::nullopt),
+          self, dim, keepdim, dtype)
+TENON_OUT(mean,
+          (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
+           std::optional<Dtype> dtype = std::nullopt),
+          self, dim, keepdim, dtype)
+TENON_OUT(prod, (const Tensor& self, std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt),
+          self, dim, keepdim, dtype)
+TENON_OUT(var, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased,
+          keepdim)
+TENON_OUT(std, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased,
+          keepdim)
+TENON_OUT(norm, (const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false), self, p,
+          dim, keepdim)
 TENON_OUT(amax, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
 TENON_OUT(amin, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(argmax, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(argmin, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim, keepdim)
+TENON_OUT(argmax, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim,
+          keepdim)
+TENON_OUT(argmin, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim,
+          keepdim)
 TENON_OUT(any, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
 TENON_OUT(all, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
 TENON_OUT(cumsum, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
 TENON_OUT(cumprod, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
 TENON_OUT(logsumexp, (const Tensor& self, IntArrayRef dim, bool keepdim = false), self, dim, keepdim)
 TENON_OUT(softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
-TENON_OUT(log_softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
+TENON_OUT(log_softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim,
+          dtype)
 #undef TENON_OUT
 #undef TENON_OUT_UNARY
 #undef TENON_OUT_BINARY
 #undef TENON_OUT_PARAMETERS
 
 /// Values and places, each into a tensor of the caller's.
-inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim, bool keepdim = false) {
-  return detail::into_both("max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
+inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
+                                            bool keepdim = false) {
+  return detail::into_both(
+      "max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
 }
-inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim, bool keepdim = false) {
-  return detail::into_both("min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
+inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
+                                            bool keepdim = false) {
+  return detail::into_both(
+      "min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
 }
-inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim = -1, bool descending = false) {
-  return detail::into_both("sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); }, self);
+inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim = -1,
+                                             bool descending = false) {
+  return detail::into_both(
+      "sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); }, self);
 }
-inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t k, std::int64_t dim = -1,
-                                             bool largest = true, bool sorted = true) {
-  return detail::into_both("topk", values, indices, [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
+inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t k,
+                                             std::int64_t dim = -1, bool largest = true, bool sorted = true) {
+  return detail::into_both(
+      "topk", values, indices, [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
 }
 
 // Factories: `out` decides dtype and device.
-inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("zeros", out, zeros(sizes, out.options())); }
-inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("ones", out, ones(sizes, out.options())); }
-inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) { return detail::write_out("full", out, full(sizes, value, out.options())); }
+inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) {
+  return detail::write_out("zeros", out, zeros(sizes, out.options()));
+}
+inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) {
+  return detail::write_out("ones", out, ones(sizes, out.options()));
+}
+inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) {
+  return detail::write_out("full", out, full(sizes, value, out.options()));
+}
 inline Tensor& eye_out(Tensor& out, std::int64_t n) { return detail::write_out("eye", out, eye(n, out.options())); }
-inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) { return detail::write_out("eye", out, eye(n, m, out.options())); }
-inline Tensor& arange_out(Tensor& out, const Scalar& end) { return detail::write_out("arange", out, arange(end, out.options())); }
+inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) {
+  return detail::write_out("eye", out, eye(n, m, out.options()));
+}
+inline Tensor& arange_out(Tensor& out, const Scalar& end) {
+  return detail::write_out("arange", out, arange(end, out.options()));
+}
 inline Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step = 1) {
   return detail::write_out("arange", out, arange(start, end, step, out.options()));
 }
 inline Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps = 100) {
   return detail::write_out("linspace", out, linspace(start, end, steps, out.options()));
 }
-inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("rand", out, rand(sizes, out.options())); }
-inline Tensor& randn_out(Tensor& out, IntArrayRef sizes) { return detail::write_out("randn", out, randn(sizes, out.options())); }
+inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) {
+  return detail::write_out("rand", out, rand(sizes, out.options()));
+}
+inline Tensor& randn_out(Tensor& out, IntArrayRef sizes) {
+  return detail::write_out("randn", out, randn(sizes, out.options()));
+}
 
 }  // namespace tenon

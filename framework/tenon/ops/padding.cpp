@@ -73,8 +73,8 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
     if (left == 0 && right == 0) continue;
     padded_size(length, left, right);
     if (length == 0) {
-      throw Error("pad: mode " + std::string(mode) + " has nothing to show in dimension " + std::to_string(dim) + " of input " +
-                  to_string(self.sizes()) + ", which is empty");
+      throw Error("pad: mode " + std::string(mode) + " has nothing to show in dimension " + std::to_string(dim) +
+                  " of input " + to_string(self.sizes()) + ", which is empty");
     }
     Tensor index = arange(-left, length + right, TensorOptions(kInt64).device(self.device()));
     if (mode == "replicate") {
@@ -84,8 +84,9 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
       index = index.remainder(length);
     } else if (mode == "reflect") {
       if (left >= length || right >= length) {
-        throw Error("Padding size should be less than the corresponding input dimension, but got: padding (" + std::to_string(left) +
-                    ", " + std::to_string(right) + ") at dimension " + std::to_string(dim) + " of input " + to_string(self.sizes()));
+        throw Error("Padding size should be less than the corresponding input dimension, but got: padding (" +
+                    std::to_string(left) + ", " + std::to_string(right) + ") at dimension " + std::to_string(dim) +
+                    " of input " + to_string(self.sizes()));
       }
       index = index.abs();
       index = index.mul(-1).add(length - 1).abs().mul(-1).add(length - 1);

@@ -1,5 +1,5 @@
-// Views of a part: a position, a range, a diagonal, windows, neighbouring pieces. Each knows how its gradient is laid back
-// into the whole.
+// Views of a part: a position, a range, a diagonal, windows, neighbouring pieces. Each knows how its gradient is laid
+// back into the whole.
 #include <tenon/ops/factory.h>
 #include <tenon/ops/make_view.h>
 #include <tenon/ops/view.h>
@@ -29,42 +29,43 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
   if (new_sizes.rank() != new_strides.rank()) throw Error("mismatch in length of strides and shape");
   for (const std::int64_t stride : new_strides) {
     if (stride < 0) {
-      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " + to_string(new_strides));
+      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " +
+                  to_string(new_strides));
     }
   }
   if (start < 0) throw Error("Tensor: invalid storage offset " + std::to_string(start));
   const std::size_t needed = strided_bytes(new_sizes, new_strides, scalar_type(), start);
   if (needed > impl().storage().nbytes()) {
-    throw Error("setStorage: sizes " + to_string(new_sizes) + ", strides " + to_string(new_strides) + ", storage offset " +
-                std::to_string(start) + ", and itemsize " + std::to_string(itemsize()) + " requiring a storage size of " +
-                std::to_string(needed) + " are out of bounds for storage of size " +
+    throw Error("setStorage: sizes " + to_string(new_sizes) + ", strides " + to_string(new_strides) +
+                ", storage offset " + std::to_string(start) + ", and itemsize " + std::to_string(itemsize()) +
+                " requiring a storage size of " + std::to_string(needed) + " are out of bounds for storage of size " +
                 std::to_string(impl().storage().nbytes()));
   }
   const Dims self_sizes = impl().sizes();
   const Dims self_strides = impl().strides();
   const std::int64_t self_offset = storage_offset();
   const bool shares_places = impl().may_overlap_itself();
-  return ops::make_view(
-      "AsStridedBackward0", *this, new_sizes, new_strides, start,
-      [=](Backward& b) {
-        // Positions of the storage that self reaches, each summed over the view's elements that lie there, then read as self.
-        const auto extent = [](const Dims& sizes, const Dims& strides) {
-          std::int64_t reach = 1;
-          for (int i = 0; i < sizes.rank(); ++i) reach += sizes[i] == 0 ? 0 : (sizes[i] - 1) * strides[i];
-          return reach;
-        };
-        const std::int64_t first = std::min(self_offset, start);
-        const std::int64_t last = std::max(self_offset + extent(self_sizes, self_strides), start + extent(new_sizes, new_strides));
-        const Tensor positions = arange(last - first, TensorOptions(kInt64).device(b.grad().device()));
-        const Tensor places = positions.as_strided(new_sizes, new_strides, start - first).reshape({-1});
-        const Tensor own_places = positions.as_strided(self_sizes, self_strides, self_offset - first).reshape({-1});
-        Tensor line = b.grad().new_zeros({last - first}).index_add(0, places, b.grad().reshape({-1}));
-        if (shares_places) {  // elements of self in one place share what arrives there
-          const Tensor ones = b.grad().new_ones({own_places.numel()});
-          line = line / b.grad().new_zeros({last - first}).index_add(0, own_places, ones).clamp_min(1);
-        }
-        b.set(0, line.index_select(0, own_places).view(self_sizes));
-      });
+  return ops::make_view("AsStridedBackward0", *this, new_sizes, new_strides, start, [=](Backward& b) {
+    // Positions of the storage that self reaches, each summed over the view's elements that lie there, then read as
+    // self.
+    const auto extent = [](const Dims& sizes, const Dims& strides) {
+      std::int64_t reach = 1;
+      for (int i = 0; i < sizes.rank(); ++i) reach += sizes[i] == 0 ? 0 : (sizes[i] - 1) * strides[i];
+      return reach;
+    };
+    const std::int64_t first = std::min(self_offset, start);
+    const std::int64_t last =
+        std::max(self_offset + extent(self_sizes, self_strides), start + extent(new_sizes, new_strides));
+    const Tensor positions = arange(last - first, TensorOptions(kInt64).device(b.grad().device()));
+    const Tensor places = positions.as_strided(new_sizes, new_strides, start - first).reshape({-1});
+    const Tensor own_places = positions.as_strided(self_sizes, self_strides, self_offset - first).reshape({-1});
+    Tensor line = b.grad().new_zeros({last - first}).index_add(0, places, b.grad().reshape({-1}));
+    if (shares_places) {  // elements of self in one place share what arrives there
+      const Tensor ones = b.grad().new_ones({own_places.numel()});
+      line = line / b.grad().new_zeros({last - first}).index_add(0, own_places, ones).clamp_min(1);
+    }
+    b.set(0, line.index_select(0, own_places).view(self_sizes));
+  });
 }
 
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
@@ -73,9 +74,10 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   const int at = wrap_dim(dim, self.rank());
   const std::int64_t length = self.sizes()[at];
   if (index < -length || index >= length) {
-    throw IndexError("select(): index " + std::to_string(index) + " out of range for tensor of size " + to_string(self.sizes()) +
-                     " at dimension " + std::to_string(at) + " (index " + std::to_string(index) +
-                     " is out of bounds for dimension " + std::to_string(at) + " with size " + std::to_string(length) + ")");
+    throw IndexError("select(): index " + std::to_string(index) + " out of range for tensor of size " +
+                     to_string(self.sizes()) + " at dimension " + std::to_string(at) + " (index " +
+                     std::to_string(index) + " is out of bounds for dimension " + std::to_string(at) + " with size " +
+                     std::to_string(length) + ")");
   }
   if (index < 0) index += length;
   Dims sizes = self.sizes();
@@ -99,7 +101,8 @@ std::int64_t step_by(std::int64_t stride, std::int64_t step) {
 
 }  // namespace
 
-Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) const {
+Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                     std::int64_t step) const {
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   if (step <= 0) throw Error("slice step must be positive");
@@ -130,8 +133,8 @@ Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length)
   }
   if (start < 0) start += available;
   if (length < 0 || start > available - length) {
-    throw Error("start (" + std::to_string(start) + ") + length (" + std::to_string(length) + ") exceeds dimension size (" +
-                std::to_string(available) + ").");
+    throw Error("start (" + std::to_string(start) + ") + length (" + std::to_string(length) +
+                ") exceeds dimension size (" + std::to_string(available) + ").");
   }
   return slice(dim, start, start + length, 1);
 }
@@ -140,7 +143,8 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim1, std::int64_t dim
   const TensorImpl& self = impl();
   const int a = wrap_dim(dim1, self.rank());
   const int b = wrap_dim(dim2, self.rank());
-  if (a == b) throw Error("diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
+  if (a == b)
+    throw Error("diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
   Dims sizes;
   Dims strides;
   for (int i = 0; i < self.rank(); ++i) {
@@ -148,15 +152,17 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim1, std::int64_t dim
     sizes.push_back(self.sizes()[i]);
     strides.push_back(self.strides()[i]);
   }
-  const std::int64_t length = std::max<std::int64_t>(
-      offset >= 0 ? std::min(self.sizes()[a], self.sizes()[b] - offset) : std::min(self.sizes()[a] + offset, self.sizes()[b]), 0);
+  const std::int64_t length = std::max<std::int64_t>(offset >= 0 ? std::min(self.sizes()[a], self.sizes()[b] - offset)
+                                                                 : std::min(self.sizes()[a] + offset, self.sizes()[b]),
+                                                     0);
   std::int64_t start = self.offset();
   if (length > 0) start += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
   sizes.push_back(length);
   strides.push_back(self.strides()[a] + self.strides()[b]);
   const Dims whole = self.sizes();
   return ops::make_view("DiagonalBackward0", *this, sizes, strides, start, [whole, offset, a, b](Backward& backward) {
-    backward.set(0, embedded(backward.grad(), whole, [&](const Tensor& zeros) { return zeros.diagonal(offset, a, b); }));
+    backward.set(0,
+                 embedded(backward.grad(), whole, [&](const Tensor& zeros) { return zeros.diagonal(offset, a, b); }));
   });
 }
 
@@ -165,7 +171,8 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
   const int at = wrap_dim(dim, self.rank());
   const std::int64_t length = self.rank() == 0 ? 1 : self.sizes()[at];
   if (size > length) {
-    throw Error("maximum size for tensor at dimension " + std::to_string(at) + " is " + std::to_string(length) + " but size is " + std::to_string(size));
+    throw Error("maximum size for tensor at dimension " + std::to_string(at) + " is " + std::to_string(length) +
+                " but size is " + std::to_string(size));
   }
   if (step <= 0) throw Error("step is " + std::to_string(step) + " but must be > 0");
   Dims sizes = self.sizes();
@@ -182,9 +189,11 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
 
 namespace {
 
-/// Neighbouring parts of one dimension as views with one node, whose gradient is theirs joined: no part is laid into zeros of
-/// the whole. Views made together are not to be modified in place. With `drop` every part has length 1 and loses the dimension.
-std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths, bool drop) {
+/// Neighbouring parts of one dimension as views with one node, whose gradient is theirs joined: no part is laid into
+/// zeros of the whole. Views made together are not to be modified in place. With `drop` every part has length 1 and
+/// loses the dimension.
+std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths,
+                             bool drop) {
   const TensorImpl& impl = self.impl();
   Dims sizes = impl.sizes();
   const Recording recording = record<0>(name, {&self}, [sizes, at, lengths, drop](Backward& b) {
@@ -201,7 +210,8 @@ std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const
   });
   autograd::CreationMeta creation = autograd::CreationMeta::MULTI_OUTPUT_NODE;
   if (!autograd::modes.grad_enabled) {
-    creation = autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
+    creation =
+        autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
   }
   Dims strides = impl.strides();
   const std::int64_t step = strides[at];
@@ -235,14 +245,17 @@ std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim
   std::size_t parts = 0;
   std::int64_t start = 0;
   for (const std::int64_t part : sizes) {
-    if (part < 0) throw Error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=" + to_string(sizes));
+    if (part < 0)
+      throw Error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=" +
+                  to_string(sizes));
     if (start + part > size(at)) break;
     ++parts;
     start += part;
   }
   if (start != size(at) || parts != sizes.size()) {
     throw Error("split_with_sizes expects split_sizes to sum exactly to " + std::to_string(size(at)) +
-                " (input tensor's size at dimension " + std::to_string(at) + "), but got split_sizes=" + to_string(sizes));
+                " (input tensor's size at dimension " + std::to_string(at) +
+                "), but got split_sizes=" + to_string(sizes));
   }
   return parts_of("SplitWithSizesBackward0", *this, at, sizes.vec(), false);
 }

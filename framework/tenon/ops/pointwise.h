@@ -5,14 +5,14 @@
 
 namespace tenon {
 
-#define TENON_DECLARE_UNARY(name)                    \
-  TENON_API Tensor name(const Tensor& self);         \
+#define TENON_DECLARE_UNARY(name)            \
+  TENON_API Tensor name(const Tensor& self); \
   TENON_API Tensor& name##_(Tensor& self);
 TENON_UNARY_METHODS(TENON_DECLARE_UNARY)
 #undef TENON_DECLARE_UNARY
 
-#define TENON_DECLARE_BINARY(name)                                   \
-  TENON_API Tensor name(const Tensor& self, const Tensor& other);    \
+#define TENON_DECLARE_BINARY(name)                                \
+  TENON_API Tensor name(const Tensor& self, const Tensor& other); \
   TENON_API Tensor name(const Tensor& self, const Scalar& other);
 TENON_BINARY_METHODS(TENON_DECLARE_BINARY)
 TENON_COMPARISON_METHODS(TENON_DECLARE_BINARY)
@@ -35,8 +35,10 @@ TENON_API Tensor isnan(const Tensor& self);
 TENON_API Tensor isinf(const Tensor& self);
 TENON_API Tensor isfinite(const Tensor& self);
 TENON_API Tensor signbit(const Tensor& self);
-TENON_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-TENON_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+TENON_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                         bool equal_nan = false);
+TENON_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                        bool equal_nan = false);
 TENON_API bool equal(const Tensor& self, const Tensor& other);
 
 TENON_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
@@ -46,7 +48,8 @@ TENON_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar
 TENON_API std::vector<Tensor> where(const Tensor& condition);
 TENON_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value);
 TENON_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value);
-TENON_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt);
+TENON_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& low,
+                       const std::optional<Scalar>& high = std::nullopt);
 TENON_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::optional<Tensor>& high);
 TENON_API Tensor clamp_min(const Tensor& self, const Scalar& low);
 TENON_API Tensor clamp_max(const Tensor& self, const Scalar& high);
@@ -79,8 +82,10 @@ TENON_API Tensor selu(const Tensor& self);
 TENON_API Tensor& selu_(Tensor& self);
 TENON_API Tensor celu(const Tensor& self, const Scalar& alpha = 1.0);
 TENON_API Tensor& celu_(Tensor& self, const Scalar& alpha = 1.0);
-TENON_API Tensor elu(const Tensor& self, const Scalar& alpha = 1.0, const Scalar& scale = 1.0, const Scalar& input_scale = 1.0);
-TENON_API Tensor& elu_(Tensor& self, const Scalar& alpha = 1.0, const Scalar& scale = 1.0, const Scalar& input_scale = 1.0);
+TENON_API Tensor elu(const Tensor& self, const Scalar& alpha = 1.0, const Scalar& scale = 1.0,
+                     const Scalar& input_scale = 1.0);
+TENON_API Tensor& elu_(Tensor& self, const Scalar& alpha = 1.0, const Scalar& scale = 1.0,
+                       const Scalar& input_scale = 1.0);
 TENON_API Tensor leaky_relu(const Tensor& self, const Scalar& negative_slope = 0.01);
 TENON_API Tensor& leaky_relu_(Tensor& self, const Scalar& negative_slope = 0.01);
 TENON_API Tensor hardtanh(const Tensor& self, const Scalar& low = -1.0, const Scalar& high = 1.0);
@@ -97,8 +102,10 @@ TENON_API Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar
 TENON_API Tensor log_sigmoid(const Tensor& self);
 inline Tensor logsigmoid(const Tensor& self) { return log_sigmoid(self); }
 TENON_API Tensor prelu(const Tensor& self, const Tensor& weight);
-TENON_API Tensor rrelu(const Tensor& self, const Scalar& lower = 1.0 / 8, const Scalar& upper = 1.0 / 3, bool training = false);
-TENON_API Tensor& rrelu_(Tensor& self, const Scalar& lower = 1.0 / 8, const Scalar& upper = 1.0 / 3, bool training = false);
+TENON_API Tensor rrelu(const Tensor& self, const Scalar& lower = 1.0 / 8, const Scalar& upper = 1.0 / 3,
+                       bool training = false);
+TENON_API Tensor& rrelu_(Tensor& self, const Scalar& lower = 1.0 / 8, const Scalar& upper = 1.0 / 3,
+                         bool training = false);
 TENON_API Tensor glu(const Tensor& self, std::int64_t dim = -1);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Pooling: the shape rule of windows, and for each kind its kernel with its adjoint. Pools are linear given their indices,
-// so a gradient's gradient is the pool again.
+// Pooling: the shape rule of windows, and for each kind its kernel with its adjoint. Pools are linear given their
+// indices, so a gradient's gradient is the pool again.
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/factory.h>
 #include <tenon/ops/layout.h>
@@ -33,15 +33,18 @@ void check_input(const char* op, const Tensor& input, int spatial) {
   bool fine = input.dim() == spatial + 1 || input.dim() == spatial + 2;
   for (std::int64_t d = input.dim() == spatial + 2 ? 1 : 0; fine && d < input.dim(); ++d) fine = input.size(d) > 0;
   if (!fine) {
-    throw Error(fmt::format("{}: Expected {}D or {}D input with non-zero channels and sizes (the batch may be empty), but got "
-                            "input of size {}",
-                            op, spatial + 1, spatial + 2, to_string(input.sizes())));
+    throw Error(
+        fmt::format("{}: Expected {}D or {}D input with non-zero channels and sizes (the batch may be empty), but got "
+                    "input of size {}",
+                    op, spatial + 1, spatial + 2, to_string(input.sizes())));
   }
 }
 
-std::int64_t window_count(std::int64_t size, std::int64_t reach, std::int64_t stride, std::int64_t padding, bool ceil_mode) {
+std::int64_t window_count(std::int64_t size, std::int64_t reach, std::int64_t stride, std::int64_t padding,
+                          bool ceil_mode) {
   const std::int64_t room = size + 2 * padding - reach + (ceil_mode ? stride - 1 : 0);
-  std::int64_t count = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;  // rounds towards minus infinity
+  std::int64_t count =
+      (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;  // rounds towards minus infinity
   // The last window must begin inside the input or its left padding.
   if (ceil_mode && (count - 1) * stride >= size + padding) --count;
   return count;
@@ -72,8 +75,9 @@ Windows windows_of(const char* op, int spatial, const Tensor& input, IntArrayRef
       throw Error(fmt::format("{}: dilation should be greater than zero, but got {}", op, to_string(dilation)));
     }
     if (attributes.padding[d] < 0 || attributes.padding[d] * 2 > attributes.kernel[d]) {
-      throw Error(fmt::format("{}: pad should be at most half of effective kernel size, but got pad={} and kernel_size={}", op,
-                              attributes.padding[d], attributes.kernel[d]));
+      throw Error(
+          fmt::format("{}: pad should be at most half of effective kernel size, but got pad={} and kernel_size={}", op,
+                      attributes.padding[d], attributes.kernel[d]));
     }
     const std::int64_t reach = attributes.dilation[d] * (attributes.kernel[d] - 1) + 1;
     windows.output.push_back(
@@ -86,14 +90,15 @@ Windows windows_of(const char* op, int spatial, const Tensor& input, IntArrayRef
       from += "x" + std::to_string(input.size(first + e));
       to += "x" + std::to_string(windows.output[2 + e]);
     }
-    throw Error(fmt::format("{}: Given input size: ({}). Calculated output size: ({}). Output size is too small", op, from, to));
+    throw Error(fmt::format("{}: Given input size: ({}). Calculated output size: ({}). Output size is too small", op,
+                            from, to));
   }
   return windows;
 }
 
 Tensor unbatched(Tensor tensor, bool batched) { return batched ? tensor : tensor.squeeze(0); }
 
-// --- maximum -----------------------------------------------------------------------------------------------------------
+// --- maximum --------------------------------------------------------------------------------------------------------
 
 Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_sizes);
 
@@ -103,8 +108,8 @@ Tensor take_maxima(const Tensor& x, const Tensor& indices) {
 }
 
 Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_sizes) {
-  Recording recording = record<1>("MaxPoolBackwardBackward0", {&dy},
-                                  [](Backward& b) { b.set(0, take_maxima(b.grad(), b.saved(0))); });
+  Recording recording =
+      record<1>("MaxPoolBackwardBackward0", {&dy}, [](Backward& b) { b.set(0, take_maxima(b.grad(), b.saved(0))); });
   if (recording) recording.save(0, indices);
   const Tensor dense_dy = dense(dy);
   Tensor dx = allocate_like(dy, input_sizes, dy.scalar_type());
@@ -116,9 +121,8 @@ Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_si
 std::tuple<Tensor, Tensor> max_over(OperatorId op, const Tensor& input, const Windows& windows) {
   const Tensor batched = windows.batched ? input : input.unsqueeze(0);
   const Dims sizes = batched.impl().sizes();
-  Recording recording = record<1>("MaxPoolWithIndicesBackward0", {&batched}, [sizes](Backward& b) {
-    b.set(0, max_adjoint(b.grad(), b.saved(0), sizes));
-  });
+  Recording recording = record<1>("MaxPoolWithIndicesBackward0", {&batched},
+                                  [sizes](Backward& b) { b.set(0, max_adjoint(b.grad(), b.saved(0), sizes)); });
   const Tensor x = dense(batched);
   Tensor y = allocate_like(x, windows.output, x.scalar_type());
   Tensor indices = allocate_like(x, windows.output, kInt64);
@@ -129,7 +133,7 @@ std::tuple<Tensor, Tensor> max_over(OperatorId op, const Tensor& input, const Wi
   return {unbatched(y, windows.batched), unbatched(in_format_of(batched, indices), windows.batched)};
 }
 
-// --- mean --------------------------------------------------------------------------------------------------------------
+// --- mean -----------------------------------------------------------------------------------------------------------
 
 struct MeanKernels {
   OperatorId forward;
@@ -138,10 +142,12 @@ struct MeanKernels {
 
 Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& output, const PoolAttributes& attributes);
 
-Tensor mean_adjoint(const MeanKernels& kernels, const Tensor& dy, const Dims& input_sizes, const PoolAttributes& attributes) {
-  Recording recording = record<0>("AvgPoolBackwardBackward0", {&dy}, [kernels, attributes, out = dy.impl().sizes()](Backward& b) {
-    b.set(0, mean_over(kernels, b.grad(), out, attributes));
-  });
+Tensor mean_adjoint(const MeanKernels& kernels, const Tensor& dy, const Dims& input_sizes,
+                    const PoolAttributes& attributes) {
+  Recording recording =
+      record<0>("AvgPoolBackwardBackward0", {&dy}, [kernels, attributes, out = dy.impl().sizes()](Backward& b) {
+        b.set(0, mean_over(kernels, b.grad(), out, attributes));
+      });
   const Tensor dense_dy = dense(dy);
   Tensor dx = allocate_like(dy, input_sizes, dy.scalar_type());
   run(kernels.backward, state_of(dy), {view_of(dx)}, {view_of(dense_dy)}, &attributes);
@@ -149,10 +155,12 @@ Tensor mean_adjoint(const MeanKernels& kernels, const Tensor& dy, const Dims& in
   return dx;
 }
 
-Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& output, const PoolAttributes& attributes) {
-  Recording recording = record<0>("AvgPoolBackward0", {&input}, [kernels, attributes, in = input.impl().sizes()](Backward& b) {
-    b.set(0, mean_adjoint(kernels, b.grad(), in, attributes));
-  });
+Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& output,
+                 const PoolAttributes& attributes) {
+  Recording recording =
+      record<0>("AvgPoolBackward0", {&input}, [kernels, attributes, in = input.impl().sizes()](Backward& b) {
+        b.set(0, mean_adjoint(kernels, b.grad(), in, attributes));
+      });
   const Tensor x = dense(input);
   Tensor y = allocate_like(x, output, x.scalar_type());
   run(kernels.forward, state_of(x), {view_of(y)}, {view_of(x)}, &attributes);
@@ -164,8 +172,8 @@ Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& ou
 MeanKernels window_means() { return {TENON_OP("avg_pool"), TENON_OP("avg_pool_backward")}; }
 MeanKernels adaptive_means() { return {TENON_OP("adaptive_avg_pool"), TENON_OP("adaptive_avg_pool_backward")}; }
 
-Tensor average(const char* op, int spatial, const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-               bool ceil_mode, bool count_include_pad, std::optional<std::int64_t> divisor) {
+Tensor average(const char* op, int spatial, const Tensor& input, IntArrayRef kernel, IntArrayRef stride,
+               IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<std::int64_t> divisor) {
   check_floating(op, input);
   if (divisor && *divisor == 0) throw Error(fmt::format("{}: divisor must be not zero", op));
   Windows windows = windows_of(op, spatial, input, kernel, stride, padding, 1, ceil_mode);
@@ -184,14 +192,15 @@ Windows adaptive_windows(const char* op, int spatial, const Tensor& input, IntAr
   windows.batched = input.dim() == spatial + 2;
   windows.output = {windows.batched ? input.size(0) : 1, input.size(input.dim() - spatial - 1)};
   for (int d = 0; d < spatial; ++d) {
-    if (sizes[d] < 0) throw Error(fmt::format("{}: elements of output_size must be greater than or equal to 0, got {}", op,
-                                              to_string(output_size)));
+    if (sizes[d] < 0)
+      throw Error(fmt::format("{}: elements of output_size must be greater than or equal to 0, got {}", op,
+                              to_string(output_size)));
     windows.output.push_back(sizes[d]);
   }
   return windows;
 }
 
-// --- columns -----------------------------------------------------------------------------------------------------------
+// --- columns --------------------------------------------------------------------------------------------------------
 
 PoolAttributes column_attributes(const char* op, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
                                  IntArrayRef stride) {
@@ -202,9 +211,11 @@ PoolAttributes column_attributes(const char* op, IntArrayRef kernel, IntArrayRef
   spread(op, "padding", padding, 2, attributes.padding);
   spread(op, "stride", stride, 2, attributes.stride);
   for (int d = 0; d < 2; ++d) {
-    if (attributes.kernel[d] <= 0 || attributes.dilation[d] <= 0 || attributes.stride[d] <= 0 || attributes.padding[d] < 0) {
-      throw Error(fmt::format("{}: kernel_size, dilation and stride must be positive and padding not negative, got {}, {}, {}, {}",
-                              op, to_string(kernel), to_string(dilation), to_string(stride), to_string(padding)));
+    if (attributes.kernel[d] <= 0 || attributes.dilation[d] <= 0 || attributes.stride[d] <= 0 ||
+        attributes.padding[d] < 0) {
+      throw Error(fmt::format(
+          "{}: kernel_size, dilation and stride must be positive and padding not negative, got {}, {}, {}, {}", op,
+          to_string(kernel), to_string(dilation), to_string(stride), to_string(padding)));
     }
   }
   return attributes;
@@ -212,8 +223,9 @@ PoolAttributes column_attributes(const char* op, IntArrayRef kernel, IntArrayRef
 
 std::int64_t column_count(const PoolAttributes& attributes, int d, std::int64_t size) {
   const std::int64_t reach = attributes.dilation[d] * (attributes.kernel[d] - 1) + 1;
-  return size + 2 * attributes.padding[d] < reach ? 0
-                                                   : (size + 2 * attributes.padding[d] - reach) / attributes.stride[d] + 1;
+  return size + 2 * attributes.padding[d] < reach
+             ? 0
+             : (size + 2 * attributes.padding[d] - reach) / attributes.stride[d] + 1;
 }
 
 Tensor to_columns(const Tensor& image, const PoolAttributes& attributes);
@@ -230,15 +242,18 @@ Tensor to_image(const Tensor& columns, const Dims& image_sizes, const PoolAttrib
 
 Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
   const Dims sizes = image.impl().sizes();
-  Recording recording = record<0>("Im2ColBackward0", {&image},
-                                  [attributes, sizes](Backward& b) { b.set(0, to_image(b.grad(), sizes, attributes)); });
-  const std::int64_t rows = column_count(attributes, 0, sizes[2]), columns_across = column_count(attributes, 1, sizes[3]);
+  Recording recording = record<0>("Im2ColBackward0", {&image}, [attributes, sizes](Backward& b) {
+    b.set(0, to_image(b.grad(), sizes, attributes));
+  });
+  const std::int64_t rows = column_count(attributes, 0, sizes[2]),
+                     columns_across = column_count(attributes, 1, sizes[3]);
   if (rows < 1 || columns_across < 1) {
-    throw Error(fmt::format(
-        "im2col: Given input with spatial size ({}, {}), kernel_size=({}, {}), dilation=({}, {}), padding=({}, {}), calculated "
-        "shape of the array of sliding blocks as ({}, {}), but its components must be at least one.",
-        sizes[2], sizes[3], attributes.kernel[0], attributes.kernel[1], attributes.dilation[0], attributes.dilation[1],
-        attributes.padding[0], attributes.padding[1], rows, columns_across));
+    throw Error(
+        fmt::format("im2col: Given input with spatial size ({}, {}), kernel_size=({}, {}), dilation=({}, {}), "
+                    "padding=({}, {}), calculated "
+                    "shape of the array of sliding blocks as ({}, {}), but its components must be at least one.",
+                    sizes[2], sizes[3], attributes.kernel[0], attributes.kernel[1], attributes.dilation[0],
+                    attributes.dilation[1], attributes.padding[0], attributes.padding[1], rows, columns_across));
   }
   const std::int64_t windows = rows * columns_across;
   const Tensor x = dense(image);
@@ -251,25 +266,26 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
 
 }  // namespace
 
-#define TENON_POOLING(D)                                                                                                    \
-  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride,   \
-                                                         IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {       \
-    return max_over(TENON_OP("max_pool"), input,                                                                            \
-                    windows_of("max_pool" #D "d", D, input, kernel_size, stride, padding, dilation, ceil_mode));            \
-  }                                                                                                                        \
-  Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,               \
-                        IntArrayRef dilation, bool ceil_mode) {                                                             \
-    return std::get<0>(max_pool##D##d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));              \
-  }                                                                                                                        \
-  Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size) {                                            \
-    check_floating("adaptive_avg_pool" #D "d", input);                                                                     \
-    const Windows windows = adaptive_windows("adaptive_avg_pool" #D "d", D, input, output_size);                            \
-    const Tensor batched = windows.batched ? input : input.unsqueeze(0);                                                   \
-    return unbatched(mean_over(adaptive_means(), batched, windows.output, windows.attributes), windows.batched);            \
-  }                                                                                                                        \
-  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size) {                        \
-    return max_over(TENON_OP("adaptive_max_pool"), input,                                                                   \
-                    adaptive_windows("adaptive_max_pool" #D "d", D, input, output_size));                                   \
+#define TENON_POOLING(D)                                                                                         \
+  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,           \
+                                                         IntArrayRef stride, IntArrayRef padding,                \
+                                                         IntArrayRef dilation, bool ceil_mode) {                 \
+    return max_over(TENON_OP("max_pool"), input,                                                                 \
+                    windows_of("max_pool" #D "d", D, input, kernel_size, stride, padding, dilation, ceil_mode)); \
+  }                                                                                                              \
+  Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,   \
+                        IntArrayRef dilation, bool ceil_mode) {                                                  \
+    return std::get<0>(max_pool##D##d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));   \
+  }                                                                                                              \
+  Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size) {                                 \
+    check_floating("adaptive_avg_pool" #D "d", input);                                                           \
+    const Windows windows = adaptive_windows("adaptive_avg_pool" #D "d", D, input, output_size);                 \
+    const Tensor batched = windows.batched ? input : input.unsqueeze(0);                                         \
+    return unbatched(mean_over(adaptive_means(), batched, windows.output, windows.attributes), windows.batched); \
+  }                                                                                                              \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size) {             \
+    return max_over(TENON_OP("adaptive_max_pool"), input,                                                        \
+                    adaptive_windows("adaptive_max_pool" #D "d", D, input, output_size));                        \
   }
 TENON_POOLING(1)
 TENON_POOLING(2)
@@ -289,7 +305,8 @@ Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stri
   return average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
 
-Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
+Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
+              IntArrayRef stride) {
   check_input("im2col", input, 2);
   const bool batched = input.dim() == 4;
   return unbatched(to_columns(batched ? input : input.unsqueeze(0),
@@ -297,8 +314,8 @@ Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation
                    batched);
 }
 
-Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
-              IntArrayRef stride) {
+Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation,
+              IntArrayRef padding, IntArrayRef stride) {
   const PoolAttributes attributes = column_attributes("col2im", kernel_size, dilation, padding, stride);
   std::int64_t plane[3];
   spread("col2im", "output_size", output_size, 2, plane);
@@ -307,12 +324,14 @@ Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_s
   const std::int64_t windows = column_count(attributes, 0, plane[0]) * column_count(attributes, 1, plane[1]);
   const std::int64_t rank = input.dim();
   if ((rank != 2 && rank != 3) || input.size(rank - 2) % window != 0 || input.size(rank - 1) != windows) {
-    throw Error(fmt::format("col2im: expected input of (N, C * {}, {}) for output_size {} and kernel_size {}, but got input of "
-                            "size {}",
-                            window, windows, to_string(output_size), to_string(kernel_size), to_string(input.sizes())));
+    throw Error(
+        fmt::format("col2im: expected input of (N, C * {}, {}) for output_size {} and kernel_size {}, but got input of "
+                    "size {}",
+                    window, windows, to_string(output_size), to_string(kernel_size), to_string(input.sizes())));
   }
   const Tensor columns = batched ? input : input.unsqueeze(0);
-  return unbatched(to_image(columns, {columns.size(0), columns.size(1) / window, plane[0], plane[1]}, attributes), batched);
+  return unbatched(to_image(columns, {columns.size(0), columns.size(1) / window, plane[0], plane[1]}, attributes),
+                   batched);
 }
 
 }  // namespace tenon

@@ -9,27 +9,27 @@
 namespace tenon {
 
 /// input (N, C, …) or (C, …); an empty stride means the kernel's size; one number stands for all dimensions.
-#define TENON_DECLARE_POOLING(D)                                                                                             \
-  TENON_API Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},                     \
-                                  IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false);               \
-  /** The second is the position of each maximum in the input's spatial plane (int64). */                                   \
-  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,             \
-                                                                   IntArrayRef stride = {}, IntArrayRef padding = 0,        \
-                                                                   IntArrayRef dilation = 1, bool ceil_mode = false);       \
-  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size);                                    \
+#define TENON_DECLARE_POOLING(D)                                                                                      \
+  TENON_API Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},              \
+                                  IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false);         \
+  /** The second is the position of each maximum in the input's spatial plane (int64). */                             \
+  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,      \
+                                                                   IntArrayRef stride = {}, IntArrayRef padding = 0,  \
+                                                                   IntArrayRef dilation = 1, bool ceil_mode = false); \
+  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size);                             \
   TENON_API std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size);
 TENON_DECLARE_POOLING(1)
 TENON_DECLARE_POOLING(2)
 TENON_DECLARE_POOLING(3)
 #undef TENON_DECLARE_POOLING
 
-TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            bool ceil_mode = false, bool count_include_pad = true);
-TENON_API Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            bool ceil_mode = false, bool count_include_pad = true,
+TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true);
+TENON_API Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                             std::optional<std::int64_t> divisor_override = std::nullopt);
-TENON_API Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            bool ceil_mode = false, bool count_include_pad = true,
+TENON_API Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                             std::optional<std::int64_t> divisor_override = std::nullopt);
 
 /// Sliding windows as columns: (N, C, H, W) to (N, C * kernel, windows).

@@ -1,5 +1,5 @@
-// Printing: the layout of PyTorch's C++ front end, so that what users compare by eye looks the same. Numbers of one tensor
-// share a width and, where their magnitudes call for it, a scale or the scientific form.
+// Printing: the layout of PyTorch's C++ front end, so that what users compare by eye looks the same. Numbers of one
+// tensor share a width and, where their magnitudes call for it, a scale or the scientific form.
 #include <tenon/ops/support.h>
 
 #include <cmath>
@@ -83,7 +83,8 @@ void print_scale(std::ostream& stream, double scale) {
 }
 
 /// Rows of a matrix, in groups of as many columns as a line holds; each line begins with `indent` spaces but the first.
-void print_matrix(std::ostream& stream, const double* values, std::int64_t rows, std::int64_t columns, std::int64_t indent) {
+void print_matrix(std::ostream& stream, const double* values, std::int64_t rows, std::int64_t columns,
+                  std::int64_t indent) {
   const FormatGuard guard(stream);
   const NumberFormat format = choose_format(stream, values, rows * columns);
   const std::string margin(static_cast<std::size_t>(indent), ' ');

@@ -25,7 +25,8 @@ RandomAttributes draw(const Tensor& tensor, const std::optional<Generator>& gene
 /// Fills any strided tensor in place: kernels want contiguous outputs.
 Tensor& fill_random(OperatorId op, const Tensor& self, const RandomAttributes& attributes, const Tensor& input = {}) {
   autograd::check_inplace(self);
-  Recording recording = record<0>("RandomBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
+  Recording recording =
+      record<0>("RandomBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
   if (self.is_contiguous()) {
     if (input.defined()) {
       run(op, ops::state_of(self), {view_of(self)}, {view_of(input)}, &attributes);
@@ -55,7 +56,8 @@ Tensor plain_empty(IntArrayRef sizes, const TensorOptions& options) {
 Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> generator) const {
   check_floating("uniform_", *this);
   if (from > to) {
-    throw Error("uniform_ expects to return a [from, to) range, but found from=" + std::to_string(from) + " > to=" + std::to_string(to));
+    throw Error("uniform_ expects to return a [from, to) range, but found from=" + std::to_string(from) +
+                " > to=" + std::to_string(to));
   }
   RandomAttributes attributes = draw(*this, generator);
   attributes.a = from;
@@ -88,7 +90,9 @@ Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) 
   const Tensor chances = p.detach().to(kFloat64).expand(sizes()).contiguous();
   return fill_random(TENON_OP("bernoulli"), *this, draw(*this, generator), chances);
 }
-Tensor Tensor::bernoulli(std::optional<Generator> generator) const { return tenon::bernoulli(*this, std::move(generator)); }
+Tensor Tensor::bernoulli(std::optional<Generator> generator) const {
+  return tenon::bernoulli(*this, std::move(generator));
+}
 namespace {
 
 /// A bound of random integers is one that the dtype has.
@@ -101,14 +105,31 @@ void check_within(std::int64_t bound, const char* name, Dtype dtype) {
   };
   const char* type = "long";
   switch (dtype) {
-    case kBool: take(std::numeric_limits<bool>()); type = "bool"; break;
-    case kUInt8: take(std::numeric_limits<std::uint8_t>()); type = "unsigned char"; break;
-    case kInt8: take(std::numeric_limits<std::int8_t>()); type = "signed char"; break;
-    case kInt16: take(std::numeric_limits<std::int16_t>()); type = "short"; break;
-    case kInt32: take(std::numeric_limits<std::int32_t>()); type = "int"; break;
-    default: break;
+    case kBool:
+      take(std::numeric_limits<bool>());
+      type = "bool";
+      break;
+    case kUInt8:
+      take(std::numeric_limits<std::uint8_t>());
+      type = "unsigned char";
+      break;
+    case kInt8:
+      take(std::numeric_limits<std::int8_t>());
+      type = "signed char";
+      break;
+    case kInt16:
+      take(std::numeric_limits<std::int16_t>());
+      type = "short";
+      break;
+    case kInt32:
+      take(std::numeric_limits<std::int32_t>());
+      type = "int";
+      break;
+    default:
+      break;
   }
-  if (bound < lowest || bound > highest) throw Error(std::string(name) + " is out of bounds for " + type + ": " + std::to_string(bound));
+  if (bound < lowest || bound > highest)
+    throw Error(std::string(name) + " is out of bounds for " + type + ": " + std::to_string(bound));
 }
 
 }  // namespace
@@ -116,7 +137,8 @@ void check_within(std::int64_t bound, const char* name, Dtype dtype) {
 Tensor& Tensor::random_(std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) const {
   const std::int64_t high = to ? *to : std::numeric_limits<std::int64_t>::max();
   if (high <= from) {
-    throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) + " >= to=" + std::to_string(high));
+    throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) +
+                " >= to=" + std::to_string(high));
   }
   if (to && !is_floating_point()) {
     check_within(from, "from", scalar_type());
@@ -133,16 +155,35 @@ Tensor& Tensor::random_(std::int64_t to, std::optional<Generator> generator) con
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
   switch (scalar_type()) {
-    case kBool: high = 2; break;
-    case kUInt8: high = 256; break;
-    case kInt8: high = 128; break;
-    case kInt16: high = 32768; break;
-    case kInt32: high = std::int64_t{1} << 31; break;
-    case kFloat16: high = (1 << 11) + 1; break;
-    case kBFloat16: high = (1 << 8) + 1; break;
-    case kFloat32: high = (1 << 24) + 1; break;
-    case kFloat64: high = (std::int64_t{1} << 53) + 1; break;
-    default: break;
+    case kBool:
+      high = 2;
+      break;
+    case kUInt8:
+      high = 256;
+      break;
+    case kInt8:
+      high = 128;
+      break;
+    case kInt16:
+      high = 32768;
+      break;
+    case kInt32:
+      high = std::int64_t{1} << 31;
+      break;
+    case kFloat16:
+      high = (1 << 11) + 1;
+      break;
+    case kBFloat16:
+      high = (1 << 8) + 1;
+      break;
+    case kFloat32:
+      high = (1 << 24) + 1;
+      break;
+    case kFloat64:
+      high = (std::int64_t{1} << 53) + 1;
+      break;
+    default:
+      break;
   }
   return random_(0, high, std::move(generator));
 }
@@ -161,7 +202,8 @@ Tensor randn(IntArrayRef sizes, std::optional<Generator> generator, const Tensor
   return with_grad(std::move(result), options);
 }
 Tensor randn(IntArrayRef sizes, const TensorOptions& options) { return randn(sizes, std::nullopt, options); }
-Tensor normal(double mean, double deviation, IntArrayRef sizes, std::optional<Generator> generator, const TensorOptions& options) {
+Tensor normal(double mean, double deviation, IntArrayRef sizes, std::optional<Generator> generator,
+              const TensorOptions& options) {
   Tensor result = plain_empty(sizes, options);
   result.normal_(mean, deviation, std::move(generator));
   result.impl().storage().version() = 0;
@@ -173,7 +215,9 @@ Tensor randint(std::int64_t low, std::int64_t high, IntArrayRef sizes, const Ten
   result.impl().storage().version() = 0;
   return with_grad(std::move(result), options);
 }
-Tensor randint(std::int64_t high, IntArrayRef sizes, const TensorOptions& options) { return randint(0, high, sizes, options); }
+Tensor randint(std::int64_t high, IntArrayRef sizes, const TensorOptions& options) {
+  return randint(0, high, sizes, options);
+}
 Tensor randperm(std::int64_t n, const TensorOptions& options) {
   if (n < 0) throw Error("n must be non-negative, got " + std::to_string(n));
   Tensor result = plain_empty({n}, options.has_dtype() ? options : options.dtype(kInt64));
@@ -200,11 +244,12 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
   NoGradGuard no_grad;
   check_floating("multinomial", weights);
   if (samples <= 0) throw Error("cannot sample n_sample <= 0 samples");
-  if (weights.dim() != 1 && weights.dim() != 2) throw Error("prob_dist must be 1 or 2 dim, got " + std::to_string(weights.dim()));
+  if (weights.dim() != 1 && weights.dim() != 2)
+    throw Error("prob_dist must be 1 or 2 dim, got " + std::to_string(weights.dim()));
   const std::int64_t categories = weights.size(-1);
   if (!replacement && samples > categories) {
-    throw Error("cannot sample n_sample > prob_dist.size(-1) samples without replacement (" + std::to_string(samples) + " > " +
-                std::to_string(categories) + ")");
+    throw Error("cannot sample n_sample > prob_dist.size(-1) samples without replacement (" + std::to_string(samples) +
+                " > " + std::to_string(categories) + ")");
   }
   const Tensor p = weights.to(kFloat64);
   if (!p.isfinite().all().item<bool>() || p.lt(0).any().item<bool>()) {

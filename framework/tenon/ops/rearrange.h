@@ -1,5 +1,5 @@
-// Splitting, turning and repeating along dims, and joining with dims added: NumPy's names for views and arrangements. Views
-// where PyTorch's are views; the others copy.
+// Splitting, turning and repeating along dims, and joining with dims added: NumPy's names for views and arrangements.
+// Views where PyTorch's are views; the others copy.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -7,8 +7,12 @@
 namespace tenon {
 
 /// Parts of dim `dim` as views: `sections` of them, the first size % sections one longer; or cut before each index.
-inline std::vector<Tensor> tensor_split(const Tensor& self, std::int64_t sections, std::int64_t dim = 0) { return self.tensor_split(sections, dim); }
-inline std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, std::int64_t dim = 0) { return self.tensor_split(indices, dim); }
+inline std::vector<Tensor> tensor_split(const Tensor& self, std::int64_t sections, std::int64_t dim = 0) {
+  return self.tensor_split(sections, dim);
+}
+inline std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, std::int64_t dim = 0) {
+  return self.tensor_split(indices, dim);
+}
 /// A 0-dim tensor is a number of sections, a 1-dim one is indices; kLong, in the host's memory.
 inline std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& indices_or_sections, std::int64_t dim = 0) {
   return self.tensor_split(indices_or_sections, dim);
@@ -22,12 +26,20 @@ inline std::vector<Tensor> dsplit(const Tensor& self, std::int64_t sections) { r
 inline std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) { return self.dsplit(indices); }
 
 /// transpose() by other names.
-inline Tensor swapaxes(const Tensor& self, std::int64_t axis0, std::int64_t axis1) { return self.transpose(axis0, axis1); }
+inline Tensor swapaxes(const Tensor& self, std::int64_t axis0, std::int64_t axis1) {
+  return self.transpose(axis0, axis1);
+}
 inline Tensor swapdims(const Tensor& self, std::int64_t dim0, std::int64_t dim1) { return self.transpose(dim0, dim1); }
 /// Dims named in `source` stand at `destination`; the others keep their order. A view.
-inline Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) { return self.movedim(source, destination); }
-inline Tensor moveaxis(const Tensor& self, std::int64_t source, std::int64_t destination) { return self.movedim(source, destination); }
-inline Tensor moveaxis(const Tensor& self, IntArrayRef source, IntArrayRef destination) { return self.movedim(source, destination); }
+inline Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
+  return self.movedim(source, destination);
+}
+inline Tensor moveaxis(const Tensor& self, std::int64_t source, std::int64_t destination) {
+  return self.movedim(source, destination);
+}
+inline Tensor moveaxis(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
+  return self.movedim(source, destination);
+}
 
 /// repeat() that takes fewer numbers than dims.
 inline Tensor tile(const Tensor& self, IntArrayRef repeats) { return self.tile(repeats); }
@@ -36,11 +48,14 @@ inline Tensor rot90(const Tensor& self, std::int64_t k = 1, IntArrayRef dims = {
 inline Tensor fliplr(const Tensor& self) { return self.fliplr(); }
 inline Tensor flipud(const Tensor& self) { return self.flipud(); }
 /// (…, n) to (…, n + |offset|, n + |offset|): the last dim on a diagonal of dims dim1 and dim2 of the result.
-inline Tensor diag_embed(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = -2, std::int64_t dim2 = -1) { return self.diag_embed(offset, dim1, dim2); }
+inline Tensor diag_embed(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = -2, std::int64_t dim2 = -1) {
+  return self.diag_embed(offset, dim1, dim2);
+}
 inline Tensor diagflat(const Tensor& self, std::int64_t offset = 0) { return self.diagflat(offset); }
 inline Tensor ravel(const Tensor& self) { return self.ravel(); }
 /// Element i of dim `dim` repeats[i] times; without a dim, of the flattened tensor.
-inline Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<std::int64_t> dim = std::nullopt,
+inline Tensor repeat_interleave(const Tensor& self, const Tensor& repeats,
+                                std::optional<std::int64_t> dim = std::nullopt,
                                 std::optional<std::int64_t> output_size = std::nullopt) {
   return self.repeat_interleave(repeats, dim, output_size);
 }

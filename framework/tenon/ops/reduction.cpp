@@ -17,7 +17,8 @@ using namespace ops;
 
 namespace {
 
-/// The kernel's output has kept dimensions; `squeezed` gives the view the user asked for, sharing memory, without history.
+/// The kernel's output has kept dimensions; `squeezed` gives the view the user asked for, sharing memory, without
+/// history.
 Tensor squeezed(const Tensor& kept, std::uint32_t mask, bool keepdim) {
   if (keepdim || mask == 0) return kept;
   kept.impl().set_contiguous(reduced_sizes(kept.impl().sizes(), mask, false));
@@ -28,7 +29,8 @@ Tensor restore(const Tensor& tensor, std::uint32_t mask, int rank, bool keepdim)
   return keepdim ? tensor : unsqueeze_mask(tensor, mask, rank);
 }
 
-Tensor reduce_raw(OperatorId op, const Tensor& self, std::uint32_t mask, Dtype dtype, const void* attributes = nullptr) {
+Tensor reduce_raw(OperatorId op, const Tensor& self, std::uint32_t mask, Dtype dtype,
+                  const void* attributes = nullptr) {
   Tensor kept = allocate_like(self, reduced_sizes(self.impl().sizes(), mask, true), dtype);
   run(op, ops::state_of(self), {view_of(kept)}, {view_of(self)}, attributes);
   return kept;
@@ -46,7 +48,8 @@ Tensor sum_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::
   const Dtype wanted = sum_dtype(self, dtype);
   const int rank = self.impl().rank();
   const std::uint32_t mask = dim_mask(dim, rank);
-  const Tensor input = self.scalar_type() == wanted || (!self.is_floating_point() && wanted == Dtype::kInt64) ? self : self.to(wanted);
+  const Tensor input =
+      self.scalar_type() == wanted || (!self.is_floating_point() && wanted == Dtype::kInt64) ? self : self.to(wanted);
   const Dims sizes = self.impl().sizes();
   const Recording recording = record<0>("SumBackward0", {&input}, [sizes, mask, rank, keepdim](Backward& b) {
     b.set(0, restore(b.grad(), mask, rank, keepdim).expand(sizes));
@@ -59,8 +62,9 @@ Tensor sum_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::
 Tensor mean_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
   const Dtype wanted = dtype.value_or(self.scalar_type());
   if (!is_floating_point(wanted)) {
-    throw Error("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: " +
-                std::string(toString(self.scalar_type())));
+    throw Error(
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: " +
+        std::string(toString(self.scalar_type())));
   }
   const Tensor input = self.to(wanted);
   const int rank = self.impl().rank();
@@ -86,13 +90,16 @@ std::uint32_t every(const Tensor& self) { return dim_mask(std::nullopt, self.imp
 }
 
 /// amax, amin and the full max and min: equal winners share the gradient.
-Tensor extreme(OperatorId op, const char* public_name, const char* name, const Tensor& self, std::uint32_t mask, bool keepdim) {
+Tensor extreme(OperatorId op, const char* public_name, const char* name, const Tensor& self, std::uint32_t mask,
+               bool keepdim) {
   if (reduced_count(self, mask) == 0) {
     for (int i = 0; i < self.impl().rank() && mask != every(self); ++i) {
       if ((mask >> i & 1) != 0 && self.size(i) == 0) no_such_dim(public_name, i);
     }
-    throw Error(std::string(public_name) + "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                "with the 'dim' argument. (input has shape " + to_string(self.sizes()) + ")");
+    throw Error(std::string(public_name) +
+                "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument. (input has shape " +
+                to_string(self.sizes()) + ")");
   }
   const int rank = self.impl().rank();
   Recording recording = record<2>(name, {&self}, [mask, rank, keepdim](Backward& b) {
@@ -112,7 +119,8 @@ Tensor extreme(OperatorId op, const char* public_name, const char* name, const T
   return result;
 }
 
-std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Tensor& self, std::int64_t dim, bool keepdim) {
+std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Tensor& self, std::int64_t dim,
+                                       bool keepdim) {
   const int rank = self.impl().rank();
   const int at = wrap_dim(dim, rank);
   if (rank > 0 && self.size(at) == 0) {
@@ -136,7 +144,8 @@ std::tuple<Tensor, Tensor> extreme_dim(OperatorId op, const char* name, const Te
 
 Tensor argument(OperatorId op, const Tensor& self, std::optional<std::int64_t> dim, bool keepdim) {
   NoGradGuard no_grad;
-  if (self.numel() == 0 && !dim) throw IndexError(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0.");
+  if (self.numel() == 0 && !dim)
+    throw IndexError(std::string(name_of(op)) + "(): Expected reduction dim to be specified for input.numel() == 0.");
   const Tensor input = dim ? self : self.reshape({-1});
   const int rank = input.impl().rank();
   const int at = dim ? wrap_dim(*dim, rank) : 0;
@@ -158,13 +167,21 @@ Tensor truth(OperatorId op, const Tensor& self, std::uint32_t mask, bool keepdim
 }  // namespace
 
 Tensor sum(const Tensor& self, std::optional<Dtype> dtype) { return sum_impl(self, std::nullopt, false, dtype); }
-Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) { return sum_impl(self, dim, keepdim, dtype); }
+Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
+  return sum_impl(self, dim, keepdim, dtype);
+}
 Tensor Tensor::sum(std::optional<Dtype> dtype) const { return sum_impl(*this, std::nullopt, false, dtype); }
-Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const { return sum_impl(*this, dim, keepdim, dtype); }
+Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  return sum_impl(*this, dim, keepdim, dtype);
+}
 Tensor mean(const Tensor& self, std::optional<Dtype> dtype) { return mean_impl(self, std::nullopt, false, dtype); }
-Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) { return mean_impl(self, dim, keepdim, dtype); }
+Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
+  return mean_impl(self, dim, keepdim, dtype);
+}
 Tensor Tensor::mean(std::optional<Dtype> dtype) const { return mean_impl(*this, std::nullopt, false, dtype); }
-Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const { return mean_impl(*this, dim, keepdim, dtype); }
+Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  return mean_impl(*this, dim, keepdim, dtype);
+}
 
 Tensor Tensor::sum_to_size(IntArrayRef sizes) const {
   const Dims wanted(sizes);
@@ -218,7 +235,9 @@ Tensor prod(const Tensor& self, std::int64_t dim, bool keepdim, std::optional<Dt
 }
 Tensor prod(const Tensor& self, std::optional<Dtype> dtype) { return prod(self.reshape({-1}), 0, false, dtype); }
 Tensor Tensor::prod(std::optional<Dtype> dtype) const { return tenon::prod(*this, dtype); }
-Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const { return tenon::prod(*this, dim, keepdim, dtype); }
+Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const {
+  return tenon::prod(*this, dim, keepdim, dtype);
+}
 
 Tensor amax(const Tensor& self, IntArrayRef dim, bool keepdim) {
   return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
@@ -232,21 +251,33 @@ Tensor Tensor::max() const { return extreme(TENON_OP("amax"), "max", "MaxBackwar
 Tensor Tensor::min() const { return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false); }
 Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
 Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
-std::tuple<Tensor, Tensor> Tensor::max(std::int64_t dim, bool keepdim) const { return extreme_dim(TENON_OP("max_dim"), "MaxBackward0", *this, dim, keepdim); }
-std::tuple<Tensor, Tensor> Tensor::min(std::int64_t dim, bool keepdim) const { return extreme_dim(TENON_OP("min_dim"), "MinBackward0", *this, dim, keepdim); }
-Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim) const { return argument(TENON_OP("argmax"), *this, dim, keepdim); }
-Tensor Tensor::argmin(std::optional<std::int64_t> dim, bool keepdim) const { return argument(TENON_OP("argmin"), *this, dim, keepdim); }
+std::tuple<Tensor, Tensor> Tensor::max(std::int64_t dim, bool keepdim) const {
+  return extreme_dim(TENON_OP("max_dim"), "MaxBackward0", *this, dim, keepdim);
+}
+std::tuple<Tensor, Tensor> Tensor::min(std::int64_t dim, bool keepdim) const {
+  return extreme_dim(TENON_OP("min_dim"), "MinBackward0", *this, dim, keepdim);
+}
+Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim) const {
+  return argument(TENON_OP("argmax"), *this, dim, keepdim);
+}
+Tensor Tensor::argmin(std::optional<std::int64_t> dim, bool keepdim) const {
+  return argument(TENON_OP("argmin"), *this, dim, keepdim);
+}
 Tensor Tensor::any() const { return truth(TENON_OP("any"), *this, every(*this), false); }
 Tensor Tensor::all() const { return truth(TENON_OP("all"), *this, every(*this), false); }
-Tensor Tensor::any(std::int64_t dim, bool keepdim) const { return truth(TENON_OP("any"), *this, one(*this, dim), keepdim); }
-Tensor Tensor::all(std::int64_t dim, bool keepdim) const { return truth(TENON_OP("all"), *this, one(*this, dim), keepdim); }
+Tensor Tensor::any(std::int64_t dim, bool keepdim) const {
+  return truth(TENON_OP("any"), *this, one(*this, dim), keepdim);
+}
+Tensor Tensor::all(std::int64_t dim, bool keepdim) const {
+  return truth(TENON_OP("all"), *this, one(*this, dim), keepdim);
+}
 
 namespace {
 
 Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim) {
   if (!self.is_floating_point()) {
-    throw Error(std::string("norm(): input dtype should be either floating point or complex. Got ") + toString(self.scalar_type()) +
-                " instead.");
+    throw Error(std::string("norm(): input dtype should be either floating point or complex. Got ") +
+                toString(self.scalar_type()) + " instead.");
   }
   const int rank = self.impl().rank();
   Recording recording = record<2>("NormBackward0", {&self}, [p, mask, rank, keepdim](Backward& b) {
@@ -291,13 +322,16 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
   return norm_impl(self, p ? p->toDouble() : 2.0, dim_mask(dim, self.impl().rank()), keepdim);
 }
 Tensor Tensor::norm(const Scalar& p) const { return tenon::norm(*this, p); }
-Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const { return tenon::norm(*this, p, dim, keepdim); }
+Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
+  return tenon::norm(*this, p, dim, keepdim);
+}
 
 namespace {
 
 Tensor var_impl(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim, bool root) {
   if (!self.is_floating_point()) {
-    throw Error(std::string("std and var only support floating point and complex dtypes, got ") + toString(self.scalar_type()));
+    throw Error(std::string("std and var only support floating point and complex dtypes, got ") +
+                toString(self.scalar_type()));
   }
   const int rank = self.impl().rank();
   const std::uint32_t mask = dim_mask(dim, rank);
@@ -318,7 +352,8 @@ Tensor var_impl(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool
   });
   if (recording) recording.save(0, self);
   const VarAttributes attributes{correction};
-  Tensor result = squeezed(reduce_raw(root ? TENON_OP("std") : TENON_OP("var"), self, mask, self.scalar_type(), &attributes), mask, keepdim);
+  Tensor result = squeezed(
+      reduce_raw(root ? TENON_OP("std") : TENON_OP("var"), self, mask, self.scalar_type(), &attributes), mask, keepdim);
   if (recording) {
     recording.output(result);
     if (root) recording.save_output(1, result);
@@ -329,10 +364,16 @@ Tensor var_impl(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool
 }  // namespace
 
 Tensor Tensor::var(bool unbiased) const { return var_impl(*this, std::nullopt, unbiased, false, false); }
-Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const { return var_impl(*this, dim, unbiased, keepdim, false); }
-Tensor Tensor::var(int dim) const { return var_impl(*this, OptionalIntArrayRef(std::int64_t{dim}), true, false, false); }
+Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  return var_impl(*this, dim, unbiased, keepdim, false);
+}
+Tensor Tensor::var(int dim) const {
+  return var_impl(*this, OptionalIntArrayRef(std::int64_t{dim}), true, false, false);
+}
 Tensor Tensor::std(bool unbiased) const { return var_impl(*this, std::nullopt, unbiased, false, true); }
-Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const { return var_impl(*this, dim, unbiased, keepdim, true); }
+Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  return var_impl(*this, dim, unbiased, keepdim, true);
+}
 Tensor Tensor::std(int dim) const {
   const std::int64_t wide = dim;
   return var_impl(*this, OptionalIntArrayRef(wide), true, false, true);

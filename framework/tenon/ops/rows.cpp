@@ -30,12 +30,15 @@ Tensor index_select(const Tensor& self, std::int64_t dim, const Tensor& index) {
   sizes[at] = places.numel();
   Tensor result = allocate_like(self, sizes, self.scalar_type());
   const DimAttributes attributes{at};
-  run(TENON_OP("index_select"), ops::state_of(self), {view_of(result)}, {view_of(source), view_of(places)}, &attributes);
+  run(TENON_OP("index_select"), ops::state_of(self), {view_of(result)}, {view_of(source), view_of(places)},
+      &attributes);
   if (rank == 0) result.impl().set_contiguous({});
   recording.output(result);
   return result;
 }
-Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const { return tenon::index_select(*this, dim, index); }
+Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const {
+  return tenon::index_select(*this, dim, index);
+}
 
 namespace {
 
@@ -45,20 +48,22 @@ void check_index_add(const Tensor& self, int dim, const Tensor& index, const Ten
                      " with type: " + toString(index.scalar_type()) + " and size: " + to_string(index.sizes()));
   }
   if (index.scalar_type() != kInt64 && index.scalar_type() != kInt32) {
-    throw Error(std::string("index_add_(): Expected dtype int32/int64 for index but got: ") + toString(index.scalar_type()));
+    throw Error(std::string("index_add_(): Expected dtype int32/int64 for index but got: ") +
+                toString(index.scalar_type()));
   }
   if (self.scalar_type() != source.scalar_type()) {
     throw Error(std::string("index_add_(): self (") + toString(self.scalar_type()) + ") and source (" +
                 toString(source.scalar_type()) + ") must have the same scalar type");
   }
   if (dim != 0 && dim >= source.dim()) {
-    throw Error("index_add_(): Indexing dim " + std::to_string(dim) + " is out of bounds of the source tensor with dim " +
-                std::to_string(source.dim()));
+    throw Error("index_add_(): Indexing dim " + std::to_string(dim) +
+                " is out of bounds of the source tensor with dim " + std::to_string(source.dim()));
   }
   const std::int64_t rows = source.dim() == 0 ? 1 : source.size(dim);
   if (index.numel() != rows) {
     throw Error("index_add_(): Number of indices (" + std::to_string(index.numel()) +
-                ") should be equal to source.size(dim): (" + std::to_string(rows) + "), for dim: " + std::to_string(dim));
+                ") should be equal to source.size(dim): (" + std::to_string(rows) +
+                "), for dim: " + std::to_string(dim));
   }
   if (self.dim() <= 1) {
     if (source.dim() > 1) {
@@ -80,7 +85,8 @@ void check_index_add(const Tensor& self, int dim, const Tensor& index, const Ten
   }
 }
 
-/// The source of index_add_() with its rows broadcast to those of the target: `wide`, of which `at` is the indexed dimension.
+/// The source of index_add_() with its rows broadcast to those of the target: `wide`, of which `at` is the indexed
+/// dimension.
 Tensor spread(const Tensor& source, int at, const Dims& wide) {
   if (source.impl().sizes() == wide || source.numel() == 0) return source;
   Tensor rows = source.movedim(at, 0);
@@ -122,8 +128,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     if (b.needs(1)) {
       Tensor gradient = b.grad().index_select(at, b.saved(0));
       if (!(gradient.impl().sizes() == source_sizes)) {  // rows were broadcast
-        gradient = source_sizes.rank() == 0 ? gradient.sum()
-                                            : gathered(gradient, at, source_sizes);
+        gradient = source_sizes.rank() == 0 ? gradient.sum() : gathered(gradient, at, source_sizes);
       }
       b.set(1, alpha.equal(1) ? gradient : gradient.mul(alpha));
     }
@@ -157,15 +162,18 @@ void check_index_copy(const Tensor& self, int dim, const Tensor& index, const Te
     throw IndexError("index_copy_(): Index should have dimension 1 or 0 (got " + std::to_string(index.dim()) + ")");
   }
   if (source.dim() == 0 && count != 1) {
-    throw IndexError("index_copy_(): When source is scalar, index should have one element (got " + std::to_string(count) + ")");
+    throw IndexError("index_copy_(): When source is scalar, index should have one element (got " +
+                     std::to_string(count) + ")");
   }
   if (source.dim() != self.dim() && source.dim() != 0 && self.dim() != 0) {
     throw IndexError(
-        "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality (" +
+        "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+        "dimensionality (" +
         std::to_string(source.dim()) + "), destination dimensionality (" + std::to_string(self.dim()) + ")");
   }
   if (index.scalar_type() != kInt64) {
-    throw Error(std::string("index_copy_(): Expected a long tensor for index, but got ") + toString(index.scalar_type()));
+    throw Error(std::string("index_copy_(): Expected a long tensor for index, but got ") +
+                toString(index.scalar_type()));
   }
   if (self.scalar_type() != source.scalar_type()) {
     throw Error(std::string("index_copy_(): self and source expected to have the same dtype, but got (self) ") +
@@ -180,12 +188,13 @@ void check_index_copy(const Tensor& self, int dim, const Tensor& index, const Te
       const std::string text = to_string(sizes);
       return text.substr(1, text.size() - 2);
     };
-    throw Error("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: " + listed(to) +
-                " at dimension " + std::to_string(dim) + " and source slice shape: " + listed(from) + " at dimension 0.");
+    throw Error(
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: " + listed(to) +
+        " at dimension " + std::to_string(dim) + " and source slice shape: " + listed(from) + " at dimension 0.");
   }
   if (source.dim() != 0 && count != source.size(dim)) {
-    throw IndexError("index_copy_(): Number of indices (" + std::to_string(count) + ") should be equal to source.size(dim) (" +
-                     std::to_string(source.size(dim)) + ")");
+    throw IndexError("index_copy_(): Number of indices (" + std::to_string(count) +
+                     ") should be equal to source.size(dim) (" + std::to_string(source.size(dim)) + ")");
   }
   if (count == 0) return;
   const std::int64_t length = self.dim() == 0 ? 1 : self.size(dim);

@@ -5,16 +5,22 @@
 
 namespace tenon {
 
-inline Tensor& cumsum_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) { return self.cumsum_(dim, dtype); }
-inline Tensor& cumprod_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) { return self.cumprod_(dim, dtype); }
+inline Tensor& cumsum_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) {
+  return self.cumsum_(dim, dtype);
+}
+inline Tensor& cumprod_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) {
+  return self.cumprod_(dim, dtype);
+}
 /// The largest (smallest) so far, and its last place; a NaN stays.
 inline std::tuple<Tensor, Tensor> cummax(const Tensor& self, std::int64_t dim) { return self.cummax(dim); }
 inline std::tuple<Tensor, Tensor> cummin(const Tensor& self, std::int64_t dim) { return self.cummin(dim); }
 /// log(cumsum(exp(x))) without overflow.
 inline Tensor logcumsumexp(const Tensor& self, std::int64_t dim) { return self.logcumsumexp(dim); }
-/// The n-th differences of neighbours along `dim`, after `prepend` and `append` are joined on; of kBool: whether they differ.
+/// The n-th differences of neighbours along `dim`, after `prepend` and `append` are joined on; of kBool: whether they
+/// differ.
 inline Tensor diff(const Tensor& self, std::int64_t n = 1, std::int64_t dim = -1,
-                   const std::optional<Tensor>& prepend = std::nullopt, const std::optional<Tensor>& append = std::nullopt) {
+                   const std::optional<Tensor>& prepend = std::nullopt,
+                   const std::optional<Tensor>& append = std::nullopt) {
   return self.diff(n, dim, prepend, append);
 }
 /// The area under `y` along `dim` by trapezoids, at points `x` (of y's sizes, or a vector of the dim's) or dx apart.

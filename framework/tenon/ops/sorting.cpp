@@ -28,7 +28,8 @@ Tensor Tensor::argsort(std::int64_t dim, bool descending) const { return std::ge
 std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool) const {
   const int at = wrap_dim(dim, impl().rank());
   const std::int64_t length = impl().rank() == 0 ? 1 : size(at);
-  if (k < 0 || k > length) throw Error("selected index k out of range: k = " + std::to_string(k) + " of " + std::to_string(length));
+  if (k < 0 || k > length)
+    throw Error("selected index k out of range: k = " + std::to_string(k) + " of " + std::to_string(length));
   Recording recording = record_picked("TopkBackward0", *this, at, true);
   Dims sizes = impl().sizes();
   if (sizes.rank() > 0) sizes[at] = k;

@@ -65,7 +65,6 @@ Tensor reduce_to(Tensor gradient, const Dims& sizes) {
   return gradient.sum_to_size(sizes);
 }
 
-
 Tensor wrapped_scalar(const Scalar& value, DeviceState& state) {
   Tensor result = allocate_tensor(state, Dims{}, value.type());
   const FillAttributes attributes{value.value()};

@@ -51,12 +51,13 @@ void check_same_dtype(const char* op, std::initializer_list<const Tensor*> tenso
 /// Throws unless the tensor is of a floating dtype.
 void check_floating(const char* op, const Tensor& tensor);
 
-// --- recording ---------------------------------------------------------------------------------------------------------
+// --- recording ------------------------------------------------------------------------------------------------------
 
 /// What a backward formula sees.
 class Backward {
  public:
-  Backward(autograd::Node& node, autograd::GradList& gradients, autograd::SavedTensor* slots, autograd::GradList& results)
+  Backward(autograd::Node& node, autograd::GradList& gradients, autograd::SavedTensor* slots,
+           autograd::GradList& results)
       : node_(node), gradients_(gradients), slots_(slots), results_(results) {}
   /// The gradient of the i-th output; undefined stands for zero.
   const Tensor& grad(std::size_t i = 0) const { return gradients_[i]; }
@@ -138,15 +139,17 @@ inline bool must_record(std::initializer_list<const Tensor*> inputs) {
     if (!input->is_inference()) return true;
     wanted_by_inference = true;
   }
-  if (!wanted_by_inference) [[likely]] return false;
+  if (!wanted_by_inference) [[likely]]
+    return false;
   for (const Tensor* input : inputs) {
     if (input->defined() && !input->is_inference()) return true;
   }
   return false;
 }
 
-/// Makes the node of an operator whose inputs are given (undefined ones have no edge), unless nothing is to be recorded.
-/// The formula gets a Backward&; input i's gradient is set(i, …). Saved tensors: save() before the kernel runs.
+/// Makes the node of an operator whose inputs are given (undefined ones have no edge), unless nothing is to be
+/// recorded. The formula gets a Backward&; input i's gradient is set(i, …). Saved tensors: save() before the kernel
+/// runs.
 template <std::size_t kSlots, class Formula>
 Recording record(const char* name, std::initializer_list<const Tensor*> inputs, Formula formula) {
   if (!must_record(inputs)) return {};
@@ -165,7 +168,7 @@ inline void finish_inplace(const Tensor& self, const Recording& recording) {
 /// Tensors for a backward formula's own use of a kernel: no graph wanted.
 inline bool differentiating_twice() { return autograd::modes.grad_enabled; }
 
-// --- shapes and dtypes ---------------------------------------------------------------------------------------------------
+// --- shapes and dtypes ----------------------------------------------------------------------------------------------
 
 /// Throws Error where an in-place write to `self` would reach one element through several places (an expanded tensor).
 void check_written(const Tensor& self);

@@ -13,12 +13,12 @@ Symbolic mask(const Tensor& condition, const Symbolic& a, const Symbolic& b) {
 
 }  // namespace
 
-#define TENON_SYMBOLIC(symbol)                                               \
-  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {           \
-    if (a.is_number() && b.is_number()) return a.number symbol b.number;     \
-    if (a.is_number()) return Scalar(a.number) symbol b.tensor;              \
-    if (b.is_number()) return a.tensor symbol Scalar(b.number);              \
-    return a.tensor symbol b.tensor;                                         \
+#define TENON_SYMBOLIC(symbol)                                           \
+  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {       \
+    if (a.is_number() && b.is_number()) return a.number symbol b.number; \
+    if (a.is_number()) return Scalar(a.number) symbol b.tensor;          \
+    if (b.is_number()) return a.tensor symbol Scalar(b.number);          \
+    return a.tensor symbol b.tensor;                                     \
   }
 TENON_SYMBOLIC(+)
 TENON_SYMBOLIC(-)
@@ -26,12 +26,12 @@ TENON_SYMBOLIC(*)
 TENON_SYMBOLIC(/)
 #undef TENON_SYMBOLIC
 
-#define TENON_SYMBOLIC(symbol)                                                       \
-  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {                   \
-    if (a.is_number() && b.is_number()) return double(a.number symbol b.number);     \
-    if (a.is_number()) return mask(Scalar(a.number) symbol b.tensor, a, b);          \
-    if (b.is_number()) return mask(a.tensor symbol Scalar(b.number), a, b);          \
-    return mask(a.tensor symbol b.tensor, a, b);                                     \
+#define TENON_SYMBOLIC(symbol)                                                   \
+  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {               \
+    if (a.is_number() && b.is_number()) return double(a.number symbol b.number); \
+    if (a.is_number()) return mask(Scalar(a.number) symbol b.tensor, a, b);      \
+    if (b.is_number()) return mask(a.tensor symbol Scalar(b.number), a, b);      \
+    return mask(a.tensor symbol b.tensor, a, b);                                 \
   }
 TENON_SYMBOLIC(<)
 TENON_SYMBOLIC(<=)
@@ -58,8 +58,10 @@ Symbolic power(const Symbolic& a, const Symbolic& b) {
   return pow(a.tensor, b.tensor);
 }
 
-#define TENON_SYMBOLIC(name) \
-  Symbolic name(const Symbolic& x) { return x.is_number() ? Symbolic(std::name(x.number)) : Symbolic(tenon::name(x.tensor)); }
+#define TENON_SYMBOLIC(name)                                                                \
+  Symbolic name(const Symbolic& x) {                                                        \
+    return x.is_number() ? Symbolic(std::name(x.number)) : Symbolic(tenon::name(x.tensor)); \
+  }
 TENON_SYMBOLIC(exp)
 TENON_SYMBOLIC(log)
 TENON_SYMBOLIC(log1p)
@@ -78,6 +80,8 @@ TENON_SYMBOLIC(floor)
 Symbolic logistic(const Symbolic& x) { return sigmoid(x.tensor); }
 Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
 Symbolic digamma_of(const Symbolic& x) { return digamma(x.tensor); }
-Symbolic polygamma_of(const Symbolic& n, const Symbolic& x) { return polygamma(static_cast<std::int64_t>(n.number), x.tensor); }
+Symbolic polygamma_of(const Symbolic& n, const Symbolic& x) {
+  return polygamma(static_cast<std::int64_t>(n.number), x.tensor);
+}
 
 }  // namespace tenon::ops

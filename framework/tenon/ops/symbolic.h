@@ -7,11 +7,11 @@
 namespace tenon::ops {
 
 struct Symbolic {
-  Tensor tensor;      ///< undefined: a number
+  Tensor tensor;  ///< undefined: a number
   double number = 0;
 
   Symbolic() = default;
-  Symbolic(double value) : number(value) {}  // NOLINT
+  Symbolic(double value) : number(value) {}             // NOLINT
   Symbolic(Tensor value) : tensor(std::move(value)) {}  // NOLINT
   bool is_number() const { return !tensor.defined(); }
 };

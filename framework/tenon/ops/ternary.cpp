@@ -22,7 +22,8 @@ Tensor zero_where_not(const Tensor& gradient, const Tensor& mask) {
 
 void check_mask(const char* name, const Tensor& mask) {
   if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8) {
-    throw Error(std::string(name) + " only supports boolean masks, but got mask with dtype " + toString(mask.scalar_type()));
+    throw Error(std::string(name) + " only supports boolean masks, but got mask with dtype " +
+                toString(mask.scalar_type()));
   }
 }
 
@@ -30,7 +31,8 @@ void check_mask(const char* name, const Tensor& mask) {
 
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   if (condition.scalar_type() != kBool && condition.scalar_type() != kUInt8) {
-    throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor with dtype ") + toString(condition.scalar_type()));
+    throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor with dtype ") +
+                toString(condition.scalar_type()));
   }
   const Tensor chosen = condition.to(kBool);
   const Dtype dtype = result_type(self, other);
@@ -58,7 +60,8 @@ Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other) {
   return where(condition, self, wrapped_scalar(other, ops::state_of(condition)));
 }
 Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
-  return where(condition, wrapped_scalar(self, ops::state_of(condition)), wrapped_scalar(other, ops::state_of(condition)));
+  return where(condition, wrapped_scalar(self, ops::state_of(condition)),
+               wrapped_scalar(other, ops::state_of(condition)));
 }
 std::vector<Tensor> where(const Tensor& condition) {
   const Tensor places = condition.nonzero();
@@ -66,30 +69,40 @@ std::vector<Tensor> where(const Tensor& condition) {
   for (std::int64_t i = 0; i < places.size(1); ++i) columns.push_back(places.select(1, i));
   return columns;
 }
-Tensor Tensor::where(const Tensor& condition, const Tensor& other) const { return tenon::where(condition, *this, other); }
+Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return tenon::where(condition, *this, other);
+}
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask("masked_fill", mask);
   check_same_device("masked_fill", {&self, &mask});
   const Tensor chosen = mask.to(kBool);
   const Dims sizes = broadcast_sizes(self.impl().sizes(), mask.impl().sizes());
-  Recording recording = record<1>("MaskedFillBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
+  Recording recording =
+      record<1>("MaskedFillBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
   if (recording) recording.save(0, chosen);
-  Tensor result = self.impl().sizes() == sizes ? allocate_preserving(self, self.scalar_type()) : allocate_like(self, sizes, self.scalar_type());
+  Tensor result = self.impl().sizes() == sizes ? allocate_preserving(self, self.scalar_type())
+                                               : allocate_like(self, sizes, self.scalar_type());
   const FillAttributes attributes{element_of(value, self.scalar_type())};
   Dims strides, mask_strides;
-  run(TENON_OP("masked_fill"), ops::state_of(self), {view_of(result)}, {view_as(self, sizes, strides), view_as(chosen, sizes, mask_strides)}, &attributes);
+  run(TENON_OP("masked_fill"), ops::state_of(self), {view_of(result)},
+      {view_as(self, sizes, strides), view_as(chosen, sizes, mask_strides)}, &attributes);
   recording.output(result);
   return result;
 }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (value.dim() != 0) {
-    throw Error("masked_fill only supports a 0-dimensional value tensor, but got tensor with " + std::to_string(value.dim()) + " dimension(s).");
+    throw Error("masked_fill only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(value.dim()) + " dimension(s).");
   }
   return where(mask, value.to(self.scalar_type()), self);
 }
-Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const { return tenon::masked_fill(*this, mask, value); }
-Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const { return tenon::masked_fill(*this, mask, value); }
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
+  return tenon::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
+  return tenon::masked_fill(*this, mask, value);
+}
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_mask("masked_fill_", mask);
   autograd::check_inplace(*this);
@@ -98,11 +111,13 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
     throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +
                 to_string(broadcast_sizes(impl().sizes(), chosen.impl().sizes())));
   }
-  Recording recording = record<1>("MaskedFillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
+  Recording recording =
+      record<1>("MaskedFillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
   if (recording) recording.save(0, chosen);
   const FillAttributes attributes{element_of(value, scalar_type())};
   Dims strides;
-  run(TENON_OP("masked_fill"), ops::state_of(*this), {view_of(*this)}, {view_of(*this), ops::view_as(chosen, impl().sizes(), strides)}, &attributes);
+  run(TENON_OP("masked_fill"), ops::state_of(*this), {view_of(*this)},
+      {view_of(*this), ops::view_as(chosen, impl().sizes(), strides)}, &attributes);
   finish_inplace(*this, recording);
   return const_cast<Tensor&>(*this);
 }
@@ -117,17 +132,21 @@ Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::op
   if (high) result = minimum(result, *high);
   return result;
 }
-Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const { return tenon::clamp(*this, low, high); }
+Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
+  return tenon::clamp(*this, low, high);
+}
 
 namespace {
 
 /// x + value * a * b, or x + value * a / b.
-Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value, bool inplace) {
+Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
+            bool inplace) {
   const char* name = divide ? "AddcdivBackward0" : "AddcmulBackward0";
   check_same_device(divide ? "addcdiv" : "addcmul", {&self, &a, &b});
   if (divide && !a.is_floating_point() && !b.is_floating_point()) {
     throw Error(
-        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true division "
+        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
+        "division "
         "of tensor1 and tensor2: convert one of them to a floating dtype");
   }
   const Dtype dtype = result_type(self, a.numel() == 1 ? b : a);
@@ -162,7 +181,8 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   }
   const Dims sizes = common(x, y, z);
   if (inplace && !(sizes == self.impl().sizes())) {
-    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " + to_string(sizes));
+    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes));
   }
   if (inplace) check_written(self);
   const bool direct =
@@ -170,7 +190,8 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   Tensor result = direct ? self : allocate_like(x, sizes, dtype);
   const TernaryAttributes attributes{value.value()};
   Dims x_strides, y_strides, z_strides;
-  run(op, ops::state_of(x), {view_of(result)}, {view_as(x, sizes, x_strides), view_as(y, sizes, y_strides), view_as(z, sizes, z_strides)}, &attributes);
+  run(op, ops::state_of(x), {view_of(result)},
+      {view_as(x, sizes, x_strides), view_as(y, sizes, y_strides), view_as(z, sizes, z_strides)}, &attributes);
   if (inplace) {
     if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
     finish_inplace(self, recording);
@@ -212,7 +233,8 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   const TernaryAttributes attributes{number.value()};
   Dims a, b, c;
   run(TENON_OP("lerp"), ops::state_of(self), {view_of(result)},
-      {view_as(self, sizes, a), view_as(end, sizes, b), scalar ? undefined_view() : view_as(weight, sizes, c)}, &attributes);
+      {view_as(self, sizes, a), view_as(end, sizes, b), scalar ? undefined_view() : view_as(weight, sizes, c)},
+      &attributes);
   if (inplace) {
     if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
     finish_inplace(self, recording);
@@ -224,10 +246,18 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
 
 }  // namespace
 
-Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) { return addc(TENON_OP("addcmul"), false, self, a, b, value, false); }
-Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) { return addc(TENON_OP("addcdiv"), true, self, a, b, value, false); }
-Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, const Scalar& value) const { return tenon::addcmul(*this, a, b, value); }
-Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, const Scalar& value) const { return tenon::addcdiv(*this, a, b, value); }
+Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return addc(TENON_OP("addcmul"), false, self, a, b, value, false);
+}
+Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return addc(TENON_OP("addcdiv"), true, self, a, b, value, false);
+}
+Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return tenon::addcmul(*this, a, b, value);
+}
+Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return tenon::addcdiv(*this, a, b, value);
+}
 Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, const Scalar& value) const {
   addc(TENON_OP("addcmul"), false, *this, a, b, value, true);
   return const_cast<Tensor&>(*this);
@@ -236,8 +266,12 @@ Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value) 
   addc(TENON_OP("addcdiv"), true, *this, a, b, value, true);
   return const_cast<Tensor&>(*this);
 }
-Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight) { return lerp_impl(self, end, {}, weight, false); }
-Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) { return lerp_impl(self, end, weight, 0, false); }
+Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight) {
+  return lerp_impl(self, end, {}, weight, false);
+}
+Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  return lerp_impl(self, end, weight, 0, false);
+}
 Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return tenon::lerp(*this, end, weight); }
 Tensor Tensor::lerp(const Tensor& end, const Tensor& weight) const { return tenon::lerp(*this, end, weight); }
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& weight) const {
@@ -255,8 +289,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   if (weight.numel() != 1) {
     const std::int64_t channels = self.dim() > 1 ? self.size(1) : 1;
     if (channels != weight.numel()) {
-      throw Error("Mismatch of parameter numbers and input channel size. Found parameter numbers = " + std::to_string(weight.numel()) +
-                  " and channel size = " + std::to_string(channels) + ".");
+      throw Error("Mismatch of parameter numbers and input channel size. Found parameter numbers = " +
+                  std::to_string(weight.numel()) + " and channel size = " + std::to_string(channels) + ".");
     }
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(self.dim()), 1);
     sizes[1] = channels;
@@ -282,7 +316,8 @@ Tensor glu(const Tensor& self, std::int64_t dim) {
   if (self.dim() == 0) throw Error("glu does not support 0-dimensional tensors");
   const std::int64_t length = self.size(at);
   if (length % 2 != 0) {
-    throw Error("Halving dimension must be even, but dimension " + std::to_string(at) + " is size " + std::to_string(length));
+    throw Error("Halving dimension must be even, but dimension " + std::to_string(at) + " is size " +
+                std::to_string(length));
   }
   return self.narrow(at, 0, length / 2).mul(self.narrow(at, length / 2, length / 2).sigmoid());
 }

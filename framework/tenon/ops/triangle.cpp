@@ -13,7 +13,8 @@ using namespace ops;
 namespace {
 
 Tensor triangle(OperatorId op, bool lower, const Tensor& self, std::int64_t diagonal) {
-  if (self.dim() < 2) throw Error(std::string(lower ? "tril" : "triu") + ": input tensor must have at least 2 dimensions");
+  if (self.dim() < 2)
+    throw Error(std::string(lower ? "tril" : "triu") + ": input tensor must have at least 2 dimensions");
   Recording recording = record<0>(lower ? "TrilBackward0" : "TriuBackward0", {&self}, [lower, diagonal](Backward& b) {
     b.set(0, lower ? b.grad().tril(diagonal) : b.grad().triu(diagonal));
   });

@@ -86,10 +86,10 @@ namespace tenon {
 using namespace ops;
 namespace rows = pointwise;
 
-#define TENON_UNARY_FUNCTIONS(name, Row)                                          \
-  Tensor name(const Tensor& self) { return ops::unary<rows::Row>(self); }          \
-  Tensor& name##_(Tensor& self) { return ops::unary_inplace<rows::Row>(self); }    \
-  Tensor Tensor::name() const { return ops::unary<rows::Row>(*this); }             \
+#define TENON_UNARY_FUNCTIONS(name, Row)                                        \
+  Tensor name(const Tensor& self) { return ops::unary<rows::Row>(self); }       \
+  Tensor& name##_(Tensor& self) { return ops::unary_inplace<rows::Row>(self); } \
+  Tensor Tensor::name() const { return ops::unary<rows::Row>(*this); }          \
   Tensor& Tensor::name##_() const { return ops::unary_inplace<rows::Row>(*this); }
 
 TENON_UNARY_FUNCTIONS(abs, Abs)
@@ -131,7 +131,9 @@ namespace {
 
 const Tensor& negatable(const Tensor& self) {
   if (self.scalar_type() == Dtype::kBool) {
-    throw Error("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+    throw Error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.");
   }
   return self;
 }
@@ -158,12 +160,12 @@ Tensor Tensor::relu() const { return tenon::relu(*this); }
 Tensor& Tensor::relu_() const { return ops::unary_inplace<rows::Relu>(rectifiable(*this)); }
 
 // Integers are whole already.
-#define TENON_ROUNDING_FUNCTIONS(name, Row)                                                                               \
-  Tensor Tensor::name() const { return is_floating_point() ? ops::unary<rows::Row>(*this) : clone(); }                     \
-  Tensor& Tensor::name##_() const {                                                                                       \
-    return is_floating_point() ? ops::unary_inplace<rows::Row>(*this) : const_cast<Tensor&>(*this);                        \
-  }                                                                                                                       \
-  Tensor name(const Tensor& self) { return self.name(); }                                                                 \
+#define TENON_ROUNDING_FUNCTIONS(name, Row)                                                            \
+  Tensor Tensor::name() const { return is_floating_point() ? ops::unary<rows::Row>(*this) : clone(); } \
+  Tensor& Tensor::name##_() const {                                                                    \
+    return is_floating_point() ? ops::unary_inplace<rows::Row>(*this) : const_cast<Tensor&>(*this);    \
+  }                                                                                                    \
+  Tensor name(const Tensor& self) { return self.name(); }                                              \
   Tensor& name##_(Tensor& self) { return self.name##_(); }
 TENON_ROUNDING_FUNCTIONS(ceil, Ceil)
 TENON_ROUNDING_FUNCTIONS(floor, Floor)
@@ -186,7 +188,8 @@ Tensor isfinite(const Tensor& self) { return predicate(TENON_OP("isfinite"), sel
 Tensor signbit(const Tensor& self) { return predicate(TENON_OP("signbit"), self); }
 Tensor logical_not(const Tensor& self) { return predicate(TENON_OP("logical_not"), self); }
 Tensor bitwise_not(const Tensor& self) {
-  if (self.is_floating_point()) throw Error("\"bitwise_not\" not implemented for '" + std::string(toString(self.scalar_type())) + "'");
+  if (self.is_floating_point())
+    throw Error("\"bitwise_not\" not implemented for '" + std::string(toString(self.scalar_type())) + "'");
   Tensor result = allocate_preserving(self, self.scalar_type());
   run(TENON_OP("bitwise_not"), state_of(self), {view_of(result)}, {view_of(self)});
   return result;
@@ -243,7 +246,9 @@ Tensor clamp_max(const Tensor& self, const Scalar& high) {
   const Tensor x = promoted(self, high);
   return is_nan(high) ? x.mul(0).add(kNaN) : ops::unary<rows::ClampMax>(x, bounds(x.scalar_type(), high));
 }
-Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const { return tenon::clamp(*this, low, high); }
+Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+  return tenon::clamp(*this, low, high);
+}
 Tensor Tensor::clamp_min(const Scalar& low) const { return tenon::clamp_min(*this, low); }
 Tensor Tensor::clamp_max(const Scalar& high) const { return tenon::clamp_max(*this, high); }
 Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
@@ -264,13 +269,15 @@ Tensor& Tensor::clamp_max_(const Scalar& high) const {
   return is_nan(high) ? mul_(0).add_(kNaN) : ops::unary_inplace<rows::ClampMax>(*this, bounds(scalar_type(), high));
 }
 
-Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   if (!self.is_floating_point()) return self.clone();
   double largest = std::numeric_limits<double>::max();
   if (self.scalar_type() == kFloat32) largest = std::numeric_limits<float>::max();
   if (self.scalar_type() == kFloat16) largest = 65504;
   if (self.scalar_type() == kBFloat16) largest = 3.38953139e38;
-  return ops::unary<rows::NanToNum>(self, parameters(nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest)));
+  return ops::unary<rows::NanToNum>(self,
+                                    parameters(nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest)));
 }
 
 Tensor polygamma(std::int64_t n, const Tensor& self) {
@@ -289,7 +296,8 @@ Tensor mish(const Tensor& self) { return ops::unary<rows::Mish>(self); }
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   check_floating("GeluKernelImpl", self);
   if (approximate == "tanh") return ops::unary<rows::GeluTanh>(self);
-  if (approximate != "none") throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
+  if (approximate != "none")
+    throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
   return ops::unary<rows::Gelu>(self);
 }
 Tensor selu(const Tensor& self) { return ops::unary<rows::Selu>(self); }
@@ -310,7 +318,9 @@ Tensor leaky_relu(const Tensor& self, const Scalar& slope) {
   check_floating("leaky_relu_cpu", self);
   return ops::unary<rows::LeakyRelu>(self, parameters(slope));
 }
-Tensor& leaky_relu_(Tensor& self, const Scalar& slope) { return ops::unary_inplace<rows::LeakyRelu>(self, parameters(slope)); }
+Tensor& leaky_relu_(Tensor& self, const Scalar& slope) {
+  return ops::unary_inplace<rows::LeakyRelu>(self, parameters(slope));
+}
 Tensor hardtanh(const Tensor& self, const Scalar& low, const Scalar& high) {
   if (self.scalar_type() == kBool) throw Error("Bool inputs not supported for hardtanh");
   if (!self.is_floating_point()) {  // bounds do not make integers fractional
@@ -326,9 +336,12 @@ Tensor& hardtanh_(Tensor& self, const Scalar& low, const Scalar& high) {
 }
 Tensor hardsigmoid(const Tensor& self) { return ops::unary<rows::Hardsigmoid>(self); }
 Tensor hardswish(const Tensor& self) { return ops::unary<rows::Hardswish>(self); }
-Tensor hardshrink(const Tensor& self, const Scalar& lambda) { return ops::unary<rows::Hardshrink>(self, parameters(lambda)); }
+Tensor hardshrink(const Tensor& self, const Scalar& lambda) {
+  return ops::unary<rows::Hardshrink>(self, parameters(lambda));
+}
 Tensor softshrink(const Tensor& self, const Scalar& lambda) {
-  if (lambda.toDouble() < 0) throw Error("lambda must be greater or equal to 0, but found to be " + std::to_string(lambda.toDouble()) + ".");
+  if (lambda.toDouble() < 0)
+    throw Error("lambda must be greater or equal to 0, but found to be " + std::to_string(lambda.toDouble()) + ".");
   return ops::unary<rows::Softshrink>(self, parameters(lambda));
 }
 Tensor tanhshrink(const Tensor& self) { return ops::unary<rows::Tanhshrink>(self); }

@@ -20,7 +20,8 @@ struct UnaryRule {
 
 template <class Row>
 Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes& attributes) {
-  Symbolic parameters[3] = {attributes.parameters[0].real, attributes.parameters[1].real, attributes.parameters[2].real};
+  Symbolic parameters[3] = {attributes.parameters[0].real, attributes.parameters[1].real,
+                            attributes.parameters[2].real};
   const Symbolic slope = Row::template slope<Symbolic>(Symbolic(saved), Symbolic(saved), parameters);
   return (Symbolic(gradient) * slope).tensor;
 }
@@ -30,9 +31,12 @@ const char* backward_name(const char* op);
 
 template <class Row>
 const UnaryRule& rule_of() {
-  static const UnaryRule rule{intern_operator(Row::name), intern_operator(std::string(Row::name) + "_backward"),
-                              backward_name(Row::name),   Row::kSaves,
-                              Row::kIntegers,             &symbolic_slope<Row>};
+  static const UnaryRule rule{intern_operator(Row::name),
+                              intern_operator(std::string(Row::name) + "_backward"),
+                              backward_name(Row::name),
+                              Row::kSaves,
+                              Row::kIntegers,
+                              &symbolic_slope<Row>};
   return rule;
 }
 

@@ -1,5 +1,5 @@
-// Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its gradient is
-// laid back into the base's shape.
+// Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its
+// gradient is laid back into the base's shape.
 #include <tenon/ops/make_view.h>
 #include <tenon/ops/view.h>
 
@@ -20,7 +20,8 @@ Tensor reshaping_view(const char* name, const Tensor& self, const Dims& sizes, c
 
 Tensor Tensor::alias() const {
   const TensorImpl& self = impl();
-  return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(), [](Backward& b) { b.set(0, b.take_grad()); });
+  return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
+                   [](Backward& b) { b.set(0, b.take_grad()); });
 }
 
 Tensor Tensor::view(IntArrayRef sizes) const {
@@ -28,9 +29,10 @@ Tensor Tensor::view(IntArrayRef sizes) const {
   const Dims wanted = infer_sizes(sizes, self.numel());
   const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted);
   if (!strides) {
-    throw Error("view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-                "contiguous subspaces). Use .reshape(...) instead. (size " + to_string(self.sizes()) + ", stride " +
-                to_string(self.strides()) + ", wanted " + to_string(wanted) + ")");
+    throw Error(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead. (size " +
+        to_string(self.sizes()) + ", stride " + to_string(self.strides()) + ", wanted " + to_string(wanted) + ")");
   }
   return reshaping_view("ViewBackward0", *this, wanted, *strides);
 }
@@ -39,7 +41,8 @@ namespace {
 
 /// What view(dtype) says about a geometry in which elements of the other size have no place.
 [[noreturn]] void no_such_view(const std::string& what, Dtype from, Dtype to, const std::string& but) {
-  throw Error("self." + what + " to view " + toString(from) + " as " + toString(to) + " (different element sizes), but got " + but);
+  throw Error("self." + what + " to view " + toString(from) + " as " + toString(to) +
+              " (different element sizes), but got " + but);
 }
 
 }  // namespace
@@ -54,8 +57,8 @@ Tensor Tensor::view_dtype(Dtype dtype) const {
   if (from != to) {
     const int last = self.rank() - 1;
     if (last < 0) {
-      throw Error(std::string("self.dim() cannot be 0 to view ") + tenon::toString(scalar_type()) + " as " + tenon::toString(dtype) +
-                  " (different element sizes)");
+      throw Error(std::string("self.dim() cannot be 0 to view ") + tenon::toString(scalar_type()) + " as " +
+                  tenon::toString(dtype) + " (different element sizes)");
     }
     if (strides[last] != 1) no_such_view("stride(-1) must be 1", scalar_type(), dtype, std::to_string(strides[last]));
     if (from > to) {
@@ -67,7 +70,8 @@ Tensor Tensor::view_dtype(Dtype dtype) const {
       const std::int64_t ratio = to / from;
       const auto divided = [&](std::int64_t& value, const std::string& name) {
         if (value % ratio != 0) {
-          no_such_view(name + " must be divisible by " + std::to_string(ratio), scalar_type(), dtype, std::to_string(value));
+          no_such_view(name + " must be divisible by " + std::to_string(ratio), scalar_type(), dtype,
+                       std::to_string(value));
         }
         value /= ratio;
       };
@@ -91,7 +95,8 @@ Tensor Tensor::reshape(IntArrayRef sizes) const {
   // A copy in its new shape is no view of anything.
   const Tensor copy = clone(MemoryFormat::Contiguous);
   const Dims original = self.sizes();
-  Recording recording = record<0>("UnsafeViewBackward0", {&copy}, [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
+  Recording recording =
+      record<0>("UnsafeViewBackward0", {&copy}, [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
   const Tensor result = alias_of(copy, wanted, contiguous_strides(wanted), 0);
   recording.output(result);
   return result;
@@ -124,8 +129,8 @@ Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
   try {
     parts = infer_sizes(sizes, size(at));
   } catch (const Error&) {
-    throw Error("unflatten: Provided sizes " + to_string(sizes) + " don't multiply up to the size of dim " + std::to_string(at) +
-                " (" + std::to_string(size(at)) + ") in the input tensor");
+    throw Error("unflatten: Provided sizes " + to_string(sizes) + " don't multiply up to the size of dim " +
+                std::to_string(at) + " (" + std::to_string(size(at)) + ") in the input tensor");
   }
   for (int i = 0; i < impl().rank(); ++i) {
     if (i != at) {
@@ -145,12 +150,14 @@ Tensor Tensor::expand(IntArrayRef sizes, bool) const {
   if (added < 0) {
     throw Error("expand(" + toString() + "{" + to_string(self.sizes()) + "}, size=" + to_string(wanted) +
                 "): the number of sizes provided (" + std::to_string(wanted.rank()) +
-                ") must be greater or equal to the number of dimensions in the tensor (" + std::to_string(self.rank()) + ")");
+                ") must be greater or equal to the number of dimensions in the tensor (" + std::to_string(self.rank()) +
+                ")");
   }
   for (int i = 0; i < wanted.rank(); ++i) {
     if (wanted[i] == -1) {
       if (i < added) {
-        throw Error("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " + std::to_string(i));
+        throw Error("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " +
+                    std::to_string(i));
       }
       wanted[i] = self.sizes()[i - added];
     } else if (i >= added && self.sizes()[i - added] != 1 && self.sizes()[i - added] != wanted[i]) {
@@ -161,16 +168,18 @@ Tensor Tensor::expand(IntArrayRef sizes, bool) const {
   }
   const Dims original = self.sizes();
   return ops::make_view("ExpandBackward0", *this, wanted, expanded_strides(self.sizes(), self.strides(), wanted),
-                            self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
+                        self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
 }
 Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) { return self.expand(sizes); }
 
 Tensor Tensor::permute(IntArrayRef dims) const {
   const TensorImpl& self = impl();
   if (static_cast<int>(dims.size()) != self.rank()) {
-    throw Error("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering "
-                "of dimensions i.e. input.dim() = " + std::to_string(self.rank()) + " is not equal to len(dims) = " +
-                std::to_string(dims.size()));
+    throw Error(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering "
+        "of dimensions i.e. input.dim() = " +
+        std::to_string(self.rank()) + " is not equal to len(dims) = " + std::to_string(dims.size()));
   }
   Dims order;
   Dims sizes;
@@ -282,7 +291,7 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
   strides.insert(at, at < self.rank() ? self.sizes()[at] * self.strides()[at] : 1);
   sizes.insert(at, 1);
   return ops::make_view("UnsqueezeBackward0", *this, sizes, strides, self.offset(),
-                            [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
+                        [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
 }
 
 }  // namespace tenon

@@ -33,7 +33,9 @@ void warn_of_old_interface(const char* what) {
 }  // namespace
 
 void OptimizerParamState::serialize(InputArchive&) { not_overridden("OptimizerParamState::serialize(InputArchive)"); }
-void OptimizerParamState::serialize(OutputArchive&) const { not_overridden("OptimizerParamState::serialize(OutputArchive)"); }
+void OptimizerParamState::serialize(OutputArchive&) const {
+  not_overridden("OptimizerParamState::serialize(OutputArchive)");
+}
 void OptimizerOptions::serialize(InputArchive&) { not_overridden("OptimizerOptions::serialize(InputArchive)"); }
 void OptimizerOptions::serialize(OutputArchive&) const { not_overridden("OptimizerOptions::serialize(OutputArchive)"); }
 double OptimizerOptions::get_lr() const { not_overridden("OptimizerOptions::get_lr()"); }

@@ -64,8 +64,8 @@ std::vector<double> LinearLR::get_lrs() {
   return rates;
 }
 
-OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start, double div_factor,
-                       double final_div_factor)
+OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start,
+                       double div_factor, double final_div_factor)
     : LRScheduler(optimizer),
       max_lr_(max_lr),
       total_steps_(total_steps),
@@ -81,14 +81,16 @@ std::vector<double> OneCycleLR::get_lrs() {
   const auto blend = [](double from, double to, double done) {
     return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * done));
   };
-  const double rate = step <= rise ? blend(lowest, max_lr_, step / rise)
-                                   : blend(max_lr_, last, (step - rise) / (static_cast<double>(total_steps_ - 1) - rise));
+  const double rate = step <= rise
+                          ? blend(lowest, max_lr_, step / rise)
+                          : blend(max_lr_, last, (step - rise) / (static_cast<double>(total_steps_ - 1) - rise));
   return std::vector<double>(base_lrs_.size(), rate);
 }
 
-ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode, float factor, int patience,
-                                                       double threshold, ThresholdMode threshold_mode, int cooldown,
-                                                       const std::vector<float>& min_lr, double eps, bool verbose)
+ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode, float factor,
+                                                       int patience, double threshold, ThresholdMode threshold_mode,
+                                                       int cooldown, const std::vector<float>& min_lr, double eps,
+                                                       bool verbose)
     : optimizer_(optimizer),
       mode_(mode),
       factor_(factor),

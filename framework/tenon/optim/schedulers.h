@@ -1,4 +1,5 @@
-// Learning-rate schedules: call step() after each epoch or step. Each group's rate starts from the one it has at construction.
+// Learning-rate schedules: call step() after each epoch or step. Each group's rate starts from the one it has at
+// construction.
 #pragma once
 
 #include <tenon/optim/optimizer.h>
@@ -79,7 +80,8 @@ class TENON_EXPORT CosineAnnealingLR : public LRScheduler {
 /// A linear factor from start_factor to end_factor over total_iters steps: a warm-up.
 class TENON_EXPORT LinearLR : public LRScheduler {
  public:
-  TENON_API LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0, std::int64_t total_iters = 5);
+  TENON_API LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0,
+                     std::int64_t total_iters = 5);
 
  private:
   TENON_API std::vector<double> get_lrs() override;
@@ -105,9 +107,10 @@ class TENON_EXPORT ReduceLROnPlateauScheduler {
  public:
   enum SchedulerMode { min, max };
   enum ThresholdMode { rel, abs };
-  TENON_API ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f, int patience = 10,
-                                       double threshold = 1e-4, ThresholdMode threshold_mode = rel, int cooldown = 0,
-                                       const std::vector<float>& min_lr = {}, double eps = 1e-8, bool verbose = false);
+  TENON_API ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f,
+                                       int patience = 10, double threshold = 1e-4, ThresholdMode threshold_mode = rel,
+                                       int cooldown = 0, const std::vector<float>& min_lr = {}, double eps = 1e-8,
+                                       bool verbose = false);
   TENON_API void step(float metrics);
 
  private:

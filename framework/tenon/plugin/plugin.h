@@ -23,8 +23,8 @@
 
 namespace tenon::plugin {
 
-/// Raised when an interface changes in place, when one grows, respectively. A plugin needs the host's major, and a minor
-/// that is not newer than the host's.
+/// Raised when an interface changes in place, when one grows, respectively. A plugin needs the host's major, and a
+/// minor that is not newer than the host's.
 inline constexpr std::uint16_t kAbiMajor = 1;
 inline constexpr std::uint16_t kAbiMinor = 0;
 
@@ -55,7 +55,7 @@ struct Descriptor {
   std::uint32_t struct_size;
   std::uint16_t abi_major;
   std::uint16_t abi_minor;
-  char build_tag[64];   ///< compiler, C++ ABI, sanitizers: see kBuildTag
+  char build_tag[64];  ///< compiler, C++ ABI, sanitizers: see kBuildTag
   char name[64];
   char version[32];
   void (*register_plugin)(Host& host);
@@ -112,7 +112,9 @@ consteval Descriptor describe(const char (&name)[N], const char (&version)[V], v
 /// An allocator class may declare `static OptionSchema options()`.
 template <class T>
 OptionSchema options_of() {
-  if constexpr (requires { { T::options() } -> std::convertible_to<OptionSchema>; }) {
+  if constexpr (requires {
+                  { T::options() } -> std::convertible_to<OptionSchema>;
+                }) {
     return T::options();
   } else {
     return {};
@@ -131,21 +133,25 @@ std::unique_ptr<Allocator> make_allocator(const AllocatorContext& context) {
 
 template <class T>
 AllocatorInfo allocator_info(std::string_view name, std::string_view summary) {
-  return {.name = std::string(name), .summary = std::string(summary), .options = options_of<T>(), .create = &make_allocator<T>};
+  return {.name = std::string(name),
+          .summary = std::string(summary),
+          .options = options_of<T>(),
+          .create = &make_allocator<T>};
 }
 
 }  // namespace detail
 }  // namespace tenon::plugin
 
 /// Makes the translation unit's shared object a plugin: NAME is a bare word, `register_function` takes a Host&.
-#define TENON_PLUGIN(NAME, VERSION, register_function)                                                        \
-  extern "C" __attribute__((visibility("default"), used)) constinit const ::tenon::plugin::Descriptor         \
-      tenon_plugin_descriptor = ::tenon::plugin::detail::describe(#NAME, VERSION, register_function);
+#define TENON_PLUGIN(NAME, VERSION, register_function)                                                   \
+  extern "C" __attribute__((visibility("default"),                                                       \
+                            used)) constinit const ::tenon::plugin::Descriptor tenon_plugin_descriptor = \
+      ::tenon::plugin::detail::describe(#NAME, VERSION, register_function);
 
-/// A plugin that supplies one allocator of the same name. TYPE is constructible from `const tenon::AllocatorContext&` or
-/// `tenon::MemorySource&`, and may have `static tenon::OptionSchema options()`.
-#define TENON_ALLOCATOR(NAME, VERSION, TYPE, SUMMARY)                                      \
-  static void tenon_register_plugin(::tenon::plugin::Host& host) {                         \
-    host.add_allocator(::tenon::plugin::detail::allocator_info<TYPE>(#NAME, SUMMARY));     \
-  }                                                                                        \
+/// A plugin that supplies one allocator of the same name. TYPE is constructible from `const tenon::AllocatorContext&`
+/// or `tenon::MemorySource&`, and may have `static tenon::OptionSchema options()`.
+#define TENON_ALLOCATOR(NAME, VERSION, TYPE, SUMMARY)                                  \
+  static void tenon_register_plugin(::tenon::plugin::Host& host) {                     \
+    host.add_allocator(::tenon::plugin::detail::allocator_info<TYPE>(#NAME, SUMMARY)); \
+  }                                                                                    \
   TENON_PLUGIN(NAME, VERSION, &tenon_register_plugin)

@@ -95,9 +95,9 @@ const SectionSpec* SchemaBook::find_section(const std::string& name, const Posit
       std::vector<std::string> known = layer_names();
       for (const std::string& policy : allocator_names()) known.push_back(policy);
       const std::string near = nearest_name(wanted, known);
-      throw config_error(position,
-                         near.empty() ? fmt::format("[{}]: {}", name, error.what())
-                                      : fmt::format("unknown section [{}]; did you mean [allocator.{}]?", name, near));
+      throw config_error(position, near.empty()
+                                       ? fmt::format("[{}]: {}", name, error.what())
+                                       : fmt::format("unknown section [{}]; did you mean [allocator.{}]?", name, near));
     } catch (const PluginError& error) {
       throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
     }

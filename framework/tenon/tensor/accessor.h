@@ -1,4 +1,5 @@
-// TensorAccessor: element access by index without a bounds check, for loops of the caller's over a tensor in host memory.
+// TensorAccessor: element access by index without a bounds check, for loops of the caller's over a tensor in host
+// memory.
 //
 //   auto a = tensor.accessor<float, 2>();
 //   for (std::int64_t i = 0; i < a.size(0); ++i) a[i][i] = 1;
@@ -26,7 +27,8 @@ template <class T, std::size_t N, template <class> class Traits = DefaultPtrTrai
 class TensorAccessor {
  public:
   using PtrType = typename Traits<T>::PtrType;
-  TensorAccessor(PtrType data, const Index* sizes, const Index* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  TensorAccessor(PtrType data, const Index* sizes, const Index* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
 
   ArrayRef<Index> sizes() const { return {sizes_, N}; }
   ArrayRef<Index> strides() const { return {strides_, N}; }

@@ -113,12 +113,12 @@ template <class T>
 class OptionalArrayRef {
  public:
   constexpr OptionalArrayRef() = default;
-  constexpr OptionalArrayRef(std::nullopt_t) {}  // NOLINT
-  constexpr OptionalArrayRef(ArrayRef<T> items) : items_(items) {}  // NOLINT
-  constexpr OptionalArrayRef(const std::optional<ArrayRef<T>>& items) : items_(items) {}  // NOLINT
+  constexpr OptionalArrayRef(std::nullopt_t) {}                                                      // NOLINT
+  constexpr OptionalArrayRef(ArrayRef<T> items) : items_(items) {}                                   // NOLINT
+  constexpr OptionalArrayRef(const std::optional<ArrayRef<T>>& items) : items_(items) {}             // NOLINT
   constexpr OptionalArrayRef(const std::initializer_list<T>& items) : items_(ArrayRef<T>(items)) {}  // NOLINT
-  OptionalArrayRef(const std::vector<T>& items) : items_(ArrayRef<T>(items)) {}  // NOLINT
-  constexpr OptionalArrayRef(const T& one) : items_(ArrayRef<T>(one)) {}  // NOLINT
+  OptionalArrayRef(const std::vector<T>& items) : items_(ArrayRef<T>(items)) {}                      // NOLINT
+  constexpr OptionalArrayRef(const T& one) : items_(ArrayRef<T>(one)) {}                             // NOLINT
   constexpr bool has_value() const { return items_.has_value(); }
   constexpr explicit operator bool() const { return has_value(); }
   constexpr const ArrayRef<T>& value() const { return items_.value(); }

@@ -64,8 +64,8 @@ Dims broadcast_sizes(const Dims& a, const Dims& b) {
     const std::int64_t right = from_end < b.rank() ? b[b.rank() - 1 - from_end] : 1;
     if (left != right && left != 1 && right != 1) {
       throw Error("The size of tensor a (" + std::to_string(left) + ") must match the size of tensor b (" +
-                  std::to_string(right) + ") at non-singleton dimension " + std::to_string(i) + " (shapes " + to_string(a) +
-                  " and " + to_string(b) + ")");
+                  std::to_string(right) + ") at non-singleton dimension " + std::to_string(i) + " (shapes " +
+                  to_string(a) + " and " + to_string(b) + ")");
     }
     result[i] = left == 1 ? right : left;
   }

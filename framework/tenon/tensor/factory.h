@@ -14,7 +14,8 @@ inline constinit thread_local bool making_inference_tensors __attribute__((visib
 inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
   auto impl = make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, dense_bytes(sizes, dtype)), dtype);
   impl->set_contiguous(sizes);
-  if (making_inference_tensors) [[unlikely]] impl->set_inference(true);
+  if (making_inference_tensors) [[unlikely]]
+    impl->set_inference(true);
   return Tensor(std::move(impl));
 }
 inline Tensor allocate_like(const Tensor& tensor, const Dims& sizes, Dtype dtype) {

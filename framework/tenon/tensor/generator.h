@@ -1,5 +1,5 @@
-// Generator: where random operators draw from. A seed and an offset into one Philox stream, so that every device gives the
-// same numbers and a state is two words.
+// Generator: where random operators draw from. A seed and an offset into one Philox stream, so that every device gives
+// the same numbers and a state is two words.
 #pragma once
 
 #include <tenon/core/device.h>

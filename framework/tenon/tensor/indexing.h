@@ -49,9 +49,9 @@ inline std::ostream& operator<<(std::ostream& stream, const Slice& slice) {
 
 class TENON_EXPORT TensorIndex final {
  public:
-  TensorIndex(std::nullopt_t) {}                                                        // NOLINT: all implicit as in libtorch
-  TensorIndex(EllipsisIndexType) : type_(TensorIndexType::Ellipsis) {}                  // NOLINT
-  TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {                    // NOLINT
+  TensorIndex(std::nullopt_t) {}                                        // NOLINT: all implicit as in libtorch
+  TensorIndex(EllipsisIndexType) : type_(TensorIndexType::Ellipsis) {}  // NOLINT
+  TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {    // NOLINT
     if (std::string_view(text) != "...") {
       throw Error("Expected \"...\" to represent an ellipsis index, but got \"" + std::string(text) + "\"");
     }
@@ -59,9 +59,9 @@ class TENON_EXPORT TensorIndex final {
   TensorIndex(std::int64_t integer) : integer_(integer), type_(TensorIndexType::Integer) {}  // NOLINT
   TensorIndex(int integer) : TensorIndex(static_cast<std::int64_t>(integer)) {}              // NOLINT
   template <class T>
-    requires std::is_same_v<T, bool>
-  TensorIndex(T boolean) : boolean_(boolean), type_(TensorIndexType::Boolean) {}        // NOLINT
-  TensorIndex(Slice slice) : slice_(slice), type_(TensorIndexType::Slice) {}            // NOLINT
+  requires std::is_same_v<T, bool> TensorIndex(T boolean)
+      : boolean_(boolean), type_(TensorIndexType::Boolean) {}                                        // NOLINT
+  TensorIndex(Slice slice) : slice_(slice), type_(TensorIndexType::Slice) {}                         // NOLINT
   TensorIndex(tenon::Tensor tensor) : tensor_(std::move(tensor)), type_(TensorIndexType::Tensor) {}  // NOLINT
 
   bool is_none() const { return type_ == TensorIndexType::None; }

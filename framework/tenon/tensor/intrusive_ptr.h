@@ -70,11 +70,11 @@ class IntrusivePtr {
   IntrusivePtr(const IntrusivePtr& other) : IntrusivePtr(other.object_) {}
   IntrusivePtr(IntrusivePtr&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(const IntrusivePtr<U>& other) : IntrusivePtr(other.get()) {}  // NOLINT
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(const IntrusivePtr<U>& other)
+      : IntrusivePtr(other.get()) {}  // NOLINT
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(IntrusivePtr<U>&& other) noexcept : object_(other.detach()) {}  // NOLINT
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(IntrusivePtr<U>&& other)
+  noexcept : object_(other.detach()) {}  // NOLINT
   IntrusivePtr& operator=(const IntrusivePtr& other) {
     IntrusivePtr(other).swap(*this);
     return *this;

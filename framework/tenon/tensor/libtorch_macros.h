@@ -5,11 +5,11 @@
 #include <tenon/tensor/warning.h>
 
 #if !defined(TORCH_CHECK)
-#define TORCH_CHECK_WITH(Kind, condition, ...)                                                               \
-  do {                                                                                                       \
-    if (!(condition)) {                                                                                      \
-      throw ::tenon::Kind(::tenon::detail::check_message(#condition __VA_OPT__(, ) __VA_ARGS__));            \
-    }                                                                                                        \
+#define TORCH_CHECK_WITH(Kind, condition, ...)                                                    \
+  do {                                                                                            \
+    if (!(condition)) {                                                                           \
+      throw ::tenon::Kind(::tenon::detail::check_message(#condition __VA_OPT__(, ) __VA_ARGS__)); \
+    }                                                                                             \
   } while (false)
 #define TORCH_CHECK(...) TORCH_CHECK_WITH(Error, __VA_ARGS__)
 #define TORCH_CHECK_INDEX(...) TORCH_CHECK_WITH(IndexError, __VA_ARGS__)

@@ -27,8 +27,7 @@ inline std::ostream& operator<<(std::ostream& stream, MemoryFormat format) {
 
 /// "[1, 2, 3]", for programs that print sizes they keep in a vector.
 template <class T>
-  requires std::is_arithmetic_v<T>
-std::ostream& operator<<(std::ostream& stream, const std::vector<T>& items) {
+requires std::is_arithmetic_v<T> std::ostream& operator<<(std::ostream& stream, const std::vector<T>& items) {
   stream << "[";
   for (std::size_t i = 0; i < items.size(); ++i) stream << (i ? ", " : "") << items[i];
   return stream << "]";

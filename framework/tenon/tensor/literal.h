@@ -15,18 +15,17 @@ class TENON_API TensorDataContainer {
  public:
   TensorDataContainer() : sizes_{0}, dtype_(default_dtype()), kind_(Kind::kList) {}
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-  TensorDataContainer(T value) : scalar_(value), dtype_(literal_dtype<T>()), kind_(Kind::kScalar) {}  // NOLINT
-  TensorDataContainer(std::initializer_list<TensorDataContainer> list);                               // NOLINT
+  requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+      TensorDataContainer(T value)
+      : scalar_(value), dtype_(literal_dtype<T>()), kind_(Kind::kScalar) {}  // NOLINT
+  TensorDataContainer(std::initializer_list<TensorDataContainer> list);      // NOLINT
   template <class T>
-    requires std::is_arithmetic_v<T>
-  TensorDataContainer(ArrayRef<T> values)  // NOLINT
+  requires std::is_arithmetic_v<T> TensorDataContainer(ArrayRef<T> values)  // NOLINT
       : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
     for (const T& value : values) run_.push_back(Scalar(value));
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
-  TensorDataContainer(const std::vector<T>& values)  // NOLINT
+  requires std::is_arithmetic_v<T> TensorDataContainer(const std::vector<T>& values)  // NOLINT
       : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
     for (const auto value : values) run_.push_back(Scalar(static_cast<T>(value)));
   }
@@ -56,16 +55,21 @@ class TENON_API TensorDataContainer {
   enum class Kind { kScalar, kList, kRun };
   static void require(bool holds, const char* call, const char* condition) {
     if (!holds) {
-      throw Error(std::string("Can only call `") + call + "` on a TensorDataContainer that has `" + condition + " == true`");
+      throw Error(std::string("Can only call `") + call + "` on a TensorDataContainer that has `" + condition +
+                  " == true`");
     }
   }
   /// The dtype of the C++ type; what the tensor gets is decided in convert_to_tensor.
   template <class T>
   static constexpr Dtype literal_dtype() {
-    if constexpr (std::is_same_v<T, bool>) return kBool;
-    else if constexpr (std::is_same_v<T, unsigned char>) return kUInt8;
-    else if constexpr (std::is_integral_v<T>) return sizeof(T) == 1 ? kInt8 : sizeof(T) == 2 ? kInt16 : sizeof(T) == 4 ? kInt32 : kInt64;
-    else return dtype_of<T>;
+    if constexpr (std::is_same_v<T, bool>)
+      return kBool;
+    else if constexpr (std::is_same_v<T, unsigned char>)
+      return kUInt8;
+    else if constexpr (std::is_integral_v<T>)
+      return sizeof(T) == 1 ? kInt8 : sizeof(T) == 2 ? kInt16 : sizeof(T) == 4 ? kInt32 : kInt64;
+    else
+      return dtype_of<T>;
   }
   void append(std::vector<Scalar>& out) const;
 
@@ -83,7 +87,8 @@ inline std::ostream& operator<<(std::ostream& stream, const TensorDataContainer&
 
 }  // namespace detail
 
-/// Ragged or mixed lists throw Error. Without a dtype: int gives kInt64, floats the default dtype, others stay what they are.
+/// Ragged or mixed lists throw Error. Without a dtype: int gives kInt64, floats the default dtype, others stay what
+/// they are.
 TENON_API Tensor tensor(detail::TensorDataContainer data, const TensorOptions& options = {});
 
 }  // namespace tenon

@@ -52,8 +52,8 @@ class Scalar {
  public:
   constexpr Scalar() : Scalar(std::int64_t{0}) {}
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-  constexpr Scalar(T value) {  // NOLINT: implicit as in c10
+  requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> ||
+           std::is_same_v<T, BFloat16>) constexpr Scalar(T value) {  // NOLINT: implicit as in c10
     if constexpr (std::is_same_v<T, bool>) {
       kind_ = Kind::kBoolean;
       integer_ = value ? 1 : 0;
@@ -118,7 +118,7 @@ class Scalar {
   constexpr Scalar conj() const { return *this; }
   /// A truth value equals truth values only, as in c10.
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   constexpr bool equal(T other) const {
     if constexpr (std::is_same_v<T, bool>) {
       return kind_ == Kind::kBoolean && (integer_ != 0) == other;

@@ -62,7 +62,7 @@ class SmallVector {
 
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
-    T* grown = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t{alignof(T)}));
+    T* grown = static_cast<T*>(::operator new (capacity * sizeof(T), std::align_val_t{alignof(T)}));
     for (std::size_t i = 0; i < size_; ++i) {
       new (grown + i) T(std::move(data_[i]));
       data_[i].~T();
@@ -99,7 +99,7 @@ class SmallVector {
  private:
   T* inline_data() { return reinterpret_cast<T*>(inline_); }
   void release_heap() {
-    if (data_ != inline_data()) ::operator delete(data_, std::align_val_t{alignof(T)});
+    if (data_ != inline_data()) ::operator delete (data_, std::align_val_t{alignof(T)});
   }
   void destroy() {
     clear();

@@ -9,7 +9,8 @@
 
 namespace tenon {
 
-StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter, void* context)
+StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter,
+                         void* context)
     : state_(&state), device_(state.device()), bytes_(bytes), foreign_(std::make_unique<Foreign>()) {
   foreign_->deleter = std::move(deleter);
   foreign_->context = context;
@@ -39,10 +40,8 @@ StreamRef StorageImpl::home_stream() const {
 void StorageImpl::allocate() {
   AllocatorStack& stack = source();
   allocator_ = &stack;
-  block_ = stack.allocate({.bytes = bytes_,
-                           .stream = home_stream(),
-                           .purpose = current_purpose(),
-                           .label = current_label()});
+  block_ = stack.allocate(
+      {.bytes = bytes_, .stream = home_stream(), .purpose = current_purpose(), .label = current_label()});
 }
 
 void StorageImpl::release_memory() noexcept {

@@ -22,9 +22,10 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
     if (bytes > 0) allocate();
   }
   /// Memory of somebody else; `deleter` (may be empty) runs when the storage goes.
-  TENON_API StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter, void* context);
-  /// Page-locked host memory for copies from and to a device, from that device's allocator of it (memory/pinned_cache.h),
-  /// with this thread's purpose and label. Throws Error where the device has none.
+  TENON_API StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter,
+                        void* context);
+  /// Page-locked host memory for copies from and to a device, from that device's allocator of it
+  /// (memory/pinned_cache.h), with this thread's purpose and label. Throws Error where the device has none.
   struct PinnedFor {
     DeviceState& device;
   };

@@ -28,7 +28,8 @@ void Tensor::check_packed32() const {
 }
 
 void Tensor::wrong_type(Dtype wanted) const {
-  throw Error(std::string("expected scalar type ") + tenon::toString(wanted) + " but found " + tenon::toString(scalar_type()));
+  throw Error(std::string("expected scalar type ") + tenon::toString(wanted) + " but found " +
+              tenon::toString(scalar_type()));
 }
 
 std::int64_t Tensor::size(std::int64_t dim) const { return impl().sizes()[wrap_dim(dim, impl().rank(), false)]; }
@@ -78,10 +79,12 @@ void Tensor::print() const {
 }
 
 std::ostream& operator<<(std::ostream& stream, const TensorOptions& options) {
-  const auto flag = [](bool set, bool value) { return std::string(value ? "true" : "false") + (set ? "" : " (default)"); };
+  const auto flag = [](bool set, bool value) {
+    return std::string(value ? "true" : "false") + (set ? "" : " (default)");
+  };
   stream << "TensorOptions(dtype=" << options.dtype() << (options.has_dtype() ? "" : " (default)")
-         << ", device=" << options.device() << (options.has_device() ? "" : " (default)") << ", layout=" << options.layout()
-         << (options.has_layout() ? "" : " (default)")
+         << ", device=" << options.device() << (options.has_device() ? "" : " (default)")
+         << ", layout=" << options.layout() << (options.has_layout() ? "" : " (default)")
          << ", requires_grad=" << flag(options.has_requires_grad(), options.requires_grad())
          << ", pinned_memory=" << flag(options.pinned_memory_opt().has_value(), options.pinned_memory())
          << ", memory_format=";

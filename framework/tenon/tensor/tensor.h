@@ -21,7 +21,6 @@
 
 namespace tenon {
 
-
 class Tensor;
 namespace indexing {
 class TensorIndex;
@@ -61,7 +60,8 @@ class TENON_EXPORT Tensor {
   std::int64_t dim() const { return impl_ ? impl_->rank() : 1; }
   std::int64_t ndimension() const { return dim(); }
   IntArrayRef sizes() const {
-    if (!impl_) [[unlikely]] return kUndefinedSizes;
+    if (!impl_) [[unlikely]]
+      return kUndefinedSizes;
     return impl_->sizes();
   }
   IntArrayRef strides() const { return impl().strides(); }
@@ -100,7 +100,8 @@ class TENON_EXPORT Tensor {
     if (scalar_type() != dtype_of<Element>) wrong_type(dtype_of<Element>);
     return static_cast<T*>(data_ptr());
   }
-  /// N dims of T without bounds checks; the tensor must have them, and lie in the host's memory. Throws Error otherwise.
+  /// N dims of T without bounds checks; the tensor must have them, and lie in the host's memory. Throws Error
+  /// otherwise.
   template <class T, std::size_t N>
   TensorAccessor<T, N> accessor() const& {
     check_accessor(N, true);
@@ -204,9 +205,9 @@ class TENON_EXPORT Tensor {
   const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
   TENON_API Tensor& set_(const Tensor& source) const;
   TENON_API void record_stream(StreamRef stream) const;
-  /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device, true)`);
-  /// itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not the host's,
-  /// and where there is no such memory.
+  /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device,
+  /// true)`); itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not
+  /// the host's, and where there is no such memory.
   TENON_API Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   /// Whether it lies in page-locked host memory (of that device).
   TENON_API bool is_pinned(std::optional<Device> device = std::nullopt) const;
@@ -220,13 +221,12 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor view(IntArrayRef sizes) const;
   /// The same bytes read as another dtype of the same size. A template so that view({}) means sizes.
   template <class T>
-    requires(std::is_same_v<T, Dtype> || std::is_same_v<T, TypeMeta>)
-  Tensor view(T dtype) const {
-    return view_dtype(dtype);
-  }
+  requires(std::is_same_v<T, Dtype> || std::is_same_v<T, TypeMeta>) Tensor view(T dtype)
+  const { return view_dtype(dtype); }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   TENON_API Tensor alias() const;
-  TENON_API Tensor as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset = std::nullopt) const;
+  TENON_API Tensor as_strided(IntArrayRef sizes, IntArrayRef strides,
+                              std::optional<std::int64_t> offset = std::nullopt) const;
   TENON_API Tensor reshape(IntArrayRef sizes) const;
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
   TENON_API Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
@@ -272,8 +272,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor operator[](const Scalar& index) const;
   /// Any other integer: a loop's size_t, an int.
   template <class Integer>
-    requires(std::is_integral_v<Integer>)
-  Tensor operator[](Integer index) const {
+  requires(std::is_integral_v<Integer>) Tensor operator[](Integer index) const {
     return (*this)[static_cast<std::int64_t>(index)];
   }
   TENON_API Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
@@ -288,8 +287,10 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor index_put(const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
                              bool accumulate = false) const;
   TENON_API Tensor index_select(std::int64_t dim, const Tensor& index) const;
-  TENON_API Tensor index_add(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
-  TENON_API Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  TENON_API Tensor index_add(std::int64_t dim, const Tensor& index, const Tensor& source,
+                             const Scalar& alpha = 1) const;
+  TENON_API Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
+                               const Scalar& alpha = 1) const;
   TENON_API Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   TENON_API Tensor& index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const;
   TENON_API Tensor gather(std::int64_t dim, const Tensor& index, bool sparse_grad = false) const;
@@ -308,8 +309,8 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor take(const Tensor& index) const;
 
   // Pointwise (ops/pointwise.cpp).
-#define TENON_DECLARE_UNARY(name)  \
-  TENON_API Tensor name() const;   \
+#define TENON_DECLARE_UNARY(name) \
+  TENON_API Tensor name() const;  \
   TENON_API Tensor& name##_() const;
   TENON_UNARY_METHODS(TENON_DECLARE_UNARY)
 #undef TENON_DECLARE_UNARY
@@ -399,7 +400,8 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor cumprod(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API std::tuple<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false) const;
   TENON_API Tensor argsort(std::int64_t dim = -1, bool descending = false) const;
-  TENON_API std::tuple<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true) const;
+  TENON_API std::tuple<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
+                                            bool sorted = true) const;
   TENON_API Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
   TENON_API Tensor softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
@@ -424,7 +426,8 @@ class TENON_EXPORT Tensor {
 
   // Random numbers in place (ops/random.cpp).
   TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
-  TENON_API Tensor& normal_(double mean = 0, double deviation = 1, std::optional<Generator> generator = std::nullopt) const;
+  TENON_API Tensor& normal_(double mean = 0, double deviation = 1,
+                            std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& random_(std::int64_t from, std::optional<std::int64_t> to,
                             std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& random_(std::int64_t to, std::optional<Generator> generator = std::nullopt) const;
@@ -461,9 +464,9 @@ class TENON_EXPORT Tensor {
   IntrusivePtr<TensorImpl> impl_;
 };
 
-#define TENON_OPERATOR(symbol)                                                 \
-  TENON_API Tensor operator symbol(const Tensor& a, const Tensor& b);          \
-  TENON_API Tensor operator symbol(const Tensor& a, const Scalar& b);          \
+#define TENON_OPERATOR(symbol)                                        \
+  TENON_API Tensor operator symbol(const Tensor& a, const Tensor& b); \
+  TENON_API Tensor operator symbol(const Tensor& a, const Scalar& b); \
   TENON_API Tensor operator symbol(const Scalar& a, const Tensor& b);
 TENON_OPERATOR(+)
 TENON_OPERATOR(-)

@@ -18,8 +18,9 @@ std::uint32_t TensorImpl::VersionHandle::current_version() const {
 
 void TensorImpl::check_inference_write() {
   if (making_inference_tensors) return;
-  throw Error("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-              "tensor before doing inplace update.");
+  throw Error(
+      "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+      "tensor before doing inplace update.");
 }
 
 void TensorImpl::set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset) {

@@ -1,4 +1,5 @@
-// TensorImpl: a view of a storage (dtype, sizes, strides, offset), its version counter, and autograd's opaque companion.
+// TensorImpl: a view of a storage (dtype, sizes, strides, offset), its version counter, and autograd's opaque
+// companion.
 #pragma once
 
 #include <tenon/core/dtype.h>
@@ -51,7 +52,9 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
   /// Every element has a place of its own in one dense run, in some order of the dimensions.
   TENON_API bool is_non_overlapping_and_dense() const;
   TENON_API bool may_overlap_itself() const;
-  void* data() const { return static_cast<char*>(storage_->data()) + offset_ * static_cast<std::int64_t>(size_of(dtype_)); }
+  void* data() const {
+    return static_cast<char*>(storage_->data()) + offset_ * static_cast<std::int64_t>(size_of(dtype_));
+  }
 
   TensorView view() const {
     return {storage_->data() ? data() : nullptr, sizes_.data(), strides_.data(), sizes_.rank(), dtype_};

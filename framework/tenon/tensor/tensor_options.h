@@ -13,14 +13,15 @@ namespace tenon {
 class TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(Dtype dtype) : dtype_(dtype) {}              // NOLINT: implicit as in c10
-  TensorOptions(TypeMeta dtype) : dtype_(dtype) {}           // NOLINT
-  TensorOptions(Layout layout) : layout_(layout) {}          // NOLINT
+  TensorOptions(Dtype dtype) : dtype_(dtype) {}                   // NOLINT: implicit as in c10
+  TensorOptions(TypeMeta dtype) : dtype_(dtype) {}                // NOLINT
+  TensorOptions(Layout layout) : layout_(layout) {}               // NOLINT
   TensorOptions(MemoryFormat format) : memory_format_(format) {}  // NOLINT
   template <class... Arguments>
-    requires(sizeof...(Arguments) >= 1 && std::is_constructible_v<Device, Arguments && ...> &&
-             !(sizeof...(Arguments) == 1 && (std::is_same_v<std::decay_t<Arguments>, TensorOptions> && ...)))
-  TensorOptions(Arguments&&... arguments) : device_(Device(std::forward<Arguments>(arguments)...)) {}  // NOLINT
+  requires(sizeof...(Arguments) >= 1 && std::is_constructible_v<Device, Arguments&&...> &&
+           !(sizeof...(Arguments) == 1 && (std::is_same_v<std::decay_t<Arguments>, TensorOptions> && ...)))
+      TensorOptions(Arguments&&... arguments)
+      : device_(Device(std::forward<Arguments>(arguments)...)) {}  // NOLINT
 
   TensorOptions dtype(std::optional<Dtype> dtype) const {
     TensorOptions options = *this;
@@ -41,10 +42,8 @@ class TensorOptions {
   TensorOptions device(Device device) const { return this->device(std::optional<Device>(device)); }
   TensorOptions device(DeviceType type) const { return this->device(Device(type)); }
   template <class... Arguments>
-    requires(sizeof...(Arguments) == 2)
-  TensorOptions device(Arguments&&... arguments) const {
-    return device(std::optional<Device>(std::in_place, std::forward<Arguments>(arguments)...));
-  }
+  requires(sizeof...(Arguments) == 2) TensorOptions device(Arguments&&... arguments)
+  const { return device(std::optional<Device>(std::in_place, std::forward<Arguments>(arguments)...)); }
   TensorOptions device_index(std::int16_t index) const {
     return device(Device(kCUDA, static_cast<DeviceIndex>(index)));
   }

@@ -9,13 +9,14 @@ std::atomic<Dtype> default_value{Dtype::kFloat32};
 }
 
 const char* toString(Dtype dtype) {
-  constexpr const char* kNames[kDtypeCount] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double"};
+  constexpr const char* kNames[kDtypeCount] = {"Bool", "Byte", "Char",     "Short", "Int",
+                                               "Long", "Half", "BFloat16", "Float", "Double"};
   return kNames[static_cast<int>(dtype)];
 }
 
 const char* TypeMeta::name() const {
-  constexpr const char* kNames[kDtypeCount] = {"bool", "unsigned char", "signed char", "short int",     "int",
-                                               "long int", "c10::Half",     "c10::BFloat16", "float", "double"};
+  constexpr const char* kNames[kDtypeCount] = {"bool",     "unsigned char", "signed char",   "short int", "int",
+                                               "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};
   return kNames[static_cast<int>(dtype_)];
 }
 

@@ -56,16 +56,17 @@ std::string concatenate(const Parts&... parts) {
 
 }  // namespace tenon
 
-#define TENON_WARN(...)                                                                                      \
-  ::tenon::Warning::warn({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, ::tenon::detail::concatenate(__VA_ARGS__))
-#define TENON_WARN_ONCE(...)                                                        \
-  do {                                                                              \
-    if (::tenon::Warning::get_warnAlways()) {                                       \
-      TENON_WARN(__VA_ARGS__);                                                      \
-    } else {                                                                        \
-      [[maybe_unused]] static const bool warned = [&] {                             \
-        TENON_WARN(__VA_ARGS__);                                                    \
-        return true;                                                                \
-      }();                                                                          \
-    }                                                                               \
+#define TENON_WARN(...)                                                              \
+  ::tenon::Warning::warn({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, \
+                         ::tenon::detail::concatenate(__VA_ARGS__))
+#define TENON_WARN_ONCE(...)                            \
+  do {                                                  \
+    if (::tenon::Warning::get_warnAlways()) {           \
+      TENON_WARN(__VA_ARGS__);                          \
+    } else {                                            \
+      [[maybe_unused]] static const bool warned = [&] { \
+        TENON_WARN(__VA_ARGS__);                        \
+        return true;                                    \
+      }();                                              \
+    }                                                   \
   } while (false)

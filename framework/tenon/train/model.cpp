@@ -15,10 +15,9 @@ struct KnownModel {
 };
 constexpr KnownModel kModels[] = {
     {"mlp", make_mlp, Task::kClassify},           {"lenet", make_lenet, Task::kClassify},
-    {"resnet8", make_resnet8, Task::kClassify},
-    {"vit", make_vit, Task::kClassify},           {"resnet18", make_resnet18, Task::kClassify},
-    {"resnet50", make_resnet50, Task::kClassify}, {"unet", make_unet, Task::kSegment},
-    {"lstm-lm", make_lstm_lm, Task::kLanguage},
+    {"resnet8", make_resnet8, Task::kClassify},   {"vit", make_vit, Task::kClassify},
+    {"resnet18", make_resnet18, Task::kClassify}, {"resnet50", make_resnet50, Task::kClassify},
+    {"unet", make_unet, Task::kSegment},          {"lstm-lm", make_lstm_lm, Task::kLanguage},
     {"gpt", make_gpt, Task::kLanguage},
 };
 

@@ -15,7 +15,9 @@ struct Counts {
   std::vector<std::atomic<int>> runs;
   explicit Counts(int parts) : runs(static_cast<std::size_t>(parts)) {}
 };
-void count_part(void* state, int part) { static_cast<Counts*>(state)->runs[static_cast<std::size_t>(part)].fetch_add(1); }
+void count_part(void* state, int part) {
+  static_cast<Counts*>(state)->runs[static_cast<std::size_t>(part)].fetch_add(1);
+}
 
 TEST(ThreadPool, RunsEachPartOnce) {
   set_thread_count(4);
@@ -32,7 +34,8 @@ TEST(ThreadPool, SleepsAndWakesAgain) {
     Counts counts(3);
     run_parts(3, &count_part, &counts);
     for (const auto& runs : counts.runs) ASSERT_EQ(runs.load(), 1);
-    for (int i = 0; i < 200; ++i) std::this_thread::yield();  // long enough for workers to give up spinning now and then
+    for (int i = 0; i < 200; ++i)
+      std::this_thread::yield();  // long enough for workers to give up spinning now and then
   }
 }
 

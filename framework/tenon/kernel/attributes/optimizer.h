@@ -9,7 +9,7 @@ namespace tenon {
 /// (1 - dampening) * g; g = nesterov ? g + momentum * buffer : buffer; p -= learning_rate * g.
 struct SgdAttributes {
   double learning_rate = 0.01;
-  double momentum = 0;       ///< 0: no buffers are passed
+  double momentum = 0;  ///< 0: no buffers are passed
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
@@ -25,9 +25,9 @@ struct AdamAttributes {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  bool decoupled = false;    ///< p *= 1 - lr * weight_decay first, instead of g += weight_decay * p
+  bool decoupled = false;  ///< p *= 1 - lr * weight_decay first, instead of g += weight_decay * p
   bool amsgrad = false;
-  std::int64_t step = 1;     ///< counts from 1
+  std::int64_t step = 1;  ///< counts from 1
 };
 
 }  // namespace tenon

@@ -14,8 +14,8 @@ struct PointwiseAttributes {
 
 enum class ScalarSide : std::int8_t { kNone, kLeft, kRight };
 
-/// Binary, comparison and bitwise rows. With scalar_side == kRight inputs[1] is undefined and `scalar` takes its place, with
-/// kLeft inputs[0] is. `alpha` multiplies b in add and sub; 1 everywhere else.
+/// Binary, comparison and bitwise rows. With scalar_side == kRight inputs[1] is undefined and `scalar` takes its place,
+/// with kLeft inputs[0] is. `alpha` multiplies b in add and sub; 1 everywhere else.
 struct BinaryAttributes {
   ScalarValue alpha{1.0, 1};
   ScalarValue scalar;

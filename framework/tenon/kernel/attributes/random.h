@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// arange: out[i] = start + i * step. linspace: the same, and the last element is exactly `end`, the second half computed
-/// from the end as in PyTorch.
+/// arange: out[i] = start + i * step. linspace: the same, and the last element is exactly `end`, the second half
+/// computed from the end as in PyTorch.
 struct SequenceAttributes {
   ScalarValue start;
   ScalarValue step;

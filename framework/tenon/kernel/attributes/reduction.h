@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// argmax, argmin, max_dim, min_dim, cumsum, cumprod, cummax, cummin, softmax, log_softmax and their backwards, index_select,
-/// gather.
+/// argmax, argmin, max_dim, min_dim, cumsum, cumprod, cummax, cummin, softmax, log_softmax and their backwards,
+/// index_select, gather.
 struct DimAttributes {
   std::int32_t dim = 0;
 };

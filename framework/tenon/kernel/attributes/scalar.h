@@ -6,8 +6,8 @@
 namespace tenon {
 
 struct ScalarValue {
-  double real = 0;            ///< for floating element types
-  std::int64_t integer = 0;   ///< for bool and integral element types
+  double real = 0;           ///< for floating element types
+  std::int64_t integer = 0;  ///< for bool and integral element types
   template <class T>
   constexpr T as() const {
     if constexpr (static_cast<T>(0.5f) == static_cast<T>(0.0f)) {

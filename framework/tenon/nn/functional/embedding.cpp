@@ -51,7 +51,9 @@ Tensor embedding_bag(const Tensor& given, const Tensor& weight, const EmbeddingB
   }
   if (input.dim() == 2) {
     if (offsets.defined()) {
-      throw Error("If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length sequences.");
+      throw Error(
+          "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length "
+          "sequences.");
     }
     offsets = tenon::arange(0, input.numel(), input.size(1), TensorOptions(kInt64));
     input = input.reshape({-1});

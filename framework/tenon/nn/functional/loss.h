@@ -64,8 +64,9 @@ TENON_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const T
 TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                                   const PoissonNLLLossFuncOptions& options = {});
 /// (log(var) + (input - target)^2 / var) / 2: how unlikely `target` is where `input` is expected with variance `var`,
-/// which is of the input's sizes, or has 1 instead of one of them, or lacks the last one. As in PyTorch a variance below
-/// eps counts as eps, and the gradient goes through as if it were. Throws Error for a negative variance or other sizes.
+/// which is of the input's sizes, or has 1 instead of one of them, or lacks the last one. As in PyTorch a variance
+/// below eps counts as eps, and the gradient goes through as if it were. Throws Error for a negative variance or other
+/// sizes.
 TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                                    const GaussianNLLLossFuncOptions& options = {});
 /// One variance for all.

@@ -16,8 +16,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   if (training) {
     std::int64_t per_channel = input.dim() > 1 ? input.numel() / std::max<std::int64_t>(input.size(1), 1) : 0;
     if (per_channel <= 1) {
-      throw ValueError(
-          fmt::format("Expected more than 1 value per channel when training, got input size {}", to_string(input.sizes())));
+      throw ValueError(fmt::format("Expected more than 1 value per channel when training, got input size {}",
+                                   to_string(input.sizes())));
     }
   }
   return tenon::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, true);

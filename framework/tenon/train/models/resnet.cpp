@@ -1,5 +1,5 @@
-// resnet8, resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution, no
-// pooling.
+// resnet8, resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution,
+// no pooling.
 #include <tenon/nn/batch_norm.h>
 #include <tenon/nn/conv.h>
 #include <tenon/nn/functional/activation.h>

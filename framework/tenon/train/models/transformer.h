@@ -23,9 +23,9 @@ struct TransformerOptions {
 TransformerOptions transformer_options(const ModelRequest& request, bool causal);
 
 /// What the blocks and the last normalisation keep of one example of `length` positions. For each block, in units of
-/// length * width: its input, the normalised input, q, k, v, the heads joined, the sum after attention, that normalised,
-/// and four of the perceptron's hidden layer: once after ReLU, twice around GELU. Attention computes its weights again;
-/// dropout keeps the masks of what is added to the stream.
+/// length * width: its input, the normalised input, q, k, v, the heads joined, the sum after attention, that
+/// normalised, and four of the perceptron's hidden layer: once after ReLU, twice around GELU. Attention computes its
+/// weights again; dropout keeps the masks of what is added to the stream.
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length);
 
 class TransformerBlockImpl : public nn::Module {
