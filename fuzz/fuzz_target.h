@@ -1,7 +1,7 @@
 // What every fuzz target shares: bytes in, a trace or a refusal out, nothing else.
 #pragma once
 
-#include <tenon/replay/readers.h>
+#include <tenon/replay/formats/readers.h>
 
 #include <cstddef>
 #include <cstdint>

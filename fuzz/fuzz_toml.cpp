@@ -1,6 +1,6 @@
 // Fuzzes the reader of configuration files, and of the values that a command line gives.
 #include <tenon/core/error.h>
-#include <tenon/runtime/toml_reader.h>
+#include <tenon/runtime/config/toml_reader.h>
 
 #include <cstddef>
 #include <cstdint>

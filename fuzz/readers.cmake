@@ -4,21 +4,21 @@ set(TENON_READER_SOURCES
   core/error.cpp
   core/options.cpp
   core/units.cpp
-  replay/binary_reader.cpp
-  replay/chrome_reader.cpp
-  replay/csv_reader.cpp
-  replay/input_file.cpp
-  replay/pickle.cpp
-  replay/pickle_builder.cpp
-  replay/pickle_machine.cpp
-  replay/readers.cpp
-  replay/recorded_lines.cpp
-  replay/snapshot_file.cpp
-  replay/snapshot_reader.cpp
-  replay/text_reader.cpp
-  replay/trace_builder.cpp
-  replay/utf8.cpp
-  runtime/config_value.cpp
-  runtime/toml_reader.cpp
+  replay/formats/binary_reader.cpp
+  replay/formats/pytorch/chrome_reader.cpp
+  replay/formats/csv_reader.cpp
+  replay/formats/input_file.cpp
+  replay/formats/pytorch/pickle.cpp
+  replay/formats/pytorch/pickle_builder.cpp
+  replay/formats/pytorch/pickle_machine.cpp
+  replay/formats/readers.cpp
+  replay/trace/recorded_lines.cpp
+  replay/formats/pytorch/snapshot_file.cpp
+  replay/formats/pytorch/snapshot_reader.cpp
+  replay/formats/text_reader.cpp
+  replay/trace/trace_builder.cpp
+  replay/formats/utf8.cpp
+  runtime/config/config_value.cpp
+  runtime/config/toml_reader.cpp
 )
 set(TENON_FUZZED_FORMATS binary chrome gz minimalloc rmm snapshot text toml)

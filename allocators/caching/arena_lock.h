@@ -10,7 +10,7 @@
 
 #include "spin_lock.h"
 
-#include <tenon/memory/owner_lock.h>
+#include <tenon/memory/stack/owner_lock.h>
 
 #include <atomic>
 

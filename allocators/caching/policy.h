@@ -20,9 +20,9 @@
 #include "piece.h"
 #include "settings.h"
 
-#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/sources/address_range_watcher.h>
 
 #include <array>
 #include <atomic>

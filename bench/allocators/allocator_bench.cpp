@@ -6,8 +6,8 @@
 //   random N of N live blocks a random one is replaced        cached N  hot, with N cached blocks of other sizes around
 #include "subjects.h"
 
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
 // What is measured: the null allocator, which is the harness itself, and the shipped policies.
 #pragma once
 
-#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <string>
 #include <vector>

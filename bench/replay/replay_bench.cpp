@@ -7,8 +7,8 @@
 // TENON_TRACES names a folder of histories to run instead of those of examples/traces.
 #include <caching/policy.h>
 
-#include <tenon/replay/readers.h>
-#include <tenon/replay/replay.h>
+#include <tenon/replay/engine/replay.h>
+#include <tenon/replay/formats/readers.h>
 
 #include <benchmark/benchmark.h>
 

@@ -3,8 +3,8 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/host_memory_source.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/sources/host_memory_source.h>
 
 #include <cstring>
 #include <memory>

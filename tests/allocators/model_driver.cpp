@@ -3,7 +3,7 @@
 
 #include <caching/policy.h>
 #include <tenon/core/error.h>
-#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Exact peaks over more streams than are busy at a time: what the counters say is what a watcher of every step saw.
 #include <caching/policy.h>
-#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Private pools of the caching policy: who gets memory from them, and when it goes back.
 #include <caching/policy.h>
 #include <tenon/core/error.h>
-#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <gtest/gtest.h>
 

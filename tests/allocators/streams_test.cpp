@@ -2,9 +2,9 @@
 // wrong. The second half is the point: it shows that the first one tests something.
 #include <caching/policy.h>
 #include <tenon/device/device_driver.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/forwarding.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 

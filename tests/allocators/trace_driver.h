@@ -2,9 +2,9 @@
 // did.
 #pragma once
 
-#include <tenon/memory/address_only_source.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/forwarding.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,9 +2,9 @@
 // pinned host memory, in memory/pinned_cache_test.cpp; W29's history in device/caching_history_test.cpp.)
 #include <caching/policy.h>
 #include <tenon/core/error.h>
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/forwarding.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <gtest/gtest.h>
 

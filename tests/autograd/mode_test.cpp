@@ -1,7 +1,7 @@
 // Grad modes, inference mode, detaching, anomaly mode.
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // ChunkDataset: chunks read by threads of its own, batches as if they had been read one after another.
 #include <tenon/data/chunk_dataset.h>
 #include <tenon/data/data_loader.h>
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/serialize/serialize.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

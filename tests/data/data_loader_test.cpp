@@ -1,7 +1,7 @@
 // DataLoader: the same batches in the same order whatever the number of workers.
 #include <tenon/data/data_loader.h>
 #include <tenon/data/transforms.h>
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 

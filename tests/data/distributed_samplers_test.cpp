@@ -1,6 +1,6 @@
 // Distributed samplers: shares that are disjoint and cover the data set.
 #include <tenon/data/distributed_samplers.h>
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/serialize/serialize.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

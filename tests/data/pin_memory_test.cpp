@@ -4,10 +4,10 @@
 #include <tenon/data/data_loader.h>
 #include <tenon/data/transforms.h>
 #include <tenon/device/memory_api.h>
-#include <tenon/nn/packed_sequence.h>
+#include <tenon/nn/modules/sequence/packed_sequence.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

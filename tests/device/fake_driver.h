@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/device/device_state.h>
-#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <memory/test_policy.h>
 

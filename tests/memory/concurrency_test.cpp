@@ -1,6 +1,6 @@
 // Threads: churn, frees from elsewhere, threads that end, and the figures after all of it.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/history.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <gtest/gtest.h>
 

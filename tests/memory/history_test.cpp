@@ -1,6 +1,6 @@
 // The history of a stack: which events, in which order, with which figures.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/history.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Each layer on its own, then stacked.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/host_memory_source.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/sources/host_memory_source.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What the host counts between policy and device.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/mapped_ranges.h>
-#include <tenon/memory/observed_source.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/sources/mapped_ranges.h>
+#include <tenon/memory/sources/observed_source.h>
 
 #include <gtest/gtest.h>
 

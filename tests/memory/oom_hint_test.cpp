@@ -1,6 +1,6 @@
 // What a user is told would have helped, and that it is never something that is on already.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/oom.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/oom.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

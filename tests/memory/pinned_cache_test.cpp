@@ -1,7 +1,7 @@
 // The cache of page-locked host memory: size classes, which block comes back first, and when.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/pinned_cache.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Private pools: which requests a scope routes.
-#include <tenon/memory/address_only_source.h>
 #include <tenon/memory/pool.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // The stack: what it counts, how it fails, what it promises about blocks.
-#include <tenon/memory/address_only_source.h>
-#include <tenon/memory/host_memory_source.h>
-#include <tenon/memory/oom.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/sources/host_memory_source.h>
+#include <tenon/memory/stack/oom.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

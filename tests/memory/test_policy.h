@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tenon/core/error.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/layers/layer.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <memory>
 #include <mutex>

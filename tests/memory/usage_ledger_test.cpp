@@ -1,6 +1,6 @@
 // Exact peaks from sharded counts: in sequence, across threads, and while threads come and go.
+#include <tenon/memory/stack/usage_ledger.h>
 #include <tenon/memory/thread_slot.h>
-#include <tenon/memory/usage_ledger.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Archives: what is written comes back to the bit; a file that is cut, changed or hostile is refused.
-#include <tenon/nn/linear.h>
-#include <tenon/nn/sequential.h>
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/ops.h>
 
 #include <gmock/gmock.h>

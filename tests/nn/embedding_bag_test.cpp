@@ -1,7 +1,7 @@
 // Bags of embeddings against sums over their elements, one by one.
-#include <tenon/nn/embedding.h>
 #include <tenon/nn/functional.h>
-#include <tenon/ops/embedding_bag.h>
+#include <tenon/nn/modules/embedding.h>
+#include <tenon/ops/indexing/embedding_bag.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>

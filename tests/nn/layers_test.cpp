@@ -1,11 +1,11 @@
 // Layers against small sums done by hand.
-#include <tenon/nn/batch_norm.h>
-#include <tenon/nn/conv.h>
-#include <tenon/nn/embedding.h>
 #include <tenon/nn/functional.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/normalization.h>
-#include <tenon/nn/pooling.h>
+#include <tenon/nn/modules/batch_norm.h>
+#include <tenon/nn/modules/conv.h>
+#include <tenon/nn/modules/embedding.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/normalization.h>
+#include <tenon/nn/modules/pooling.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>

@@ -1,8 +1,8 @@
 // Losses over sequences and many classes against figures of PyTorch 2.15, closed forms and exhaustive sums.
-#include <tenon/nn/adaptive_softmax.h>
 #include <tenon/nn/functional.h>
-#include <tenon/nn/loss.h>
-#include <tenon/ops/ctc.h>
+#include <tenon/nn/modules/adaptive_softmax.h>
+#include <tenon/nn/modules/loss.h>
+#include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>

@@ -1,8 +1,8 @@
 // Module: registration, traversal, conversion, cloning.
-#include <tenon/nn/dropout.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/module_list.h>
-#include <tenon/nn/parameter_list.h>
+#include <tenon/nn/containers/module_list.h>
+#include <tenon/nn/containers/parameter_list.h>
+#include <tenon/nn/modules/dropout.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Data parallelism over the host and a simulated device: the same outputs and gradients as on one.
-#include <tenon/nn/linear.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/nn/parallel.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>

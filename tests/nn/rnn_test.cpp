@@ -1,7 +1,7 @@
 // Recurrent modules against PyTorch: outputs, last states and gradients, plain and packed, in one and both directions.
-#include <tenon/nn/rnn.h>
-#include <tenon/nn/rnn_cell.h>
-#include <tenon/nn/sequential.h>
+#include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/modules/sequence/rnn.h>
+#include <tenon/nn/modules/sequence/rnn_cell.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Sequential and AnyModule: types are checked when forward is called.
-#include <tenon/nn/activation.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/sequential.h>
+#include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/modules/activation.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // Attention and Transformers against PyTorch.
 #include <tenon/nn/functional/attention.h>
-#include <tenon/nn/multihead_attention.h>
-#include <tenon/nn/transformer.h>
+#include <tenon/nn/modules/sequence/multihead_attention.h>
+#include <tenon/nn/modules/sequence/transformer.h>
 
 #include <gtest/gtest.h>
 

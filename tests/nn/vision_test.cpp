@@ -1,8 +1,8 @@
 // Interpolation and sampling against figures of PyTorch 2.15 for the same input.
-#include <tenon/nn/fold.h>
 #include <tenon/nn/functional.h>
-#include <tenon/nn/padding.h>
-#include <tenon/nn/upsampling.h>
+#include <tenon/nn/modules/fold.h>
+#include <tenon/nn/modules/padding.h>
+#include <tenon/nn/modules/upsampling.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>

@@ -1,8 +1,8 @@
 // Rows of the gradient table: operators written with other operators.
-#include <tenon/ops/ctc.h>
-#include <tenon/ops/pair_distances.h>
-#include <tenon/ops/resample.h>
-#include <tenon/ops/vision.h>
+#include <tenon/ops/linalg/pair_distances.h>
+#include <tenon/ops/nn/ctc.h>
+#include <tenon/ops/nn/resample.h>
+#include <tenon/ops/nn/vision.h>
 
 #include "gradient_case.h"
 

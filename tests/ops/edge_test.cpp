@@ -2,8 +2,8 @@
 #include "../support/expect_error.h"
 
 #include <tenon/autograd/autograd.h>
+#include <tenon/ops/nn/vision.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/vision.h>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Rows of the gradient table: libtorch's functions that are written with other operators.
-#include <tenon/ops/front_end.h>
+#include <tenon/ops/all_ops.h>
 
 #include "gradient_case.h"
 

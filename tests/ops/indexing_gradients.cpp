@@ -1,5 +1,5 @@
 // Rows of the gradient table: reading and writing by index, mask and table.
-#include <tenon/tensor/indexing.h>
+#include <tenon/tensor/shape/indexing.h>
 
 #include "gradient_case.h"
 

@@ -4,7 +4,7 @@
 #include "front_end_inputs.h"
 
 #include <tenon/autograd/autograd.h>
-#include <tenon/ops/front_end.h>
+#include <tenon/ops/all_ops.h>
 #include <tenon/ops/ops.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Rows of the gradient table: views, copies, what is joined and padded, and writing into a view.
-#include <tenon/tensor/indexing.h>
+#include <tenon/tensor/shape/indexing.h>
 
 #include "gradient_case.h"
 

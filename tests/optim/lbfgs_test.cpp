@@ -1,6 +1,6 @@
 // L-BFGS on Rosenbrock's valley, against what torch.optim.LBFGS does from the same start with the same options.
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/lbfgs.h>
 #include <tenon/optim/line_search.h>

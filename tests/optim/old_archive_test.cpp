@@ -1,6 +1,6 @@
 // Archives of optimisers as libtorch wrote them before 1.5 are read, with a warning.
-#include <tenon/nn/linear.h>
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/generator.h>

@@ -1,5 +1,5 @@
 // Optimisers against their formulas, and resumed runs against uninterrupted ones.
-#include <tenon/nn/serialize.h>
+#include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/adagrad.h>
 #include <tenon/optim/adam.h>

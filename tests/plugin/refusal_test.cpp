@@ -1,7 +1,7 @@
 // Plugins that cannot be loaded are refused with the path, the reason and what to do, before any of their code runs;
 // the program then ends with exit code 5.
 #include <tenon/core/error.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,8 +2,8 @@
 // none.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/runtime/plugins.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The simulated backend: devices of any capacity, asynchronous in-order streams, failures and latency on demand.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 

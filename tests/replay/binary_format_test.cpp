@@ -1,9 +1,9 @@
 // Tenon's own trace file: round trips, and what a kill or a flipped bit leaves.
 #include "replay/support.h"
 
-#include <tenon/replay/binary_format.h>
-#include <tenon/replay/trace_tools.h>
-#include <tenon/replay/writers.h>
+#include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/writers.h>
+#include <tenon/replay/trace/slice_diff.h>
 
 #include <fstream>
 #include <sstream>

@@ -3,9 +3,9 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/capacity_walk.h>
-#include <tenon/replay/tune_space.h>
-#include <tenon/runtime/world.h>
+#include <tenon/replay/advise/capacity_walk.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/runtime/device_setup.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // Cells in child processes: a crash loses one row.
 #include "replay/support.h"
 
-#include <tenon/replay/cells.h>
-#include <tenon/replay/row_json.h>
+#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/results/row_json.h>
 
 #include <csignal>
 #include <fstream>

@@ -1,8 +1,8 @@
 // torch.profiler's Chrome traces.
 #include "replay/support.h"
 
-#include <tenon/replay/trust.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/replay/results/trust.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 namespace tenon::replay {
 namespace {

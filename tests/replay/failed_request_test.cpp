@@ -2,13 +2,13 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/binary_format.h>
-#include <tenon/replay/fidelity.h>
-#include <tenon/replay/snapshot_image.h>
-#include <tenon/replay/trace_tools.h>
-#include <tenon/replay/tune_space.h>
-#include <tenon/replay/writers.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/writers.h>
+#include <tenon/replay/results/fidelity.h>
+#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // --fail-if: parsing and judging.
 #include "replay/support.h"
 
-#include <tenon/replay/gate.h>
+#include <tenon/replay/results/gate.h>
 
 namespace tenon::replay {
 namespace {

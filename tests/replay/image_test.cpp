@@ -1,11 +1,11 @@
 // Pictures of a running device: the snapshot reads back as what happened, the other writers agree with it.
 #include "replay/support.h"
 
-#include <tenon/memory/address_only_source.h>
-#include <tenon/replay/snapshot_image.h>
-#include <tenon/replay/trace_tools.h>
-#include <tenon/replay/tune_space.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 #include <memory/test_policy.h>

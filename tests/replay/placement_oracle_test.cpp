@@ -1,7 +1,7 @@
 // The overlap check, on its own and against policies that cheat.
 #include "replay/support.h"
 
-#include <tenon/replay/placement_oracle.h>
+#include <tenon/replay/engine/placement_oracle.h>
 
 namespace tenon::replay {
 namespace {

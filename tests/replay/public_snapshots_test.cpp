@@ -3,8 +3,8 @@
 #include "support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/fidelity.h>
-#include <tenon/replay/tune_space.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/results/fidelity.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // The recorder: what it keeps, what it writes, and what of it a kill leaves.
 #include "replay/support.h"
 
-#include <tenon/memory/address_only_source.h>
 #include <tenon/memory/layers/layer.h>
-#include <tenon/replay/recorder.h>
-#include <tenon/replay/trace_tools.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/replay/trace/recorder.h>
+#include <tenon/replay/trace/slice_diff.h>
 
 #include <gmock/gmock.h>
 #include <memory/test_policy.h>

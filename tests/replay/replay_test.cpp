@@ -2,9 +2,9 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/compare.h>
-#include <tenon/replay/fnv.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/replay/engine/fnv.h>
+#include <tenon/replay/results/compare.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 namespace tenon::replay {
 namespace {

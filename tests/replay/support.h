@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tenon/memory/factory.h>
-#include <tenon/replay/readers.h>
-#include <tenon/replay/replay.h>
+#include <tenon/replay/engine/replay.h>
+#include <tenon/replay/formats/readers.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Cutting and comparing.
 #include "replay/support.h"
 
-#include <tenon/replay/trace_tools.h>
+#include <tenon/replay/trace/slice_diff.h>
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/tune.h>
-#include <tenon/runtime/world.h>
+#include <tenon/replay/advise/tune.h>
+#include <tenon/runtime/device_setup.h>
 
 #include <gmock/gmock.h>
 

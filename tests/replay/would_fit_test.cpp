@@ -2,9 +2,9 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/replay/would_fit.h>
-#include <tenon/runtime/plugins.h>
-#include <tenon/runtime/world.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

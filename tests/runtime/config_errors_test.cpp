@@ -1,6 +1,6 @@
 // Mistakes in a configuration: each is told with its place, the offending text and what was meant.
-#include <tenon/runtime/config.h>
-#include <tenon/runtime/plugin_search.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/plugins/plugin_search.h>
 
 #include "runtime/fixture.h"
 

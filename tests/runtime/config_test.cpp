@@ -1,6 +1,6 @@
 // What a configuration means: types, defaults, precedence, and the TOML that it resolves to.
-#include <tenon/runtime/config.h>
-#include <tenon/runtime/plugin_search.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/plugins/plugin_search.h>
 
 #include "runtime/fixture.h"
 

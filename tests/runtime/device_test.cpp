@@ -1,7 +1,7 @@
 // A plain program: device_state() with no configuration at all.
 #include <tenon/device/device_state.h>
-#include <tenon/runtime/plugins.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include "runtime/fixture.h"
 

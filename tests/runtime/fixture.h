@@ -3,7 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/runtime/config.h>
+#include <tenon/runtime/config/config.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>

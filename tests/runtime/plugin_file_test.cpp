@@ -1,6 +1,6 @@
 // What is refused at the door, with which words. None of these files is ever loaded: their code would abort the test.
 #include <tenon/plugin/plugin.h>
-#include <tenon/runtime/plugin_file.h>
+#include <tenon/runtime/plugins/plugin_file.h>
 
 #include "runtime/fixture.h"
 

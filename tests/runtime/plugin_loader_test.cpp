@@ -1,8 +1,8 @@
 // Finding, loading and registering plugins.
-#include <tenon/runtime/plugin_search.h>
-#include <tenon/runtime/plugins.h>
-#include <tenon/runtime/sha256.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugin_search.h>
+#include <tenon/runtime/plugins/plugins.h>
+#include <tenon/runtime/plugins/sha256.h>
 
 #include "runtime/fixture.h"
 

@@ -1,5 +1,5 @@
 // SHA-256 against the vectors of FIPS 180-4, and lengths around its padding.
-#include <tenon/runtime/sha256.h>
+#include <tenon/runtime/plugins/sha256.h>
 
 #include "runtime/fixture.h"
 

@@ -1,6 +1,6 @@
 // Sweeps: what varies, in which order, and what outranks it.
-#include <tenon/runtime/config.h>
-#include <tenon/runtime/plugin_search.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/plugins/plugin_search.h>
 
 #include "runtime/fixture.h"
 

@@ -1,6 +1,6 @@
 // Indexing: views by numbers and slices, gathers by tensors, writes through both.
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/indexing.h>
+#include <tenon/tensor/shape/indexing.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

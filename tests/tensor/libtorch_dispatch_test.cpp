@@ -3,8 +3,8 @@
 
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/environment.h>
-#include <tenon/tensor/libtorch_dispatch.h>
-#include <tenon/tensor/parallel_for.h>
+#include <tenon/tensor/libtorch/libtorch_dispatch.h>
+#include <tenon/tensor/libtorch/parallel_for.h>
 
 #include <gtest/gtest.h>
 

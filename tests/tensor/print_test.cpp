@@ -1,7 +1,7 @@
 // Printing, against what libtorch's C++ prints.
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/indexing.h>
-#include <tenon/tensor/libtorch_names.h>
+#include <tenon/tensor/libtorch/libtorch_names.h>
+#include <tenon/tensor/shape/indexing.h>
 
 #include <gtest/gtest.h>
 

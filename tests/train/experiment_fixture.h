@@ -3,8 +3,8 @@
 
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
-#include <tenon/runtime/config.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/device_setup.h>
 #include <tenon/train/run_experiment.h>
 
 #include <gtest/gtest.h>

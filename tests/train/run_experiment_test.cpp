@@ -1,7 +1,7 @@
 // A training run: what it computes does not depend on where its memory lies, and it gives all of it back.
 #include "train/experiment_fixture.h"
 
-#include <tenon/ops/factory.h>
+#include <tenon/ops/create/factory.h>
 
 #include <gmock/gmock.h>
 

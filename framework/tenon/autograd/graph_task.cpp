@@ -4,7 +4,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/export.h>
-#include <tenon/tensor/small_vector.h>
+#include <tenon/tensor/shape/small_vector.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 namespace tenon {
 

@@ -2,7 +2,7 @@
 #include <tenon/cli/command_files.h>
 
 #include <tenon/core/error.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // What several verbs do with histories: read them, choose a device, see whether an allocator serves one soundly.
 #pragma once
 
-#include <tenon/replay/readers.h>
-#include <tenon/replay/replay.h>
+#include <tenon/replay/engine/replay.h>
+#include <tenon/replay/formats/readers.h>
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 // The hint of an OutOfMemory, from a replay.
 #include <tenon/cli/oom_advice.h>
 
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tenon/core/error.h>
-#include <tenon/memory/allocator_stack.h>
-#include <tenon/replay/recorder.h>
-#include <tenon/replay/would_fit.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/trace/recorder.h>
 
 #include <optional>
 

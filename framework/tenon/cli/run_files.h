@@ -3,9 +3,9 @@
 
 #include <tenon/cli/estimate.h>
 #include <tenon/core/error.h>
-#include <tenon/replay/would_fit.h>
+#include <tenon/replay/advise/would_fit.h>
 #include <tenon/report/table.h>
-#include <tenon/runtime/config.h>
+#include <tenon/runtime/config/config.h>
 #include <tenon/runtime/experiment.h>
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 #include <tenon/cli/run_recording.h>
 
 #include <tenon/device/device_state.h>
-#include <tenon/memory/oom.h>
-#include <tenon/memory/oom_room.h>
+#include <tenon/memory/stack/oom.h>
+#include <tenon/memory/stack/oom_room.h>
 #include <tenon/memory/stats.h>
-#include <tenon/runtime/config_schema.h>
+#include <tenon/runtime/config/config_schema.h>
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // What a run records of its memory on request, and what it keeps in any case for the report of a failure.
 #pragma once
 
-#include <tenon/memory/allocator_stack.h>
-#include <tenon/replay/recorder.h>
-#include <tenon/replay/snapshot_image.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/trace/recorder.h>
 #include <tenon/report/tensorboard.h>
 #include <tenon/runtime/experiment.h>
 

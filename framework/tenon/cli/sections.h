@@ -1,7 +1,7 @@
 // The configuration as the program sees it: the runtime's sections and those of the training layer.
 #pragma once
 
-#include <tenon/runtime/config.h>
+#include <tenon/runtime/config/config.h>
 
 #include <filesystem>
 #include <string>

@@ -2,7 +2,7 @@
 #include <tenon/conformance/checks.h>
 
 #include <tenon/core/error.h>
-#include <tenon/memory/address_only_source.h>
+#include <tenon/memory/sources/address_only_source.h>
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include <tenon/conformance/checked_source.h>
 #include <tenon/core/export.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <cstddef>
 #include <cstdint>

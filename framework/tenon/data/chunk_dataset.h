@@ -6,7 +6,7 @@
 #include <tenon/data/batch_buffer.h>
 #include <tenon/data/dataset.h>
 #include <tenon/data/samplers.h>
-#include <tenon/nn/arg.h>
+#include <tenon/nn/options/arg.h>
 
 #include <algorithm>
 #include <atomic>

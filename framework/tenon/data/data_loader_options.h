@@ -1,7 +1,7 @@
 // Options of a DataLoader.
 #pragma once
 
-#include <tenon/nn/arg.h>
+#include <tenon/nn/options/arg.h>
 
 #include <chrono>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
 #include <tenon/data/example.h>
-#include <tenon/tensor/array_ref.h>
+#include <tenon/tensor/shape/array_ref.h>
 
 #include <cstddef>
 #include <memory>

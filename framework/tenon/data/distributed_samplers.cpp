@@ -1,7 +1,7 @@
 // Distributed samplers.
 #include <tenon/data/distributed_samplers.h>
 
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // The device that batches are pinned for.
 #include <tenon/data/pin_memory.h>
 #include <tenon/device/memory_api.h>
-#include <tenon/ops/pinned.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/ops/create/pinned.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 namespace tenon::data {
 

@@ -1,7 +1,7 @@
 // Samplers.
 #include <tenon/data/samplers.h>
 
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 
 #include <algorithm>

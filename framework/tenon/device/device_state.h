@@ -4,7 +4,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
 #include <tenon/device/device_driver.h>
-#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <atomic>
 #include <functional>

@@ -7,8 +7,8 @@
 #include <tenon/core/export.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/snapshot.h>
-#include <tenon/memory/oom.h>
 #include <tenon/memory/pool.h>
+#include <tenon/memory/stack/oom.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
-#include <tenon/memory/allocator_stack.h>
-#include <tenon/memory/history.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/enum.h>
+#include <tenon/nn/options/enum.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>

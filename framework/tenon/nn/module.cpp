@@ -2,8 +2,8 @@
 #include <tenon/nn/module.h>
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/nn/archive.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/nn/serialize/archive.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <cxxabi.h>
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
-#include <tenon/nn/any_value.h>
-#include <tenon/nn/module_holder.h>
-#include <tenon/nn/ordered_dict.h>
+#include <tenon/nn/containers/any_value.h>
+#include <tenon/nn/containers/module_holder.h>
+#include <tenon/nn/containers/ordered_dict.h>
 #include <tenon/tensor/tensor.h>
 
 #include <functional>

@@ -4,8 +4,8 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
-#include <tenon/ops/support.h>
-#include <tenon/ops/view.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/support.h>
 #include <tenon/tensor/environment.h>
 
 #include <fmt/format.h>

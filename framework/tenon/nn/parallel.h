@@ -9,8 +9,8 @@
 #pragma once
 
 #include <tenon/autograd/node.h>
+#include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/module.h>
-#include <tenon/nn/module_holder.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The _out forms' common part.
-#include <tenon/ops/binary_operands.h>
 #include <tenon/ops/out.h>
-#include <tenon/ops/support.h>
+#include <tenon/ops/pointwise/binary_operands.h>
+#include <tenon/ops/support/support.h>
 
 namespace tenon::detail {
 

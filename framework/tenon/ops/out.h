@@ -4,12 +4,12 @@
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/ops/factory.h>
-#include <tenon/ops/indexing.h>
-#include <tenon/ops/linear.h>
-#include <tenon/ops/pointwise.h>
-#include <tenon/ops/reduction.h>
-#include <tenon/ops/view.h>
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/indexing/indexing.h>
+#include <tenon/ops/linalg/linear.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/shape/view.h>
 
 #include <concepts>
 #include <utility>

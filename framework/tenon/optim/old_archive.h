@@ -2,7 +2,7 @@
 // "momentum_buffers/size"), in the order of the parameters.
 #pragma once
 
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 
 #include <cstddef>
 #include <vector>

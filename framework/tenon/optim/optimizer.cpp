@@ -3,10 +3,10 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/memory/purpose.h>
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/old_archive.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
 

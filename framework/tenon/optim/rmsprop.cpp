@@ -2,7 +2,7 @@
 #include <tenon/optim/rmsprop.h>
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/check.h>
 

@@ -1,7 +1,7 @@
 // Learning-rate schedules.
 #include <tenon/optim/schedulers.h>
 
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Rows of a replay as a table.
 #include <tenon/core/units.h>
-#include <tenon/replay/fnv.h>
-#include <tenon/replay/row_fields.h>
+#include <tenon/replay/engine/fnv.h>
+#include <tenon/replay/results/row_fields.h>
 #include <tenon/report/replay_table.h>
 
 #include <fmt/format.h>

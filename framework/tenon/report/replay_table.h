@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/replay/replay.h>
+#include <tenon/replay/engine/replay.h>
 #include <tenon/report/table.h>
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Facts about the machine and the build.
 #include <tenon/runtime/environment.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <sched.h>
 #include <sys/utsname.h>

@@ -1,7 +1,7 @@
 // What an experiment's configuration can be asked, and putting it in service.
+#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/experiment.h>
-#include <tenon/runtime/plugin_search.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/plugins/plugin_search.h>
 
 #include <fmt/format.h>
 

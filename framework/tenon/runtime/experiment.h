@@ -11,9 +11,9 @@
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
-#include <tenon/memory/allocator_stack.h>
+#include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/memory/stats.h>
-#include <tenon/runtime/config_value.h>
+#include <tenon/runtime/config/config_value.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // How a tensor without history comes into being: allocation, and handles that alias other tensors. Used by operators;
-// users have ops/factory.h.
+// users have ops/create/factory.h.
 #pragma once
 
-#include <tenon/tensor/extent.h>
+#include <tenon/tensor/shape/extent.h>
 #include <tenon/tensor/tensor.h>
 
 namespace tenon {

@@ -1,7 +1,7 @@
 // Methods of Tensor that move, pick or place elements; included by tensor.h inside the class. Each group names the file that
 // defines it; what a method does stands there.
 
-// ops/rearrange.cpp: views and arrangements.
+// ops/shape/rearrange.cpp: views and arrangements.
 TENON_API std::vector<Tensor> tensor_split(std::int64_t sections, std::int64_t dim = 0) const;
 TENON_API std::vector<Tensor> tensor_split(IntArrayRef indices, std::int64_t dim = 0) const;
 TENON_API std::vector<Tensor> tensor_split(const Tensor& indices_or_sections, std::int64_t dim = 0) const;
@@ -33,7 +33,7 @@ TENON_API Tensor& tril_(std::int64_t diagonal = 0) const;
 TENON_API Tensor& triu_(std::int64_t diagonal = 0) const;
 TENON_API Tensor& fill_diagonal_(const Scalar& value, bool wrap = false) const;
 
-// ops/placement.cpp: writes to indexed places.
+// ops/indexing/index_put.cpp: writes to indexed places.
 TENON_API Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
 TENON_API Tensor& masked_scatter_(const Tensor& mask, const Tensor& source) const;
 TENON_API Tensor put(const Tensor& index, const Tensor& source, bool accumulate = false) const;
@@ -53,7 +53,7 @@ TENON_API Tensor& scatter_reduce_(std::int64_t dim, const Tensor& index, const T
                                   bool include_self = true) const;
 TENON_API Tensor argwhere() const;
 
-// ops/order_statistics.cpp: what sorting tells.
+// ops/reduce/order_statistics.cpp: what sorting tells.
 TENON_API std::tuple<Tensor, Tensor> sort(std::optional<bool> stable, std::int64_t dim = -1, bool descending = false) const;
 /// A template so that argsort(1) means a dim.
 template <class Bool>
@@ -76,7 +76,7 @@ TENON_API Tensor nanquantile(double q, std::optional<std::int64_t> dim = std::nu
 TENON_API Tensor nanquantile(const Tensor& q, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false,
                              std::string_view interpolation = "linear") const;
 
-// ops/scan.cpp: along one dim, from its start.
+// ops/reduce/scan.cpp: along one dim, from its start.
 TENON_API Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
 TENON_API Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
 TENON_API std::tuple<Tensor, Tensor> cummax(std::int64_t dim) const;
@@ -85,7 +85,7 @@ TENON_API Tensor logcumsumexp(std::int64_t dim) const;
 TENON_API Tensor diff(std::int64_t n = 1, std::int64_t dim = -1, const std::optional<Tensor>& prepend = std::nullopt,
                       const std::optional<Tensor>& append = std::nullopt) const;
 
-// ops/counting.cpp: how often something occurs.
+// ops/reduce/counting.cpp: how often something occurs.
 TENON_API Tensor count_nonzero(std::int64_t dim) const;
 TENON_API Tensor count_nonzero(IntArrayRef dim) const;
 TENON_API Tensor bincount(const std::optional<Tensor>& weights = std::nullopt, std::int64_t minlength = 0) const;

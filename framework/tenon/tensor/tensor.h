@@ -3,11 +3,11 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/tensor/accessor.h>
-#include <tenon/tensor/array_ref.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/method_list.h>
 #include <tenon/tensor/scalar.h>
+#include <tenon/tensor/shape/accessor.h>
+#include <tenon/tensor/shape/array_ref.h>
 #include <tenon/tensor/tensor_impl.h>
 #include <tenon/tensor/tensor_options.h>
 
@@ -217,7 +217,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor new_full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {}) const;
   TENON_API Tensor new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) const;
 
-  // Views (ops/view.cpp).
+  // Views (ops/shape/view.cpp).
   TENON_API Tensor view(IntArrayRef sizes) const;
   /// The same bytes read as another dtype of the same size. A template so that view({}) means sizes.
   template <class T>
@@ -266,7 +266,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor triu(std::int64_t diagonal = 0) const;
   TENON_API Tensor diag(std::int64_t diagonal = 0) const;
 
-  // Indexing (ops/indexing.cpp).
+  // Indexing (ops/indexing/indexing.cpp).
   TENON_API Tensor operator[](std::int64_t index) const;
   TENON_API Tensor operator[](const Tensor& index) const;
   TENON_API Tensor operator[](const Scalar& index) const;
@@ -365,7 +365,7 @@ class TENON_EXPORT Tensor {
   TENON_API bool is_nonzero() const;
   TENON_API Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
 
-  // Reductions (ops/reduction.cpp).
+  // Reductions (ops/reduce/reduction.cpp).
   TENON_API Tensor sum(std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API Tensor sum(OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API Tensor mean(std::optional<Dtype> dtype = std::nullopt) const;
@@ -409,7 +409,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor median() const;
   TENON_API Tensor sum_to_size(IntArrayRef sizes) const;
 
-  // Products (ops/linear.cpp).
+  // Products (ops/linalg/linear.cpp).
   TENON_API Tensor matmul(const Tensor& other) const;
   TENON_API Tensor mm(const Tensor& other) const;
   TENON_API Tensor bmm(const Tensor& other) const;
@@ -424,7 +424,7 @@ class TENON_EXPORT Tensor {
 #include <tenon/tensor/shape_methods.inl>
 #include <tenon/tensor/value_methods.inl>
 
-  // Random numbers in place (ops/random.cpp).
+  // Random numbers in place (ops/create/random.cpp).
   TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& normal_(double mean = 0, double deviation = 1,
                             std::optional<Generator> generator = std::nullopt) const;

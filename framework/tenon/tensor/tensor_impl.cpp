@@ -1,7 +1,7 @@
 // TensorImpl: layout questions.
 #include <tenon/core/error.h>
-#include <tenon/tensor/extent.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/shape/extent.h>
 #include <tenon/tensor/tensor_impl.h>
 
 #include <algorithm>

@@ -5,10 +5,10 @@
 #include <tenon/core/dtype.h>
 #include <tenon/core/export.h>
 #include <tenon/kernel/tensor_view.h>
-#include <tenon/tensor/dims.h>
 #include <tenon/tensor/intrusive_ptr.h>
+#include <tenon/tensor/libtorch/types.h>
+#include <tenon/tensor/shape/dims.h>
 #include <tenon/tensor/storage.h>
-#include <tenon/tensor/types.h>
 
 #include <atomic>
 #include <cstdint>

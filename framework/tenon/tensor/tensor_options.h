@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/device.h>
-#include <tenon/tensor/types.h>
+#include <tenon/tensor/libtorch/types.h>
 
 #include <optional>
 #include <ostream>

@@ -1,7 +1,7 @@
 // Methods of Tensor that compute values; included by tensor.h inside the class. Each group names the file that defines it;
 // what a method does stands there.
 
-// ops/numeric.cpp: element by element.
+// ops/pointwise/numeric.cpp: element by element.
 TENON_API Tensor nan_to_num(std::optional<double> nan = std::nullopt, std::optional<double> posinf = std::nullopt,
                             std::optional<double> neginf = std::nullopt) const;
 TENON_API Tensor& nan_to_num_(std::optional<double> nan = std::nullopt, std::optional<double> posinf = std::nullopt,
@@ -45,7 +45,7 @@ Tensor& __irshift__(const Scalar& other) const { return bitwise_right_shift_(oth
 TENON_API Tensor isposinf() const;
 TENON_API Tensor isneginf() const;
 
-// ops/bounds.cpp: kept between bounds.
+// ops/pointwise/clamp.cpp: kept between bounds.
 TENON_API Tensor& clamp_(const std::optional<Tensor>& low, const std::optional<Tensor>& high = std::nullopt) const;
 TENON_API Tensor clamp_min(const Tensor& low) const;
 TENON_API Tensor& clamp_min_(const Tensor& low) const;
@@ -56,7 +56,7 @@ Tensor clip(const std::optional<Tensor>& low, const std::optional<Tensor>& high 
 Tensor& clip_(const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt) const { return clamp_(low, high); }
 Tensor& clip_(const std::optional<Tensor>& low, const std::optional<Tensor>& high = std::nullopt) const { return clamp_(low, high); }
 
-// ops/summary.cpp: reductions.
+// ops/reduce/summary.cpp: reductions.
 TENON_API std::tuple<Tensor, Tensor> aminmax(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false) const;
 TENON_API Tensor nansum(OptionalIntArrayRef dim = std::nullopt, bool keepdim = false,
                         std::optional<Dtype> dtype = std::nullopt) const;
@@ -67,7 +67,7 @@ TENON_API Tensor dist(const Tensor& other, const Scalar& p = 2) const;
 TENON_API Tensor renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const;
 TENON_API Tensor& renorm_(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const;
 
-// ops/products.cpp: sums of products.
+// ops/linalg/products.cpp: sums of products.
 TENON_API Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1) const;
 TENON_API Tensor& addmv_(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1) const;
 TENON_API Tensor addr(const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1) const;

@@ -1,8 +1,8 @@
 // The two ways to run an experiment: in earnest, and on addresses alone.
 #include <tenon/train/run_experiment.h>
 
-#include <tenon/runtime/plugins.h>
-#include <tenon/runtime/world.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/training.h>
 
 namespace tenon {

@@ -3,7 +3,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/stats.h>
-#include <tenon/runtime/config_schema.h>
+#include <tenon/runtime/config/config_schema.h>
 #include <tenon/runtime/experiment.h>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include <tenon/train/saved_run.h>
 
 #include <tenon/core/error.h>
-#include <tenon/nn/archive.h>
+#include <tenon/nn/serialize/archive.h>
 #include <tenon/tensor/generator.h>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // All kernels: those of the chosen level, and those that are compiled once.
-#include "register.h"
+#include "kernels/register.h"
 
 namespace tenon::cpu {
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "lines.h"
-#include "register.h"
+#include "kernels/reduce/lines.h"
+#include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {

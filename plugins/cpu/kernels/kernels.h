@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "../isa.h"
+#include "isa.h"
 
 namespace tenon::cpu {
 

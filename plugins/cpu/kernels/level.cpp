@@ -1,5 +1,5 @@
 // Registers the kernels of one level.
-#include "register.h"
+#include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #if !defined(TENON_CPU_LEVEL)
 #define TENON_CPU_LEVEL sse2

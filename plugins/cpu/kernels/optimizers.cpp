@@ -1,9 +1,9 @@
 // Fused optimiser steps: one pass over parameter, state and gradient, for a whole list of tensors.
 #include <tenon/kernel/attributes/optimizer.h>
 
-#include "engine.h"
-#include "math.h"
-#include "register.h"
+#include "kernels/pointwise/engine.h"
+#include "kernels/pointwise/math.h"
+#include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {

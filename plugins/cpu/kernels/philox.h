@@ -2,7 +2,7 @@
 // by Note [Same numbers on every device] in kernel/attributes/random.h.
 #pragma once
 
-#include "level.h"
+#include "kernels/level.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 

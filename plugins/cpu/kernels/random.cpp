@@ -1,10 +1,10 @@
 // Random numbers by Philox4x32-10, as Note [Same numbers on every device] in kernel/attributes/random.h fixes them.
 #include <tenon/kernel/attributes/random.h>
 
-#include "lanes.h"
-#include "math.h"
-#include "philox.h"
-#include "register.h"
+#include "kernels/philox.h"
+#include "kernels/pointwise/lanes.h"
+#include "kernels/pointwise/math.h"
+#include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {

@@ -1,7 +1,7 @@
 // What each file that is compiled for several levels registers.
 #pragma once
 
-#include "level.h"
+#include "kernels/level.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 

@@ -5,8 +5,8 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "../thread_pool.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "thread_pool.h"
 
 namespace tenon::cpu {
 namespace {

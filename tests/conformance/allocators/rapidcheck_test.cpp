@@ -3,7 +3,7 @@
 #include <tenon/conformance/history.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pinned_cache.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

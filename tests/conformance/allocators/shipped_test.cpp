@@ -3,7 +3,7 @@
 #include <tenon/conformance/conformance.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/pinned_cache.h>
-#include <tenon/runtime/plugins.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
-#include <tenon/memory/allocator_stack.h>
 #include <tenon/memory/forwarding.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <functional>
 #include <memory>

@@ -2,7 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/layers/built_in.h>
-#include <tenon/memory/observed_source.h>
+#include <tenon/memory/sources/observed_source.h>
 
 #include <atomic>
 

@@ -1,9 +1,9 @@
 // Layer `track`: knows every live block. Finds leaks, double and unknown frees, and frees whose block was changed.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/layers/built_in.h>
 #include <tenon/memory/layers/fault_log.h>
-#include <tenon/memory/stack_trace.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/unary.h>
+#include <tenon/ops/pointwise/unary.h>
 
 #include <fmt/format.h>
 

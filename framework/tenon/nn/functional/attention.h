@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/arg.h>
-#include <tenon/ops/attention.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/ops/nn/attention.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Functional convolutions: F::conv2d(x, weight, F::Conv2dFuncOptions().bias(b).stride(2)).
 #pragma once
 
-#include <tenon/nn/conv.h>
+#include <tenon/nn/modules/conv.h>
 
 namespace tenon::nn::functional {
 

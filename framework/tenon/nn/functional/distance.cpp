@@ -1,8 +1,8 @@
 // Distances.
 #include <tenon/nn/functional/distance.h>
 
+#include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/pair_distances.h>
 
 namespace tenon::nn::functional {
 

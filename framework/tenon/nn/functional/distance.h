@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/distance_options.h>
+#include <tenon/nn/options/distance_options.h>
 #include <tenon/tensor/tensor.h>
 
 namespace tenon::nn::functional {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/arg.h>
+#include <tenon/nn/options/arg.h>
 #include <tenon/tensor/tensor.h>
 
 namespace tenon::nn::functional {

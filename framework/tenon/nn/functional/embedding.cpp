@@ -2,7 +2,7 @@
 #include <tenon/nn/functional/embedding.h>
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/ops/embedding_bag.h>
+#include <tenon/ops/indexing/embedding_bag.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 

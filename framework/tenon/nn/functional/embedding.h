@@ -1,7 +1,7 @@
 // Functional embeddings and one-hot vectors.
 #pragma once
 
-#include <tenon/nn/embedding.h>
+#include <tenon/nn/modules/embedding.h>
 
 namespace tenon::nn::functional {
 

@@ -1,7 +1,7 @@
 // Functional linear maps.
 #pragma once
 
-#include <tenon/ops/linear.h>
+#include <tenon/ops/linalg/linear.h>
 
 namespace tenon::nn::functional {
 

@@ -3,10 +3,10 @@
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/nn/functional/distance.h>
-#include <tenon/ops/ctc.h>
-#include <tenon/ops/margin_loss.h>
+#include <tenon/ops/nn/ctc.h>
+#include <tenon/ops/nn/margin_loss.h>
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/loss_options.h>
+#include <tenon/nn/options/loss_options.h>
 
 namespace tenon::nn::functional {
 

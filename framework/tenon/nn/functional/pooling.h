@@ -1,7 +1,7 @@
 // Functional pooling: F::max_pool2d(x, F::MaxPool2dFuncOptions(3).stride(2)).
 #pragma once
 
-#include <tenon/nn/pooling.h>
+#include <tenon/nn/modules/pooling.h>
 
 #include <tuple>
 

@@ -1,10 +1,10 @@
 // Functional forms for pictures. Interpolation works dimension by dimension: every mode is separable.
 #include <tenon/nn/functional/vision.h>
 
+#include <tenon/ops/nn/resample.h>
+#include <tenon/ops/nn/vision.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/resample.h>
-#include <tenon/ops/vision.h>
-#include <tenon/tensor/warning.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/nn/arg.h>
-#include <tenon/nn/enum.h>
-#include <tenon/nn/fold.h>
+#include <tenon/nn/modules/fold.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/enum.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // gpt: a language model of causal transformer blocks, as GPT-2 (Radford et al., 2019): learned positions, the table of
 // symbols also serving as the output layer. hidden 768, layers 12, heads 12, context 1024 and vocabulary 50257 make it
 // GPT-2 small with its 124 million parameters.
-#include <tenon/nn/embedding.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
-#include <tenon/nn/linear.h>
+#include <tenon/nn/modules/embedding.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/models/transformer.h>

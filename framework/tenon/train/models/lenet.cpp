@@ -1,13 +1,13 @@
 // lenet: two convolutions with pooling, two linear layers, after LeCun et al., "Gradient-based learning applied to
 // document recognition", 1998, with ReLU and maximum pooling.
-#include <tenon/nn/activation.h>
-#include <tenon/nn/conv.h>
-#include <tenon/nn/dropout.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/pooling.h>
-#include <tenon/nn/sequential.h>
+#include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/modules/activation.h>
+#include <tenon/nn/modules/conv.h>
+#include <tenon/nn/modules/dropout.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/pooling.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/part.h>
 
 namespace tenon::train {
 namespace {

@@ -1,14 +1,14 @@
 // lstm-lm: a recurrent language model (Zaremba et al., 2014; the shared table after Press and Wolf, 2016): symbols into
 // `layers` LSTMs of `hidden` units, each from a state of zeros at the start of a window.
-#include <tenon/nn/embedding.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
-#include <tenon/nn/linear.h>
+#include <tenon/nn/modules/embedding.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/sequence/rnn.h>
 #include <tenon/nn/parameter.h>
-#include <tenon/nn/rnn.h>
 #include <tenon/ops/ops.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/part.h>
 
 namespace tenon::train {
 namespace {

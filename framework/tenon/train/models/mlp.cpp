@@ -1,10 +1,10 @@
 // mlp: pictures flattened, `layers` hidden layers of `hidden` units.
-#include <tenon/nn/activation.h>
-#include <tenon/nn/dropout.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/sequential.h>
+#include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/modules/activation.h>
+#include <tenon/nn/modules/dropout.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/part.h>
 
 namespace tenon::train {
 namespace {

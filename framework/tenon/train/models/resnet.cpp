@@ -1,13 +1,13 @@
 // resnet8, resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution,
 // no pooling.
-#include <tenon/nn/batch_norm.h>
-#include <tenon/nn/conv.h>
+#include <tenon/nn/containers/module_list.h>
 #include <tenon/nn/functional/activation.h>
-#include <tenon/nn/linear.h>
-#include <tenon/nn/module_list.h>
+#include <tenon/nn/modules/batch_norm.h>
+#include <tenon/nn/modules/conv.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/part.h>
 
 namespace tenon::train {
 namespace {

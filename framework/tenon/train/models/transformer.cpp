@@ -4,9 +4,9 @@
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
-#include <tenon/ops/attention.h>
+#include <tenon/ops/nn/attention.h>
 #include <tenon/ops/ops.h>
-#include <tenon/train/part.h>
+#include <tenon/train/checkpointed.h>
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 // in ("pre-norm"). Vaswani et al., 2017; Radford et al., "Language models are unsupervised multitask learners", 2019.
 #pragma once
 
-#include <tenon/nn/linear.h>
-#include <tenon/nn/module_list.h>
-#include <tenon/nn/normalization.h>
+#include <tenon/nn/containers/module_list.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/normalization.h>
 #include <tenon/train/model.h>
 
 #include <string>

@@ -1,12 +1,12 @@
 // unet: a class for each pixel (Ronneberger et al., 2015): `layers` halvings of the picture and as many doublings, each
 // joined to the features of its size on the way down. `hidden` channels at the top, twice as many a level below.
-#include <tenon/nn/batch_norm.h>
-#include <tenon/nn/conv.h>
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/functional/dropout.h>
+#include <tenon/nn/modules/batch_norm.h>
+#include <tenon/nn/modules/conv.h>
 #include <tenon/ops/ops.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/part.h>
 
 #include <fmt/format.h>
 

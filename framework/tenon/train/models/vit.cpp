@@ -1,9 +1,9 @@
 // vit: a vision transformer (Dosovitskiy et al., 2020): patches of a picture as a sequence, with a class token before
 // it whose last state is classified.
-#include <tenon/nn/conv.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
-#include <tenon/nn/linear.h>
+#include <tenon/nn/modules/conv.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/models/transformer.h>

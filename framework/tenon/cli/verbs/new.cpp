@@ -1,0 +1,90 @@
+// `tenon new allocator NAME`: an out-of-tree project that builds against the installed package.
+#include <tenon/cli/run_files.h>
+#include <tenon/cli/verb.h>
+#include <tenon/cli/verbs/new_templates.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct NewOptions {
+  std::string name;
+  std::string folder;
+};
+
+bool is_good_name(const std::string& name) {
+  const auto plain = [](unsigned char c) { return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_'; };
+  return !name.empty() && name.size() < 60 && std::islower(static_cast<unsigned char>(name.front())) != 0 &&
+         std::all_of(name.begin(), name.end(), plain);
+}
+
+/// my_cache -> MyCache.
+std::string class_name(const std::string& name) {
+  std::string text;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') text += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = c == '_';
+  }
+  return text;
+}
+
+std::string filled_in(std::string_view pattern, const std::string& name) {
+  std::string text(pattern);
+  for (const auto& [mark, value] :
+       {std::pair{std::string("@NAME@"), name}, std::pair{std::string("@CLASS@"), class_name(name)}}) {
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
+      text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+ExitCode make_project(const NewOptions& options) {
+  if (!is_good_name(options.name)) {
+    throw ConfigError(
+        fmt::format("\"{}\" cannot name an allocator: use lower-case letters, digits and '_', beginning with a letter",
+                    options.name));
+  }
+  const fs::path folder = options.folder.empty() ? fs::path(options.name) : fs::path(options.folder);
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem) throw ConfigError(fmt::format("cannot make the folder {}: {}", folder.string(), problem.message()));
+  if (!fs::is_empty(folder, problem)) {
+    throw ConfigError(fmt::format("{} is not empty; choose another folder with --dir", folder.string()));
+  }
+  for (const Template& file : kAllocatorTemplates) {
+    write_file(folder / filled_in(file.path, options.name), filled_in(file.text, options.name));
+  }
+  print(fmt::format(
+      "A project for the allocator '{0}'. Build and test it with\n"
+      "  cmake -S {1} -B {1}/build && cmake --build {1}/build && ctest --test-dir {1}/build --output-on-failure\n"
+      "\nfiles: {1}\n",
+      options.name, folder.string()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_new(CLI::App& program, Outcome& outcome) {
+  CLI::App* verb = program.add_subcommand("new", "begin a plugin of your own");
+  verb->require_subcommand(1);
+  verb->footer(example("tenon new allocator my_cache"));
+  auto options = std::make_shared<NewOptions>();
+  CLI::App* allocator =
+      verb->add_subcommand("allocator", "a project with one C++ file, a TOML file, a test and a README");
+  allocator->add_option("name", options->name, "of the allocator, as in TOML: lower case, digits, '_'")->required();
+  allocator->add_option("--dir", options->folder, "where to (a folder of that name)")->type_name("DIR");
+  allocator->footer(example("tenon new allocator my_cache --dir ~/my_cache"));
+  allocator->callback([options, &outcome] { outcome.exit_code = make_project(*options); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,294 @@
+// `tenon replay`: traces under allocators, side by side.
+#include <tenon/cli/command_files.h>
+#include <tenon/cli/one_trace.h>
+#include <tenon/cli/progress_line.h>
+#include <tenon/cli/sections.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/readers.h>
+#include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/gate.h>
+#include <tenon/replay/results/row_json.h>
+#include <tenon/report/replay_html.h>
+#include <tenon/report/replay_table.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct ReplayOptions {
+  std::vector<std::string> traces;
+  std::vector<std::string> allocators;
+  std::string capacity;
+  std::string config;
+  std::vector<std::string> pytorch_confs;
+  std::string html;
+  std::string svg;
+  std::string snapshot;
+  std::vector<std::string> gates;
+  std::string baseline;
+  int repeat = 0;
+  unsigned jobs = 0;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
+};
+
+struct Policy {
+  StackConfig config;
+  std::string label;
+};
+
+/// What an allocator says of options that do not go together is the user's mistake, not the replay's result.
+void check_options(const StackConfig& config) {
+  if (config.options.spec().empty()) return;
+  AddressOnlySource device;
+  try {
+    config.policy.create({.source = device, .options = config.options});
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), error.what()));
+  } catch (const std::exception&) {  // told by the row
+  }
+}
+
+std::vector<Policy> choose_policies(const ReplayOptions& options) {
+  std::vector<Policy> policies;
+  if (!options.config.empty()) {
+    StackConfig config = Config::load(experiment_request(options.config, {})).experiment().allocator;
+    std::string label = config.policy.name;
+    if (const std::string spec = config.options.spec(); !spec.empty()) label += ":" + spec;
+    policies.push_back({std::move(config), std::move(label)});
+  }
+  for (const std::string& spec : options.allocators) policies.push_back({allocator_from_spec(spec), spec});
+  for (const std::string& line : options.pytorch_confs) {
+    const std::string text = conf_of_line(line);
+    const PytorchConf conf = parse_pytorch_conf(text);
+    StackConfig config;
+    config.policy = find_allocator(conf.allocator);
+    config.options = Options(config.policy.options);
+    for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
+    if (!conf.ignored.empty() && !options.quiet)
+      say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
+    policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
+  }
+  for (const Policy& policy : policies) check_options(policy.config);
+  if (!policies.empty()) return policies;
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  for (const std::string& name : allocator_names()) policies.push_back({allocator_from_spec(name), name});
+  if (policies.empty())
+    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  return policies;
+}
+
+std::vector<replay::Trace> read_all(const ReplayOptions& options) {
+  // Stacks are for the snapshot alone: of one history, and standard input cannot be read again for them.
+  std::vector<replay::Trace> traces = all_traces(options.traces, {.with_stacks = !options.snapshot.empty()});
+  if (options.quiet) return traces;
+  for (const replay::Trace& trace : traces) {
+    for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+    if (trace.facts.allocations == 0) say(fmt::format("{}: the history holds no allocation", trace.name));
+  }
+  return traces;
+}
+
+/// All cells of one round follow each other before the next round begins, so that a slow minute hits every allocator
+/// alike.
+std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
+                                       const ReplayOptions& options) {
+  std::vector<replay::Cell> cells;
+  const int rounds = std::max(1, options.repeat);
+  for (int round = 0; round < rounds; ++round) {
+    for (const replay::Trace& trace : traces) {
+      for (const Policy& policy : policies) {
+        replay::Cell cell{.trace = &trace, .policy = &policy.config, .label = policy.label};
+        if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
+        cell.options.observe = cell.options.time_each_call = round == 0;
+        cell.options.keep_curve = round == 0 && !(options.html.empty() && options.svg.empty());
+        cell.options.keep_layout = round == 0 && !options.html.empty();
+        if (options.repeat > 0) cell.options.timed_passes = 1;
+        cells.push_back(std::move(cell));
+      }
+    }
+  }
+  ProgressLine line("replaying", options.quiet);
+  std::vector<replay::ReplayRow> rows =
+      replay::run_cells(cells, options.jobs, [&](std::size_t done, std::size_t total) { line.update(done, total); });
+  const std::size_t kept = traces.size() * policies.size();
+  for (std::size_t i = kept; i < rows.size(); ++i) replay::add_passes(rows[i % kept], rows[i]);
+  rows.resize(kept);
+  return rows;
+}
+
+/// The rows' JSON with what became of each --fail-if.
+std::string with_gates(std::string rows, const std::vector<replay::Gate>& gates,
+                       const std::vector<std::vector<std::string>>& trips) {
+  if (gates.empty()) return rows;
+  using Json = nlohmann::ordered_json;
+  Json json = Json::parse(rows);
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// A history of nothing passes every gate: that is no result.
+void add_empty_histories(const std::vector<replay::Trace>& traces, const std::vector<replay::Gate>& gates,
+                         std::vector<std::vector<std::string>>& trips) {
+  for (const replay::Trace& trace : traces) {
+    if (trace.facts.allocations != 0) continue;
+    for (std::size_t i = 0; i < gates.size(); ++i)
+      trips[i].push_back(
+          fmt::format("{}: {} cannot be judged, the history holds no allocation", trace.name, gates[i].text));
+  }
+}
+
+/// What is read and written. Where an output is standard output, the table for people goes to standard error.
+CommandFiles files_of(const ReplayOptions& options) {
+  CommandFiles files{.read = options.traces, .written = {options.html, options.svg, options.snapshot}};
+  for (const std::string& file : {options.baseline, options.config}) {
+    if (!file.empty()) files.read.push_back(file);
+  }
+  if (uses_standard_output(files) && options.format != TableFormat::kTable)
+    throw ConfigError(
+        "-: standard output takes one thing: with --format json, csv or markdown give a file's name for the output");
+  return files;
+}
+
+ExitCode replay_verb(const ReplayOptions& options) {
+  const CommandFiles files = files_of(options);
+  std::vector<replay::Gate> gates;
+  bool needs_baseline = false;
+  for (const std::string& text : options.gates) {
+    gates.push_back(replay::parse_gate(text));
+    needs_baseline |= gates.back().is_relative;
+  }
+  if (needs_baseline && options.baseline.empty())
+    throw ConfigError("--fail-if compares with a baseline: name its file with --baseline");
+  const std::vector<replay::ReplayRow> baseline =
+      options.baseline.empty() ? std::vector<replay::ReplayRow>{} : replay::read_rows(options.baseline);
+  const std::optional<std::uint64_t> capacity =
+      options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
+
+  const std::vector<Policy> policies = choose_policies(options);
+  check_files(files);  // now that the plugins are known, which no output may replace either
+  if (!options.snapshot.empty() && policies.size() != 1)
+    throw ConfigError(
+        fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
+  const std::vector<replay::Trace> traces = read_all(options);
+  if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
+    throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
+  const std::vector<replay::ReplayRow> cells = run_all(traces, policies, options);
+
+  std::vector<replay::ReplayRow> rows;
+  for (std::size_t t = 0; t < traces.size(); ++t) {
+    rows.insert(rows.end(), cells.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
+                cells.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
+    rows.push_back(replay::ideal_row(traces[t], capacity));
+  }
+  std::vector<std::vector<std::string>> trips;
+  for (const replay::Gate& gate : gates) trips.push_back(replay::tripped(gate, rows, baseline));
+  add_empty_histories(traces, gates, trips);
+  if (options.format == TableFormat::kJson) {
+    print(with_gates(replay::rows_json(rows, environment_json()), gates, trips));
+  } else {
+    const std::string table = render(replay_table(rows), options.format, environment_json());
+    if (uses_standard_output(files)) {
+      fmt::print(stderr, "{}", table);
+    } else {
+      print(table);
+    }
+  }
+  if (!options.quiet) {
+    for (const std::string& remark : replay_remarks(rows)) say(remark);
+    if (options.repeat > 1) {
+      for (const std::string& remark : replay::timing_remarks(rows)) say(remark);
+    }
+    for (const std::string& verdict : replay::verdicts(rows, baseline)) say(verdict);
+  }
+  if (!options.html.empty()) {
+    write_replay_html(options.html, traces, rows, environment_json());
+    say(fmt::format("report: {}", options.html));
+  }
+  if (!options.svg.empty()) {
+    write_replay_svg(options.svg, traces.front(), rows);
+    say(fmt::format("picture: {}", options.svg));
+  }
+  if (!options.snapshot.empty() && rows.front().failure.empty()) {
+    replay::write_snapshot(replay::image_of_replay(traces.front(), policies.front().config, capacity),
+                           options.snapshot);
+    say(fmt::format("snapshot: {}", options.snapshot));
+  }
+  bool is_tripped = false;
+  for (const std::vector<std::string>& sentences : trips) {
+    for (const std::string& sentence : sentences) say(sentence);
+    is_tripped |= !sentences.empty();
+  }
+  const bool has_failed = std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return !row.failure.empty(); });
+  if (options.quiet && has_failed) {
+    for (const std::string& remark : replay_remarks(rows)) say(remark);
+  }
+  if (has_failed) return ExitCode::kFailed;
+  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* verb =
+      program.add_subcommand("replay", "run memory traces under allocators, without their program or device");
+  verb->add_option(
+          "traces", options->traces,
+          "text traces, PyTorch snapshots, profiler JSON, RMM or minimalloc CSV; gz or not; - is standard input")
+      ->required()
+      ->type_name("TRACE");
+  verb->add_option("--allocator,-a", options->allocators,
+                   "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  verb->add_option("--pytorch-conf", options->pytorch_confs, "the allocator that PyTorch would use for this string")
+      ->type_name("STRING")
+      ->allow_extra_args(false);
+  verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
+  add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
+  verb->add_option("--html", options->html,
+                   "write a report; - is standard output, the table goes to standard error then")
+      ->type_name("FILE");
+  verb->add_option("--svg", options->svg, "write the report's picture alone; or -")->type_name("FILE");
+  verb->add_option("--snapshot", options->snapshot,
+                   "write what the one --allocator did, for PyTorch's memory viewer; or -")
+      ->type_name("FILE");
+  verb->add_option("--fail-if", options->gates,
+                   "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%', 'seconds > 20ms'")
+      ->type_name("EXPR")
+      ->allow_extra_args(false);
+  verb->add_option("--baseline", options->baseline, "JSON of an earlier replay, to compare with")->type_name("FILE");
+  verb->add_option("--repeat", options->repeat, "timed passes for each row, interleaved")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_format_option(*verb, options->format);
+  add_quiet_option(*verb, options->quiet);
+  verb->footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));
+  verb->callback([options, &outcome] { outcome.exit_code = replay_verb(*options); });
+}
+
+}  // namespace tenon::cli

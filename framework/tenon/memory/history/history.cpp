@@ -1,0 +1,150 @@
+// The ring of memory events, and the stacks that belong to them.
+#include <tenon/memory/history/call_stack.h>
+#include <tenon/memory/history/history.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace tenon {
+
+std::string_view name_of(HistoryAction action) {
+  switch (action) {
+    case HistoryAction::kAlloc:
+      return "alloc";
+    case HistoryAction::kFreeRequested:
+      return "free_requested";
+    case HistoryAction::kFreeCompleted:
+      return "free_completed";
+    case HistoryAction::kSegmentAlloc:
+      return "segment_alloc";
+    case HistoryAction::kSegmentFree:
+      return "segment_free";
+    case HistoryAction::kSegmentMap:
+      return "segment_map";
+    case HistoryAction::kSegmentUnmap:
+      return "segment_unmap";
+    case HistoryAction::kOom:
+      return "oom";
+    case HistoryAction::kSnapshot:
+      return "snapshot";
+  }
+  return "unknown";
+}
+
+History::History() = default;
+History::~History() = default;
+
+void History::start(const HistorySettings& settings, bool clear) {
+  std::lock_guard lock(mutex_);
+  // The ring is rebuilt: oldest first, and no longer than it may be.
+  std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
+  next_ = 0;
+  if (clear) {
+    ring_.clear();
+    recorded_ = 0;
+  } else if (ring_.size() > settings.max_entries) {
+    ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings.max_entries));
+  }
+  settings_ = settings;
+  settings_.stack_every = std::max<std::uint32_t>(1, settings.stack_every);
+  recording_.store(true, std::memory_order_release);
+}
+
+void History::stop() {
+  std::lock_guard lock(mutex_);
+  recording_.store(false, std::memory_order_release);
+  ring_.clear();
+  next_ = 0;
+  recorded_ = 0;
+  live_stacks_.clear();
+  stacks_.clear();
+  stacks_by_hash_.clear();
+}
+
+HistorySettings History::settings() const {
+  std::lock_guard lock(mutex_);
+  return settings_;
+}
+
+StackId History::take_stack_locked(HistoryAction action) {
+  const bool is_free = action == HistoryAction::kFreeRequested || action == HistoryAction::kFreeCompleted;
+  const StackContext wanted = is_free ? StackContext::kAll : StackContext::kState;
+  if (settings_.stacks < wanted || settings_.stacks == StackContext::kNone) return 0;
+  if (action == HistoryAction::kFreeCompleted) return 0;  // it may come long after, from nowhere in particular
+  if (candidates_[static_cast<std::size_t>(action)]++ % settings_.stack_every != 0) return 0;
+  std::vector<void*> addresses = capture_stack();
+  std::uint64_t hash = 1469598103934665603u;
+  for (void* address : addresses) hash = (hash ^ reinterpret_cast<std::uint64_t>(address)) * 1099511628211u;
+  std::vector<StackId>& same_hash = stacks_by_hash_[hash];
+  for (const StackId id : same_hash) {
+    if (stacks_[id - 1] == addresses) return id;
+  }
+  stacks_.push_back(std::move(addresses));
+  same_hash.push_back(static_cast<StackId>(stacks_.size()));
+  return same_hash.back();
+}
+
+bool History::merge_locked(const HistoryEvent& event) {
+  // A policy maps and unmaps page by page; PyTorch tells of whole ranges.
+  if (event.action != HistoryAction::kSegmentMap && event.action != HistoryAction::kSegmentUnmap) return false;
+  if (ring_.empty()) return false;
+  HistoryEvent& last = ring_[(next_ == 0 ? ring_.size() : next_) - 1];
+  if (last.action != event.action || last.stream != event.stream || last.address + last.bytes != event.address)
+    return false;
+  last.bytes += event.bytes;
+  return true;
+}
+
+void History::record(HistoryEvent event) noexcept {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  event.time_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  try {
+    std::lock_guard lock(mutex_);
+    if (!recording()) return;
+    if (merge_locked(event)) return;
+    event.stack = take_stack_locked(event.action);
+    if (event.action == HistoryAction::kAlloc && event.stack != 0) live_stacks_[event.address] = event.stack;
+    if (event.action == HistoryAction::kFreeRequested) live_stacks_.erase(event.address);
+    if (settings_.stacks < StackContext::kAlloc) event.stack = 0;
+    if (settings_.max_entries == 0) return;
+    ++recorded_;
+    if (ring_.size() < settings_.max_entries) {
+      ring_.push_back(event);
+      return;
+    }
+    ring_[next_] = event;
+    next_ = (next_ + 1) % ring_.size();
+  } catch (...) {  // No memory for the history: it ends here, the program goes on.
+    recording_.store(false, std::memory_order_release);
+  }
+}
+
+std::vector<HistoryEvent> History::events() const {
+  std::lock_guard lock(mutex_);
+  std::vector<HistoryEvent> ordered(ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
+  ordered.insert(ordered.end(), ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_));
+  return ordered;
+}
+
+std::uint64_t History::recorded() const {
+  std::lock_guard lock(mutex_);
+  return recorded_;
+}
+
+std::vector<StackFrame> History::frames(StackId stack) const {
+  std::vector<void*> addresses;
+  {
+    std::lock_guard lock(mutex_);
+    if (stack == 0 || stack > stacks_.size()) return {};
+    addresses = stacks_[stack - 1];
+  }
+  return symbolize(addresses);
+}
+
+StackId History::live_stack(std::uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto found = live_stacks_.find(address);
+  return found == live_stacks_.end() ? 0 : found->second;
+}
+
+}  // namespace tenon

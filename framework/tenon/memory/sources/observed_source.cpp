@@ -1,0 +1,176 @@
+// Counting what a policy takes from the device and gives back.
+#include <tenon/memory/sources/observed_source.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+namespace detail {
+constinit thread_local __attribute__((tls_model("initial-exec"))) std::uint64_t operation_of_thread = 0;
+}
+using detail::operation_of_thread;
+
+bool ObservedSource::continues_run_locked(bool mapping, const void* address, std::size_t bytes) {
+  const auto* begin = static_cast<const char*>(address);
+  const bool continues = run_.end == begin && run_.mapping == mapping && run_.operation == operation_of_thread;
+  run_ = {operation_of_thread, mapping, begin + bytes};
+  return continues;
+}
+
+bool ObservedSource::over_limit_locked(std::size_t bytes) const {
+  const std::size_t limit_bytes = limit();
+  if (limit_bytes == 0) return false;
+  const auto held = static_cast<std::size_t>(counters_.reserved_bytes.current) + pending_bytes_;
+  return bytes > limit_bytes || held > limit_bytes - bytes;
+}
+
+void ObservedSource::add_layer_limit(std::size_t limit_bytes) {
+  const std::size_t before = layer_limit_.load(std::memory_order_relaxed);
+  if (before == 0 || limit_bytes < before) layer_limit_.store(limit_bytes, std::memory_order_relaxed);
+}
+
+std::size_t ObservedSource::limit() const {
+  const std::size_t user = user_limit();
+  const std::size_t layer = layer_limit_.load(std::memory_order_relaxed);
+  if (user == 0 || layer == 0) return user + layer;
+  return std::min(user, layer);
+}
+
+void ObservedSource::take_locked(std::size_t bytes) {
+  counters_.reserved_bytes.increase(static_cast<std::int64_t>(bytes));
+  reserved_now_.store(static_cast<std::size_t>(counters_.reserved_bytes.current), std::memory_order_relaxed);
+}
+
+void ObservedSource::give_locked(std::size_t bytes) {
+  counters_.reserved_bytes.decrease(static_cast<std::int64_t>(bytes));
+  reserved_now_.store(static_cast<std::size_t>(counters_.reserved_bytes.current), std::memory_order_relaxed);
+}
+
+void* ObservedSource::acquire(std::size_t bytes) {
+  {
+    // Counted before the call and taken back on failure: two threads cannot pass the limit together.
+    std::lock_guard lock(mutex_);
+    if (over_limit_locked(bytes)) return nullptr;
+    pending_bytes_ += bytes;
+  }
+  void* address = nullptr;
+  try {
+    address = upstream_.acquire(bytes);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    pending_bytes_ -= bytes;
+    throw;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    pending_bytes_ -= bytes;
+    if (address == nullptr) return nullptr;
+    ++counters_.allocations;
+    ++counters_.growths;
+    counters_.segments.increase(1);
+    run_.end = nullptr;
+    take_locked(bytes);
+  }
+  if (SourceListener* told = listener()) told->acquired(address, bytes);
+  return address;
+}
+
+void ObservedSource::release(void* address, std::size_t bytes) noexcept {
+  if (SourceListener* told = listener()) told->releasing(address, bytes);
+  upstream_.release(address, bytes);
+  std::lock_guard lock(mutex_);
+  ++counters_.frees;
+  ++counters_.shrinks;
+  counters_.segments.decrease(1);
+  run_.end = nullptr;
+  give_locked(bytes);
+}
+
+Physical ObservedSource::create(std::size_t bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    if (over_limit_locked(bytes)) return {};
+    pending_bytes_ += bytes;
+  }
+  Physical physical;
+  try {
+    physical = upstream_.create(bytes);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    pending_bytes_ -= bytes;
+    throw;
+  }
+  std::lock_guard lock(mutex_);
+  if (physical) {
+    ++counters_.allocations;
+  } else {
+    pending_bytes_ -= bytes;
+  }
+  return physical;
+}
+
+void ObservedSource::destroy(Physical physical, std::size_t bytes) noexcept {
+  upstream_.destroy(physical, bytes);
+  std::lock_guard lock(mutex_);
+  ++counters_.frees;
+  pending_bytes_ -= std::min(bytes, pending_bytes_);
+}
+
+void ObservedSource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
+  upstream_.map(address, bytes, physical, offset);
+  {
+    std::lock_guard lock(mutex_);
+    ++counters_.maps;
+    if (!continues_run_locked(true, address, bytes)) ++counters_.growths;
+    const std::size_t fresh = mapped_.map(address, bytes, physical, offset);
+    pending_bytes_ -= std::min(fresh, pending_bytes_);
+    if (fresh != 0) take_locked(fresh);
+  }
+  if (SourceListener* told = listener()) told->mapped(address, bytes);
+}
+
+void ObservedSource::unmap(void* address, std::size_t bytes) noexcept {
+  upstream_.unmap(address, bytes);
+  {
+    std::lock_guard lock(mutex_);
+    ++counters_.unmaps;
+    if (!continues_run_locked(false, address, bytes)) ++counters_.shrinks;
+    const std::size_t idle = mapped_.unmap(address, bytes);
+    pending_bytes_ += idle;
+    if (idle != 0) give_locked(idle);
+  }
+  if (SourceListener* told = listener()) told->unmapped(address, bytes);
+}
+
+void ObservedSource::wait(Ticket ticket) {
+  upstream_.wait(ticket);
+  std::lock_guard lock(mutex_);
+  ++counters_.synchronizations;
+}
+
+void ObservedSource::synchronize() {
+  upstream_.synchronize();
+  std::lock_guard lock(mutex_);
+  ++counters_.synchronizations;
+}
+
+SourceCounters ObservedSource::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+void ObservedSource::reset_peak() {
+  std::lock_guard lock(mutex_);
+  counters_.reserved_bytes.reset_peak();
+  counters_.segments.reset_peak();
+}
+
+void ObservedSource::reset_accumulated() {
+  std::lock_guard lock(mutex_);
+  counters_.reserved_bytes.reset_accumulated();
+  counters_.segments.reset_accumulated();
+  counters_.growths = counters_.shrinks = 0;
+  counters_.allocations = counters_.frees = counters_.maps = counters_.unmaps = counters_.synchronizations = 0;
+}
+
+}  // namespace tenon

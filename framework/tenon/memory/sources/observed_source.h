@@ -1,0 +1,97 @@
+// ObservedSource: the host's counter between every policy and the device. What a policy takes and gives is counted
+// here, so that no policy has to.
+#pragma once
+
+#include <tenon/memory/forwarding.h>
+#include <tenon/memory/sources/mapped_ranges.h>
+#include <tenon/memory/stats.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace tenon {
+
+/// Figures of one stack's traffic with its source. `reserved` counts acquired bytes, and mapped physical bytes once,
+/// however often they are mapped.
+struct SourceCounters {
+  Stat reserved_bytes;
+  Stat segments;             ///< acquired
+  std::int64_t growths = 0;  ///< acquires, and runs of adjacent maps within one operation of the stack
+  std::int64_t shrinks = 0;  ///< likewise
+  std::int64_t allocations = 0;
+  std::int64_t frees = 0;
+  std::int64_t maps = 0;
+  std::int64_t unmaps = 0;
+  std::int64_t synchronizations = 0;
+};
+
+namespace detail {
+// initial-exec: counted up on every allocation.
+extern constinit thread_local __attribute__((tls_model("initial-exec"))) std::uint64_t operation_of_thread;
+}  // namespace detail
+
+/// Counts what this thread asks of stacks: maps of one operation belong together.
+inline void begin_operation() noexcept { ++detail::operation_of_thread; }
+
+/// Told after memory came, before memory goes; called without a lock of ours held.
+class SourceListener {
+ public:
+  virtual ~SourceListener() = default;
+  virtual void acquired(const void* address, std::size_t bytes) noexcept = 0;
+  virtual void releasing(const void* address, std::size_t bytes) noexcept = 0;
+  virtual void mapped(const void* address, std::size_t bytes) noexcept = 0;
+  virtual void unmapped(const void* address, std::size_t bytes) noexcept = 0;
+};
+
+class ObservedSource final : public ForwardingSource {
+ public:
+  explicit ObservedSource(MemorySource& upstream) : ForwardingSource(upstream) {}
+
+  void* acquire(std::size_t bytes) override;
+  void release(void* address, std::size_t bytes) noexcept override;
+  Physical create(std::size_t bytes) override;
+  void destroy(Physical physical, std::size_t bytes) noexcept override;
+  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
+  void wait(Ticket ticket) override;
+  void synchronize() override;
+
+  SourceCounters counters() const;
+  std::size_t reserved_bytes() const { return reserved_now_.load(std::memory_order_relaxed); }
+  void reset_peak();
+  void reset_accumulated();
+
+  /// Ceilings on reserved bytes: acquire and create beyond the lowest one find the device exhausted. 0 means none. The
+  /// user's may change at any time, those of layers stay.
+  void set_user_limit(std::size_t limit_bytes) { user_limit_.store(limit_bytes, std::memory_order_relaxed); }
+  void add_layer_limit(std::size_t limit_bytes);
+  std::size_t user_limit() const { return user_limit_.load(std::memory_order_relaxed); }
+  std::size_t limit() const;
+  void set_listener(SourceListener* listener) { listener_.store(listener, std::memory_order_release); }
+
+ private:
+  bool over_limit_locked(std::size_t bytes) const;
+  void take_locked(std::size_t bytes);
+  void give_locked(std::size_t bytes);
+  SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
+
+  mutable std::mutex mutex_;
+  SourceCounters counters_;
+  std::size_t pending_bytes_ = 0;  ///< being acquired, or created and mapped nowhere: not reserved, but under the limit
+  MappedRanges mapped_;
+  struct Run {
+    std::uint64_t operation = 0;
+    bool mapping = false;
+    const char* end = nullptr;  ///< where an adjacent call would go on
+  };
+  bool continues_run_locked(bool mapping, const void* address, std::size_t bytes);
+  Run run_;
+
+  std::atomic<std::size_t> reserved_now_{0};
+  std::atomic<std::size_t> user_limit_{0};
+  std::atomic<std::size_t> layer_limit_{0};
+  std::atomic<SourceListener*> listener_{nullptr};
+};
+
+}  // namespace tenon

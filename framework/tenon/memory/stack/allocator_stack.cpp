@@ -1,0 +1,161 @@
+// The stack's doors, and the hot path behind them: lock, policy, count.
+#include <tenon/core/error.h>
+#include <tenon/memory/pool.h>
+#include <tenon/memory/stack/stack_impl.h>
+
+#include <tenon/core/units.h>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace tenon {
+
+namespace {
+
+/// What stands behind the cookie of a block whose alignment no policy has to honour.
+struct OverAligned {
+  Block inner;
+};
+
+}  // namespace
+
+// Field by field: the caller has just written these fields one by one, and a wide load of several of them would wait
+// for the stores to reach the cache. (The file is compiled without the pass that makes wide loads of narrow ones.)
+inline void copy_request(Request& to, const Request& from) noexcept {
+  to.bytes = from.bytes;
+  to.alignment = from.alignment;
+  to.stream.id = from.stream.id;
+  to.purpose = from.purpose;
+  to.label = from.label;
+  to.pool = from.pool;
+}
+
+// The path of nearly every call, in one translation unit so that it becomes one function. The block is made where the
+// caller wants it: copying it would wait for the policy's narrow stores in the same way.
+[[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
+  const Turn turn(*this);
+  Block block = history() == nullptr ? top_->allocate(request) : allocate_recorded(request);
+  copy_request(block.request, request);
+  ledger_->add(request.bytes, block.bytes, request.purpose);
+  if (request.label != 0) [[unlikely]]
+    labels_.add(request.label, request.bytes);
+  return block;
+}
+
+[[gnu::always_inline]] inline Block AllocatorStack::Impl::allocate(const Request& request) {
+  begin_operation();
+  try {
+    return serve(request);
+  } catch (const OutOfMemory& error) {
+    return recover(request, error.info());
+  }
+}
+
+// A policy of PyTorch's kind has flushed its cache before it gave up. For any other one the host does that, once; what
+// a layer decided stays decided.
+[[gnu::cold, gnu::noinline]] Block AllocatorStack::Impl::recover(const Request& request,
+                                                                 const OutOfMemoryInfo& failure) {
+  const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
+  if (by_layer || !give_back_cache()) fail(request, failure);
+  try {
+    return serve(request);
+  } catch (const OutOfMemory& again) {
+    fail(request, again.info());
+  }
+}
+
+[[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
+  const Turn turn(*this);
+  ledger_->remove(block.request.bytes, block.bytes, block.request.purpose);
+  if (block.request.label != 0) [[unlikely]]
+    labels_.remove(block.request.label, block.request.bytes);
+  if (History* told = history()) [[unlikely]] {
+    deallocate_recorded(*told, block, last_use);
+  } else {
+    top_->deallocate(block, last_use);
+  }
+}
+
+AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AllocatorStack::~AllocatorStack() = default;
+
+std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const StackConfig& config) {
+  return std::shared_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config)));
+}
+
+Block AllocatorStack::allocate(const Request& request) {
+  const bool usual = request.bytes != 0 && request.alignment <= kMaxAlignment && pool_scopes_of_thread() == 0;
+  if (!usual) [[unlikely]]
+    return allocate_unusual(request);
+  return impl_->allocate(request);
+}
+
+Block AllocatorStack::allocate_unusual(const Request& asked) {
+  if (asked.bytes == 0) return {.request = asked};
+  Request request = asked;
+  if (request.pool == 0) request.pool = scoped_pool(*this);
+  if (request.alignment <= kMaxAlignment) return impl_->allocate(request);
+  if (!is_power_of_two(request.alignment) || request.bytes > SIZE_MAX - request.alignment) {
+    throw Error(fmt::format("cannot serve {} bytes at an alignment of {}: it must be a power of two", request.bytes,
+                            request.alignment));
+  }
+  // The figures show what was really taken, hence the larger request.
+  Request larger = request;
+  larger.alignment = kMaxAlignment;
+  larger.bytes += request.alignment - kMaxAlignment;
+  auto record = std::make_unique<OverAligned>();
+  record->inner = impl_->allocate(larger);
+  const auto base = reinterpret_cast<std::uintptr_t>(record->inner.data);
+  const std::uintptr_t aligned = align_up(base, request.alignment);
+  return {.data = reinterpret_cast<void*>(aligned),
+          .bytes = record->inner.bytes - (aligned - base),
+          .cookie = record.release(),
+          .request = request};
+}
+
+void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
+  if (block.data != nullptr && block.request.alignment <= kMaxAlignment) [[likely]] {
+    impl_->deallocate(block, last_use);
+  } else if (block.data != nullptr) {
+    const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
+    impl_->deallocate(record->inner, last_use);
+  }
+}
+
+void AllocatorStack::record_use(const Block& block, StreamRef stream) {
+  if (block.data == nullptr || stream == block.request.stream) return;
+  const bool wrapped = block.request.alignment > kMaxAlignment;
+  impl_->record_use(wrapped ? static_cast<OverAligned*>(block.cookie)->inner : block, stream);
+}
+
+std::size_t AllocatorStack::trim(std::size_t keep_bytes) { return impl_->trim(keep_bytes); }
+void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->walk(visitor); }
+MemoryStats AllocatorStack::stats() const { return impl_->stats(); }
+std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->usage_by_label(); }
+void AllocatorStack::reset_peak_stats() { impl_->reset_stats(true, false); }
+void AllocatorStack::reset_accumulated_stats() { impl_->reset_stats(false, true); }
+void AllocatorStack::check_invariants() const { impl_->check_invariants(); }
+
+std::size_t AllocatorStack::set_reserved_limit(std::size_t limit_bytes) {
+  return impl_->set_reserved_limit(limit_bytes);
+}
+std::size_t AllocatorStack::reserved_limit() const { return impl_->observed().limit(); }
+
+void AllocatorStack::attach_history(std::shared_ptr<History> history) { impl_->attach_history(std::move(history)); }
+std::vector<LayerReport> AllocatorStack::layer_reports() const { return impl_->layer_reports(); }
+
+void AllocatorStack::mark(std::string_view name) { impl_->mark(name); }
+
+void AllocatorStack::begin_pool(std::uint64_t pool, StreamRef stream) { impl_->begin_pool(pool, stream); }
+void AllocatorStack::end_pool(std::uint64_t pool) { impl_->end_pool(pool); }
+void AllocatorStack::release_pool(std::uint64_t pool) { impl_->release_pool(pool); }
+void AllocatorStack::configure_pool(std::uint64_t pool, const PoolOptions& options) {
+  impl_->configure_pool(pool, options);
+}
+
+const StackConfig& AllocatorStack::config() const { return impl_->config(); }
+MemorySource& AllocatorStack::source() const { return impl_->policy_source(); }
+Allocator& AllocatorStack::outermost() const { return impl_->outermost(); }
+
+}  // namespace tenon

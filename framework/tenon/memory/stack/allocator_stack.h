@@ -1,0 +1,105 @@
+// AllocatorStack: an allocator in service. The policy that a plugin supplied, the layers that the configuration put
+// around it, and the host's own observation: statistics, history, out-of-memory report, in one place for every policy.
+//
+//   AllocatorStack   statistics, history, OOM report
+//     layers         limit, trace, guard … outermost first            (memory/layers/)
+//       policy       what the plugin supplied
+//     source hooks   of layers that act on the device's calls: limit, inject
+//   ObservedSource   counts what is taken and given
+//     MemorySource   the device
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/allocator.h>
+#include <tenon/memory/factory.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/memory/stats.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// One adaptor of the stack by name, with its options: "limit" {bytes = 8GiB}.
+struct LayerConfig {
+  std::string name;
+  Options options;
+};
+
+struct StackConfig {
+  AllocatorInfo policy;
+  Options options;                  ///< of the policy
+  std::vector<LayerConfig> layers;  ///< outermost first
+};
+
+/// What a layer has to say about itself: "track" {("leaks", "3"), …}.
+struct LayerReport {
+  std::string layer;
+  std::vector<std::pair<std::string, std::string>> entries;
+};
+
+/// Thread-safe. Outlives every block that it gave: DeviceState keeps it until the device is closed.
+class TENON_API AllocatorStack {
+ public:
+  /// `source` outlives the stack. Throws ConfigError for an unknown layer (the nearest known one is named).
+  static std::shared_ptr<AllocatorStack> make(MemorySource& source, const StackConfig& config);
+  ~AllocatorStack();
+  AllocatorStack(const AllocatorStack&) = delete;
+  AllocatorStack& operator=(const AllocatorStack&) = delete;
+
+  /// Zero bytes give an empty block. Throws OutOfMemory with every figure filled in, after the OOM observers ran. An
+  /// alignment above kMaxAlignment is served by taking more.
+  Block allocate(const Request& request);
+  /// Empty blocks are ignored.
+  void deallocate(const Block& block, StreamRef last_use) noexcept;
+  void deallocate(const Block& block) noexcept { deallocate(block, block.request.stream); }
+  void record_use(const Block& block, StreamRef stream);
+  /// empty_cache(): returns the bytes given back.
+  std::size_t trim(std::size_t keep_bytes = 0);
+  void walk(SegmentVisitor& visitor) const;
+
+  MemoryStats stats() const;
+  /// Labels that were ever used, in the order of their first use in the process.
+  std::vector<LabelUsage> usage_by_label() const;
+  /// Peaks become what is current.
+  void reset_peak_stats();
+  /// Sums and counts of calls become 0.
+  void reset_accumulated_stats();
+  void check_invariants() const;
+
+  /// A ceiling on reserved bytes, 0 for none: beyond it the policy finds the device exhausted, gives back what it
+  /// caches and tries again (PyTorch: set_per_process_memory_fraction). Returns the old one.
+  std::size_t set_reserved_limit(std::size_t limit_bytes);
+  std::size_t reserved_limit() const;  ///< the lowest of that ceiling and those of layers; 0 for none
+
+  /// Events go to this history from now on. It may serve several stacks of one device.
+  void attach_history(std::shared_ptr<History> history);
+
+  /// What the layers have counted or found, outermost first.
+  std::vector<LayerReport> layer_reports() const;
+
+  /// Tells the layers where the program is ("step 3"): `trace` writes it as a mark.
+  void mark(std::string_view name);
+
+  /// Opens, closes and gives up a private pool (memory/pool.h). Throws Error where the policy has none.
+  void begin_pool(std::uint64_t pool, StreamRef stream);
+  void end_pool(std::uint64_t pool);
+  void release_pool(std::uint64_t pool);
+  void configure_pool(std::uint64_t pool, const PoolOptions& options);
+
+  const StackConfig& config() const;
+  MemorySource& source() const;  ///< what the policy sees
+  Allocator& outermost() const;  ///< the top layer, or the policy
+
+ private:
+  class Impl;
+  Block allocate_unusual(const Request& asked);
+  explicit AllocatorStack(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tenon

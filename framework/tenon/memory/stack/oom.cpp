@@ -1,0 +1,141 @@
+// Out of memory: the figures, the observers, the advice.
+#include <tenon/core/units.h>
+#include <tenon/memory/stack/oom.h>
+#include <tenon/memory/stack/oom_room.h>
+#include <tenon/memory/stack/stack_impl.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace tenon {
+
+namespace {
+
+struct Observers {
+  std::mutex mutex;
+  std::map<std::uint64_t, OomObserver> by_id;
+  std::uint64_t next_id = 1;
+};
+
+Observers& observers() {
+  static auto* all = new Observers;
+  return *all;
+}
+
+}  // namespace
+
+std::uint64_t add_oom_observer(OomObserver observer) {
+  std::lock_guard lock(observers().mutex);
+  const std::uint64_t id = observers().next_id++;
+  observers().by_id.emplace(id, std::move(observer));
+  return id;
+}
+
+void remove_oom_observer(std::uint64_t id) {
+  std::lock_guard lock(observers().mutex);
+  observers().by_id.erase(id);
+}
+
+void notify_oom_observers(const OutOfMemoryInfo& info) noexcept {
+  std::vector<OomObserver> all;
+  {
+    std::lock_guard lock(observers().mutex);
+    for (const auto& [id, observer] : observers().by_id) all.push_back(observer);
+  }
+  for (const OomObserver& observer : all) {
+    try {
+      observer(info);
+    } catch (...) {  // The failure that is under way matters more than an observer's own.
+    }
+  }
+}
+
+std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
+  const std::size_t cached = info.reserved_bytes - std::min(info.reserved_bytes, info.allocated_bytes);
+  const std::size_t needed = info.allocated_bytes + info.requested_bytes;
+  // What the device could give this process in all: what it holds and what is left.
+  const std::size_t reachable = info.device_free_bytes + info.reserved_bytes;
+  if (info.limit_bytes != 0 && needed > info.limit_bytes && (info.capacity_bytes == 0 || needed <= reachable)) {
+    return fmt::format(
+        "the limit of {} is below the {} that this step needs: a limit of at least {} would have let it pass",
+        format_bytes(info.limit_bytes), format_bytes(needed), format_bytes(align_up(needed, 2 * MiB)));
+  }
+  if (info.capacity_bytes != 0 && info.requested_bytes > info.capacity_bytes) {
+    return "the request alone is larger than the device";
+  }
+  const std::size_t ceiling = info.limit_bytes != 0 ? std::min(info.limit_bytes, reachable) : reachable;
+  if (cached != 0 && needed <= ceiling && info.largest_free_bytes < info.requested_bytes) {
+    const std::string state =
+        fmt::format("{} are cached in pieces too small or for other streams", format_bytes(cached));
+    if (!circumstances.is_expandable && circumstances.has_virtual_memory) {
+      // Its pages are up to 20 MiB long, one begun for large and one for small blocks.
+      const bool surely = needed <= ceiling - std::min(ceiling, 22 * MiB);
+      return state +
+             (surely ? ": allocator 'expandable' would have fitted" : ": allocator 'expandable' could join them");
+    }
+    if (circumstances.splits_all_sizes && !circumstances.is_expandable) {
+      return state + ": option max_split_size of allocator 'caching' keeps large blocks whole";
+    }
+  }
+  const auto& by_purpose = circumstances.stats.requested_by_purpose;
+  const auto largest = std::max_element(by_purpose.begin(), by_purpose.end(),
+                                        [](const Stat& a, const Stat& b) { return a.current < b.current; });
+  if (largest->current > 0) {
+    const auto purpose = static_cast<Purpose>(largest - by_purpose.begin());
+    const std::string held = fmt::format("{} of the live bytes are of purpose '{}'",
+                                         format_bytes(static_cast<std::size_t>(largest->current)), name_of(purpose));
+    return purpose == Purpose::kActivation ? held + ": a smaller batch or checkpointing takes less" : held;
+  }
+  return {};
+}
+
+bool AllocatorStack::Impl::give_back_cache() {
+  const Turn turn(*this);
+  if (observed_.reserved_bytes() <= static_cast<std::size_t>(ledger_->allocated_bytes())) return false;
+  PolicyStats stats;
+  top_->report(stats);
+  if (stats.has_pools || top_->trim(0) == 0) return false;
+  retries_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& from_policy) {
+  ooms_.fetch_add(1, std::memory_order_relaxed);
+  const MemoryStats stats = this->stats();
+  const SourceTraits traits = observed_.traits();
+  const SourceUsage usage = observed_.usage();
+  OutOfMemoryInfo info = from_policy;
+  info.allocator = config_.policy.name;
+  info.device = traits.device;
+  info.requested_bytes = request.bytes;
+  info.allocated_bytes = static_cast<std::size_t>(stats.allocated_bytes.current);
+  info.reserved_bytes = static_cast<std::size_t>(stats.reserved_bytes.current);
+  info.capacity_bytes = traits.capacity_bytes != 0 ? traits.capacity_bytes : usage.total_bytes;
+  info.device_free_bytes = usage.free_bytes;
+  if (const std::size_t limit = observed_.limit(); limit != 0) {
+    info.limit_bytes = info.limit_bytes == 0 ? limit : std::min(info.limit_bytes, limit);
+  }
+  info.largest_free_bytes = stats.policy.largest_free_bytes;
+  if (info.hint.empty()) {
+    info.hint = oom_hint(info, {.stats = stats,
+                                .has_virtual_memory = traits.virtual_memory,
+                                .is_expandable = stats.device_maps != 0,
+                                .splits_all_sizes = stats.policy.max_split_size < 0});
+  }
+  if (History* told = history()) {
+    told->record({.action = HistoryAction::kOom,
+                  .purpose = request.purpose,
+                  .label = request.label,
+                  .address = left_for_the_process(info),
+                  .bytes = request.bytes,
+                  .stream = request.stream});
+  }
+  notify_oom_observers(info);
+  throw OutOfMemory(std::move(info));
+}
+
+}  // namespace tenon

@@ -1,0 +1,183 @@
+// AnyModule: a module whose type is forgotten until forward<R>(arguments…) asks for exactly the right one.
+#pragma once
+
+#include <tenon/nn/containers/any_value.h>
+#include <tenon/nn/module.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace tenon::nn {
+
+/// What AnyModule sees of a module.
+struct AnyModuleBase {
+  explicit AnyModuleBase(const std::type_info& type) : type_info(type) {}
+  virtual ~AnyModuleBase() = default;
+  virtual AnyValue forward(std::vector<AnyValue>&& arguments) = 0;
+  virtual std::shared_ptr<Module> ptr() = 0;
+  virtual std::unique_ptr<AnyModuleBase> copy() const = 0;
+  virtual std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const = 0;
+  const std::type_info& type_info;
+};
+
+template <class ModuleType, class... Arguments>
+struct AnyModuleContent final : AnyModuleBase {
+  explicit AnyModuleContent(std::shared_ptr<ModuleType> m) : AnyModuleBase(typeid(ModuleType)), module(std::move(m)) {}
+
+  AnyValue forward(std::vector<AnyValue>&& given) override {
+    const std::string who = demangle(type_info) + "'s forward() method expects ";
+    const std::size_t count = given.size();
+    std::vector<AnyValue> arguments = std::move(given);
+    Module& base = *module;
+    if (base._forward_has_default_args()) {
+      const unsigned int required = base._forward_num_required_args();
+      if (count < required || count > sizeof...(Arguments)) {
+        throw Error(who + "at least " + std::to_string(required) + " argument(s) and at most " +
+                    std::to_string(sizeof...(Arguments)) + " argument(s), but received " + std::to_string(count) + ".");
+      }
+      arguments = base._forward_populate_default_args(std::move(arguments));
+    } else if (count != sizeof...(Arguments)) {
+      std::string message =
+          who + std::to_string(sizeof...(Arguments)) + " argument(s), but received " + std::to_string(count) + ".";
+      if (count < sizeof...(Arguments)) {
+        const std::string name = demangle(type_info);
+        message += " If " + name +
+                   "'s forward() method has default arguments, please make sure the forward() method is " +
+                   "declared with a corresponding `FORWARD_HAS_DEFAULT_ARGS` macro.";
+      }
+      throw Error(message);
+    }
+    return call(arguments, std::index_sequence_for<Arguments...>{});
+  }
+  std::shared_ptr<Module> ptr() override { return module; }
+  std::unique_ptr<AnyModuleBase> copy() const override { return std::make_unique<AnyModuleContent>(*this); }
+  std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const override {
+    return std::make_unique<AnyModuleContent>(std::dynamic_pointer_cast<ModuleType>(module->clone(device)));
+  }
+
+  std::shared_ptr<ModuleType> module;
+
+ private:
+  template <class T>
+  static std::decay_t<T>&& checked(std::vector<AnyValue>& arguments, std::size_t i) {
+    using Value = std::decay_t<T>;
+    if (Value* value = arguments[i].template try_get<Value>()) return std::move(*value);
+    throw Error("Expected argument #" + std::to_string(i) + " to be of type " + demangle(typeid(Value)) +
+                ", but received value of type " + demangle(arguments[i].type_info()));
+  }
+  template <std::size_t... I>
+  AnyValue call([[maybe_unused]] std::vector<AnyValue>& arguments, std::index_sequence<I...>) {
+    using Result = decltype(module->forward(checked<Arguments>(arguments, I)...));
+    if constexpr (std::is_void_v<Result>) {
+      module->forward(checked<Arguments>(arguments, I)...);
+      return AnyValue(nullptr);
+    } else {
+      return AnyValue(module->forward(checked<Arguments>(arguments, I)...));
+    }
+  }
+};
+
+class AnyModule {
+ public:
+  AnyModule() = default;
+  template <class ModuleType, class = std::enable_if_t<std::is_base_of_v<Module, ModuleType>>>
+  explicit AnyModule(std::shared_ptr<ModuleType> module) : content_(make(std::move(module), &ModuleType::forward)) {}
+  template <class ModuleType, class = std::enable_if_t<std::is_base_of_v<Module, std::decay_t<ModuleType>>>>
+  explicit AnyModule(ModuleType&& module)
+      : AnyModule(std::make_shared<std::decay_t<ModuleType>>(std::forward<ModuleType>(module))) {}
+  template <class ModuleType>
+  explicit AnyModule(const ModuleHolder<ModuleType>& holder) : AnyModule(holder.ptr()) {}
+
+  AnyModule(AnyModule&&) = default;
+  AnyModule& operator=(AnyModule&&) = default;
+  AnyModule(const AnyModule& other) : content_(other.content_ ? other.content_->copy() : nullptr) {}
+  AnyModule& operator=(const AnyModule& other) {
+    if (this != &other) content_ = other.content_ ? other.content_->copy() : nullptr;
+    return *this;
+  }
+  template <class ModuleType>
+  AnyModule& operator=(std::shared_ptr<ModuleType> module) {
+    return *this = AnyModule(std::move(module));
+  }
+
+  /// A deep copy of the module.
+  AnyModule clone(const std::optional<Device>& device = std::nullopt) const {
+    AnyModule copy;
+    if (content_) copy.content_ = content_->clone_module(device);
+    return copy;
+  }
+
+  /// Arguments must be of forward()'s types exactly; so must ReturnType.
+  template <class... Arguments>
+  AnyValue any_forward(Arguments&&... arguments) {
+    expect_content("forward()");
+    std::vector<AnyValue> values;
+    values.reserve(sizeof...(Arguments));
+    (values.push_back(AnyValue(std::forward<Arguments>(arguments))), ...);  // an AnyValue stays as it is
+    return content_->forward(std::move(values));
+  }
+  template <class ReturnType = Tensor, class... Arguments>
+  ReturnType forward(Arguments&&... arguments) {
+    return any_forward(std::forward<Arguments>(arguments)...).template get<ReturnType>();
+  }
+
+  template <class T, class = std::enable_if_t<std::is_base_of_v<Module, T>>>
+  T& get() {
+    expect_content("get()");
+    return checked<T>();
+  }
+  template <class T, class = std::enable_if_t<std::is_base_of_v<Module, T>>>
+  const T& get() const {
+    return const_cast<AnyModule*>(this)->get<T>();
+  }
+  template <class T, class Contained = typename T::ContainedType>
+  T get() const {
+    expect_content("get()");
+    return T(ptr<Contained>());
+  }
+
+  std::shared_ptr<Module> ptr() const {
+    expect_content("ptr()");
+    return content_->ptr();
+  }
+  template <class T, class = std::enable_if_t<std::is_base_of_v<Module, T>>>
+  std::shared_ptr<T> ptr() const {
+    expect_content("ptr()");
+    const_cast<AnyModule*>(this)->checked<T>();
+    return std::dynamic_pointer_cast<T>(ptr());
+  }
+  const std::type_info& type_info() const {
+    expect_content("type_info()");
+    return content_->type_info;
+  }
+  bool is_empty() const noexcept { return content_ == nullptr; }
+
+ private:
+  template <class ModuleType, class Owner, class Result, class... Arguments>
+  static std::unique_ptr<AnyModuleBase> make(std::shared_ptr<ModuleType> module, Result (Owner::*)(Arguments...)) {
+    return std::make_unique<AnyModuleContent<ModuleType, Arguments...>>(std::move(module));
+  }
+  template <class ModuleType, class Owner, class Result, class... Arguments>
+  static std::unique_ptr<AnyModuleBase> make(std::shared_ptr<ModuleType> module,
+                                             Result (Owner::*)(Arguments...) const) {
+    return std::make_unique<AnyModuleContent<ModuleType, Arguments...>>(std::move(module));
+  }
+  void expect_content(const char* what) const {
+    if (is_empty()) throw Error(std::string("Cannot call ") + what + " on an empty AnyModule");
+  }
+  template <class T>
+  T& checked() {
+    if (content_->type_info == typeid(T)) return *std::static_pointer_cast<T>(content_->ptr());
+    throw Error("Attempted to cast module of type " + demangle(content_->type_info) + " to type " +
+                demangle(typeid(T)));
+  }
+
+  std::unique_ptr<AnyModuleBase> content_;
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,143 @@
+// Sequential: modules applied one after another; the first may take any arguments, each next one takes what the one
+// before returned.
+#pragma once
+
+#include <tenon/nn/containers/any_module.h>
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/containers/named_any.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tenon::nn {
+
+class SequentialImpl : public Cloneable<SequentialImpl> {
+ public:
+  using Iterator = std::vector<AnyModule>::iterator;
+  using ConstIterator = std::vector<AnyModule>::const_iterator;
+
+  SequentialImpl() = default;
+  /// Modules, holders or AnyModules, named "0", "1", …
+  template <class First, class... Rest,
+            class = std::enable_if_t<!(sizeof...(Rest) == 0 &&
+                                       (std::is_same_v<std::decay_t<First>, SequentialImpl> ||
+                                        std::is_same_v<std::decay_t<First>, OrderedDict<std::string, AnyModule>>))>>
+  explicit SequentialImpl(First&& first, Rest&&... rest) {
+    modules_.reserve(1 + sizeof...(Rest));
+    push_back(std::forward<First>(first));
+    (push_back(std::forward<Rest>(rest)), ...);
+  }
+  explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules) {
+    for (auto& item : modules) push_back(item.key(), std::move(item.value()));
+  }
+  /// Sequential({{"first", Linear(3, 4)}, {"second", ReLU()}})
+  explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
+    for (const auto& item : modules) push_back(item.name(), item.module());
+  }
+
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
+    auto copy = std::make_shared<SequentialImpl>();
+    std::size_t i = 0;
+    for (const auto& child : children_) copy->push_back(child.key(), modules_[i++].clone(device));
+    return copy;
+  }
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::Sequential"; }
+
+  /// Throws Error when empty, or when the last module returns another type than ReturnType.
+  template <class ReturnType = Tensor, class... Inputs>
+  ReturnType forward(Inputs&&... inputs) {
+    if (is_empty()) throw Error("Cannot call forward() on an empty Sequential");
+    AnyValue value = modules_.front().any_forward(std::forward<Inputs>(inputs)...);
+    for (std::size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
+    if (auto* result = value.try_get<ReturnType>()) return std::move(*result);
+    throw Error("The type of the return value is " + demangle(value.type_info()) + ", but you asked for type " +
+                demangle(typeid(ReturnType)));
+  }
+
+  template <class M>
+  void push_back(std::shared_ptr<M> module) {
+    push_back(std::to_string(size()), std::move(module));
+  }
+  template <class M>
+  void push_back(std::string name, std::shared_ptr<M> module) {
+    push_back(std::move(name), AnyModule(std::move(module)));
+  }
+  template <class M, class = std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>>>
+  void push_back(M&& module) {
+    push_back(std::to_string(size()), std::forward<M>(module));
+  }
+  template <class M, class = std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>>>
+  void push_back(std::string name, M&& module) {
+    push_back(std::move(name), std::make_shared<std::decay_t<M>>(std::forward<M>(module)));
+  }
+  template <class M>
+  void push_back(const ModuleHolder<M>& holder) {
+    push_back(std::to_string(size()), holder.ptr());
+  }
+  template <class M>
+  void push_back(std::string name, const ModuleHolder<M>& holder) {
+    push_back(std::move(name), holder.ptr());
+  }
+  void push_back(AnyModule module) { push_back(std::to_string(size()), std::move(module)); }
+  void push_back(std::string name, AnyModule module) {
+    modules_.push_back(std::move(module));
+    register_module(std::move(name), modules_.back().ptr());
+  }
+  void push_back(const NamedAnyModule& named) { push_back(named.name(), named.module()); }
+
+  /// Appends every module of a container: a Sequential, a vector of modules or of AnyModules.
+  template <class Container>
+  void extend(const Container& container) {
+    for (const auto& module : container) push_back(module);
+  }
+
+  Iterator begin() { return modules_.begin(); }
+  ConstIterator begin() const { return modules_.begin(); }
+  Iterator end() { return modules_.end(); }
+  ConstIterator end() const { return modules_.end(); }
+
+  template <class T>
+  T& at(std::size_t index) {
+    return checked(index).template get<T>();
+  }
+  template <class T>
+  const T& at(std::size_t index) const {
+    return checked(index).template get<T>();
+  }
+  std::shared_ptr<Module> ptr(std::size_t index) const { return checked(index).ptr(); }
+  template <class T>
+  std::shared_ptr<T> ptr(std::size_t index) const {
+    return checked(index).template ptr<T>();
+  }
+  std::shared_ptr<Module> operator[](std::size_t index) const { return ptr(index); }
+  std::size_t size() const noexcept { return modules_.size(); }
+  bool is_empty() const noexcept { return modules_.empty(); }
+
+ private:
+  AnyModule& checked(std::size_t index) {
+    if (index >= size()) throw Error("Index out of range");
+    return modules_[index];
+  }
+  const AnyModule& checked(std::size_t index) const { return const_cast<SequentialImpl*>(this)->checked(index); }
+
+  std::vector<AnyModule> modules_;
+};
+
+/// As TENON_MODULE, plus the list of named modules, which no forwarding constructor can take.
+class Sequential : public ModuleHolder<SequentialImpl> {
+ public:
+  using ModuleHolder<SequentialImpl>::ModuleHolder;
+  using Impl = SequentialImpl;
+  Sequential() = default;
+  Sequential(std::initializer_list<NamedAnyModule> modules)  // NOLINT
+      : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,78 @@
+// Normalisation over a batch or over an instance: BatchNorm1d/2d/3d, InstanceNorm1d/2d/3d.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace tenon::nn {
+
+struct TENON_EXPORT BatchNormOptions {
+  BatchNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT: as in libtorch
+  TENON_ARG(std::int64_t, num_features);
+  TENON_ARG(double, eps) = 1e-5;
+  /// Absent: a plain average over all batches.
+  TENON_ARG(std::optional<double>, momentum) = 0.1;
+  TENON_ARG(bool, affine) = true;
+  TENON_ARG(bool, track_running_stats) = true;
+};
+using BatchNorm1dOptions = BatchNormOptions;
+using BatchNorm2dOptions = BatchNormOptions;
+using BatchNorm3dOptions = BatchNormOptions;
+
+struct TENON_EXPORT InstanceNormOptions {
+  InstanceNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT
+  TENON_ARG(std::int64_t, num_features);
+  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(double, momentum) = 0.1;
+  TENON_ARG(bool, affine) = false;
+  TENON_ARG(bool, track_running_stats) = false;
+};
+using InstanceNorm1dOptions = InstanceNormOptions;
+using InstanceNorm2dOptions = InstanceNormOptions;
+using InstanceNorm3dOptions = InstanceNormOptions;
+
+/// Parameters and running statistics, which both kinds have. (An instance is visible only if its arguments are: hence
+/// the mark on the options.)
+template <class Derived, class Options>
+class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
+ public:
+  TENON_API explicit NormImplBase(const Options& options);
+  TENON_API void reset() override;
+  TENON_API void reset_running_stats();
+  TENON_API void reset_parameters();
+
+  Options options;
+  Tensor weight;  ///< undefined unless affine
+  Tensor bias;
+  Tensor running_mean;  ///< undefined unless running statistics are tracked
+  Tensor running_var;
+  Tensor num_batches_tracked;  ///< int64, rank 0
+
+ protected:
+  TENON_API void print_as(std::ostream& stream, const char* name) const;
+};
+
+#define TENON_NORM(D)                                                                                            \
+  class TENON_EXPORT BatchNorm##D##dImpl : public NormImplBase<BatchNorm##D##dImpl, BatchNormOptions> {          \
+   public:                                                                                                       \
+    explicit BatchNorm##D##dImpl(const BatchNormOptions& options) : NormImplBase(options) {}                     \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                            \
+    TENON_API Tensor forward(const Tensor& input);                                                               \
+  };                                                                                                             \
+  TENON_MODULE(BatchNorm##D##d);                                                                                 \
+  class TENON_EXPORT InstanceNorm##D##dImpl : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> { \
+   public:                                                                                                       \
+    explicit InstanceNorm##D##dImpl(const InstanceNormOptions& options) : NormImplBase(options) {}               \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                            \
+    TENON_API Tensor forward(const Tensor& input);                                                               \
+  };                                                                                                             \
+  TENON_MODULE(InstanceNorm##D##d);
+TENON_NORM(1)
+TENON_NORM(2)
+TENON_NORM(3)
+#undef TENON_NORM
+
+}  // namespace tenon::nn

@@ -1,0 +1,121 @@
+// Convolutions and transposed convolutions in one, two and three dimensions.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/enum.h>
+#include <tenon/nn/options/expanding_array.h>
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+namespace tenon::nn {
+
+using ConvPaddingMode = std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+template <std::size_t D>
+using ConvPadding = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
+
+template <std::size_t D>
+struct ConvOptions {
+  using padding_mode_t = ConvPaddingMode;
+  using padding_t = ConvPadding<D>;
+  ConvOptions(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)
+      : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(std::move(kernel_size)) {}
+  TENON_ARG(std::int64_t, in_channels);
+  TENON_ARG(std::int64_t, out_channels);
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride) = 1;
+
+ public:
+  /// Numbers, one number for all sides, kValid or kSame.
+  ConvOptions& padding(std::initializer_list<std::int64_t> list) {
+    padding_ = ExpandingArray<D>(list);
+    return *this;
+  }
+  TENON_ARG(padding_t, padding) = ExpandingArray<D>(0);
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;
+  TENON_ARG(std::int64_t, groups) = 1;
+  TENON_ARG(bool, bias) = true;
+  TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
+};
+using Conv1dOptions = ConvOptions<1>;
+using Conv2dOptions = ConvOptions<2>;
+using Conv3dOptions = ConvOptions<3>;
+
+/// (N, in_channels, …) -> (N, out_channels, …); an input without N is a batch of one.
+template <std::size_t D, class Derived>
+class TENON_EXPORT ConvNdImpl : public Cloneable<Derived> {
+ public:
+  TENON_API explicit ConvNdImpl(ConvOptions<D> options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input);
+
+  ConvOptions<D> options;
+  Tensor weight;  ///< (out_channels, in_channels / groups, kernel…)
+  Tensor bias;
+};
+
+template <std::size_t D>
+struct ConvTransposeOptions {
+  using padding_mode_t = ConvPaddingMode;
+  ConvTransposeOptions(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)
+      : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(std::move(kernel_size)) {}
+  TENON_ARG(std::int64_t, in_channels);
+  TENON_ARG(std::int64_t, out_channels);
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride) = 1;
+  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(ExpandingArray<D>, output_padding) = 0;
+  TENON_ARG(std::int64_t, groups) = 1;
+  TENON_ARG(bool, bias) = true;
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;
+  TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
+};
+using ConvTranspose1dOptions = ConvTransposeOptions<1>;
+using ConvTranspose2dOptions = ConvTransposeOptions<2>;
+using ConvTranspose3dOptions = ConvTransposeOptions<3>;
+
+template <std::size_t D, class Derived>
+class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
+ public:
+  TENON_API explicit ConvTransposeNdImpl(ConvTransposeOptions<D> options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  /// `output_size` (spatial sizes, or all of them) settles what a stride above 1 leaves open.
+  TENON_API Tensor forward(const Tensor& input,
+                           const std::optional<std::vector<std::int64_t>>& output_size = std::nullopt);
+
+  ConvTransposeOptions<D> options;
+  Tensor weight;  ///< (in_channels, out_channels / groups, kernel…)
+  Tensor bias;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::vector<std::int64_t>>())})
+};
+
+#define TENON_CONV(D)                                                                                            \
+  class TENON_EXPORT Conv##D##dImpl : public ConvNdImpl<D, Conv##D##dImpl> {                                     \
+   public:                                                                                                       \
+    Conv##D##dImpl(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)           \
+        : Conv##D##dImpl(ConvOptions<D>(in_channels, out_channels, std::move(kernel_size))) {}                   \
+    explicit Conv##D##dImpl(ConvOptions<D> options) : ConvNdImpl<D, Conv##D##dImpl>(std::move(options)) {}       \
+  };                                                                                                             \
+  TENON_MODULE(Conv##D##d);                                                                                      \
+  class TENON_EXPORT ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {          \
+   public:                                                                                                       \
+    ConvTranspose##D##dImpl(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)  \
+        : ConvTranspose##D##dImpl(ConvTransposeOptions<D>(in_channels, out_channels, std::move(kernel_size))) {} \
+    explicit ConvTranspose##D##dImpl(ConvTransposeOptions<D> options)                                            \
+        : ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>(std::move(options)) {}                                 \
+  };                                                                                                             \
+  TENON_MODULE(ConvTranspose##D##d);
+TENON_CONV(1)
+TENON_CONV(2)
+TENON_CONV(3)
+#undef TENON_CONV
+
+}  // namespace tenon::nn

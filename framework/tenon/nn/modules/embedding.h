@@ -1,0 +1,111 @@
+// Embeddings: rows of a table by index, alone or reduced over bags.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/enum.h>
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace tenon::nn {
+
+struct EmbeddingOptions {
+  EmbeddingOptions(std::int64_t num_embeddings, std::int64_t embedding_dim)
+      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
+  TENON_ARG(std::int64_t, num_embeddings);
+  TENON_ARG(std::int64_t, embedding_dim);
+  TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;  ///< this row is zero and gets no gradient
+  TENON_ARG(std::optional<double>, max_norm) = std::nullopt;           ///< rows that are looked up are scaled to it
+  TENON_ARG(double, norm_type) = 2.0;
+  TENON_ARG(bool, scale_grad_by_freq) = false;
+  TENON_ARG(bool, sparse) = false;  ///< gradients are dense here whatever it says
+  TENON_ARG(Tensor, _weight) = Tensor();
+};
+struct EmbeddingFromPretrainedOptions {
+  TENON_ARG(bool, freeze) = true;
+  TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
+  TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TENON_ARG(double, norm_type) = 2.0;
+  TENON_ARG(bool, scale_grad_by_freq) = false;
+  TENON_ARG(bool, sparse) = false;
+};
+
+/// int64 of any sizes -> (…, embedding_dim).
+class TENON_EXPORT EmbeddingImpl : public Cloneable<EmbeddingImpl> {
+ public:
+  EmbeddingImpl(std::int64_t num_embeddings, std::int64_t embedding_dim)
+      : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
+  TENON_API explicit EmbeddingImpl(EmbeddingOptions options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& indices);
+
+  EmbeddingOptions options;
+  Tensor weight;  ///< (num_embeddings, embedding_dim)
+};
+
+class Embedding : public ModuleHolder<EmbeddingImpl> {
+ public:
+  using ModuleHolder<EmbeddingImpl>::ModuleHolder;
+  using Impl = EmbeddingImpl;
+  TENON_API static Embedding from_pretrained(const Tensor& embeddings,
+                                             const EmbeddingFromPretrainedOptions& options = {});
+};
+
+using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
+
+struct EmbeddingBagOptions {
+  EmbeddingBagOptions(std::int64_t num_embeddings, std::int64_t embedding_dim)
+      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
+  TENON_ARG(std::int64_t, num_embeddings);
+  TENON_ARG(std::int64_t, embedding_dim);
+  TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TENON_ARG(double, norm_type) = 2.0;
+  TENON_ARG(bool, scale_grad_by_freq) = false;
+  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();
+  TENON_ARG(bool, sparse) = false;
+  TENON_ARG(Tensor, _weight) = Tensor();
+  TENON_ARG(bool, include_last_offset) = false;
+  TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;  ///< left out of the reduction
+};
+struct EmbeddingBagFromPretrainedOptions {
+  TENON_ARG(bool, freeze) = true;
+  TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TENON_ARG(double, norm_type) = 2.0;
+  TENON_ARG(bool, scale_grad_by_freq) = false;
+  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();
+  TENON_ARG(bool, sparse) = false;
+  TENON_ARG(bool, include_last_offset) = false;
+  TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
+};
+
+/// Indices (N, L), or (all) with offsets where bags begin -> (N, embedding_dim).
+class TENON_EXPORT EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
+ public:
+  EmbeddingBagImpl(std::int64_t num_embeddings, std::int64_t embedding_dim)
+      : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
+  TENON_API explicit EmbeddingBagImpl(EmbeddingBagOptions options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
+
+  EmbeddingBagOptions options;
+  Tensor weight;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+};
+
+class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
+ public:
+  using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
+  using Impl = EmbeddingBagImpl;
+  TENON_API static EmbeddingBag from_pretrained(const Tensor& embeddings,
+                                                const EmbeddingBagFromPretrainedOptions& options = {});
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,68 @@
+// Modules that rearrange pictures: Fold and Unfold (windows as columns), PixelShuffle and PixelUnshuffle.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/expanding_array.h>
+
+#include <cstdint>
+
+namespace tenon::nn {
+
+struct FoldOptions {
+  FoldOptions(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
+      : output_size_(output_size), kernel_size_(kernel_size) {}
+  TENON_ARG(ExpandingArray<2>, output_size);
+  TENON_ARG(ExpandingArray<2>, kernel_size);
+  TENON_ARG(ExpandingArray<2>, dilation) = 1;
+  TENON_ARG(ExpandingArray<2>, padding) = 0;
+  TENON_ARG(ExpandingArray<2>, stride) = 1;
+};
+struct UnfoldOptions {
+  UnfoldOptions(ExpandingArray<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: as in libtorch
+  TENON_ARG(ExpandingArray<2>, kernel_size);
+  TENON_ARG(ExpandingArray<2>, dilation) = 1;
+  TENON_ARG(ExpandingArray<2>, padding) = 0;
+  TENON_ARG(ExpandingArray<2>, stride) = 1;
+};
+struct PixelShuffleOptions {
+  PixelShuffleOptions(std::int64_t upscale_factor) : upscale_factor_(upscale_factor) {}  // NOLINT
+  TENON_ARG(std::int64_t, upscale_factor);
+};
+struct PixelUnshuffleOptions {
+  PixelUnshuffleOptions(std::int64_t downscale_factor) : downscale_factor_(downscale_factor) {}  // NOLINT
+  TENON_ARG(std::int64_t, downscale_factor);
+};
+
+#define TENON_REARRANGEMENT(Name)                                         \
+  explicit Name##Impl(const Name##Options& options) : options(options) {} \
+  void reset() override {}                                                \
+  TENON_API void pretty_print(std::ostream& stream) const override;       \
+  TENON_API Tensor forward(const Tensor& input);                          \
+  Name##Options options;
+class TENON_EXPORT FoldImpl : public Cloneable<FoldImpl> {
+ public:
+  FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
+      : FoldImpl(FoldOptions(output_size, kernel_size)) {}
+  TENON_REARRANGEMENT(Fold)
+};
+TENON_MODULE(Fold);
+class TENON_EXPORT UnfoldImpl : public Cloneable<UnfoldImpl> {
+ public:
+  explicit UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
+  TENON_REARRANGEMENT(Unfold)
+};
+TENON_MODULE(Unfold);
+class TENON_EXPORT PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
+ public:
+  TENON_REARRANGEMENT(PixelShuffle)
+};
+TENON_MODULE(PixelShuffle);
+class TENON_EXPORT PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
+ public:
+  TENON_REARRANGEMENT(PixelUnshuffle)
+};
+TENON_MODULE(PixelUnshuffle);
+#undef TENON_REARRANGEMENT
+
+}  // namespace tenon::nn

@@ -1,0 +1,113 @@
+// Normalisation over features: LayerNorm, RMSNorm, GroupNorm, LocalResponseNorm, CrossMapLRN2d.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tenon::nn {
+
+struct LayerNormOptions {
+  LayerNormOptions(std::vector<std::int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  TENON_ARG(std::vector<std::int64_t>, normalized_shape);
+  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(bool, elementwise_affine) = true;
+};
+
+/// Over the trailing dimensions named by normalized_shape (Ba et al., 2016).
+class TENON_EXPORT LayerNormImpl : public Cloneable<LayerNormImpl> {
+ public:
+  explicit LayerNormImpl(std::vector<std::int64_t> normalized_shape)
+      : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}
+  TENON_API explicit LayerNormImpl(LayerNormOptions options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input);
+
+  LayerNormOptions options;
+  Tensor weight;
+  Tensor bias;
+};
+TENON_MODULE(LayerNorm);
+
+/// x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions (Zhang and Sennrich, 2019).
+struct RMSNormOptions {
+  RMSNormOptions(std::vector<std::int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  TENON_ARG(std::vector<std::int64_t>, normalized_shape);
+  TENON_ARG(double, eps) = 1e-6;
+  TENON_ARG(bool, elementwise_affine) = true;
+};
+class TENON_EXPORT RMSNormImpl : public Cloneable<RMSNormImpl> {
+ public:
+  explicit RMSNormImpl(std::vector<std::int64_t> normalized_shape)
+      : RMSNormImpl(RMSNormOptions(std::move(normalized_shape))) {}
+  TENON_API explicit RMSNormImpl(RMSNormOptions options);
+  TENON_API void reset() override;
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input);
+
+  RMSNormOptions options;
+  Tensor weight;
+};
+TENON_MODULE(RMSNorm);
+
+struct GroupNormOptions {
+  GroupNormOptions(std::int64_t num_groups, std::int64_t num_channels)
+      : num_groups_(num_groups), num_channels_(num_channels) {}
+  TENON_ARG(std::int64_t, num_groups);
+  TENON_ARG(std::int64_t, num_channels);
+  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(bool, affine) = true;
+};
+class TENON_EXPORT GroupNormImpl : public Cloneable<GroupNormImpl> {
+ public:
+  GroupNormImpl(std::int64_t num_groups, std::int64_t num_channels)
+      : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
+  TENON_API explicit GroupNormImpl(const GroupNormOptions& options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input);
+
+  GroupNormOptions options;
+  Tensor weight;
+  Tensor bias;
+};
+TENON_MODULE(GroupNorm);
+
+struct LocalResponseNormOptions {
+  LocalResponseNormOptions(std::int64_t size) : size_(size) {}  // NOLINT
+  TENON_ARG(std::int64_t, size);
+  TENON_ARG(double, alpha) = 1e-4;
+  TENON_ARG(double, beta) = 0.75;
+  TENON_ARG(double, k) = 1.0;
+};
+struct CrossMapLRN2dOptions {
+  CrossMapLRN2dOptions(std::int64_t size) : size_(size) {}  // NOLINT
+  TENON_ARG(std::int64_t, size);
+  TENON_ARG(double, alpha) = 1e-4;
+  TENON_ARG(double, beta) = 0.75;
+  TENON_ARG(std::int64_t, k) = 1;
+};
+#define TENON_RESPONSE_NORM(Name)                                               \
+  class TENON_EXPORT Name##Impl : public Cloneable<Name##Impl> {                \
+   public:                                                                      \
+    explicit Name##Impl(std::int64_t size) : Name##Impl(Name##Options(size)) {} \
+    explicit Name##Impl(const Name##Options& options) : options(options) {}     \
+    void reset() override {}                                                    \
+    TENON_API void pretty_print(std::ostream& stream) const override;           \
+    TENON_API Tensor forward(const Tensor& input);                              \
+    Name##Options options;                                                      \
+  };                                                                            \
+  TENON_MODULE(Name);
+TENON_RESPONSE_NORM(LocalResponseNorm)
+TENON_RESPONSE_NORM(CrossMapLRN2d)
+#undef TENON_RESPONSE_NORM
+
+}  // namespace tenon::nn

@@ -1,0 +1,74 @@
+// Padding as modules. Numbers come in pairs (before, after), the last dimension first.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/expanding_array.h>
+
+#include <cstddef>
+
+namespace tenon::nn {
+
+template <std::size_t D>
+struct ReflectionPadOptions {
+  ReflectionPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT: as in libtorch
+  TENON_ARG(ExpandingArray<D * 2>, padding);
+};
+template <std::size_t D>
+struct ReplicationPadOptions {
+  ReplicationPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D * 2>, padding);
+};
+template <std::size_t D>
+struct ConstantPadOptions {
+  ConstantPadOptions(ExpandingArray<D * 2> padding, double value) : padding_(padding), value_(value) {}
+  TENON_ARG(ExpandingArray<D * 2>, padding);
+  TENON_ARG(double, value);
+};
+template <std::size_t D>
+struct ZeroPadOptions {
+  ZeroPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D * 2>, padding);
+};
+
+/// Input (N, C, …) or (C, …) with D spatial dimensions.
+#define TENON_PAD_CLASS(Kind, D)                                                                           \
+  using Kind##D##dOptions = Kind##Options<D>;                                                              \
+  class TENON_EXPORT Kind##D##dImpl : public Cloneable<Kind##D##dImpl> {                                   \
+   public:                                                                                                 \
+    explicit Kind##D##dImpl(ExpandingArray<D * 2> padding) : Kind##D##dImpl(Kind##D##dOptions(padding)) {} \
+    explicit Kind##D##dImpl(const Kind##D##dOptions& options) : options(options) {}                        \
+    void reset() override {}                                                                               \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                      \
+    TENON_API Tensor forward(const Tensor& input);                                                         \
+    Kind##D##dOptions options;                                                                             \
+  };                                                                                                       \
+  TENON_MODULE(Kind##D##d);
+TENON_PAD_CLASS(ReflectionPad, 1)
+TENON_PAD_CLASS(ReflectionPad, 2)
+TENON_PAD_CLASS(ReflectionPad, 3)
+TENON_PAD_CLASS(ReplicationPad, 1)
+TENON_PAD_CLASS(ReplicationPad, 2)
+TENON_PAD_CLASS(ReplicationPad, 3)
+TENON_PAD_CLASS(ZeroPad, 2)
+#undef TENON_PAD_CLASS
+
+#define TENON_PAD_CLASS(D)                                                                        \
+  using ConstantPad##D##dOptions = ConstantPadOptions<D>;                                         \
+  class TENON_EXPORT ConstantPad##D##dImpl : public Cloneable<ConstantPad##D##dImpl> {            \
+   public:                                                                                        \
+    ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value)                            \
+        : ConstantPad##D##dImpl(ConstantPad##D##dOptions(padding, value)) {}                      \
+    explicit ConstantPad##D##dImpl(const ConstantPad##D##dOptions& options) : options(options) {} \
+    void reset() override {}                                                                      \
+    TENON_API void pretty_print(std::ostream& stream) const override;                             \
+    TENON_API Tensor forward(const Tensor& input);                                                \
+    ConstantPad##D##dOptions options;                                                             \
+  };                                                                                              \
+  TENON_MODULE(ConstantPad##D##d);
+TENON_PAD_CLASS(1)
+TENON_PAD_CLASS(2)
+TENON_PAD_CLASS(3)
+#undef TENON_PAD_CLASS
+
+}  // namespace tenon::nn

@@ -1,0 +1,175 @@
+// Pooling: maximum, average, power average, adaptive, fractional, and the inverse of maximum pooling.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/expanding_array.h>
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+namespace tenon::nn {
+
+template <std::size_t D>
+struct MaxPoolOptions {
+  MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride);
+  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;
+  TENON_ARG(bool, ceil_mode) = false;
+};
+template <std::size_t D>
+struct AvgPoolOptions {
+  AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride);
+  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(bool, ceil_mode) = false;
+  TENON_ARG(bool, count_include_pad) = true;
+  TENON_ARG(std::optional<std::int64_t>, divisor_override) = std::nullopt;
+};
+template <std::size_t D>
+struct LPPoolOptions {
+  LPPoolOptions(double norm_type, ExpandingArray<D> kernel_size)
+      : norm_type_(norm_type), kernel_size_(kernel_size), stride_(kernel_size) {}
+  TENON_ARG(double, norm_type);
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride);
+  TENON_ARG(bool, ceil_mode) = false;
+};
+/// An absent size keeps the input's.
+template <std::size_t D>
+struct AdaptivePoolOptions {
+  using Size = std::conditional_t<D == 1, ExpandingArray<1>, ExpandingArrayWithOptionalElem<D>>;
+  AdaptivePoolOptions(Size output_size) : output_size_(output_size) {}                                 // NOLINT
+  AdaptivePoolOptions(std::int64_t output_size) : output_size_(output_size) {}                         // NOLINT
+  AdaptivePoolOptions(const std::vector<std::int64_t>& output_size) : output_size_(output_size) {}     // NOLINT
+  AdaptivePoolOptions(std::initializer_list<std::int64_t> output_size) : output_size_(output_size) {}  // NOLINT
+  TENON_ARG(Size, output_size);
+};
+template <std::size_t D>
+struct MaxUnpoolOptions {
+  MaxUnpoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(ExpandingArray<D>, stride);
+  TENON_ARG(ExpandingArray<D>, padding) = 0;
+};
+/// Graham, "Fractional max-pooling", 2014. Exactly one of output_size and output_ratio.
+template <std::size_t D>
+struct FractionalMaxPoolOptions {
+  using RatioArray = ExpandingArray<D, double>;
+  FractionalMaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT
+  TENON_ARG(ExpandingArray<D>, kernel_size);
+  TENON_ARG(std::optional<ExpandingArray<D>>, output_size) = std::nullopt;
+  TENON_ARG(std::optional<RatioArray>, output_ratio) = std::nullopt;
+  TENON_ARG(Tensor, _random_samples) = Tensor();
+};
+
+#define TENON_POOL_CLASSES(D)                                                                             \
+  using MaxPool##D##dOptions = MaxPoolOptions<D>;                                                         \
+  class TENON_EXPORT MaxPool##D##dImpl : public Cloneable<MaxPool##D##dImpl> {                            \
+   public:                                                                                                \
+    MaxPool##D##dImpl(ExpandingArray<D> kernel_size) : options(kernel_size) {}                            \
+    explicit MaxPool##D##dImpl(const MaxPool##D##dOptions& options) : options(options) {}                 \
+    void reset() override {}                                                                              \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                     \
+    TENON_API Tensor forward(const Tensor& input);                                                        \
+    TENON_API std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                       \
+    MaxPool##D##dOptions options;                                                                         \
+  };                                                                                                      \
+  TENON_MODULE(MaxPool##D##d);                                                                            \
+  using AvgPool##D##dOptions = AvgPoolOptions<D>;                                                         \
+  class TENON_EXPORT AvgPool##D##dImpl : public Cloneable<AvgPool##D##dImpl> {                            \
+   public:                                                                                                \
+    AvgPool##D##dImpl(ExpandingArray<D> kernel_size) : options(kernel_size) {}                            \
+    explicit AvgPool##D##dImpl(const AvgPool##D##dOptions& options) : options(options) {}                 \
+    void reset() override {}                                                                              \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                     \
+    TENON_API Tensor forward(const Tensor& input);                                                        \
+    AvgPool##D##dOptions options;                                                                         \
+  };                                                                                                      \
+  TENON_MODULE(AvgPool##D##d);                                                                            \
+  using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                                            \
+  class TENON_EXPORT AdaptiveAvgPool##D##dImpl : public Cloneable<AdaptiveAvgPool##D##dImpl> {            \
+   public:                                                                                                \
+    explicit AdaptiveAvgPool##D##dImpl(std::int64_t output_size) : options(output_size) {}                \
+    AdaptiveAvgPool##D##dImpl(AdaptivePoolOptions<D>::Size output_size) : options(output_size) {}         \
+    explicit AdaptiveAvgPool##D##dImpl(const AdaptiveAvgPool##D##dOptions& options) : options(options) {} \
+    void reset() override {}                                                                              \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                     \
+    TENON_API Tensor forward(const Tensor& input);                                                        \
+    AdaptiveAvgPool##D##dOptions options;                                                                 \
+  };                                                                                                      \
+  TENON_MODULE(AdaptiveAvgPool##D##d);                                                                    \
+  using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                                            \
+  class TENON_EXPORT AdaptiveMaxPool##D##dImpl : public Cloneable<AdaptiveMaxPool##D##dImpl> {            \
+   public:                                                                                                \
+    explicit AdaptiveMaxPool##D##dImpl(std::int64_t output_size) : options(output_size) {}                \
+    AdaptiveMaxPool##D##dImpl(AdaptivePoolOptions<D>::Size output_size) : options(output_size) {}         \
+    explicit AdaptiveMaxPool##D##dImpl(const AdaptiveMaxPool##D##dOptions& options) : options(options) {} \
+    void reset() override {}                                                                              \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                     \
+    TENON_API Tensor forward(const Tensor& input);                                                        \
+    TENON_API std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                       \
+    AdaptiveMaxPool##D##dOptions options;                                                                 \
+  };                                                                                                      \
+  TENON_MODULE(AdaptiveMaxPool##D##d);                                                                    \
+  using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>;                                                     \
+  class TENON_EXPORT MaxUnpool##D##dImpl : public Cloneable<MaxUnpool##D##dImpl> {                        \
+   public:                                                                                                \
+    MaxUnpool##D##dImpl(ExpandingArray<D> kernel_size) : options(kernel_size) {}                          \
+    explicit MaxUnpool##D##dImpl(const MaxUnpool##D##dOptions& options) : options(options) {}             \
+    void reset() override {}                                                                              \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                     \
+    TENON_API Tensor forward(const Tensor& input, const Tensor& indices,                                  \
+                             const std::optional<std::vector<std::int64_t>>& output_size = std::nullopt); \
+    MaxUnpool##D##dOptions options;                                                                       \
+                                                                                                          \
+   protected:                                                                                             \
+    FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(std::optional<std::vector<std::int64_t>>())})                   \
+  };                                                                                                      \
+  TENON_MODULE(MaxUnpool##D##d);
+TENON_POOL_CLASSES(1)
+TENON_POOL_CLASSES(2)
+TENON_POOL_CLASSES(3)
+#undef TENON_POOL_CLASSES
+
+#define TENON_LP_POOL_CLASS(D)                                                                             \
+  using LPPool##D##dOptions = LPPoolOptions<D>;                                                            \
+  class TENON_EXPORT LPPool##D##dImpl : public Cloneable<LPPool##D##dImpl> {                               \
+   public:                                                                                                 \
+    LPPool##D##dImpl(double norm_type, ExpandingArray<D> kernel_size) : options(norm_type, kernel_size) {} \
+    explicit LPPool##D##dImpl(const LPPool##D##dOptions& options) : options(options) {}                    \
+    void reset() override {}                                                                               \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                      \
+    TENON_API Tensor forward(const Tensor& input);                                                         \
+    LPPool##D##dOptions options;                                                                           \
+  };                                                                                                       \
+  TENON_MODULE(LPPool##D##d);
+TENON_LP_POOL_CLASS(1)
+TENON_LP_POOL_CLASS(2)
+#undef TENON_LP_POOL_CLASS
+
+#define TENON_FRACTIONAL_POOL_CLASS(D)                                                             \
+  using FractionalMaxPool##D##dOptions = FractionalMaxPoolOptions<D>;                              \
+  class TENON_EXPORT FractionalMaxPool##D##dImpl : public Cloneable<FractionalMaxPool##D##dImpl> { \
+   public:                                                                                         \
+    FractionalMaxPool##D##dImpl(ExpandingArray<D> kernel_size)                                     \
+        : FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions(kernel_size)) {}              \
+    TENON_API explicit FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions options);        \
+    TENON_API void reset() override;                                                               \
+    TENON_API void pretty_print(std::ostream& stream) const override;                              \
+    TENON_API Tensor forward(const Tensor& input);                                                 \
+    TENON_API std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                \
+    FractionalMaxPool##D##dOptions options;                                                        \
+    Tensor _random_samples;                                                                        \
+  };                                                                                               \
+  TENON_MODULE(FractionalMaxPool##D##d);
+TENON_FRACTIONAL_POOL_CLASS(2)
+TENON_FRACTIONAL_POOL_CLASS(3)
+#undef TENON_FRACTIONAL_POOL_CLASS
+
+}  // namespace tenon::nn

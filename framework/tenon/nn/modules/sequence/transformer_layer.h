@@ -1,0 +1,89 @@
+// One layer of a Transformer (Vaswani et al., 2017): attention and a feed-forward network, each added to its input and
+// normalised afterwards.
+#pragma once
+
+#include <tenon/nn/modules/dropout.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/normalization.h>
+#include <tenon/nn/modules/sequence/multihead_attention.h>
+#include <tenon/nn/options/enum.h>
+
+#include <functional>
+#include <variant>
+
+namespace tenon::nn {
+
+/// What stands between the two linear maps.
+using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
+
+#define TENON_TRANSFORMER_LAYER_OPTIONS(Name)                                            \
+  struct Name {                                                                          \
+    Name(std::int64_t d_model, std::int64_t nhead) : d_model_(d_model), nhead_(nhead) {} \
+    TENON_ARG(std::int64_t, d_model);                                                    \
+    TENON_ARG(std::int64_t, nhead);                                                      \
+    TENON_ARG(std::int64_t, dim_feedforward) = 2048;                                     \
+    TENON_ARG(double, dropout) = 0.1;                                                    \
+    TENON_ARG(activation_t, activation) = kReLU;                                         \
+  }
+TENON_TRANSFORMER_LAYER_OPTIONS(TransformerEncoderLayerOptions);
+TENON_TRANSFORMER_LAYER_OPTIONS(TransformerDecoderLayerOptions);
+#undef TENON_TRANSFORMER_LAYER_OPTIONS
+
+class TENON_EXPORT TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
+ public:
+  TransformerEncoderLayerImpl(std::int64_t d_model, std::int64_t nhead)
+      : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, nhead)) {}
+  TENON_API explicit TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  /// src (S, B, d_model) -> the same; masks as for MultiheadAttention.
+  TENON_API Tensor forward(const Tensor& src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {});
+
+  TransformerEncoderLayerOptions options;
+  MultiheadAttention self_attn = nullptr;
+  Linear linear1 = nullptr;
+  Dropout dropout = nullptr;
+  Linear linear2 = nullptr;
+  LayerNorm norm1 = nullptr;
+  LayerNorm norm2 = nullptr;
+  Dropout dropout1 = nullptr;
+  Dropout dropout2 = nullptr;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+};
+TENON_MODULE(TransformerEncoderLayer);
+
+/// Attends to its own sequence, then to the encoder's output.
+class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
+ public:
+  TransformerDecoderLayerImpl(std::int64_t d_model, std::int64_t nhead)
+      : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, nhead)) {}
+  TENON_API explicit TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& options);
+  TENON_API void reset() override;
+  TENON_API void reset_parameters();
+  /// tgt (T, B, d_model), memory (S, B, d_model) -> (T, B, d_model).
+  TENON_API Tensor forward(Tensor tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                           const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                           const Tensor& memory_key_padding_mask = {});
+
+  TransformerDecoderLayerOptions options;
+  MultiheadAttention self_attn = nullptr;
+  Dropout dropout1 = nullptr;
+  LayerNorm norm1 = nullptr;
+  MultiheadAttention multihead_attn = nullptr;
+  Dropout dropout2 = nullptr;
+  LayerNorm norm2 = nullptr;
+  Linear linear1 = nullptr;
+  Dropout dropout = nullptr;
+  Linear linear2 = nullptr;
+  Dropout dropout3 = nullptr;
+  LayerNorm norm3 = nullptr;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
+                           {5, AnyValue(Tensor())})
+};
+TENON_MODULE(TransformerDecoderLayer);
+
+}  // namespace tenon::nn

@@ -1,0 +1,36 @@
+// Upsample: interpolation to a size, or by a factor, as a module.
+#pragma once
+
+#include <tenon/nn/containers/cloneable.h>
+#include <tenon/nn/options/arg.h>
+#include <tenon/nn/options/enum.h>
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace tenon::nn {
+
+/// Exactly one of size and scale_factor, a number for each spatial dimension.
+struct UpsampleOptions {
+  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                              enumtype::kTrilinear>;
+  TENON_ARG(std::optional<std::vector<std::int64_t>>, size) = std::nullopt;
+  TENON_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  TENON_ARG(mode_t, mode) = enumtype::kNearest();
+  TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
+};
+
+/// (N, C, …) with one, two or three spatial dimensions.
+class TENON_EXPORT UpsampleImpl : public Cloneable<UpsampleImpl> {
+ public:
+  explicit UpsampleImpl(UpsampleOptions options = {}) : options(std::move(options)) {}
+  void reset() override {}
+  TENON_API void pretty_print(std::ostream& stream) const override;
+  TENON_API Tensor forward(const Tensor& input);
+  UpsampleOptions options;
+};
+TENON_MODULE(Upsample);
+
+}  // namespace tenon::nn

@@ -1,0 +1,98 @@
+// Archives: tensors and plain values by name, nested, written as safetensors. What save() and load() of modules,
+// optimisers and samplers read and write.
+//
+// Nested names are joined by dots: the file of a model holds "layer1.weight". Values that are no tensors stand in the
+// metadata as text: "i:7", "d:0x1.8p+1", "b:1", "s:text"; archives as "a:".
+#pragma once
+
+#include <tenon/autograd/ivalue.h>
+#include <tenon/core/export.h>
+#include <tenon/nn/serialize/safetensors.h>
+#include <tenon/tensor/tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace tenon {
+
+class TENON_API OutputArchive {
+ public:
+  /// An undefined tensor is left out. Throws Error for a name that is taken.
+  void write(const std::string& key, const Tensor& tensor, bool is_buffer = false);
+  void write(const std::string& key, OutputArchive& nested);
+  void write_text(const std::string& key, const std::string& text);
+  /// A tensor, boolean, integer, number or string. Throws Error for the other kinds.
+  void write(const std::string& key, const IValue& value);
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void write(const std::string& key, T value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      write_boolean(key, value);
+    } else if constexpr (std::is_integral_v<T>) {
+      write_integer(key, static_cast<std::int64_t>(value));
+    } else {
+      write_real(key, static_cast<double>(value));
+    }
+  }
+
+  void save_to(const std::string& path);
+  void save_to(std::ostream& stream);
+  /// The function returns the bytes that it took.
+  void save_to(const std::function<std::size_t(const void*, std::size_t)>& writer);
+  const nn::TensorFile& content() const { return file_; }
+
+ private:
+  void write_boolean(const std::string& key, bool value);
+  void write_integer(const std::string& key, std::int64_t value);
+  void write_real(const std::string& key, double value);
+  void put(const std::string& key, std::string text);
+
+  nn::TensorFile file_;
+};
+
+class TENON_API InputArchive {
+ public:
+  void load_from(const std::string& path, std::optional<Device> device = std::nullopt);
+  void load_from(std::istream& stream, std::optional<Device> device = std::nullopt);
+  void load_from(const char* data, std::size_t size, std::optional<Device> device = std::nullopt);
+  /// read(position, buffer, bytes) returns the bytes read; size() is the whole.
+  void load_from(const std::function<std::size_t(std::uint64_t, void*, std::size_t)>& read,
+                 const std::function<std::size_t()>& size, std::optional<Device> device = std::nullopt);
+  void load_from(nn::TensorFile file);
+
+  /// A defined tensor keeps its place in its module and gets the archive's data, on its own device; an undefined one
+  /// may be absent. Throws Error for a name that is not there, or for other sizes in strict reads.
+  void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
+  bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
+  void read(const std::string& key, InputArchive& nested);
+  bool try_read(const std::string& key, InputArchive& nested);
+  void read(const std::string& key, IValue& value);
+  bool try_read(const std::string& key, IValue& value);
+  bool read_boolean(const std::string& key) const;
+  std::int64_t read_integer(const std::string& key) const;
+  double read_real(const std::string& key) const;
+  std::string read_text(const std::string& key) const;
+  std::optional<std::string> try_read_raw(const std::string& key) const;
+  /// Names at this level.
+  std::vector<std::string> keys() const;
+
+ private:
+  std::string raw(const std::string& key, char kind) const;
+  std::string full_name(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
+
+  nn::TensorFile file_;  ///< names below prefix_
+  std::string prefix_;   ///< of this level in the file, for messages
+};
+
+namespace serialize {  // libtorch's place for them
+using tenon::InputArchive;
+using tenon::OutputArchive;
+}  // namespace serialize
+
+}  // namespace tenon

@@ -1,0 +1,92 @@
+// save() and load() of anything that archives hold: tensors, lists of tensors, modules, optimisers, samplers; to a
+// file, a stream, or functions that take and give bytes.
+#pragma once
+
+#include <tenon/nn/containers/module_holder.h>
+#include <tenon/nn/module.h>
+#include <tenon/nn/serialize/archive.h>
+
+#include <cstddef>
+#include <memory>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+inline OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor) {
+  archive.write("0", tensor);
+  return archive;
+}
+inline InputArchive& operator>>(InputArchive& archive, Tensor& tensor) {
+  archive.read("0", tensor);
+  return archive;
+}
+template <class M>
+requires std::is_base_of_v<nn::Module, M> OutputArchive& operator<<(OutputArchive& archive,
+                                                                    const std::shared_ptr<M>& module) {
+  if (module == nullptr) throw Error("Cannot serialize empty module");
+  module->save(archive);
+  return archive;
+}
+template <class M>
+requires std::is_base_of_v<nn::Module, M> InputArchive& operator>>(InputArchive& archive,
+                                                                   const std::shared_ptr<M>& module) {
+  if (module == nullptr) throw Error("Cannot deserialize empty module");
+  module->load(archive);
+  return archive;
+}
+template <class M>
+OutputArchive& operator<<(OutputArchive& archive, const nn::ModuleHolder<M>& holder) {
+  return archive << holder.ptr();
+}
+template <class M>
+InputArchive& operator>>(InputArchive& archive, const nn::ModuleHolder<M>& holder) {
+  return archive >> holder.ptr();
+}
+/// Whatever has save(OutputArchive&) const and load(InputArchive&): optimisers, samplers.
+template <class T>
+concept Archivable = requires(const T& a, T& b, OutputArchive& out, InputArchive& in) {
+  a.save(out);
+  b.load(in);
+};
+template <Archivable T>
+OutputArchive& operator<<(OutputArchive& archive, const T& value) {
+  value.save(archive);
+  return archive;
+}
+template <Archivable T>
+InputArchive& operator>>(InputArchive& archive, T& value) {
+  value.load(archive);
+  return archive;
+}
+
+/// save(module, "model.safetensors"), save(tensor, stream)
+template <class Value, class... To>
+void save(const Value& value, To&&... to) {
+  OutputArchive archive;
+  archive << value;
+  archive.save_to(std::forward<To>(to)...);
+}
+template <class... To>
+void save(const std::vector<Tensor>& tensors, To&&... to) {
+  OutputArchive archive;
+  for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
+  archive.save_to(std::forward<To>(to)...);
+}
+template <class Value, class... From>
+void load(Value& value, From&&... from) {
+  InputArchive archive;
+  archive.load_from(std::forward<From>(from)...);
+  archive >> value;
+}
+/// Appends every tensor of the file.
+template <class... From>
+void load(std::vector<Tensor>& tensors, From&&... from) {
+  InputArchive archive;
+  archive.load_from(std::forward<From>(from)...);
+  Tensor tensor;
+  for (std::size_t i = 0; archive.try_read(std::to_string(i), tensor); ++i, tensor.reset()) tensors.push_back(tensor);
+}
+
+}  // namespace tenon

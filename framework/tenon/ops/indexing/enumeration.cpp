@@ -1,0 +1,58 @@
+// All places of a triangle, all pairs of elements: a mask's places.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/indexing/enumeration.h>
+#include <tenon/ops/indexing/indexing.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/shape/view.h>
+
+#include <fmt/format.h>
+
+namespace tenon {
+
+namespace {
+
+Tensor places(std::int64_t row, std::int64_t column, const TensorOptions& options,
+              Tensor (*triangle)(const Tensor&, std::int64_t), std::int64_t offset) {
+  if (row < 0) throw Error(fmt::format("row must be non-negative, got{}", row));
+  if (column < 0) throw Error(fmt::format("col must be non-negative, got{}", column));
+  const Tensor all = ones({row, column}, TensorOptions(kBool).device(options.device()));
+  return triangle(all, offset).nonzero().t().contiguous().to(options);
+}
+
+}  // namespace
+
+Tensor tril_indices(std::int64_t row, std::int64_t column, std::int64_t offset, const TensorOptions& options) {
+  return places(
+      row, column, options, [](const Tensor& x, std::int64_t diagonal) { return x.tril(diagonal); }, offset);
+}
+Tensor triu_indices(std::int64_t row, std::int64_t column, std::int64_t offset, const TensorOptions& options) {
+  return places(
+      row, column, options, [](const Tensor& x, std::int64_t diagonal) { return x.triu(diagonal); }, offset);
+}
+
+Tensor cartesian_prod(TensorList tensors) {
+  for (const Tensor& tensor : tensors) {
+    if (tensor.dim() != 1) throw Error("Expect a 1D vector, but got shape " + to_string(tensor.sizes()));
+  }
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> columns;
+  for (const Tensor& grid : meshgrid(tensors, "ij")) columns.push_back(grid.flatten());
+  return stack(columns, 1);
+}
+
+Tensor combinations(const Tensor& self, std::int64_t r, bool with_replacement) {
+  if (self.dim() != 1) throw Error("Expect a 1D vector, but got shape " + to_string(self.sizes()));
+  if (r < 0) throw Error(fmt::format("Expect a non-negative number, but got {}", r));
+  if (r == 0) return empty({0}, self.options());
+  const Tensor numbers = arange(self.numel(), self.options().dtype(kLong));
+  const std::vector<Tensor> grids = meshgrid(std::vector<Tensor>(static_cast<std::size_t>(r), numbers), "ij");
+  Tensor ascending = ones_like(grids[0], TensorOptions(kBool));
+  for (std::size_t i = 1; i < grids.size(); ++i) {
+    ascending = ascending.logical_and(with_replacement ? grids[i - 1].le(grids[i]) : grids[i - 1].lt(grids[i]));
+  }
+  std::vector<Tensor> columns;
+  for (const Tensor& grid : grids) columns.push_back(self.index_select(0, grid.masked_select(ascending)));
+  return stack(columns, 1);
+}
+
+}  // namespace tenon

@@ -1,0 +1,38 @@
+// Distances and divergences, out of other operators.
+#include <tenon/ops/linalg/distance.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/support.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+Tensor reduced(const Tensor& loss, std::int64_t reduction) {
+  if (reduction == Reduction::Mean) return loss.mean();
+  if (reduction == Reduction::Sum) return loss.sum();
+  return loss;
+}
+
+}  // namespace
+
+Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction, bool log_target) {
+  if (log_target) return reduced(target.exp().mul(target.sub(input)), reduction);
+  const Tensor entropy = where(target.gt(0), target.mul(target.clamp_min(1e-300).log()), Scalar(0.0));
+  return reduced(entropy.sub(target.mul(input)), reduction);
+}
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+  return norm(a.sub(b).add(eps), p, -1, keepdim);
+}
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
+  const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+  const Tensor x = a.expand(sizes);
+  const Tensor y = b.expand(sizes);
+  const Tensor left = x.div(norm(x, 2, dim, true).clamp_min(eps));
+  const Tensor right = y.div(norm(y, 2, dim, true).clamp_min(eps));
+  return left.mul(right).sum(OptionalIntArrayRef(dim));
+}
+
+}  // namespace tenon

@@ -1,0 +1,100 @@
+// Losses of margins and counts, as their formulas read.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/indexing/indexing.h>
+#include <tenon/ops/nn/margin_loss.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/reduction.h>
+
+#include <numbers>
+
+namespace tenon {
+
+namespace {
+
+Tensor reduced(const Tensor& loss, std::int64_t reduction) {
+  if (reduction == Reduction::Mean) return loss.mean();
+  return reduction == Reduction::Sum ? loss.sum() : loss;
+}
+
+}  // namespace
+
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                           std::int64_t reduction) {
+  return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin, std::int64_t reduction) {
+  const Tensor zero = zeros_like(self);
+  return reduced(where(target.eq(1), zero, (margin - self).clamp_min(0)) + where(target.eq(-1), zero, self), reduction);
+}
+
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                             std::int64_t reduction) {
+  const std::int64_t dim = target.dim();
+  const double eps = 1e-12;
+  const Tensor dot = (input1 * input2).sum({dim});
+  const Tensor norms = ((input1 * input1).sum({dim}) + eps) * ((input2 * input2).sum({dim}) + eps);
+  const Tensor cosine = dot / norms.sqrt();
+  const Tensor zero = zeros_like(cosine);
+  return reduced(where(target.eq(1), 1 - cosine, zero) + where(target.eq(-1), (cosine - margin).clamp_min(0), zero),
+                 reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
+  return reduced(log1p((-target * self).exp()), reduction);
+}
+
+Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
+                         const std::optional<Tensor>& weight, std::int64_t reduction) {
+  if (p.toDouble() != 1 && p.toDouble() != 2) throw Error("only p == 1 and p == 2 supported");
+  const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
+  const Tensor y = target.reshape({-1, 1});
+  Tensor margins = (x - x.gather(1, y) + margin).relu();  // no gradient at 0, where clamp_min() has one
+  if (p.toDouble() == 2) margins = margins.square();
+  if (weight && weight->defined()) margins = margins * weight->index_select(0, y.flatten()).unsqueeze(1);
+  // The target itself does not count.
+  const Tensor others = ones_like(margins).scatter(1, y, 0.0);
+  const Tensor loss = (margins * others).sum({1}) / static_cast<double>(x.size(1));
+  return reduced(self.dim() == 1 ? loss.squeeze(0) : loss, reduction);
+}
+
+Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
+  const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
+  const Tensor y = target.dim() == 1 ? target.unsqueeze(0) : target;
+  if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
+    throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) +
+                "]");
+  }
+  // Labels count up to the first -1.
+  const Tensor valid = y.lt(0).to(kInt64).cumsum(1).eq(0);
+  const Tensor index = where(valid, y, zeros_like(y));
+  const Tensor is_target = zeros(x.sizes(), x.options()).scatter_add(1, index, valid.to(x.scalar_type())).gt(0);
+  const Tensor of_target = x.gather(1, index);  // (N, C)
+  const Tensor margins = (1 - (of_target.unsqueeze(2) - x.unsqueeze(1))).relu();
+  const Tensor counts =
+      valid.unsqueeze(2).to(x.scalar_type()) * is_target.logical_not().unsqueeze(1).to(x.scalar_type());
+  const Tensor loss = (margins * counts).sum({1, 2}) / static_cast<double>(x.size(1));
+  return reduced(self.dim() == 1 ? loss.squeeze(0) : loss, reduction);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
+                           double p, double eps, bool swap, std::int64_t reduction) {
+  const Tensor to_positive = pairwise_distance(anchor, positive, p, eps);
+  Tensor to_negative = pairwise_distance(anchor, negative, p, eps);
+  if (swap) to_negative = minimum(to_negative, pairwise_distance(positive, negative, p, eps));
+  return reduced((to_positive - to_negative + margin).clamp_min(0), reduction);
+}
+
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
+                        std::int64_t reduction) {
+  Tensor loss = log_input ? input.exp() - target * input : input - target * (input + eps).log();
+  if (full) {
+    // Stirling's approximation of log(target!).
+    const Tensor safe = where(target.gt(1), target, ones_like(target));
+    const Tensor stirling = safe * safe.log() - safe + 0.5 * (safe * (2 * std::numbers::pi)).log();
+    loss = loss + where(target.gt(1), stirling, zeros_like(stirling));
+  }
+  return reduced(loss, reduction);
+}
+
+}  // namespace tenon

@@ -1,0 +1,285 @@
+// Normalisations. One formula serves the three kernels when a gradient must itself be differentiable: with the
+// statistics over a set of elements, x' = (x - mean) * rstd and
+//   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
+#include <tenon/autograd/checkpoint.h>
+#include <tenon/kernel/attributes/normalization.h>
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/nn/normalization.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/layout.h>
+#include <tenon/ops/support/support.h>
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+/// Statistics are kept in float32, or float64 for float64.
+Dtype statistics_dtype(const Tensor& x) { return x.scalar_type() == kFloat64 ? kFloat64 : kFloat32; }
+
+struct Gradients {
+  Tensor dx, dweight, dbias;
+};
+
+/// The formula above, out of differentiable operators. `x` is seen as sizes `grouped`, statistics are over the dims in
+/// `over`; `affine` is the broadcast shape of weight and bias against x's own sizes.
+Gradients differentiable(const Tensor& dy, const Tensor& x, const Tensor& weight, const Dims& grouped, const Dims& over,
+                         const Dims& affine, double eps, const Tensor& fixed_mean, const Tensor& fixed_rstd) {
+  const Tensor xg = x.reshape(grouped);
+  const bool constant = fixed_mean.defined();
+  const Tensor mean = constant ? fixed_mean : xg.mean(IntArrayRef(over), true);
+  const Tensor centred = xg - mean;
+  const Tensor rstd = constant ? fixed_rstd : (centred.square().mean(IntArrayRef(over), true) + eps).rsqrt();
+  const Tensor normal = centred * rstd;
+  const Tensor weighted = weight.defined() ? dy * weight.reshape(affine) : dy;
+  const Tensor g = weighted.reshape(grouped);
+  Gradients gradients;
+  gradients.dx =
+      constant ? (g * rstd).reshape(x.sizes())
+               : (rstd * (g - g.mean(IntArrayRef(over), true) - normal * (g * normal).mean(IntArrayRef(over), true)))
+                     .reshape(x.sizes());
+  if (weight.defined()) {
+    gradients.dweight = (dy * normal.reshape(x.sizes())).sum_to_size(IntArrayRef(affine)).reshape(weight.sizes());
+    gradients.dbias = dy.sum_to_size(IntArrayRef(affine)).reshape(weight.sizes());
+  }
+  return gradients;
+}
+
+void hand_out(Backward& b, Gradients gradients) {
+  if (b.needs(0)) b.set(0, std::move(gradients.dx));
+  if (b.needs(1)) b.set(1, std::move(gradients.dweight));
+  if (b.needs(2)) b.set(2, std::move(gradients.dbias));
+}
+
+/// Calls a backward kernel; only what is needed is computed.
+template <class Attributes>
+void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                  const Tensor& weight, const Dims& weight_sizes, const Attributes& attributes) {
+  const Tensor dy = dense(b.grad());
+  const Tensor dense_x = dense(x);
+  const Tensor dense_weight = dense(weight);
+  Gradients gradients;
+  if (b.needs(0)) gradients.dx = allocate_like(x, x.impl().sizes(), x.scalar_type());
+  if (b.needs(1)) gradients.dweight = allocate_like(x, weight_sizes, x.scalar_type());
+  if (b.needs(2)) gradients.dbias = allocate_like(x, weight_sizes, x.scalar_type());
+  run(op, state_of(x), {view_of(gradients.dx), view_of(gradients.dweight), view_of(gradients.dbias)},
+      {view_of(dy), view_of(dense_x), view_of(mean), view_of(rstd), view_of(dense_weight)}, &attributes);
+  hand_out(b, std::move(gradients));
+}
+
+void check_affine(const char* op, const Tensor& parameter, const char* name, const Dims& sizes, const Tensor& input) {
+  if (parameter.defined() && !(parameter.impl().sizes() == sizes)) {
+    throw Error(fmt::format("{}: expected {} of size {}, but got {} of size {} and input of size {}", op, name,
+                            to_string(sizes), name, to_string(parameter.sizes()), to_string(input.sizes())));
+  }
+}
+
+void check_shape(const char* op, const Tensor& input, IntArrayRef normalized_shape) {
+  bool fits = !normalized_shape.empty() && input.dim() >= static_cast<std::int64_t>(normalized_shape.size());
+  for (std::size_t i = 0; fits && i < normalized_shape.size(); ++i) {
+    fits = input.size(input.dim() - static_cast<std::int64_t>(normalized_shape.size() - i)) == normalized_shape[i];
+  }
+  if (normalized_shape.empty()) {
+    throw Error(fmt::format(
+        "{}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+        "got normalized_shape = []",
+        op));
+  }
+  if (!fits) {
+    const std::string listed = to_string(normalized_shape);
+    throw Error(fmt::format("{}: Given normalized_shape={}, expected input with shape [*, {}, but got input of size{}",
+                            op, listed, listed.substr(1), to_string(input.sizes())));
+  }
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
+                  double eps, bool) {
+  check_floating("layer_norm", input);
+  check_shape("layer_norm", input, normalized_shape);
+  const Dims shape(normalized_shape);
+  check_affine("layer_norm", weight, "weight", shape, input);
+  check_affine("layer_norm", bias, "bias", shape, input);
+  check_same_device("layer_norm", {&input, &weight, &bias});
+  check_same_dtype("layer_norm", {&input, &weight, &bias});
+  const LayerNormAttributes attributes{.normalized = shape.product(), .eps = eps};
+  Recording recording =
+      record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
+          Tensor ones;  // stands for a weight that is not there, where a bias is
+          if (!w.defined() && b.needs(2)) ones = x.new_ones(IntArrayRef(shape));
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {rows, attributes.normalized}, {1}, shape,
+                                     attributes.eps, {}, {}));
+          return;
+        }
+        run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
+      });
+  const Tensor x = dense(input);
+  const Tensor w = dense(weight);
+  const Tensor bias_values = dense(bias);
+  const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
+  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+  Tensor mean = allocate_like(x, {rows}, statistics_dtype(x));
+  Tensor rstd = allocate_like(x, {rows}, statistics_dtype(x));
+  run(TENON_OP("layer_norm"), state_of(x), {view_of(y), view_of(mean), view_of(rstd)},
+      {view_of(x), view_of(w), view_of(bias_values)}, &attributes);
+  if (recording) {
+    recording.save(0, input);
+    recording.save(1, weight);
+    recording.save(2, mean);
+    recording.save(3, rstd);
+    recording.output(y);
+  }
+  return y;
+}
+
+Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
+                  bool) {
+  check_floating("group_norm", input);
+  if (input.dim() < 2) {
+    throw Error(
+        fmt::format("group_norm: Expected at least 2 dimensions for input tensor but received {}", input.dim()));
+  }
+  const std::int64_t channels = input.size(1);
+  if (groups <= 0 || channels % groups != 0) {
+    throw Error(
+        fmt::format("Expected number of channels in input to be divisible by num_groups, but got input of shape {} and "
+                    "num_groups={}",
+                    to_string(input.sizes()), groups));
+  }
+  check_affine("group_norm", weight, "weight", {channels}, input);
+  check_affine("group_norm", bias, "bias", {channels}, input);
+  check_same_device("group_norm", {&input, &weight, &bias});
+  check_same_dtype("group_norm", {&input, &weight, &bias});
+  const GroupNormAttributes attributes{.groups = groups, .eps = eps};
+  Recording recording =
+      record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const std::int64_t sets = x.size(0) * attributes.groups;
+          Dims affine = Dims::filled(static_cast<int>(x.dim()), 1);
+          affine[1] = channels;
+          const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, {sets, sets == 0 ? 0 : x.numel() / sets}, {1},
+                                     affine, attributes.eps, {}, {}));
+          return;
+        }
+        run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+      });
+  const Tensor x = dense(input);
+  const Tensor w = dense(weight);
+  const Tensor bias_values = dense(bias);
+  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+  Tensor mean = allocate_like(x, {x.size(0), groups}, statistics_dtype(x));
+  Tensor rstd = allocate_like(x, {x.size(0), groups}, statistics_dtype(x));
+  run(TENON_OP("group_norm"), state_of(x), {view_of(y), view_of(mean), view_of(rstd)},
+      {view_of(x), view_of(w), view_of(bias_values)}, &attributes);
+  if (recording) {
+    recording.save(0, input);
+    recording.save(1, weight);
+    recording.save(2, mean);
+    recording.save(3, rstd);
+    recording.output(y);
+  }
+  return y;
+}
+
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, double momentum, double eps, bool) {
+  check_floating("batch_norm", input);
+  if (input.dim() < 2) {
+    throw Error(fmt::format("batch_norm: expected input of at least 2 dimensions (N, C, …), got size {}",
+                            to_string(input.sizes())));
+  }
+  const std::int64_t channels = input.size(1);
+  for (const Tensor* statistic : {&running_mean, &running_var}) {
+    if (training || statistic->defined()) continue;
+    throw Error(fmt::format("batch_norm: {} must be defined in evaluation mode",
+                            statistic == &running_mean ? "running_mean" : "running_var"));
+  }
+  for (const auto& [name, parameter] :
+       {std::pair("weight", &weight), std::pair("bias", &bias), std::pair("running_mean", &running_mean),
+        std::pair("running_var", &running_var)}) {
+    if (parameter->defined() && parameter->numel() != channels) {
+      throw Error(fmt::format("batch_norm: {} should contain {} elements not {}", name, channels, parameter->numel()));
+    }
+    check_affine("batch_norm", *parameter, name, {channels}, input);
+  }
+  check_same_device("batch_norm", {&input, &weight, &bias, &running_mean, &running_var});
+  check_same_dtype("batch_norm", {&input, &weight, &bias});
+  const BatchNormAttributes attributes{.training = training, .momentum = momentum, .eps = eps};
+  Recording recording =
+      record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
+        const Tensor x = b.saved(0);
+        const Tensor w = b.saved(1);
+        if (differentiating_twice()) {
+          const int rank = static_cast<int>(x.dim());
+          Dims per_channel = Dims::filled(rank, 1);
+          per_channel[1] = channels;
+          Dims over;
+          for (int d = 0; d < rank; ++d) {
+            if (d != 1) over.push_back(d);
+          }
+          Tensor mean, rstd;
+          if (!attributes.training) {
+            mean = b.saved(2).view(per_channel).to(x.scalar_type());
+            rstd = b.saved(3).view(per_channel).to(x.scalar_type());
+          }
+          const Tensor ones = !w.defined() && b.needs(2) ? x.new_ones({channels}) : Tensor();
+          hand_out(b, differentiable(b.grad(), x, w.defined() ? w : ones, x.impl().sizes(), over, per_channel,
+                                     attributes.eps, mean, rstd));
+          return;
+        }
+        run_backward(b, TENON_OP("batch_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+      });
+  const Tensor x = dense(input);
+  const Tensor w = dense(weight);
+  const Tensor bias_values = dense(bias);
+  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+  Tensor mean = allocate_like(x, {channels}, statistics_dtype(x));
+  Tensor rstd = allocate_like(x, {channels}, statistics_dtype(x));
+  const bool updates = training && running_mean.defined() && running_var.defined() && !is_recomputing();
+  run(TENON_OP("batch_norm"), state_of(x),
+      {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
+       updates ? view_of(running_var) : undefined_view()},
+      {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
+  if (updates) {
+    autograd::impl_bump_version(running_mean);
+    autograd::impl_bump_version(running_var);
+  }
+  y = in_format_of(input, y);
+  if (recording) {
+    recording.save(0, input);
+    recording.save(1, weight);
+    recording.save(2, mean);
+    recording.save(3, rstd);
+    recording.output(y);
+  }
+  return y;
+}
+
+Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, std::optional<double> eps) {
+  check_floating("rms_norm", input);
+  check_shape("rms_norm", input, normalized_shape);
+  check_affine("rms_norm", weight, "weight", Dims(normalized_shape), input);
+  Dims over;
+  for (std::size_t i = 0; i < normalized_shape.size(); ++i) {
+    over.push_back(input.dim() - static_cast<std::int64_t>(normalized_shape.size() - i));
+  }
+  const double least = eps.value_or(input.scalar_type() == kFloat64 ? std::numeric_limits<double>::epsilon()
+                                                                    : std::numeric_limits<float>::epsilon());
+  const Tensor scaled = input * (input.square().mean(IntArrayRef(over), true) + least).rsqrt();
+  return weight.defined() ? scaled * weight : scaled;
+}
+
+}  // namespace tenon

@@ -1,0 +1,378 @@
+// Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
+#include <tenon/ops/pointwise/binary_rule.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/scalar_operand.h>
+#include <tenon/ops/support/support.h>
+
+namespace tenon::ops {
+namespace {
+
+/// The recorded part of a binary operator. Saves operands only where a slope that is wanted reads them.
+Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+  return record<2>(rule.node_name, {&a, &b}, [&rule, attributes](Backward& backward) {
+    const Tensor left = rule.saves() ? backward.saved(0) : Tensor();
+    const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
+    rule.gradient(backward, left, right, attributes);
+  });
+}
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {}) {
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  attributes.scalar = operand_of(b, dtype);
+  if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
+  const bool left = attributes.scalar_side == ScalarSide::kLeft;
+  const Tensor none;
+  Recording recording = left ? record_binary(rule, none, a, attributes) : record_binary(rule, a, none, attributes);
+  if (recording && must_save(rule, left ? 1 : 0, !left, left, true)) recording.save(left ? 1 : 0, a);
+  Tensor owner;
+  const Tensor& operand = converted(a, dtype, owner);
+  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
+  compute(rule.op, result, operand, attributes);
+  recording.output(result);
+  return result;
+}
+
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
+  if (!(a.device() == b.device())) {
+    if (is_foreign_number(b, a)) return binary(rule, a, b.to(a.device(), b.scalar_type()), attributes);
+    if (is_foreign_number(a, b)) return binary(rule, a.to(b.device(), a.scalar_type()), b, attributes);
+    check_same_device(rule.text, {&a, &b});
+  }
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  const Operands operands(rule.text, a, b, dtype);
+  Recording recording = record_binary(rule, a, b, attributes);
+  if (recording && rule.saves()) {
+    const bool left_wanted = autograd::requires_grad(a);
+    const bool right_wanted = autograd::requires_grad(b);
+    if (must_save(rule, 0, left_wanted, right_wanted, false)) recording.save(0, a);
+    if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
+  }
+  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+  compute(rule.op, result, operands.left, operands.right, attributes);
+  recording.output(result);
+  return result;
+}
+
+Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
+                       BinaryAttributes attributes) {
+  Tensor& handle = const_cast<Tensor&>(self);
+  autograd::check_inplace(self, other && autograd::requires_grad(*other));
+  check_written(self);
+  if (other && !(other->device() == self.device())) {
+    if (!is_foreign_number(*other, self)) check_same_device(rule.text, {&self, other});
+    const Tensor moved = other->to(self.device(), other->scalar_type());
+    return binary_inplace(rule, self, &moved, number, attributes);
+  }
+  const Dtype dtype = compute_dtype(rule, other ? result_type(self, *other) : result_type(self, number));
+  check_castable(rule.text, dtype, self.scalar_type());
+  if (other) check_inplace_sizes(self, broadcast_for(rule.text, self.impl().sizes(), other->impl().sizes()));
+  if (!other) {
+    attributes.scalar = operand_of(number, dtype);
+    attributes.scalar_side = ScalarSide::kRight;
+  }
+  const Tensor none;
+  Recording recording = record_binary(rule, self, other ? *other : none, attributes);
+  if (recording && rule.saves()) {
+    const bool left_wanted = autograd::requires_grad(self);
+    const bool right_wanted = other && autograd::requires_grad(*other);
+    // The values before the write.
+    if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, self.clone());
+    // y.mul_(y): the node becomes y's own history, so what it saves must not be y itself, or they would hold each
+    // other.
+    if (other && must_save(rule, 1, left_wanted, right_wanted, false)) {
+      recording.save(1, other->is_same(self) ? alias_of(*other) : *other);
+    }
+  }
+  if (dtype == self.scalar_type()) {
+    if (other) {
+      // Aliasing without being the same elements needs a copy of the operand first.
+      Tensor right = other->scalar_type() == dtype ? *other : other->to(dtype);
+      if (reads_elsewhere_in(right, self)) {
+        NoGradGuard no_grad;
+        right = right.clone();
+      }
+      compute(rule.op, self, self, right, attributes);
+    } else {
+      compute(rule.op, self, self, attributes);
+    }
+  } else {
+    NoGradGuard no_grad;
+    const Tensor left = self.to(dtype);
+    if (other) {
+      Tensor owner;
+      compute(rule.op, left, left, converted(*other, dtype, owner), attributes);
+    } else {
+      compute(rule.op, left, left, attributes);
+    }
+    run(TENON_OP("copy"), state_of(self), {view_of(self)}, {view_of(left)});
+  }
+  finish_inplace(self, recording);
+  return handle;
+}
+
+/// Into a tensor of the caller's, resized where its sizes differ.
+Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const Tensor& b,
+                   const BinaryAttributes& attributes = {}) {
+  if (autograd::any_requires_grad(out, a, b)) {
+    throw Error(std::string(rule.text) +
+                "(): functions with out=... arguments don't support automatic differentiation, but one "
+                "of the arguments requires grad.");
+  }
+  autograd::check_inplace(out);
+  check_same_device(rule.text, {&out, &a, &b});
+  const Dtype dtype = compute_dtype(rule, result_type(a, b));
+  check_castable(rule.text, dtype, out.scalar_type());
+  const Operands operands(rule.text, a, b, dtype);
+  if (!(out.impl().sizes() == operands.sizes)) out.resize_(operands.sizes);
+  check_written(out);
+  if (dtype == out.scalar_type() && !reads_elsewhere_in(operands.left, out) &&
+      !reads_elsewhere_in(operands.right, out)) {
+    compute(rule.op, out, operands.left, operands.right, attributes);
+  } else {
+    const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+    compute(rule.op, result, operands.left, operands.right, attributes);
+    run(TENON_OP("copy"), state_of(out), {view_of(out)}, {view_of(result)});
+  }
+  autograd::impl_bump_version(out);
+  return out;
+}
+
+void check_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
+  if (alpha.isBoolean() && dtype != Dtype::kBool) {
+    throw Error(std::string("Boolean alpha only supported for Boolean results. (in operator ") + op + ")");
+  }
+  if (is_integral(dtype, true) && alpha.isFloatingPoint()) {
+    throw Error(
+        std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") +
+        op + ")");
+  }
+}
+
+/// The dtype matters to an alpha other than 1 only.
+BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
+  BinaryAttributes attributes;
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
+    return attributes;
+  const Dtype dtype = tenon::result_type(a, b);
+  check_alpha(alpha, dtype, op);
+  attributes.alpha = element_of(alpha, dtype);
+  return attributes;
+}
+
+/// other * alpha, as a number of other's kind; alpha is checked against the result's dtype.
+Scalar product(const Tensor& self, const Scalar& other, const Scalar& alpha, const char* op) {
+  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
+    return other;
+  check_alpha(alpha, tenon::result_type(self, other), op);
+  if (other.isFloatingPoint() || alpha.isFloatingPoint()) return other.toDouble() * alpha.toDouble();
+  const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) *
+                                                static_cast<std::uint64_t>(alpha.toLong()));
+  return other.isBoolean() ? Scalar(number != 0) : Scalar(number);
+}
+
+void check_subtracts(bool left_is_bool, bool right_is_bool) {
+  if (left_is_bool && right_is_bool) {
+    throw Error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+        "operator instead.");
+  }
+  if (left_is_bool || right_is_bool) {
+    throw Error(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.");
+  }
+}
+void check_subtracts(const Tensor& a, const Tensor& b) {
+  check_subtracts(a.scalar_type() == Dtype::kBool, b.scalar_type() == Dtype::kBool);
+}
+void check_subtracts(const Tensor& a, const Scalar& b) {
+  check_subtracts(a.scalar_type() == Dtype::kBool, b.isBoolean());
+}
+
+/// x ** n of integers with n < 0 has no value. Throws Error in PyTorch's words.
+void check_power(const Tensor& base, const Scalar& exponent) {
+  if (is_integral(base.scalar_type(), true) && exponent.isIntegral(true) && exponent.toLong() < 0) {
+    throw Error("Integers to negative integer powers are not allowed.");
+  }
+}
+
+}  // namespace
+}  // namespace tenon::ops
+
+namespace tenon {
+
+using namespace ops;
+namespace rows = pointwise;
+
+Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
+  return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
+}
+Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const {
+  return binary(rule<rows::Add>(), *this, product(*this, other, alpha, "add"));
+}
+Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Add>(), *this, &other, 0, with_alpha(alpha, *this, other, "add_"));
+}
+Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
+  return binary_inplace(rule<rows::Add>(), *this, nullptr, product(*this, other, alpha, "add_"), {});
+}
+Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
+  return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
+}
+Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
+  return binary(rule<rows::Sub>(), *this, product(*this, other, alpha, "sub"));
+}
+Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
+  return binary_inplace(rule<rows::Sub>(), *this, &other, 0, with_alpha(alpha, *this, other, "sub_"));
+}
+Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
+  check_subtracts(*this, other);
+  return binary_inplace(rule<rows::Sub>(), *this, nullptr, product(*this, other, alpha, "sub_"), {});
+}
+Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.add(other, alpha); }
+Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.add(other, alpha); }
+Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.sub(other, alpha); }
+Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.sub(other, alpha); }
+
+Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return binary_out(rule<rows::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
+}
+Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_subtracts(self, other);
+  return binary_out(rule<rows::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
+}
+Tensor& mul_out(Tensor& out, const Tensor& self, const Tensor& other) {
+  return binary_out(rule<rows::Mul>(), out, self, other);
+}
+Tensor& div_out(Tensor& out, const Tensor& self, const Tensor& other) {
+  return binary_out(rule<rows::Div>(), out, self, other);
+}
+
+namespace {
+BinaryAttributes number_on_the_left() {
+  BinaryAttributes attributes;
+  attributes.scalar_side = ScalarSide::kLeft;
+  return attributes;
+}
+}  // namespace
+
+Tensor rsub(const Tensor& self, const Scalar& other) {
+  check_subtracts(self, other);
+  return binary(rule<rows::Sub>(), self, other, number_on_the_left());
+}
+Tensor pow(const Scalar& base, const Tensor& exponent) {
+  return binary(rule<rows::Pow>(), exponent, base, number_on_the_left());
+}
+
+#define TENON_BINARY_FUNCTIONS(name, Row)                                                            \
+  Tensor Tensor::name(const Tensor& other) const { return binary(rule<rows::Row>(), *this, other); } \
+  Tensor Tensor::name(const Scalar& other) const { return binary(rule<rows::Row>(), *this, other); } \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                               \
+    return binary_inplace(rule<rows::Row>(), *this, &other, 0, {});                                  \
+  }                                                                                                  \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                               \
+    return binary_inplace(rule<rows::Row>(), *this, nullptr, other, {});                             \
+  }                                                                                                  \
+  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                  \
+  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }
+
+TENON_BINARY_FUNCTIONS(mul, Mul)
+TENON_BINARY_FUNCTIONS(div, Div)
+TENON_BINARY_FUNCTIONS(maximum, Maximum)
+TENON_BINARY_FUNCTIONS(minimum, Minimum)
+TENON_BINARY_FUNCTIONS(atan2, Atan2)
+TENON_BINARY_FUNCTIONS(hypot, Hypot)
+TENON_BINARY_FUNCTIONS(fmod, Fmod)
+TENON_BINARY_FUNCTIONS(remainder, Remainder)
+TENON_BINARY_FUNCTIONS(floor_divide, FloorDivide)
+TENON_BINARY_FUNCTIONS(logaddexp, LogAddExp)
+TENON_BINARY_FUNCTIONS(copysign, Copysign)
+
+Tensor Tensor::pow(const Tensor& exponent) const { return binary(rule<rows::Pow>(), *this, exponent); }
+Tensor& Tensor::pow_(const Tensor& exponent) const {
+  return binary_inplace(rule<rows::Pow>(), *this, &exponent, 0, {});
+}
+Tensor Tensor::pow(const Scalar& exponent) const {
+  if (is_floating_point()) {
+    const double power = exponent.toDouble();
+    if (power == 2) return square();
+    return ops::unary<rows::PowScalar>(*this, {{exponent.value()}});
+  }
+  check_power(*this, exponent);
+  element_of(exponent, tenon::result_type(*this, exponent));  // throws where it overflows
+  return binary(rule<rows::Pow>(), *this, exponent);
+}
+Tensor& Tensor::pow_(const Scalar& exponent) const {
+  if (is_floating_point()) return ops::unary_inplace<rows::PowScalar>(*this, {{exponent.value()}});
+  check_power(*this, exponent);
+  return binary_inplace(rule<rows::Pow>(), *this, nullptr, exponent, {});
+}
+Tensor pow(const Tensor& self, const Tensor& exponent) { return self.pow(exponent); }
+Tensor pow(const Tensor& self, const Scalar& exponent) { return self.pow(exponent); }
+
+Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  if (!rounding_mode) return self.div(other);
+  if (*rounding_mode == "floor") return self.floor_divide(other);
+  if (*rounding_mode == "trunc") return binary(rule<rows::TruncDivide>(), self, other);
+  throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" +
+              std::string(*rounding_mode) + "'");
+}
+Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) const {
+  return tenon::div(*this, other, mode);
+}
+Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) const {
+  return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);
+}
+
+#define TENON_OPERATOR(symbol, name)                                             \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.name(b); } \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.name(b); }
+TENON_OPERATOR(+, add)
+TENON_OPERATOR(-, sub)
+TENON_OPERATOR(*, mul)
+TENON_OPERATOR(/, div)
+TENON_OPERATOR(%, remainder)
+TENON_OPERATOR(==, eq)
+TENON_OPERATOR(!=, ne)
+TENON_OPERATOR(<, lt)
+TENON_OPERATOR(<=, le)
+TENON_OPERATOR(>, gt)
+TENON_OPERATOR(>=, ge)
+TENON_OPERATOR(&, bitwise_and)
+TENON_OPERATOR(|, bitwise_or)
+TENON_OPERATOR(^, bitwise_xor)
+
+Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
+Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
+Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+Tensor operator/(const Scalar& a, const Tensor& b) { return binary(rule<rows::Div>(), b, a, number_on_the_left()); }
+Tensor operator%(const Scalar& a, const Tensor& b) {
+  return binary(rule<rows::Remainder>(), b, a, number_on_the_left());
+}
+Tensor operator==(const Scalar& a, const Tensor& b) { return b.eq(a); }
+Tensor operator!=(const Scalar& a, const Tensor& b) { return b.ne(a); }
+Tensor operator<(const Scalar& a, const Tensor& b) { return b.gt(a); }
+Tensor operator<=(const Scalar& a, const Tensor& b) { return b.ge(a); }
+Tensor operator>(const Scalar& a, const Tensor& b) { return b.lt(a); }
+Tensor operator>=(const Scalar& a, const Tensor& b) { return b.le(a); }
+Tensor operator&(const Scalar& a, const Tensor& b) { return b.bitwise_and(a); }
+Tensor operator|(const Scalar& a, const Tensor& b) { return b.bitwise_or(a); }
+Tensor operator^(const Scalar& a, const Tensor& b) { return b.bitwise_xor(a); }
+
+Tensor& Tensor::operator+=(const Tensor& other) { return add_(other); }
+Tensor& Tensor::operator+=(const Scalar& other) { return add_(other); }
+Tensor& Tensor::operator-=(const Tensor& other) { return sub_(other); }
+Tensor& Tensor::operator-=(const Scalar& other) { return sub_(other); }
+Tensor& Tensor::operator*=(const Tensor& other) { return mul_(other); }
+Tensor& Tensor::operator*=(const Scalar& other) { return mul_(other); }
+Tensor& Tensor::operator/=(const Tensor& other) { return div_(other); }
+Tensor& Tensor::operator/=(const Scalar& other) { return div_(other); }
+Tensor& Tensor::operator&=(const Tensor& other) { return bitwise_and_(other); }
+Tensor& Tensor::operator|=(const Tensor& other) { return bitwise_or_(other); }
+
+}  // namespace tenon

@@ -1,0 +1,21 @@
+// Kept between bounds that are tensors.
+#include <tenon/ops/pointwise/clamp.h>
+#include <tenon/ops/support/composite.h>
+
+namespace tenon {
+
+using namespace ops;
+
+Tensor& Tensor::clamp_(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
+  return overwrite("clamp_", *this, before_write(*this, {low ? &*low : this, high ? &*high : this}).clamp(low, high));
+}
+Tensor Tensor::clamp_min(const Tensor& low) const { return clamp(std::optional<Tensor>(low), std::nullopt); }
+Tensor& Tensor::clamp_min_(const Tensor& low) const { return clamp_(std::optional<Tensor>(low), std::nullopt); }
+Tensor Tensor::clamp_max(const Tensor& high) const {
+  return clamp(std::optional<Tensor>(), std::optional<Tensor>(high));
+}
+Tensor& Tensor::clamp_max_(const Tensor& high) const {
+  return clamp_(std::optional<Tensor>(), std::optional<Tensor>(high));
+}
+
+}  // namespace tenon

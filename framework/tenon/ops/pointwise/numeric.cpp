@@ -1,0 +1,199 @@
+// Functions of single elements out of the pointwise rows.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/binary_operands.h>
+#include <tenon/ops/pointwise/numeric.h>
+#include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/support.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+Dtype floating_of(const char* op, Dtype dtype) { return is_floating_point(dtype) ? dtype : floating_default(op); }
+
+void check_integers(const char* op, Dtype dtype) {
+  if (!is_integral(dtype)) throw Error(std::string("\"") + op + "\" not implemented for '" + toString(dtype) + "'");
+}
+
+}  // namespace
+
+Tensor Tensor::nan_to_num(std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) const {
+  return tenon::nan_to_num(*this, nan, posinf, neginf);
+}
+Tensor& Tensor::nan_to_num_(std::optional<double> nan, std::optional<double> posinf,
+                            std::optional<double> neginf) const {
+  return overwrite("nan_to_num_", *this, before_write(*this).nan_to_num(nan, posinf, neginf));
+}
+
+Tensor Tensor::logit(std::optional<double> eps) const {
+  const Tensor input = to(floating_of("logit", scalar_type()));
+  const double low = eps.value_or(0), high = 1 - low;
+  const bool bounded = eps.has_value();
+  Recording recording = record<1>("LogitBackward0", {&input}, [=](Backward& b) {
+    const Tensor x = b.saved(0);
+    const Tensor gradient = b.grad().div(x.mul(x.neg().add(1)));
+    b.set(0, gradient.masked_fill(x.lt(low).logical_or(x.gt(high)),
+                                  bounded ? 0.0 : std::numeric_limits<double>::quiet_NaN()));
+  });
+  if (recording) recording.save(0, input);
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    const Tensor x = bounded ? input.clamp(low, high) : input;
+    result = x.div(x.neg().add(1)).log();
+  }
+  recording.output(result);
+  return result;
+}
+Tensor& Tensor::logit_(std::optional<double> eps) const {
+  return overwrite("logit_", *this, before_write(*this).logit(eps));
+}
+
+Tensor Tensor::xlogy(const Tensor& other) const {
+  const Dtype dtype = floating_of("xlogy", result_type(*this, other));
+  const Tensor x = to(dtype), y = other.to(dtype);
+  Recording recording = record<2>("XlogyBackward0", {&x, &y}, [](Backward& b) {
+    const Tensor x = b.saved(0), y = b.saved(1);
+    if (b.needs(0)) {
+      const Tensor nothing = x.eq(0).logical_and(y.le(0));
+      b.set(0, b.grad().mul(y.masked_fill(nothing, 1).log()));
+    }
+    if (b.needs(1)) b.set(1, b.grad().mul(x).div(y));
+  });
+  if (recording) {
+    recording.save(0, x);
+    recording.save(1, y);
+  }
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = x.mul(y.log()).masked_fill(x.eq(0).logical_and(y.eq(y)), 0);
+  }
+  recording.output(result);
+  return result;
+}
+Tensor Tensor::xlogy(const Scalar& other) const { return xlogy(wrapped_scalar(other, ops::state_of(*this))); }
+Tensor xlogy(const Scalar& self, const Tensor& other) {
+  return wrapped_scalar(self, ops::state_of(other)).xlogy(other);
+}
+Tensor& Tensor::xlogy_(const Tensor& other) const {
+  return overwrite("xlogy_", *this, before_write(*this, {&other}).xlogy(other));
+}
+Tensor& Tensor::xlogy_(const Scalar& other) const {
+  return overwrite("xlogy_", *this, before_write(*this).xlogy(other));
+}
+
+Tensor Tensor::heaviside(const Tensor& values) const {
+  if (scalar_type() != values.scalar_type()) {
+    throw Error(std::string("heaviside is not yet implemented for tensors with different dtypes, got ") +
+                tenon::toString(scalar_type()) + " and " + tenon::toString(values.scalar_type()));
+  }
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = tenon::where(eq(0), values, gt(0).to(scalar_type()));
+  }
+  without_derivative("heaviside", *this, result);
+  return result;
+}
+Tensor& Tensor::heaviside_(const Tensor& values) const { return overwrite("heaviside_", *this, heaviside(values)); }
+
+Tensor Tensor::gcd(const Tensor& other) const {
+  const Dtype dtype = result_type(*this, other);
+  check_integers("gcd", dtype);
+  const Dims sizes = broadcast_sizes(impl().sizes(), other.impl().sizes());
+  Tensor a = to(dtype).expand(sizes).abs(), b = other.to(dtype).expand(sizes).abs();
+  // Euclid, all elements at once: those that are done keep dividing 0.
+  while (b.ne(0).any().item<bool>()) {
+    const Tensor rest = a.remainder(b.masked_fill(b.eq(0), 1));
+    const Tensor open = b.ne(0);
+    a = tenon::where(open, b, a);
+    b = tenon::where(open, rest, b);
+  }
+  return a;
+}
+Tensor& Tensor::gcd_(const Tensor& other) const { return overwrite("gcd_", *this, gcd(other)); }
+Tensor Tensor::lcm(const Tensor& other) const {
+  const Tensor divisor = gcd(other);
+  const Dtype dtype = divisor.scalar_type();
+  return to(dtype).div(divisor.masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(dtype)).abs();
+}
+Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
+
+namespace {
+
+/// The extreme of two numbers, or the one that is not NaN; equal numbers share the gradient.
+Tensor number_of(const Tensor& self, const Tensor& other, const Tensor& extreme) {
+  return where(other.ne(other), self, where(self.ne(self), other, extreme));
+}
+
+}  // namespace
+
+Tensor Tensor::fmax(const Tensor& other) const { return number_of(*this, other, maximum(other)); }
+Tensor Tensor::fmin(const Tensor& other) const { return number_of(*this, other, minimum(other)); }
+
+Tensor Tensor::round(std::int64_t decimals) const {
+  check_floating("round", *this);
+  if (decimals == 0) return round();
+  const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  return decimals > 0 ? mul(scale).round().div(scale) : div(scale).round().mul(scale);
+}
+Tensor& Tensor::round_(std::int64_t decimals) const { return overwrite("round_", *this, round(decimals)); }
+
+Tensor& Tensor::div_(const Tensor& other, std::optional<std::string_view> rounding_mode) const {
+  return overwrite("div_", *this, before_write(*this, {&other}).div(other, rounding_mode));
+}
+Tensor& Tensor::div_(const Scalar& other, std::optional<std::string_view> rounding_mode) const {
+  return overwrite("div_", *this, before_write(*this).div(other, rounding_mode));
+}
+Tensor remainder(const Scalar& self, const Tensor& other) { return self % other; }
+
+Tensor Tensor::isposinf() const { return eq(std::numeric_limits<double>::infinity()); }
+Tensor Tensor::isneginf() const { return eq(-std::numeric_limits<double>::infinity()); }
+Tensor Tensor::where(const Tensor& condition, const Scalar& other) const {
+  return tenon::where(condition, *this, other);
+}
+Tensor& Tensor::operator^=(const Tensor& other) { return bitwise_xor_(other); }
+
+// --- shifts
+// -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Tensor shifted(OperatorId op, const char* name, const Tensor& self, const Tensor& places) {
+  check_same_device(name, {&self, &places});
+  const Dtype dtype = result_type(self, places);
+  check_integers(name, dtype);
+  const Operands operands(name, self, places, dtype);
+  const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+  compute(op, result, operands.left, operands.right, BinaryAttributes{});
+  return result;
+}
+
+Tensor shifted_left(const Tensor& self, const Tensor& places) {
+  return shifted(TENON_OP("shift_left"), "bitwise_left_shift", self, places);
+}
+Tensor shifted_right(const Tensor& self, const Tensor& places) {
+  return shifted(TENON_OP("shift_right"), "bitwise_right_shift", self, places);
+}
+
+}  // namespace
+
+#define TENON_SHIFT(name, shift)                                                                                       \
+  Tensor Tensor::name(const Tensor& other) const { return shift(*this, other); }                                       \
+  Tensor Tensor::name(const Scalar& other) const { return shift(*this, wrapped_scalar(other, ops::state_of(*this))); } \
+  Tensor& Tensor::name##_(const Tensor& other) const { return overwrite(#name "_", *this, name(other)); }              \
+  Tensor& Tensor::name##_(const Scalar& other) const { return overwrite(#name "_", *this, name(other)); }              \
+  Tensor name(const Scalar& self, const Tensor& other) {                                                               \
+    return shift(wrapped_scalar(self, ops::state_of(other)), other);                                                   \
+  }
+TENON_SHIFT(bitwise_left_shift, shifted_left)
+TENON_SHIFT(bitwise_right_shift, shifted_right)
+#undef TENON_SHIFT
+
+}  // namespace tenon

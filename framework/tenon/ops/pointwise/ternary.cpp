@@ -1,0 +1,325 @@
+// Operators of three operands: where, masked_fill, clamp by tensors, addcmul, addcdiv, lerp; and prelu, rrelu, glu.
+#include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/scalar_operand.h>
+#include <tenon/ops/support/support.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+Dims common(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return broadcast_sizes(broadcast_sizes(a.impl().sizes(), b.impl().sizes()), c.impl().sizes());
+}
+
+Tensor zero_where_not(const Tensor& gradient, const Tensor& mask) {
+  return gradient.masked_fill(mask.logical_not(), 0);
+}
+
+void check_mask(const char* name, const Tensor& mask) {
+  if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8) {
+    throw Error(std::string(name) + " only supports boolean masks, but got mask with dtype " +
+                toString(mask.scalar_type()));
+  }
+}
+
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  if (condition.scalar_type() != kBool && condition.scalar_type() != kUInt8) {
+    throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor with dtype ") +
+                toString(condition.scalar_type()));
+  }
+  const Tensor chosen = condition.to(kBool);
+  const Dtype dtype = result_type(self, other);
+  const Tensor a = self.to(dtype);
+  const Tensor b = other.to(dtype);
+  check_same_device("where", {&chosen, &a, &b});
+  const Dims sizes = common(chosen, a, b);
+  Recording recording = record<1>("WhereBackward0", {&a, &b}, [](Backward& backward) {
+    const Tensor chosen = backward.saved(0);
+    if (backward.needs(0)) backward.set(0, zero_where_not(backward.grad(), chosen));
+    if (backward.needs(1)) backward.set(1, backward.grad().masked_fill(chosen, 0));
+  });
+  if (recording) recording.save(0, chosen);
+  Tensor result = allocate_like(a, sizes, dtype);
+  Dims c_strides, a_strides, b_strides;
+  run(TENON_OP("where"), ops::state_of(a), {view_of(result)},
+      {view_as(chosen, sizes, c_strides), view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)});
+  recording.output(result);
+  return result;
+}
+Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other) {
+  return where(condition, wrapped_scalar(self, ops::state_of(condition)), other);
+}
+Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other) {
+  return where(condition, self, wrapped_scalar(other, ops::state_of(condition)));
+}
+Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
+  return where(condition, wrapped_scalar(self, ops::state_of(condition)),
+               wrapped_scalar(other, ops::state_of(condition)));
+}
+std::vector<Tensor> where(const Tensor& condition) {
+  const Tensor places = condition.nonzero();
+  std::vector<Tensor> columns;
+  for (std::int64_t i = 0; i < places.size(1); ++i) columns.push_back(places.select(1, i));
+  return columns;
+}
+Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return tenon::where(condition, *this, other);
+}
+
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_mask("masked_fill", mask);
+  check_same_device("masked_fill", {&self, &mask});
+  const Tensor chosen = mask.to(kBool);
+  const Dims sizes = broadcast_sizes(self.impl().sizes(), mask.impl().sizes());
+  Recording recording =
+      record<1>("MaskedFillBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
+  if (recording) recording.save(0, chosen);
+  Tensor result = self.impl().sizes() == sizes ? allocate_preserving(self, self.scalar_type())
+                                               : allocate_like(self, sizes, self.scalar_type());
+  const FillAttributes attributes{element_of(value, self.scalar_type())};
+  Dims strides, mask_strides;
+  run(TENON_OP("masked_fill"), ops::state_of(self), {view_of(result)},
+      {view_as(self, sizes, strides), view_as(chosen, sizes, mask_strides)}, &attributes);
+  recording.output(result);
+  return result;
+}
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  if (value.dim() != 0) {
+    throw Error("masked_fill only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(value.dim()) + " dimension(s).");
+  }
+  return where(mask, value.to(self.scalar_type()), self);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
+  return tenon::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
+  return tenon::masked_fill(*this, mask, value);
+}
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
+  check_mask("masked_fill_", mask);
+  autograd::check_inplace(*this);
+  const Tensor chosen = mask.to(kBool);
+  if (!is_expandable_to(chosen.impl().sizes(), impl().sizes())) {
+    throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +
+                to_string(broadcast_sizes(impl().sizes(), chosen.impl().sizes())));
+  }
+  Recording recording =
+      record<1>("MaskedFillBackward0", {this}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
+  if (recording) recording.save(0, chosen);
+  const FillAttributes attributes{element_of(value, scalar_type())};
+  Dims strides;
+  run(TENON_OP("masked_fill"), ops::state_of(*this), {view_of(*this)},
+      {view_of(*this), ops::view_as(chosen, impl().sizes(), strides)}, &attributes);
+  finish_inplace(*this, recording);
+  return const_cast<Tensor&>(*this);
+}
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
+  return copy_(tenon::masked_fill(*this, mask, value));
+}
+
+Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
+  if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
+  Tensor result = self;
+  if (low) result = maximum(result, *low);
+  if (high) result = minimum(result, *high);
+  return result;
+}
+Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
+  return tenon::clamp(*this, low, high);
+}
+
+namespace {
+
+/// x + value * a * b, or x + value * a / b.
+Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
+            bool inplace) {
+  const char* name = divide ? "AddcdivBackward0" : "AddcmulBackward0";
+  check_same_device(divide ? "addcdiv" : "addcmul", {&self, &a, &b});
+  if (divide && !a.is_floating_point() && !b.is_floating_point()) {
+    throw Error(
+        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
+        "division "
+        "of tensor1 and tensor2: convert one of them to a floating dtype");
+  }
+  const Dtype dtype = result_type(self, a.numel() == 1 ? b : a);
+  if (inplace && !can_cast(dtype, self.scalar_type())) {
+    throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
+                toString(self.scalar_type()) + " (in operator " + (divide ? "addcdiv_" : "addcmul_") + ")");
+  }
+  const Tensor x = self.to(dtype);
+  const Tensor y = a.to(dtype);
+  const Tensor z = b.to(dtype);
+  if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(a, b));
+  Recording recording = record<2>(name, {&x, &y, &z}, [divide, value](Backward& backward) {
+    const Tensor& gradient = backward.grad();
+    if (backward.needs(1)) {
+      const Tensor z = backward.saved(1);
+      backward.set(1, (divide ? gradient.div(z) : gradient.mul(z)).mul(value));
+    }
+    if (backward.needs(2)) {
+      const Tensor y = backward.saved(0);
+      if (divide) {
+        const Tensor z = backward.saved(1);
+        backward.set(2, gradient.mul(y.div(z.mul(z))).mul(-value));
+      } else {
+        backward.set(2, gradient.mul(y).mul(value));
+      }
+    }
+    if (backward.needs(0)) backward.set(0, gradient);
+  });
+  if (recording) {
+    recording.save(0, y);
+    recording.save(1, z);
+  }
+  const Dims sizes = common(x, y, z);
+  if (inplace && !(sizes == self.impl().sizes())) {
+    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes));
+  }
+  if (inplace) check_written(self);
+  const bool direct =
+      inplace && dtype == self.scalar_type() && !reads_elsewhere_in(y, self) && !reads_elsewhere_in(z, self);
+  Tensor result = direct ? self : allocate_like(x, sizes, dtype);
+  const TernaryAttributes attributes{value.value()};
+  Dims x_strides, y_strides, z_strides;
+  run(op, ops::state_of(x), {view_of(result)},
+      {view_as(x, sizes, x_strides), view_as(y, sizes, y_strides), view_as(z, sizes, z_strides)}, &attributes);
+  if (inplace) {
+    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
+    finish_inplace(self, recording);
+  } else {
+    recording.output(result);
+  }
+  return result;
+}
+
+Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
+  check_same_device("lerp", {&self, &end, &weight});
+  for (const Tensor* other : {&end, &weight}) {
+    if (!other->defined() || other->scalar_type() == self.scalar_type()) continue;
+    throw Error(std::string("expected dtype ") + self.dtype().name() + " for `" + (other == &end ? "end" : "weight") +
+                "` but got dtype " + other->dtype().name() + " (in operator lerp)");
+  }
+  if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(end, weight));
+  const bool scalar = !weight.defined();
+  Recording recording = record<3>("LerpBackward0", {&self, &end, &weight}, [scalar, number](Backward& b) {
+    const Tensor w = scalar ? Tensor() : b.saved(2);
+    if (b.needs(0)) b.set(0, scalar ? b.grad().mul(1 - number.toDouble()) : b.grad().mul(Scalar(1) - w));
+    if (b.needs(1)) b.set(1, scalar ? b.grad().mul(number) : b.grad().mul(w));
+    if (b.needs(2)) b.set(2, b.grad().mul(b.saved(1) - b.saved(0)));
+  });
+  if (recording && !scalar) {
+    recording.save(0, self);
+    recording.save(1, end);
+    recording.save(2, weight);
+  }
+  Dims sizes = broadcast_sizes(self.impl().sizes(), end.impl().sizes());
+  if (!scalar) sizes = broadcast_sizes(sizes, weight.impl().sizes());
+  if (inplace && !(sizes == self.impl().sizes())) {
+    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
+                to_string(sizes));
+  }
+  if (inplace) check_written(self);
+  const bool direct = inplace && !reads_elsewhere_in(end, self) && (scalar || !reads_elsewhere_in(weight, self));
+  Tensor result = direct ? self : allocate_like(self, sizes, self.scalar_type());
+  const TernaryAttributes attributes{number.value()};
+  Dims a, b, c;
+  run(TENON_OP("lerp"), ops::state_of(self), {view_of(result)},
+      {view_as(self, sizes, a), view_as(end, sizes, b), scalar ? undefined_view() : view_as(weight, sizes, c)},
+      &attributes);
+  if (inplace) {
+    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
+    finish_inplace(self, recording);
+  } else {
+    recording.output(result);
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return addc(TENON_OP("addcmul"), false, self, a, b, value, false);
+}
+Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  return addc(TENON_OP("addcdiv"), true, self, a, b, value, false);
+}
+Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return tenon::addcmul(*this, a, b, value);
+}
+Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return tenon::addcdiv(*this, a, b, value);
+}
+Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  addc(TENON_OP("addcmul"), false, *this, a, b, value, true);
+  return const_cast<Tensor&>(*this);
+}
+Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  addc(TENON_OP("addcdiv"), true, *this, a, b, value, true);
+  return const_cast<Tensor&>(*this);
+}
+Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight) {
+  return lerp_impl(self, end, {}, weight, false);
+}
+Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  return lerp_impl(self, end, weight, 0, false);
+}
+Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return tenon::lerp(*this, end, weight); }
+Tensor Tensor::lerp(const Tensor& end, const Tensor& weight) const { return tenon::lerp(*this, end, weight); }
+Tensor& Tensor::lerp_(const Tensor& end, const Scalar& weight) const {
+  lerp_impl(*this, end, {}, weight, true);
+  return const_cast<Tensor&>(*this);
+}
+
+Tensor& Tensor::lerp_(const Tensor& end, const Tensor& weight) const {
+  lerp_impl(*this, end, weight, 0, true);
+  return const_cast<Tensor&>(*this);
+}
+
+Tensor prelu(const Tensor& self, const Tensor& weight) {
+  Tensor slopes = weight;
+  if (weight.numel() != 1) {
+    const std::int64_t channels = self.dim() > 1 ? self.size(1) : 1;
+    if (channels != weight.numel()) {
+      throw Error("Mismatch of parameter numbers and input channel size. Found parameter numbers = " +
+                  std::to_string(weight.numel()) + " and channel size = " + std::to_string(channels) + ".");
+    }
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(self.dim()), 1);
+    sizes[1] = channels;
+    slopes = weight.view(sizes);
+  }
+  return where(self.gt(0), self, self.mul(slopes));
+}
+Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  if (!training) return leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
+  Tensor slopes;
+  {
+    NoGradGuard no_grad;
+    slopes = empty_like(self).uniform_(lower.toDouble(), upper.toDouble());
+  }
+  return where(self.gt(0), self, self.mul(slopes));
+}
+Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  if (!training) return leaky_relu_(self, (lower.toDouble() + upper.toDouble()) / 2);
+  return self.copy_(rrelu(self, lower, upper, training));
+}
+Tensor glu(const Tensor& self, std::int64_t dim) {
+  const int at = wrap_dim(dim, self.impl().rank());
+  if (self.dim() == 0) throw Error("glu does not support 0-dimensional tensors");
+  const std::int64_t length = self.size(at);
+  if (length % 2 != 0) {
+    throw Error("Halving dimension must be even, but dimension " + std::to_string(at) + " is size " +
+                std::to_string(length));
+  }
+  return self.narrow(at, 0, length / 2).mul(self.narrow(at, length / 2, length / 2).sigmoid());
+}
+
+}  // namespace tenon

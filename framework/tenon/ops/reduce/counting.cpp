@@ -1,0 +1,65 @@
+// How often something occurs: comparisons and sums, and sums into the place that an element names.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/counting.h>
+#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/support.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+
+using namespace ops;
+
+Tensor Tensor::count_nonzero(std::int64_t dim) const { return ne(0).sum(OptionalIntArrayRef(dim)); }
+Tensor Tensor::count_nonzero(IntArrayRef dim) const { return ne(0).sum(OptionalIntArrayRef(dim)); }
+
+Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minlength) const {
+  NoGradGuard no_grad;
+  if (minlength < 0) throw Error(fmt::format("minlength should be >= 0, got {}", minlength));
+  if (!is_integral(scalar_type())) {
+    throw Error(std::string("\"bincount\" not implemented for '") + tenon::toString(scalar_type()) +
+                "': it needs an integral dtype");
+  }
+  const bool weighted = weights && weights->defined();
+  if (dim() == 1 && numel() == 0) return zeros({minlength}, options().dtype(kInt64));
+  if (dim() != 1 || tenon::min(*this).item<std::int64_t>() < 0) {
+    throw Error("bincount only supports 1-d non-negative integral inputs.");
+  }
+  if (weighted && (weights->dim() != 1 || weights->size(0) != size(0))) {
+    throw Error("weights should be 1-d and have the same length as input, got weights of sizes " +
+                to_string(weights->sizes()) + " for input of sizes " + to_string(sizes()));
+  }
+  const std::int64_t length = std::max(tenon::max(*this).item<std::int64_t>() + 1, minlength);
+  Tensor added = ones(sizes(), options().dtype(kInt64));
+  if (weighted) added = weights->scalar_type() == kFloat32 ? *weights : weights->to(kFloat64);
+  return zeros({length}, added.options()).scatter_add(0, to(kInt64), added);
+}
+
+Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) const {
+  NoGradGuard no_grad;
+  check_floating("histc", *this);
+  if (bins <= 0) throw Error(fmt::format("torch.histc: bins must be > 0, but got {}", bins));
+  double low = min.toDouble(), high = max.toDouble();
+  if (low > high) throw Error(fmt::format("torch.histc: max must be larger than min, got [{}, {}]", low, high));
+  if (low == high && numel() > 0) {
+    low = tenon::min(*this).item<double>();
+    high = tenon::max(*this).item<double>();
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  if (!std::isfinite(low) || !std::isfinite(high)) {
+    throw Error(fmt::format("torch.histc: range of [{}, {}] is not finite", low, high));
+  }
+  const Tensor flat = reshape({-1});
+  const Tensor inside = flat.masked_select(flat.ge(low).logical_and(flat.le(high)));
+  const Tensor bin = inside.sub(low).mul(bins).div(high - low).to(kInt64).clamp_max(bins - 1);
+  return zeros({bins}, options()).scatter_add(0, bin, ones_like(inside));
+}
+
+}  // namespace tenon

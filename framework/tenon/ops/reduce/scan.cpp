@@ -1,0 +1,194 @@
+// Scans along one dimension. Those without a kernel of their own join each element with the one 1, 2, 4, … before it:
+// log2(n) operators on the whole.
+#include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/scan.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/accumulation.h>
+#include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/support.h>
+
+#include <fmt/format.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+/// The running extreme and its last place. Of two the later one wins where `wins(later, earlier)`, or where it is NaN.
+template <class Wins>
+std::tuple<Tensor, Tensor> running(const Tensor& self, std::int64_t dim, Wins wins) {
+  const int at = wrap_dim(dim, self.impl().rank());
+  if (self.dim() == 0) return {self.clone(), zeros({}, self.options().dtype(kInt64))};
+  Tensor place;
+  {
+    NoGradGuard no_grad;
+    const std::int64_t length = self.size(at);
+    Dims line = Dims::filled(self.impl().rank(), 1);
+    line[at] = length;
+    place =
+        arange(length, self.options().dtype(kInt64)).view(line).expand(self.sizes()).clone(MemoryFormat::Contiguous);
+    Tensor best = self;
+    for (std::int64_t step = 1; step < length; step *= 2) {
+      const Tensor later = best.slice(at, step), earlier = best.slice(at, 0, length - step);
+      const Tensor stays = wins(later, earlier).logical_or(later.ne(later));
+      const Tensor joined = where(stays, later, earlier);
+      const Tensor joined_place = where(stays, place.slice(at, step), place.slice(at, 0, length - step));
+      best = cat({best.slice(at, 0, step), joined}, at);
+      place = cat({place.slice(at, 0, step), joined_place}, at);
+    }
+  }
+  return {self.gather(at, place), place};
+}
+
+Tensor sums_of_neighbours(const Tensor& y, int at) { return y.slice(at, 1).add(y.slice(at, 0, -1)); }
+
+void check_curve(const char* name, const Tensor& y) {
+  if (y.scalar_type() == kBool)
+    throw Error(fmt::format("{}: received a bool input for `y`, but bool is not supported", name));
+}
+
+/// Widths of the intervals between points `x`, with as many dims as `y`.
+Tensor widths(const char* name, const Tensor& y, const Tensor& x, int at) {
+  if (x.scalar_type() == kBool)
+    throw Error(fmt::format("{}: received a bool input for `x`, but bool is not supported", name));
+  Tensor points = x;
+  if (x.dim() == 1) {
+    if (x.size(0) != y.size(at)) {
+      throw Error(fmt::format("{}: There must be one `x` value for each sample point, but got {} values for {} points",
+                              name, x.size(0), y.size(at)));
+    }
+    Dims line = Dims::filled(y.impl().rank(), 1);
+    line[at] = x.size(0);
+    points = x.view(line);
+  }
+  while (points.dim() < y.dim()) points = points.unsqueeze(0);
+  return points.slice(at, 1).sub(points.slice(at, 0, -1));
+}
+
+}  // namespace
+
+Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
+  const Tensor input = to(sum_dtype(*this, dtype));
+  const int at = wrap_dim(dim, impl().rank());
+  Recording recording = record<0>("CumsumBackward0", {&input}, [at](Backward& b) {
+    b.set(0, b.grad().numel() <= 1 ? b.grad() : b.grad().flip(at).cumsum(at).flip(at));
+  });
+  Tensor result = allocate_preserving(input, input.scalar_type());
+  const DimAttributes attributes{at};
+  run(TENON_OP("cumsum"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
+  recording.output(result);
+  return result;
+}
+
+Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
+  const Tensor input = to(sum_dtype(*this, dtype));
+  const int at = wrap_dim(dim, impl().rank());
+  Recording recording = record<2>("CumprodBackward0", {&input}, [at](Backward& b) {
+    const Tensor x = b.saved(0);
+    if (x.dim() == 0 || x.numel() == 0) {
+      b.set(0, b.grad());
+      return;
+    }
+    const Tensor zeros = x.eq(0);
+    if (!zeros.any().item<bool>()) {
+      const Tensor y = b.saved(1);
+      b.set(0, b.grad().mul(y).flip(at).cumsum(at).flip(at).div(x));
+      return;
+    }
+    // With zeros: d y_k / d x_i is the product of the others up to k, built column by column.
+    const std::int64_t length = x.size(at);
+    std::vector<Tensor> columns;
+    for (std::int64_t i = 0; i < length; ++i) {
+      Tensor prefix = i == 0 ? x.narrow(at, 0, 1).mul(0).add(1) : x.narrow(at, 0, i).cumprod(at).narrow(at, i - 1, 1);
+      Tensor terms = prefix;
+      if (i + 1 < length) terms = cat({prefix, prefix.mul(x.narrow(at, i + 1, length - i - 1).cumprod(at))}, at);
+      columns.push_back(b.grad().narrow(at, i, length - i).mul(terms).sum(at, true));
+    }
+    b.set(0, cat(columns, at));
+  });
+  if (recording) recording.save(0, input);
+  Tensor result = allocate_preserving(input, input.scalar_type());
+  const DimAttributes attributes{at};
+  run(TENON_OP("cumprod"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
+  if (recording) {
+    recording.output(result);
+    recording.save_output(1, result);
+  }
+  return result;
+}
+
+Tensor& Tensor::cumsum_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  return overwrite("cumsum_", *this, cumsum(dim, dtype.value_or(scalar_type())));
+}
+Tensor& Tensor::cumprod_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  return overwrite("cumprod_", *this, before_write(*this).cumprod(dim, dtype.value_or(scalar_type())));
+}
+
+std::tuple<Tensor, Tensor> Tensor::cummax(std::int64_t dim) const {
+  return running(*this, dim, [](const Tensor& later, const Tensor& earlier) { return later.ge(earlier); });
+}
+std::tuple<Tensor, Tensor> Tensor::cummin(std::int64_t dim) const {
+  return running(*this, dim, [](const Tensor& later, const Tensor& earlier) { return later.le(earlier); });
+}
+
+Tensor Tensor::logcumsumexp(std::int64_t dim) const {
+  check_floating("logcumsumexp", *this);
+  const int at = wrap_dim(dim, impl().rank());
+  if (this->dim() == 0) return clone();
+  if (scalar_type() == kHalf || scalar_type() == kBFloat16) return to(kFloat).logcumsumexp(at).to(scalar_type());
+  const std::int64_t length = size(at);
+  Tensor sum = *this;
+  for (std::int64_t step = 1; step < length; step *= 2) {
+    sum = cat({sum.slice(at, 0, step), tenon::logaddexp(sum.slice(at, step), sum.slice(at, 0, length - step))}, at);
+  }
+  return sum.is_same(*this) ? clone() : sum;
+}
+
+Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor>& prepend,
+                    const std::optional<Tensor>& append) const {
+  if (this->dim() == 0) throw Error("diff expects input to be at least one-dimensional");
+  if (n < 0) throw Error(fmt::format("order must be non-negative but got {}", n));
+  const int at = wrap_dim(dim, impl().rank());
+  std::vector<Tensor> parts{*this};
+  if (prepend && prepend->defined()) parts.insert(parts.begin(), *prepend);
+  if (append && append->defined()) parts.push_back(*append);
+  for (const Tensor& part : parts) {
+    if (part.dim() != this->dim()) throw Error("diff expects prepend or append to be the same dimension as input");
+  }
+  if (n == 0 && parts.size() == 1) return zeros_like(*this).add(*this);
+  Tensor result = parts.size() == 1 ? *this : cat(parts, at);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Tensor later = result.slice(at, 1),
+                 earlier = result.slice(at, 0, std::max<std::int64_t>(result.size(at) - 1, 0));
+    result = result.scalar_type() == kBool ? later.logical_xor(earlier) : later.sub(earlier);
+  }
+  return result;
+}
+
+Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
+  check_curve("trapezoid", y);
+  const int at = wrap_dim(dim, y.impl().rank());
+  if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
+  return widths("trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).sum(at).div(2);
+}
+Tensor trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
+  check_curve("trapezoid", y);
+  const int at = wrap_dim(dim, y.impl().rank());
+  if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
+  return sums_of_neighbours(y, at).sum(at).mul(dx).div(2);
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
+  check_curve("cumulative_trapezoid", y);
+  const int at = wrap_dim(dim, y.impl().rank());
+  return widths("cumulative_trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).cumsum(at).div(2);
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
+  check_curve("cumulative_trapezoid", y);
+  const int at = wrap_dim(dim, y.impl().rank());
+  return sums_of_neighbours(y, at).mul(dx).cumsum(at).div(2);
+}
+
+}  // namespace tenon

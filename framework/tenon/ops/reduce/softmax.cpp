@@ -1,0 +1,83 @@
+// Softmax and its logarithm along a dimension, and logsumexp.
+#include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/support.h>
+
+#include <limits>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+Tensor softmax_backward(OperatorId op, const Tensor& gradient, const Tensor& y, int at) {
+  Tensor result = allocate_preserving(y, y.scalar_type());
+  const DimAttributes attributes{at};
+  run(op, ops::state_of(y), {view_of(result)}, {view_of(gradient), view_of(y)}, &attributes);
+  return result;
+}
+
+Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
+  const Tensor input = dtype ? self.to(*dtype) : self;
+  check_floating(logarithm ? "log_softmax" : "softmax", input);
+  const int at = wrap_dim(dim, input.impl().rank());
+  Recording recording =
+      record<1>(logarithm ? "LogSoftmaxBackward0" : "SoftmaxBackward0", {&input}, [at, logarithm](Backward& b) {
+        const Tensor y = b.saved(0);
+        const Tensor& gradient = b.grad();
+        if (differentiating_twice()) {
+          if (y.dim() == 0) {
+            b.set(0, gradient.mul(0));
+          } else if (logarithm) {
+            b.set(0, gradient.sub(y.exp().mul(gradient.sum(at, true))));
+          } else {
+            b.set(0, y.mul(gradient.sub(gradient.mul(y).sum(at, true))));
+          }
+        } else {
+          b.set(0, softmax_backward(logarithm ? TENON_OP("log_softmax_backward") : TENON_OP("softmax_backward"),
+                                    gradient, y, at));
+        }
+      });
+  Tensor result = allocate_preserving(input, input.scalar_type());
+  const DimAttributes attributes{at};
+  run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
+  if (recording) {
+    recording.output(result);
+    recording.save_output(0, result);
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
+  return softmax_impl(TENON_OP("softmax"), false, self, dim, dtype);
+}
+Tensor log_softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
+  return softmax_impl(TENON_OP("log_softmax"), true, self, dim, dtype);
+}
+Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
+  return softmax(self.neg(), dim, dtype);
+}
+Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const { return tenon::softmax(*this, dim, dtype); }
+Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
+  return tenon::log_softmax(*this, dim, dtype);
+}
+
+Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const std::uint32_t mask = dim_mask(dim, self.impl().rank());
+  if (self.numel() == 0) return self.exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
+  Tensor highest;
+  {
+    NoGradGuard no_grad;
+    highest = amax(self, dim, true);
+    highest = highest.masked_fill(highest.abs().eq(std::numeric_limits<double>::infinity()), 0);
+  }
+  const Tensor result = self.sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
+  return keepdim ? result : result.view(reduced_sizes(self.impl().sizes(), mask, false));
+}
+Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const { return tenon::logsumexp(*this, dim, keepdim); }
+
+}  // namespace tenon

@@ -1,0 +1,291 @@
+// Views of a part: a position, a range, a diagonal, windows, neighbouring pieces. Each knows how its gradient is laid
+// back into the whole.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/make_view.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+/// A gradient for a part: zeros of the whole with the part filled in.
+template <class Part>
+Tensor embedded(const Tensor& gradient, const Dims& whole, Part part) {
+  Tensor result = gradient.new_zeros(whole);
+  part(result).copy_(gradient);
+  return result;
+}
+
+}  // namespace
+
+Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
+  const std::int64_t start = offset.value_or(storage_offset());
+  const Dims new_sizes(sizes);
+  const Dims new_strides(strides);
+  if (new_sizes.rank() != new_strides.rank()) throw Error("mismatch in length of strides and shape");
+  for (const std::int64_t stride : new_strides) {
+    if (stride < 0) {
+      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " +
+                  to_string(new_strides));
+    }
+  }
+  if (start < 0) throw Error("Tensor: invalid storage offset " + std::to_string(start));
+  const std::size_t needed = strided_bytes(new_sizes, new_strides, scalar_type(), start);
+  if (needed > impl().storage().nbytes()) {
+    throw Error("setStorage: sizes " + to_string(new_sizes) + ", strides " + to_string(new_strides) +
+                ", storage offset " + std::to_string(start) + ", and itemsize " + std::to_string(itemsize()) +
+                " requiring a storage size of " + std::to_string(needed) + " are out of bounds for storage of size " +
+                std::to_string(impl().storage().nbytes()));
+  }
+  const Dims self_sizes = impl().sizes();
+  const Dims self_strides = impl().strides();
+  const std::int64_t self_offset = storage_offset();
+  const bool shares_places = impl().may_overlap_itself();
+  return ops::make_view("AsStridedBackward0", *this, new_sizes, new_strides, start, [=](Backward& b) {
+    // Positions of the storage that self reaches, each summed over the view's elements that lie there, then read as
+    // self.
+    const auto extent = [](const Dims& sizes, const Dims& strides) {
+      std::int64_t reach = 1;
+      for (int i = 0; i < sizes.rank(); ++i) reach += sizes[i] == 0 ? 0 : (sizes[i] - 1) * strides[i];
+      return reach;
+    };
+    const std::int64_t first = std::min(self_offset, start);
+    const std::int64_t last =
+        std::max(self_offset + extent(self_sizes, self_strides), start + extent(new_sizes, new_strides));
+    const Tensor positions = arange(last - first, TensorOptions(kInt64).device(b.grad().device()));
+    const Tensor places = positions.as_strided(new_sizes, new_strides, start - first).reshape({-1});
+    const Tensor own_places = positions.as_strided(self_sizes, self_strides, self_offset - first).reshape({-1});
+    Tensor line = b.grad().new_zeros({last - first}).index_add(0, places, b.grad().reshape({-1}));
+    if (shares_places) {  // elements of self in one place share what arrives there
+      const Tensor ones = b.grad().new_ones({own_places.numel()});
+      line = line / b.grad().new_zeros({last - first}).index_add(0, own_places, ones).clamp_min(1);
+    }
+    b.set(0, line.index_select(0, own_places).view(self_sizes));
+  });
+}
+
+Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
+  const TensorImpl& self = impl();
+  if (self.rank() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
+  const int at = wrap_dim(dim, self.rank());
+  const std::int64_t length = self.sizes()[at];
+  if (index < -length || index >= length) {
+    throw IndexError("select(): index " + std::to_string(index) + " out of range for tensor of size " +
+                     to_string(self.sizes()) + " at dimension " + std::to_string(at) + " (index " +
+                     std::to_string(index) + " is out of bounds for dimension " + std::to_string(at) + " with size " +
+                     std::to_string(length) + ")");
+  }
+  if (index < 0) index += length;
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  const std::int64_t offset = self.offset() + index * strides[at];
+  const Dims whole = sizes;
+  sizes.erase(at);
+  strides.erase(at);
+  return ops::make_view("SelectBackward0", *this, sizes, strides, offset, [whole, at, index](Backward& b) {
+    b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.select(at, index); }));
+  });
+}
+
+namespace {
+
+/// A stride times a step. Beyond 64 bits the dimension has one element at most, and its stride is never walked.
+std::int64_t step_by(std::int64_t stride, std::int64_t step) {
+  std::int64_t product;
+  return __builtin_mul_overflow(stride, step, &product) ? stride : product;
+}
+
+}  // namespace
+
+Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                     std::int64_t step) const {
+  const TensorImpl& self = impl();
+  if (self.rank() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
+  if (step <= 0) throw Error("slice step must be positive");
+  const int at = wrap_dim(dim, self.rank());
+  const std::int64_t length = self.sizes()[at];
+  std::int64_t first = start.value_or(0);
+  std::int64_t last = end.value_or(length);
+  if (first < 0) first += length;
+  if (last < 0) last += length;
+  first = std::clamp<std::int64_t>(first, 0, length);
+  last = std::clamp<std::int64_t>(last, first, length);
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  const Dims whole = sizes;
+  const std::int64_t offset = self.offset() + first * strides[at];
+  sizes[at] = last == first ? 0 : (last - first - 1) / step + 1;
+  strides[at] = step_by(strides[at], step);
+  return ops::make_view("SliceBackward0", *this, sizes, strides, offset, [whole, at, first, last, step](Backward& b) {
+    b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.slice(at, first, last, step); }));
+  });
+}
+Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
+  if (this->dim() == 0) throw Error("narrow() cannot be applied to a 0-dim tensor.");
+  const std::int64_t available = size(dim);
+  if (start < -available || start > available) {
+    throw IndexError("Dimension out of range (expected to be in range of [" + std::to_string(-available) + ", " +
+                     std::to_string(available - 1) + "], but got " + std::to_string(start) + "): narrow()'s start");
+  }
+  if (start < 0) start += available;
+  if (length < 0 || start > available - length) {
+    throw Error("start (" + std::to_string(start) + ") + length (" + std::to_string(length) +
+                ") exceeds dimension size (" + std::to_string(available) + ").");
+  }
+  return slice(dim, start, start + length, 1);
+}
+
+Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim1, std::int64_t dim2) const {
+  const TensorImpl& self = impl();
+  const int a = wrap_dim(dim1, self.rank());
+  const int b = wrap_dim(dim2, self.rank());
+  if (a == b)
+    throw Error("diagonal dimensions cannot be identical " + std::to_string(dim1) + ", " + std::to_string(dim2));
+  Dims sizes;
+  Dims strides;
+  for (int i = 0; i < self.rank(); ++i) {
+    if (i == a || i == b) continue;
+    sizes.push_back(self.sizes()[i]);
+    strides.push_back(self.strides()[i]);
+  }
+  const std::int64_t length = std::max<std::int64_t>(offset >= 0 ? std::min(self.sizes()[a], self.sizes()[b] - offset)
+                                                                 : std::min(self.sizes()[a] + offset, self.sizes()[b]),
+                                                     0);
+  std::int64_t start = self.offset();
+  if (length > 0) start += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
+  sizes.push_back(length);
+  strides.push_back(self.strides()[a] + self.strides()[b]);
+  const Dims whole = self.sizes();
+  return ops::make_view("DiagonalBackward0", *this, sizes, strides, start, [whole, offset, a, b](Backward& backward) {
+    backward.set(0,
+                 embedded(backward.grad(), whole, [&](const Tensor& zeros) { return zeros.diagonal(offset, a, b); }));
+  });
+}
+
+Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) const {
+  const TensorImpl& self = impl();
+  const int at = wrap_dim(dim, self.rank());
+  const std::int64_t length = self.rank() == 0 ? 1 : self.sizes()[at];
+  if (size > length) {
+    throw Error("maximum size for tensor at dimension " + std::to_string(at) + " is " + std::to_string(length) +
+                " but size is " + std::to_string(size));
+  }
+  if (step <= 0) throw Error("step is " + std::to_string(step) + " but must be > 0");
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  sizes.push_back(size);
+  strides.push_back(self.rank() == 0 ? 1 : strides[at]);
+  if (self.rank() > 0) {
+    // A negative size, which as_strided() refuses, may be as far from `length` as no integer is.
+    sizes[at] = size < 0 ? length : (length - size) / step + 1;
+    strides[at] = step_by(strides[at], step);
+  }
+  return as_strided(sizes, strides, self.offset());
+}
+
+namespace {
+
+/// Neighbouring parts of one dimension as views with one node, whose gradient is theirs joined: no part is laid into
+/// zeros of the whole. Views made together are not to be modified in place. With `drop` every part has length 1 and
+/// loses the dimension.
+std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths,
+                             bool drop) {
+  const TensorImpl& impl = self.impl();
+  Dims sizes = impl.sizes();
+  const Recording recording = record<0>(name, {&self}, [sizes, at, lengths, drop](Backward& b) {
+    std::vector<Tensor> gradients;
+    const Tensor* given = nullptr;
+    for (std::size_t i = 0; i < lengths.size() && !given; ++i) given = b.grad(i).defined() ? &b.grad(i) : nullptr;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      Dims part = sizes;
+      part[at] = lengths[i];
+      const Tensor& gradient = b.grad(i);
+      gradients.push_back(!gradient.defined() ? given->new_zeros(part) : drop ? gradient.unsqueeze(at) : gradient);
+    }
+    b.set(0, cat(gradients, at));
+  });
+  autograd::CreationMeta creation = autograd::CreationMeta::MULTI_OUTPUT_NODE;
+  if (!autograd::modes.grad_enabled) {
+    creation =
+        autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
+  }
+  Dims strides = impl.strides();
+  const std::int64_t step = strides[at];
+  if (drop) {
+    sizes.erase(at);
+    strides.erase(at);
+  }
+  std::vector<Tensor> parts;
+  parts.reserve(lengths.size());
+  std::int64_t offset = impl.offset();
+  for (const std::int64_t length : lengths) {
+    if (!drop) sizes[at] = length;
+    parts.push_back(alias_of(self, sizes, strides, offset));
+    offset += length * step;
+    autograd::make_view(self, parts.back(), creation);
+    if (!recording) continue;
+    const std::uint32_t number = recording.node()->add_input_metadata(parts.back());
+    autograd::set_gradient_edge(parts.back(), {recording.node(), number});
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
+  const int at = wrap_dim(dim, impl().rank(), false);
+  return parts_of("UnbindBackward0", *this, at, std::vector<std::int64_t>(static_cast<std::size_t>(size(at)), 1), true);
+}
+std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim) const {
+  const int at = wrap_dim(dim, impl().rank(), false);
+  std::size_t parts = 0;
+  std::int64_t start = 0;
+  for (const std::int64_t part : sizes) {
+    if (part < 0)
+      throw Error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=" +
+                  to_string(sizes));
+    if (start + part > size(at)) break;
+    ++parts;
+    start += part;
+  }
+  if (start != size(at) || parts != sizes.size()) {
+    throw Error("split_with_sizes expects split_sizes to sum exactly to " + std::to_string(size(at)) +
+                " (input tensor's size at dimension " + std::to_string(at) +
+                "), but got split_sizes=" + to_string(sizes));
+  }
+  return parts_of("SplitWithSizesBackward0", *this, at, sizes.vec(), false);
+}
+std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const { return split_with_sizes(sizes, dim); }
+std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
+  if (this->dim() == 0) throw Error("split expects at least a 1-dimensional tensor");
+  const int at = wrap_dim(dim, impl().rank(), false);
+  const std::int64_t length = size(at);
+  if (part < 0) throw Error("split expects split_size be non-negative, but got split_size=" + std::to_string(part));
+  if (part == 0 && length != 0) {
+    throw Error("split_size can only be 0 if dimension size is 0, but got dimension size of " + std::to_string(length));
+  }
+  std::vector<std::int64_t> lengths;
+  std::int64_t start = 0;
+  do {
+    lengths.push_back(std::min(part, length - start));
+    start += part;
+  } while (start < length);
+  return parts_of("SplitBackward0", *this, at, lengths, false);
+}
+std::vector<Tensor> Tensor::chunk(std::int64_t chunks, std::int64_t dim) const {
+  if (dim >= impl().rank() || impl().rank() == 0) throw Error("chunk expects at least a 1-dimensional tensor");
+  if (chunks <= 0) throw Error("chunk expects `chunks` to be greater than 0, got: " + std::to_string(chunks));
+  const std::int64_t length = size(dim);
+  const std::int64_t part = (length + chunks - 1) / chunks;
+  if (part == 0) {
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(chunks), 0);
+    return split_with_sizes(sizes, dim);
+  }
+  return split(part, dim);
+}
+
+}  // namespace tenon

@@ -1,0 +1,297 @@
+// Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its
+// gradient is laid back into the base's shape.
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/make_view.h>
+
+namespace tenon {
+
+using namespace ops;
+
+namespace {
+
+/// Views that keep every element: the gradient is brought back by reshaping.
+Tensor reshaping_view(const char* name, const Tensor& self, const Dims& sizes, const Dims& strides) {
+  const Dims original = self.impl().sizes();
+  return make_view(name, self, sizes, strides, self.storage_offset(),
+                   [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
+}
+
+}  // namespace
+
+Tensor Tensor::alias() const {
+  const TensorImpl& self = impl();
+  return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
+                   [](Backward& b) { b.set(0, b.take_grad()); });
+}
+
+Tensor Tensor::view(IntArrayRef sizes) const {
+  const TensorImpl& self = impl();
+  const Dims wanted = infer_sizes(sizes, self.numel());
+  const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted);
+  if (!strides) {
+    throw Error(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead. (size " +
+        to_string(self.sizes()) + ", stride " + to_string(self.strides()) + ", wanted " + to_string(wanted) + ")");
+  }
+  return reshaping_view("ViewBackward0", *this, wanted, *strides);
+}
+
+namespace {
+
+/// What view(dtype) says about a geometry in which elements of the other size have no place.
+[[noreturn]] void no_such_view(const std::string& what, Dtype from, Dtype to, const std::string& but) {
+  throw Error("self." + what + " to view " + toString(from) + " as " + toString(to) +
+              " (different element sizes), but got " + but);
+}
+
+}  // namespace
+
+Tensor Tensor::view_dtype(Dtype dtype) const {
+  const TensorImpl& self = impl();
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  std::int64_t offset = self.offset();
+  const auto from = static_cast<std::int64_t>(itemsize());
+  const auto to = static_cast<std::int64_t>(size_of(dtype));
+  if (from != to) {
+    const int last = self.rank() - 1;
+    if (last < 0) {
+      throw Error(std::string("self.dim() cannot be 0 to view ") + tenon::toString(scalar_type()) + " as " +
+                  tenon::toString(dtype) + " (different element sizes)");
+    }
+    if (strides[last] != 1) no_such_view("stride(-1) must be 1", scalar_type(), dtype, std::to_string(strides[last]));
+    if (from > to) {
+      const std::int64_t ratio = from / to;
+      for (int i = 0; i < last; ++i) strides[i] *= ratio;
+      sizes[last] *= ratio;
+      offset *= ratio;
+    } else {
+      const std::int64_t ratio = to / from;
+      const auto divided = [&](std::int64_t& value, const std::string& name) {
+        if (value % ratio != 0) {
+          no_such_view(name + " must be divisible by " + std::to_string(ratio), scalar_type(), dtype,
+                       std::to_string(value));
+        }
+        value /= ratio;
+      };
+      divided(sizes[last], "size(-1)");
+      divided(offset, "storage_offset()");
+      for (int i = 0; i < last; ++i) divided(strides[i], "stride(" + std::to_string(i) + ")");
+    }
+  }
+  Tensor result = alias_of(*this);
+  result.impl().set_storage(self.storage_ptr(), dtype);
+  result.impl().set_strided(sizes, strides, offset);
+  return result;
+}
+
+Tensor Tensor::reshape(IntArrayRef sizes) const {
+  const TensorImpl& self = impl();
+  const Dims wanted = infer_sizes(sizes, self.numel());
+  if (const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted)) {
+    return reshaping_view("ReshapeAliasBackward0", *this, wanted, *strides);
+  }
+  // A copy in its new shape is no view of anything.
+  const Tensor copy = clone(MemoryFormat::Contiguous);
+  const Dims original = self.sizes();
+  Recording recording =
+      record<0>("UnsafeViewBackward0", {&copy}, [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
+  const Tensor result = alias_of(copy, wanted, contiguous_strides(wanted), 0);
+  recording.output(result);
+  return result;
+}
+
+Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
+  const int rank = impl().rank();
+  const int first = wrap_dim(start_dim, rank);
+  const int last = wrap_dim(end_dim, rank);
+  if (first > last) throw Error("flatten() has invalid args: start_dim cannot come after end_dim");
+  if (rank == 0) return reshape({1});
+  if (first == last) return *this;
+  Dims wanted;
+  std::int64_t run = 1;
+  for (int i = 0; i < rank; ++i) {
+    if (i < first || i > last) {
+      wanted.push_back(impl().sizes()[i]);
+    } else {
+      run *= impl().sizes()[i];
+      if (i == last) wanted.push_back(run);
+    }
+  }
+  return reshape(wanted);
+}
+
+Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
+  const int at = wrap_dim(dim, impl().rank());
+  Dims wanted;
+  Dims parts;
+  try {
+    parts = infer_sizes(sizes, size(at));
+  } catch (const Error&) {
+    throw Error("unflatten: Provided sizes " + to_string(sizes) + " don't multiply up to the size of dim " +
+                std::to_string(at) + " (" + std::to_string(size(at)) + ") in the input tensor");
+  }
+  for (int i = 0; i < impl().rank(); ++i) {
+    if (i != at) {
+      wanted.push_back(impl().sizes()[i]);
+    } else {
+      for (const std::int64_t part : parts) wanted.push_back(part);
+    }
+  }
+  return view(wanted);
+}
+Tensor Tensor::ravel() const { return contiguous().view({-1}); }
+
+Tensor Tensor::expand(IntArrayRef sizes, bool) const {
+  const TensorImpl& self = impl();
+  Dims wanted(sizes);
+  const int added = wanted.rank() - self.rank();
+  if (added < 0) {
+    throw Error("expand(" + toString() + "{" + to_string(self.sizes()) + "}, size=" + to_string(wanted) +
+                "): the number of sizes provided (" + std::to_string(wanted.rank()) +
+                ") must be greater or equal to the number of dimensions in the tensor (" + std::to_string(self.rank()) +
+                ")");
+  }
+  for (int i = 0; i < wanted.rank(); ++i) {
+    if (wanted[i] == -1) {
+      if (i < added) {
+        throw Error("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " +
+                    std::to_string(i));
+      }
+      wanted[i] = self.sizes()[i - added];
+    } else if (i >= added && self.sizes()[i - added] != 1 && self.sizes()[i - added] != wanted[i]) {
+      throw Error("The expanded size of the tensor (" + std::to_string(wanted[i]) + ") must match the existing size (" +
+                  std::to_string(self.sizes()[i - added]) + ") at non-singleton dimension " + std::to_string(i) +
+                  ".  Target sizes: " + to_string(wanted) + ".  Tensor sizes: " + to_string(self.sizes()));
+    }
+  }
+  const Dims original = self.sizes();
+  return ops::make_view("ExpandBackward0", *this, wanted, expanded_strides(self.sizes(), self.strides(), wanted),
+                        self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
+}
+Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) { return self.expand(sizes); }
+
+Tensor Tensor::permute(IntArrayRef dims) const {
+  const TensorImpl& self = impl();
+  if (static_cast<int>(dims.size()) != self.rank()) {
+    throw Error(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering "
+        "of dimensions i.e. input.dim() = " +
+        std::to_string(self.rank()) + " is not equal to len(dims) = " + std::to_string(dims.size()));
+  }
+  Dims order;
+  Dims sizes;
+  Dims strides;
+  std::uint32_t seen = 0;
+  for (const std::int64_t dim : dims) {
+    const int from = wrap_dim(dim, self.rank());
+    if (seen >> from & 1) throw Error("permute(): duplicate dims are not allowed.");
+    seen |= 1u << from;
+    order.push_back(from);
+    sizes.push_back(self.sizes()[from]);
+    strides.push_back(self.strides()[from]);
+  }
+  return ops::make_view("PermuteBackward0", *this, sizes, strides, self.offset(), [order](Backward& b) {
+    Dims inverse;
+    inverse.resize(order.rank());
+    for (int i = 0; i < order.rank(); ++i) inverse[static_cast<int>(order[i])] = i;
+    b.set(0, b.grad().permute(inverse));
+  });
+}
+
+namespace {
+
+Tensor swapped(const char* name, const Tensor& tensor, int a, int b) {
+  const TensorImpl& self = tensor.impl();
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  std::swap(sizes[a], sizes[b]);
+  std::swap(strides[a], strides[b]);
+  return ops::make_view(name, tensor, sizes, strides, self.offset(),
+                        [a, b](Backward& backward) { backward.set(0, backward.grad().transpose(a, b)); });
+}
+
+}  // namespace
+
+Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
+  const int rank = impl().rank();
+  const int a = wrap_dim(dim0, rank);
+  const int b = wrap_dim(dim1, rank);
+  return rank == 0 ? alias() : swapped("TransposeBackward0", *this, a, b);
+}
+Tensor Tensor::t() const {
+  if (dim() > 2) throw Error("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) + "D");
+  return dim() < 2 ? alias() : swapped("TBackward0", *this, 0, 1);
+}
+Tensor Tensor::movedim(std::int64_t source, std::int64_t destination) const {
+  const int rank = impl().rank();
+  const int from = wrap_dim(source, rank);
+  const int to = wrap_dim(destination, rank);
+  Dims order;
+  for (int i = 0; i < rank; ++i) {
+    if (i != from) order.push_back(i);
+  }
+  order.insert(to, from);
+  return permute(order);
+}
+
+namespace {
+
+/// x.transpose_(): the tensor itself takes the view's geometry and history.
+Tensor& become(const Tensor& self, const Tensor& view) {
+  autograd::check_inplace(self);
+  const TensorImpl& from = view.impl();
+  const autograd::Edge edge = autograd::gradient_edge(view);
+  self.impl().set_strided(from.sizes(), from.strides(), from.offset());
+  autograd::impl_bump_version(self);
+  if (edge.function && autograd::modes.grad_enabled) autograd::set_gradient_edge(self, edge);
+  return const_cast<Tensor&>(self);
+}
+
+}  // namespace
+
+Tensor& Tensor::transpose_(std::int64_t dim0, std::int64_t dim1) const { return become(*this, transpose(dim0, dim1)); }
+Tensor& Tensor::t_() const { return become(*this, t()); }
+const Tensor& Tensor::as_strided_(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
+  return become(*this, as_strided(sizes, strides, offset));
+}
+Tensor& Tensor::squeeze_() const { return become(*this, squeeze()); }
+Tensor& Tensor::squeeze_(std::int64_t dim) const { return become(*this, squeeze(dim)); }
+Tensor& Tensor::unsqueeze_(std::int64_t dim) const { return become(*this, unsqueeze(dim)); }
+
+Tensor Tensor::squeeze() const {
+  const TensorImpl& self = impl();
+  Dims sizes;
+  Dims strides;
+  for (int i = 0; i < self.rank(); ++i) {
+    if (self.sizes()[i] == 1) continue;
+    sizes.push_back(self.sizes()[i]);
+    strides.push_back(self.strides()[i]);
+  }
+  return reshaping_view("SqueezeBackward0", *this, sizes, strides);
+}
+Tensor Tensor::squeeze(std::int64_t dim) const {
+  const TensorImpl& self = impl();
+  const int at = wrap_dim(dim, self.rank());
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  if (self.rank() > 0 && sizes[at] == 1) {
+    sizes.erase(at);
+    strides.erase(at);
+  }
+  return reshaping_view("SqueezeBackward1", *this, sizes, strides);
+}
+Tensor Tensor::unsqueeze(std::int64_t dim) const {
+  const TensorImpl& self = impl();
+  const int at = wrap_dim(dim, self.rank() + 1);
+  Dims sizes = self.sizes();
+  Dims strides = self.strides();
+  strides.insert(at, at < self.rank() ? self.sizes()[at] * self.strides()[at] : 1);
+  sizes.insert(at, 1);
+  return ops::make_view("UnsqueezeBackward0", *this, sizes, strides, self.offset(),
+                        [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
+}
+
+}  // namespace tenon

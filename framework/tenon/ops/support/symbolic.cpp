@@ -1,0 +1,87 @@
+// Symbolic arithmetic in terms of operators on tensors.
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/symbolic.h>
+
+#include <cmath>
+
+namespace tenon::ops {
+namespace {
+
+Symbolic mask(const Tensor& condition, const Symbolic& a, const Symbolic& b) {
+  return condition.to((a.is_number() ? b : a).tensor.scalar_type());
+}
+
+}  // namespace
+
+#define TENON_SYMBOLIC(symbol)                                           \
+  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {       \
+    if (a.is_number() && b.is_number()) return a.number symbol b.number; \
+    if (a.is_number()) return Scalar(a.number) symbol b.tensor;          \
+    if (b.is_number()) return a.tensor symbol Scalar(b.number);          \
+    return a.tensor symbol b.tensor;                                     \
+  }
+TENON_SYMBOLIC(+)
+TENON_SYMBOLIC(-)
+TENON_SYMBOLIC(*)
+TENON_SYMBOLIC(/)
+#undef TENON_SYMBOLIC
+
+#define TENON_SYMBOLIC(symbol)                                                   \
+  Symbolic operator symbol(const Symbolic& a, const Symbolic& b) {               \
+    if (a.is_number() && b.is_number()) return double(a.number symbol b.number); \
+    if (a.is_number()) return mask(Scalar(a.number) symbol b.tensor, a, b);      \
+    if (b.is_number()) return mask(a.tensor symbol Scalar(b.number), a, b);      \
+    return mask(a.tensor symbol b.tensor, a, b);                                 \
+  }
+TENON_SYMBOLIC(<)
+TENON_SYMBOLIC(<=)
+TENON_SYMBOLIC(>)
+TENON_SYMBOLIC(>=)
+TENON_SYMBOLIC(==)
+#undef TENON_SYMBOLIC
+
+Symbolic operator-(const Symbolic& a) { return a.is_number() ? Symbolic(-a.number) : Symbolic(a.tensor.neg()); }
+
+Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& no) {
+  if (condition.is_number()) return condition.number != 0 ? yes : no;
+  const Tensor chosen = condition.tensor.ne(Scalar(0.0));
+  const auto as_tensor = [&](const Symbolic& value) {
+    return value.is_number() ? condition.tensor.new_full({}, Scalar(value.number)) : value.tensor;
+  };
+  return where(chosen, as_tensor(yes), as_tensor(no));
+}
+
+Symbolic power(const Symbolic& a, const Symbolic& b) {
+  if (a.is_number() && b.is_number()) return std::pow(a.number, b.number);
+  if (a.is_number()) return pow(Scalar(a.number), b.tensor);
+  if (b.is_number()) return pow(a.tensor, Scalar(b.number));
+  return pow(a.tensor, b.tensor);
+}
+
+#define TENON_SYMBOLIC(name)                                                                \
+  Symbolic name(const Symbolic& x) {                                                        \
+    return x.is_number() ? Symbolic(std::name(x.number)) : Symbolic(tenon::name(x.tensor)); \
+  }
+TENON_SYMBOLIC(exp)
+TENON_SYMBOLIC(log)
+TENON_SYMBOLIC(log1p)
+TENON_SYMBOLIC(sqrt)
+TENON_SYMBOLIC(abs)
+TENON_SYMBOLIC(sin)
+TENON_SYMBOLIC(cos)
+TENON_SYMBOLIC(sinh)
+TENON_SYMBOLIC(cosh)
+TENON_SYMBOLIC(tanh)
+TENON_SYMBOLIC(erf)
+TENON_SYMBOLIC(trunc)
+TENON_SYMBOLIC(floor)
+#undef TENON_SYMBOLIC
+
+Symbolic logistic(const Symbolic& x) { return sigmoid(x.tensor); }
+Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
+Symbolic digamma_of(const Symbolic& x) { return digamma(x.tensor); }
+Symbolic polygamma_of(const Symbolic& n, const Symbolic& x) {
+  return polygamma(static_cast<std::int64_t>(n.number), x.tensor);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,181 @@
+// Which allocators and settings would have served a history on a device of a given size.
+#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_conf.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/engine/process_pool.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::uint64_t kSplitLimitsMiB[] = {32, 64, 128, 256, 512};
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+std::pair<std::string, Entries> identity(const StackConfig& policy) {
+  return {policy.policy.name, policy.options.entries(true)};
+}
+
+Cell cell_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capacity_bytes) {
+  Cell cell{.trace = &trace, .policy = &candidate.policy, .label = candidate.label};
+  if (capacity_bytes != 0) cell.options.capacity_bytes = capacity_bytes;
+  cell.options.timed_passes = 0;
+  cell.options.time_each_call = false;
+  return cell;
+}
+
+FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
+  const std::uint64_t calls = row.device_allocations + row.device_frees + row.device_maps + row.device_unmaps;
+  return {.label = candidate.label,
+          .policy = candidate.policy,
+          .ooms = row.ooms,
+          .first_oom_event = row.first_oom_event,
+          .peak_reserved_bytes = row.peak_reserved_bytes,
+          .device_calls = calls,
+          // Segments that come and go with the blocks, or pages that do.
+          .is_slow = row.device_allocations + row.device_frees > row.allocations || calls > row.allocations / 4 + 1000,
+          .failure = row.failure,
+          .failed_event = row.failed_event};
+}
+
+std::string quoted(const std::vector<const FitAttempt*>& attempts, bool with_peak) {
+  std::vector<std::string> words;
+  for (const FitAttempt* attempt : attempts) {
+    const std::string calls = attempt->is_slow ? fmt::format(", {} device calls", attempt->device_calls) : "";
+    words.push_back(with_peak ? fmt::format("'{}' ({} reserved{})", attempt->label,
+                                            format_bytes(attempt->peak_reserved_bytes), calls)
+                              : fmt::format("'{}'", attempt->label));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace
+
+std::string FitAttempt::complaint() const {
+  if (failure.empty()) return {};
+  return fmt::format("'{}' is disqualified: {}{}", label, failure,
+                     failed_event ? fmt::format(" at event {}", *failed_event) : "");
+}
+
+const FitAttempt* FitReport::best() const {
+  return is_reproduced() && !others.empty() && others.front().fits() ? &others.front() : nullptr;
+}
+
+std::string FitReport::sentence() const {
+  const std::string part =
+      lost_events == 0 ? fmt::format("all {} events", events) : fmt::format("the last {} events", events);
+  const std::string capacity = format_bytes(capacity_bytes);
+  if (capacity_bytes != 0 && peak_requested_bytes > capacity_bytes) {
+    // Rounded, the two may look the same.
+    const bool is_close = format_bytes(peak_requested_bytes) == capacity;
+    return fmt::format("no allocator could have served it: {} were live or asked for at once, on {}",
+                       is_close ? fmt::format("{} bytes", peak_requested_bytes) : format_bytes(peak_requested_bytes),
+                       is_close ? fmt::format("{} bytes", capacity_bytes) : capacity);
+  }
+  if (!current.failure.empty()) return current.complaint();
+  if (!is_reproduced()) {
+    return fmt::format(
+        "replayed ({} on {}), '{}' itself does not run out ({} reserved): what failed lies outside the "
+        "replay, such as another process, a layer or events before the recording",
+        part, capacity, current.label, format_bytes(current.peak_reserved_bytes));
+  }
+  std::vector<const FitAttempt*> fit, unfit;
+  for (const FitAttempt& attempt : others) (attempt.fits() ? fit : unfit).push_back(&attempt);
+  if (others.empty()) return fmt::format("no other allocator is loaded that could be tried");
+  if (fit.empty()) {
+    return fmt::format("replayed ({} on {}), none of {} would have fitted: {} were live at once", part, capacity,
+                       quoted(unfit, false), format_bytes(peak_requested_bytes));
+  }
+  constexpr std::size_t kNamed = 3;
+  const std::size_t count = fit.size();
+  fit.resize(std::min(kNamed, count));
+  return fmt::format("replayed ({} on {}), {}{} would have fitted", part, capacity, quoted(fit, true),
+                     count > kNamed ? fmt::format(" and {} more", count - kNamed) : "");
+}
+
+FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const std::vector<FitCandidate>& candidates,
+                         std::uint64_t capacity_bytes, unsigned jobs) {
+  std::set<std::pair<std::string, Entries>> known = {identity(current.policy)};
+  std::vector<const FitCandidate*> chosen = {&current};
+  for (const FitCandidate& candidate : candidates) {
+    if (known.insert(identity(candidate.policy)).second) chosen.push_back(&candidate);
+  }
+  std::vector<Cell> cells;
+  for (const FitCandidate* candidate : chosen) cells.push_back(cell_of(trace, *candidate, capacity_bytes));
+  const std::vector<ReplayRow> rows = run_cells(cells, jobs);
+  FitReport report{.capacity_bytes = capacity_bytes,
+                   .events = trace.facts.events,
+                   .peak_requested_bytes = trace.facts.peak_requested_bytes,
+                   .current = attempt_of(current, rows.front())};
+  for (std::size_t i = 1; i < rows.size(); ++i) report.others.push_back(attempt_of(*chosen[i], rows[i]));
+  // Fewer options first where peaks are equal: the list is in the order of the candidates already.
+  std::ranges::stable_sort(report.others, {}, [](const FitAttempt& attempt) {
+    return std::tuple(!attempt.fits(), !attempt.failure.empty(), attempt.is_slow,
+                      attempt.fits() ? attempt.peak_reserved_bytes : 0);
+  });
+  return report;
+}
+
+std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint64_t max_request_bytes) {
+  std::vector<FitCandidate> candidates;
+  for (const std::string& name : allocator_names()) {
+    // Of the one in use only other settings may be suggested, never itself.
+    candidates.push_back({name == current.policy.name ? name + " with its defaults" : name, allocator_from_spec(name)});
+  }
+  StackConfig base = current.policy.name == "caching" ? current : allocator_from_spec("caching");
+  base.layers.clear();
+  const auto add = [&](const std::string& option, const std::string& value) {
+    StackConfig policy = base;
+    try {
+      policy.options.set_text(option, value);
+    } catch (const Error&) {  // a version without that option
+      return;
+    }
+    candidates.push_back({"caching:" + policy.options.spec(), std::move(policy)});
+  };
+  for (const std::uint64_t limit : kSplitLimitsMiB) {
+    if (limit * MiB < max_request_bytes) add("max_split_size", fmt::format("{}MiB", limit));
+  }
+  add("garbage_collection_threshold", "0.8");
+  return candidates;
+}
+
+std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::uint64_t max_request_bytes) {
+  std::vector<FitCandidate> candidates;
+  const auto add = [&](const std::string& setting) {
+    const std::string key = setting.substr(0, setting.find(':'));
+    if (conf.find(key) != std::string::npos) return;  // set already, to whatever value: the user has decided
+    const std::string merged = conf.empty() ? setting : conf + "," + setting;
+    try {
+      candidates.push_back({merged, policy_of_conf(merged)});
+    } catch (const Error&) {  // PyTorch refuses the combination
+    }
+  };
+  const bool is_expandable = conf.find("expandable_segments:True") != std::string::npos;
+  add("expandable_segments:True");
+  for (const std::uint64_t limit : kSplitLimitsMiB) {
+    // With expandable segments a split limit makes memory grow without bound (PyTorch issue 123548).
+    if (!is_expandable && limit * MiB < max_request_bytes) add(fmt::format("max_split_size_mb:{}", limit));
+  }
+  add("roundup_power2_divisions:8");
+  if (!is_expandable) add("garbage_collection_threshold:0.8");
+  return candidates;
+}
+
+std::optional<std::uint64_t> capacity_at_failure(const Trace& trace) {
+  std::optional<std::uint64_t> capacity;
+  for (const RecordedOom& oom : trace.ooms) {
+    if (oom.capacity_bytes() != 0) capacity = std::max(capacity.value_or(0), oom.capacity_bytes());
+  }
+  return capacity;
+}
+
+}  // namespace tenon::replay

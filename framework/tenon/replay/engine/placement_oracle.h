@@ -1,0 +1,115 @@
+// PlacementOracle: watches where an allocator puts blocks. It throws PlacementError when two live blocks share a byte,
+// when a block lies outside what the device gave, or when memory goes back under a live block.
+//
+// Addresses count twice: as such, and, where they are mapped, as the physical memory behind them, so that an allocator
+// that maps one page at two places cannot hand it out twice.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/replay/engine/replay_source.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+class TENON_EXPORT PlacementError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Where a block lies, by the order in which the device gave segments (or address ranges) out.
+struct Place {
+  std::uint64_t segment = 0;
+  std::uint64_t offset = 0;
+};
+
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+class TENON_API PlacementOracle final : public SourceListener {
+ public:
+  /// A block was handed out.
+  Place place(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
+  /// It was given back. `may_be_in_use`: another stream has not got there yet, so its bytes stay taken until
+  /// completed().
+  void lift(std::uint32_t slot, bool may_be_in_use);
+  void completed(std::uint32_t slot);
+
+  void acquired(std::uint64_t address, std::uint64_t bytes) override;
+  void released(std::uint64_t address, std::uint64_t bytes) override;
+  void address_reserved(std::uint64_t address, std::uint64_t bytes) override;
+  void address_unreserved(std::uint64_t address, std::uint64_t bytes) override;
+  void created(std::uint64_t physical, std::uint64_t bytes) override;
+  void destroyed(std::uint64_t physical, std::uint64_t bytes) override;
+  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t physical, std::uint64_t offset) override;
+  void unmapped(std::uint64_t address, std::uint64_t bytes) override;
+  void synchronized() override;
+
+  /// The first thing that went wrong in a call that cannot throw (release, unmap); thrown by the next place() or
+  /// lift().
+  void rethrow_problem();
+
+ private:
+  struct Segment {
+    std::uint64_t bytes = 0;
+    std::uint64_t ordinal = 0;
+    bool is_virtual = false;
+  };
+  struct Mapping {
+    std::uint64_t bytes = 0;
+    std::uint64_t physical_begin = 0;  ///< in the flat space of physical memory
+    std::uint64_t physical = 0;
+  };
+  struct Live {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    bool is_live = false;
+    bool is_waiting = false;
+    bool is_virtual = false;
+  };
+  /// Disjoint intervals, each with its owner.
+  class Intervals {
+   public:
+    /// The owner of an interval that overlaps; nothing is added then.
+    std::optional<std::uint32_t> add(std::uint64_t begin, std::uint64_t end, std::uint32_t owner);
+    void remove(std::uint64_t begin) { map_.erase(begin); }
+    std::optional<std::uint32_t> overlapping(std::uint64_t begin, std::uint64_t end) const;
+
+   private:
+    struct End {
+      std::uint64_t end;
+      std::uint32_t owner;
+    };
+    std::map<std::uint64_t, End> map_;
+  };
+
+  const Segment& segment_of(std::uint64_t address, std::uint64_t bytes, std::uint64_t& base) const;
+  std::vector<Extent> physical_extents(std::uint64_t address, std::uint64_t bytes) const;
+  void drop(std::uint32_t slot);
+  void problem(const std::string& what);
+  std::string describe(std::uint64_t address, std::uint64_t bytes) const;
+
+  std::map<std::uint64_t, Segment> segments_;
+  std::uint64_t next_ordinal_ = 0;
+  std::map<std::uint64_t, Mapping> mappings_;
+  struct PhysicalPiece {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::uint64_t, PhysicalPiece> physicals_;
+  std::uint64_t next_physical_ = 0;
+  Intervals addresses_;
+  Intervals physical_;
+  std::vector<Live> live_;
+  std::vector<std::vector<std::uint64_t>> physical_begins_;  ///< by slot: keys in physical_
+  std::vector<std::uint32_t> waiting_;
+  std::string problem_;
+};
+
+}  // namespace tenon::replay

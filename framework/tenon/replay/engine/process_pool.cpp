@@ -1,0 +1,159 @@
+// One fork a cell: traces and plugins are there already, copied when written. The row comes back through a pipe, where
+// the child stands through shared memory, which outlives a crash.
+#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/results/row_json.h>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace tenon::replay {
+
+namespace {
+
+class SharedProgress {
+ public:
+  explicit SharedProgress(std::size_t count) : bytes_(count * sizeof(CellProgress)) {
+    void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      throw Error(std::string("cannot map shared memory for the cells: ") + std::strerror(errno));
+    cells_ = static_cast<CellProgress*>(memory);
+    for (std::size_t i = 0; i < count; ++i) new (&cells_[i]) CellProgress;
+  }
+  ~SharedProgress() { ::munmap(cells_, bytes_); }
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+  CellProgress& operator[](std::size_t i) { return cells_[i]; }
+
+ private:
+  std::size_t bytes_;
+  CellProgress* cells_ = nullptr;
+};
+
+void write_all(int descriptor, const std::string& bytes) {
+  std::size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t count = ::write(descriptor, bytes.data() + written, bytes.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+struct Child {
+  pid_t pid = -1;
+  int descriptor = -1;
+  std::size_t cell = 0;
+  std::string received;
+};
+
+Child start(const Cell& cell, std::size_t index, CellProgress& progress) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw Error(std::string("cannot start a process for a cell: ") + std::strerror(errno));
+  }
+  if (pid == 0) {
+    ::close(ends[0]);
+    const rlimit no_core{0, 0};  // a crash is a result here, not a file
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    write_all(ends[1], pack_row(replay_cell(*cell.trace, *cell.policy, cell.options, &progress)));
+    ::close(ends[1]);
+    std::fflush(nullptr);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  return {pid, ends[0], index, {}};
+}
+
+ReplayRow crashed(const Cell& cell, const CellProgress& progress, int status) {
+  ReplayRow row = row_for(*cell.trace, cell.options.capacity_bytes);
+  row.allocator = cell.policy->policy.name;
+  row.options = cell.policy->options.entries(true);
+  const std::uint32_t phase = progress.phase.load();
+  std::string how = WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
+                                        : "ended its process with code " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) how += " (the system may have run out of memory)";
+  if (phase == 0) {
+    how += " while it was being made";
+  } else if (phase == 1) {
+    row.failed_event = progress.event.load();
+  } else {
+    how += phase < 4 ? " in a timed pass" : " when it was destroyed";
+  }
+  row.failure = std::move(how);
+  return row;
+}
+
+ReplayRow collect(const Cell& cell, const Child& child, const CellProgress& progress) {
+  int status = 0;
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::close(child.descriptor);
+  ReplayRow row;
+  const bool is_complete = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !child.received.empty();
+  row = is_complete ? unpack_row(child.received) : crashed(cell, progress, status);
+  row.label = cell.label;
+  return row;
+}
+
+}  // namespace
+
+unsigned usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+std::vector<ReplayRow> run_cells(const std::vector<Cell>& cells, unsigned parallel, const CellsProgress& progress) {
+  if (parallel == 0) parallel = usable_cores();
+  std::vector<ReplayRow> rows(cells.size());
+  if (cells.empty()) return rows;
+  SharedProgress shared(cells.size());
+  std::vector<Child> running;
+  std::size_t next = 0;
+  std::size_t done = 0;
+  while (done < cells.size()) {
+    while (running.size() < parallel && next < cells.size()) {
+      running.push_back(start(cells[next], next, shared[next]));
+      ++next;
+    }
+    std::vector<pollfd> waits;
+    for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
+    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR)
+      throw Error(std::string("cannot wait for the cells: ") + std::strerror(errno));
+    for (std::size_t i = running.size(); i-- > 0;) {
+      if (waits[i].revents == 0) continue;
+      char buffer[65536];
+      const ssize_t count = ::read(running[i].descriptor, buffer, sizeof buffer);
+      if (count > 0) {
+        running[i].received.append(buffer, static_cast<std::size_t>(count));
+        continue;
+      }
+      if (count < 0 && errno == EINTR) continue;
+      const std::size_t cell = running[i].cell;
+      rows[cell] = collect(cells[cell], running[i], shared[cell]);
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+      ++done;
+      if (progress) progress(done, cells.size());
+    }
+  }
+  return rows;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,31 @@
+// Cells: many replays at once, each in a child process, so that an allocator that crashes loses its own row and nothing
+// else.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/engine/replay.h>
+
+#include <functional>
+#include <vector>
+
+namespace tenon::replay {
+
+struct Cell {
+  const Trace* trace = nullptr;
+  const StackConfig* policy = nullptr;
+  std::string label;  ///< as typed
+  CellOptions options;
+};
+
+/// Told each time a cell has ended: how many have, of how many.
+using CellsProgress = std::function<void(std::size_t done, std::size_t total)>;
+
+/// Rows in the order of the cells; at most `parallel` at a time (0: as many as this process has cores). A child that
+/// dies gives a row whose failure names the signal and the event that it was at.
+TENON_API std::vector<ReplayRow> run_cells(const std::vector<Cell>& cells, unsigned parallel = 0,
+                                           const CellsProgress& progress = {});
+
+/// Cores that this process may use.
+TENON_API unsigned usable_cores();
+
+}  // namespace tenon::replay

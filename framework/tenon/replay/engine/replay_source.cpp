@@ -1,0 +1,136 @@
+// ReplaySource over the address-only device.
+#include <tenon/replay/engine/replay_source.h>
+
+#include <algorithm>
+
+namespace tenon::replay {
+
+namespace {
+std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+}  // namespace
+
+ReplaySource::ReplaySource(std::size_t capacity_bytes, SourceListener* listener)
+    : device_({.device = "replay:0", .capacity_bytes = capacity_bytes}), listener_(listener) {}
+
+void ReplaySource::grow(std::uint64_t bytes) {
+  reserved_bytes_ += bytes;
+  ++calls_.allocations;
+}
+
+void ReplaySource::taken() {
+  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
+  peak_used_bytes_ = std::max<std::uint64_t>(peak_used_bytes_, device_.used_bytes());
+}
+
+// Note [Same from]
+// Downward, a smaller device changes a history first where something that was granted no longer fits: below the most
+// that was ever in use. An attempt at several pages of which the device had only some is refused as a whole either way.
+// Address ranges shrink with the device: policies reserve nine eighths of it in whole pages, as PyTorch does. Each
+// decision that looks at a range's length is a threshold of it, and the policy tells on which side it was by how much:
+// a hole at the end was long enough for a request (whether or not the device then had the pages), a block at the end
+// could grow further than another.
+std::uint64_t ReplaySource::same_from_bytes() const { return std::max(peak_used_bytes_, ranges_same_from_bytes_); }
+
+void ReplaySource::relied_on(std::size_t page_bytes, std::size_t range_bytes) noexcept {
+  // The smallest c with (c + c / 8) rounded up to pages >= range_bytes, which is c + c / 8 > `less`.
+  const std::uint64_t less = (range_bytes + page_bytes - 1) / page_bytes * page_bytes - page_bytes;
+  std::uint64_t capacity = less / 9 * 8;
+  while (capacity + capacity / 8 <= less) ++capacity;
+  ranges_same_from_bytes_ = std::max(ranges_same_from_bytes_, capacity);
+}
+
+void* ReplaySource::acquire(std::size_t bytes) {
+  void* const address = device_.acquire(bytes);
+  if (address == nullptr) return nullptr;
+  grow(bytes);
+  taken();
+  if (listener_ != nullptr) listener_->acquired(number(address), bytes);
+  return address;
+}
+
+void ReplaySource::release(void* address, std::size_t bytes) noexcept {
+  if (listener_ != nullptr) listener_->released(number(address), bytes);
+  device_.release(address, bytes);
+  reserved_bytes_ -= bytes;
+  ++calls_.frees;
+}
+
+void* ReplaySource::reserve(std::size_t bytes) {
+  void* const address = device_.reserve(bytes);
+  if (address == nullptr) return address;
+  if (listener_ != nullptr) listener_->address_reserved(number(address), bytes);
+  return address;
+}
+
+void ReplaySource::unreserve(void* address, std::size_t bytes) noexcept {
+  if (listener_ != nullptr) listener_->address_unreserved(number(address), bytes);
+  device_.unreserve(address, bytes);
+}
+
+Physical ReplaySource::create(std::size_t bytes) {
+  const Physical physical = device_.create(bytes);
+  if (!physical) return physical;
+  grow(bytes);
+  if (listener_ != nullptr) listener_->created(physical.value, bytes);
+  return physical;
+}
+
+void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept {
+  if (listener_ != nullptr) listener_->destroyed(physical.value, bytes);
+  device_.destroy(physical, bytes);
+  reserved_bytes_ -= bytes;
+  ++calls_.frees;
+}
+
+void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
+  device_.map(address, bytes, physical, offset);
+  // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
+  taken();
+  if (listener_ != nullptr) listener_->mapped(number(address), bytes, physical.value, offset);
+  ++calls_.maps;
+}
+
+void ReplaySource::unmap(void* address, std::size_t bytes) noexcept {
+  if (listener_ != nullptr) listener_->unmapped(number(address), bytes);
+  device_.unmap(address, bytes);
+  ++calls_.unmaps;
+}
+
+Ticket ReplaySource::mark(StreamRef stream) {
+  if (stream.id >= kWaitingStreamBase) {
+    const std::uint64_t slot = stream.id - kWaitingStreamBase;
+    if (slot >= marked_.size()) marked_.resize(slot + 1);
+    marked_[slot] = next_ticket_;
+  }
+  return {stream.id, next_ticket_++};
+}
+
+bool ReplaySource::is_complete(std::uint32_t slot) const {
+  const std::uint64_t marked = slot < marked_.size() ? marked_[slot] : 0;
+  return marked <= completed_everywhere_ || (slot < completed_.size() && marked <= completed_[slot]);
+}
+
+bool ReplaySource::reached(Ticket ticket) {
+  if (ticket.stream < kWaitingStreamBase || ticket.value <= completed_everywhere_) return true;
+  const std::uint64_t slot = ticket.stream - kWaitingStreamBase;
+  return slot < completed_.size() && ticket.value <= completed_[slot];
+}
+
+void ReplaySource::wait(Ticket ticket) {
+  if (ticket.stream < kWaitingStreamBase || reached(ticket)) return;
+  complete(static_cast<std::uint32_t>(ticket.stream - kWaitingStreamBase));
+  if (listener_ != nullptr) listener_->synchronized();
+}
+
+void ReplaySource::synchronize() {
+  completed_everywhere_ = next_ticket_ - 1;
+  ++calls_.synchronizations;
+  if (listener_ != nullptr) listener_->synchronized();
+}
+
+void ReplaySource::complete(std::uint32_t slot) {
+  if (slot >= completed_.size()) completed_.resize(slot + 1);
+  completed_[slot] = next_ticket_ - 1;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,95 @@
+// ReplaySource: the address-only device of a replay. It counts calls and bytes, and completes streams where the
+// recording did: a free that had to wait gets a stream of its own, which reaches its ticket at the recorded completion.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/memory_source.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/sources/address_range_watcher.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tenon::replay {
+
+/// Streams that stand for "whatever the block of this slot still waits for".
+inline constexpr std::uint64_t kWaitingStreamBase = std::uint64_t{1} << 63;
+
+struct DeviceCalls {
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  std::uint64_t maps = 0;
+  std::uint64_t unmaps = 0;
+  std::uint64_t synchronizations = 0;
+};
+
+/// What the source tells the overlap check.
+class TENON_EXPORT SourceListener {
+ public:
+  virtual ~SourceListener() = default;
+  virtual void acquired(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual void released(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual void address_reserved(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual void address_unreserved(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual void created(std::uint64_t physical, std::uint64_t bytes) = 0;
+  virtual void destroyed(std::uint64_t physical, std::uint64_t bytes) = 0;
+  virtual void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t physical, std::uint64_t offset) = 0;
+  virtual void unmapped(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual void synchronized() = 0;
+};
+
+class ReplaySource final : public MemorySource, public AddressRangeWatcher {
+ public:
+  explicit ReplaySource(std::size_t capacity_bytes, SourceListener* listener = nullptr);
+
+  SourceTraits traits() const override { return device_.traits(); }
+  SourceUsage usage() const override { return device_.usage(); }
+  void* acquire(std::size_t bytes) override;
+  void release(void* address, std::size_t bytes) noexcept override;
+  void* reserve(std::size_t bytes) override;
+  void unreserve(void* address, std::size_t bytes) noexcept override;
+  Physical create(std::size_t bytes) override;
+  void destroy(Physical physical, std::size_t bytes) noexcept override;
+  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
+  Ticket mark(StreamRef stream) override;
+  bool reached(Ticket ticket) override;
+  void wait(Ticket ticket) override;
+  void synchronize() override;
+  void relied_on(std::size_t page_bytes, std::size_t range_bytes) noexcept override;
+
+  /// The recording says that the free of this slot's block has completed here.
+  void complete(std::uint32_t slot);
+  /// Whether nothing that was queued for this slot's block is left to wait for.
+  bool is_complete(std::uint32_t slot) const;
+  /// The stream that a deferred free of this slot waits for.
+  static StreamRef waiting_stream(std::uint32_t slot) { return {kWaitingStreamBase + slot}; }
+
+  std::uint64_t reserved_bytes() const { return reserved_bytes_; }
+  std::uint64_t peak_reserved_bytes() const { return peak_reserved_bytes_; }
+  const DeviceCalls& calls() const { return calls_; }
+  /// Every capacity from this one up to that of this device would have given the same answers so far: what was granted
+  /// would have been granted, and what is refused here is refused by a smaller device too. For a policy that looks at
+  /// the capacity for nothing but the length of its address ranges, and tells how much of that mattered. See
+  /// replay_source.cpp.
+  std::uint64_t same_from_bytes() const;
+
+ private:
+  void grow(std::uint64_t bytes);
+  void taken();
+
+  AddressOnlySource device_;
+  SourceListener* listener_;
+  std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t peak_reserved_bytes_ = 0;
+  std::uint64_t peak_used_bytes_ = 0;         ///< of the device: in its granules
+  std::uint64_t ranges_same_from_bytes_ = 0;  ///< capacity whose address ranges are as long as they had to be
+  DeviceCalls calls_;
+  std::uint64_t next_ticket_ = 1;
+  std::uint64_t completed_everywhere_ = 0;
+  std::vector<std::uint64_t> completed_;  ///< by slot: tickets up to this one are reached
+  std::vector<std::uint64_t> marked_;     ///< by slot: the last ticket
+};
+
+}  // namespace tenon::replay

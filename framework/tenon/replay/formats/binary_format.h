@@ -1,0 +1,106 @@
+// Tenon's own trace file: append-only chunks, each with its checksum, so that a recording that was killed is valid up
+// to its last flush. Sizes, streams, names and stacks are written once and then named by number.
+//
+//   "TENONTRC" version   chunk chunk …         chunk = u32 bytes, u32 crc32, payload
+//   payload = records, each a tag byte and varints:
+//     kAllocate  size#  stream#  [stack#]      x# = number of a known one, or the count of known ones and then the new
+//     one kFree / kFreeDeferred / kFreeCompleted   allocations since the block's own kUse  allocations since, stream#
+//     kEmptyCache   kMark text#   kHeader text# text#   kStarts
+//     kFails reserved, left on the device: the next allocation is a request that ran out of memory
+//   since version 2, of a recording whose device calls are known:
+//     kDeviceCall kind, bytes, events since     kSegment address, bytes, stream, 1 large + 2 expandable: at the start
+//     kSeedAddress more than the last one: where the blocks of the start lay, in their order
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/trace/trace.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::replay {
+
+inline constexpr char kBinaryMagic[] = "TENONTRC";
+inline constexpr std::uint8_t kBinaryVersion = 2;
+inline constexpr std::uint32_t kMaxChunkBytes = 1 << 24;
+
+enum class BinaryTag : std::uint8_t {
+  kAllocate = 1,
+  kFree,
+  kFreeDeferred,
+  kFreeCompleted,
+  kUse,
+  kEmptyCache,
+  kMark,
+  kHeader,
+  kStarts,
+  kAllocateWithStack,
+  kFails,
+  kDeviceCall,
+  kSegment,
+  kSeedAddress
+};
+
+/// The header that says how many device calls there are: a file that was cut has fewer.
+inline constexpr char kDeviceCallCount[] = "recorded_device_calls";
+
+/// Writes as events come. Not thread-safe.
+class TENON_API BinaryTraceWriter {
+ public:
+  /// Of a program that runs: each chunk is appended at once, so that the file is valid up to its last flush when the
+  /// program is killed. Throws Error when the file cannot be written.
+  explicit BinaryTraceWriter(std::string path);
+  /// Of a history that is there already: whole or not at all, "-" and .gz as OutputFile has them. `out` outlives it;
+  /// closing that is the caller's business.
+  explicit BinaryTraceWriter(OutputFile& out);
+  /// Flushes what it can.
+  ~BinaryTraceWriter();
+  BinaryTraceWriter(const BinaryTraceWriter&) = delete;
+  BinaryTraceWriter& operator=(const BinaryTraceWriter&) = delete;
+
+  void header(std::string_view key, std::string_view value);
+  /// Returns the allocation's number, for the calls below. `stack`: innermost first, may be empty.
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<Frame>& stack = {});
+  /// The next allocation is a request that ran out of memory; its free is to follow at once. Figures of that moment.
+  void next_fails(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes);
+  void free(std::uint64_t allocation, bool deferred = false);
+  void free_completed(std::uint64_t allocation);
+  void use(std::uint64_t allocation, std::uint64_t stream);
+  void empty_cache();
+  void mark(std::string_view name);
+  void recording_starts();
+  /// The number of device calls, the segments and the places of the blocks that the recording began with.
+  void start_of(const RecordedAllocator& recorded);
+  /// `events_since`: counted events that were written after the one it belongs before.
+  void device_call(const SegmentAction& action, std::uint64_t events_since);
+
+  /// Everything so far survives a kill of this process.
+  void flush();
+  /// Flushes and closes; throws Error when that fails.
+  void close();
+
+ private:
+  void append(std::string_view bytes);
+  void tag(BinaryTag tag);
+  void varint(std::uint64_t value);
+  void text(std::string_view value);
+  void stack(const std::vector<Frame>& frames);
+  void end_record();
+
+  std::string path_;
+  int descriptor_ = -1;
+  OutputFile* out_ = nullptr;  ///< instead of the descriptor
+  std::string chunk_;
+  std::uint64_t allocations_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
+  std::unordered_map<std::uint64_t, std::uint64_t> streams_;
+  std::unordered_map<std::string, std::uint64_t> texts_;
+  std::map<std::vector<Frame>, std::uint64_t> stacks_;
+};
+
+}  // namespace tenon::replay

@@ -1,0 +1,150 @@
+// Pictures of a running device for other people's viewers: Chrome counters and folded stacks.
+#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/writers.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace tenon::replay {
+
+namespace {
+
+/// What lived and what was reserved before the first entry: the end, walked back.
+struct Before {
+  std::uint64_t live = 0;
+  std::uint64_t reserved = 0;
+};
+Before before_history(const SnapshotImage& image) {
+  Before before;
+  for (const ImageSegment& segment : image.segments) {
+    before.reserved += segment.bytes;
+    for (const ImageBlock& block : segment.blocks) {
+      if (block.state == BlockState::kActive) before.live += block.requested_bytes;
+    }
+  }
+  for (std::size_t i = image.entries.size(); i-- > 0;) {
+    const ImageEntry& entry = image.entries[i];
+    switch (entry.action) {
+      case HistoryAction::kAlloc:
+        before.live -= std::min(before.live, entry.bytes);
+        break;
+      case HistoryAction::kFreeRequested:
+        before.live += entry.bytes;
+        break;
+      case HistoryAction::kSegmentAlloc:
+      case HistoryAction::kSegmentMap:
+        before.reserved -= std::min(before.reserved, entry.bytes);
+        break;
+      case HistoryAction::kSegmentFree:
+      case HistoryAction::kSegmentUnmap:
+        before.reserved += entry.bytes;
+        break;
+      default:
+        break;
+    }
+  }
+  return before;
+}
+
+/// Moves the sums by one entry; true when they changed.
+bool apply(const ImageEntry& entry, Before& now) {
+  switch (entry.action) {
+    case HistoryAction::kAlloc:
+      now.live += entry.bytes;
+      return true;
+    case HistoryAction::kFreeRequested:
+      now.live -= std::min(now.live, entry.bytes);
+      return true;
+    case HistoryAction::kSegmentAlloc:
+    case HistoryAction::kSegmentMap:
+      now.reserved += entry.bytes;
+      return true;
+    case HistoryAction::kSegmentFree:
+    case HistoryAction::kSegmentUnmap:
+      now.reserved -= std::min(now.reserved, entry.bytes);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void write_chrome_counters(const SnapshotImage& image, const std::string& path) {
+  OutputFile out(path);
+  out.write("{\"traceEvents\":[\n");
+  const char* separator = "";
+  const auto instant = [&](std::string_view name, std::int64_t time_us) {
+    out.write(separator + chrome_instant(name, static_cast<std::uint64_t>(time_us)));
+    separator = ",\n";
+  };
+  Before now = before_history(image);
+  std::size_t next_mark = 0;
+  for (const ImageEntry& entry : image.entries) {
+    for (; next_mark < image.marks.size() && image.marks[next_mark].first <= entry.time_us; ++next_mark)
+      instant(image.marks[next_mark].second, image.marks[next_mark].first);
+    if (entry.action == HistoryAction::kOom) instant("out of memory", entry.time_us);
+    if (!apply(entry, now)) continue;
+    out.write(separator);
+    separator = ",\n";
+    out.write(R"({"ph":"C","pid":1,"name":"memory","ts":)");
+    out.number(static_cast<std::uint64_t>(entry.time_us));
+    out.write(R"(,"args":{"live bytes":)");
+    out.number(now.live);
+    out.write(R"(,"reserved bytes":)");
+    out.number(now.reserved);
+    out.write("}}");
+  }
+  for (; next_mark < image.marks.size(); ++next_mark)
+    instant(image.marks[next_mark].second, image.marks[next_mark].first);
+  out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
+  out.close();
+}
+
+void write_folded(const SnapshotImage& image, const std::string& path) {
+  struct Live {
+    std::uint64_t bytes = 0;
+    std::uint32_t stack = 0;
+  };
+  // Once to find the peak, once to stop there.
+  Before now = before_history(image);
+  std::uint64_t peak = now.live;
+  std::size_t peak_entry = 0;
+  for (std::size_t i = 0; i < image.entries.size(); ++i) {
+    apply(image.entries[i], now);
+    if (now.live > peak) {
+      peak = now.live;
+      peak_entry = i + 1;
+    }
+  }
+  std::unordered_map<std::uint64_t, Live> live;
+  // What lived before the history: at the end still there, or freed in it before any allocation of its address.
+  for (const ImageSegment& segment : image.segments) {
+    for (const ImageBlock& block : segment.blocks) {
+      if (block.state == BlockState::kActive) live[block.address] = {block.requested_bytes, block.stack};
+    }
+  }
+  for (std::size_t i = image.entries.size(); i-- > 0;) {
+    const ImageEntry& entry = image.entries[i];
+    if (entry.action == HistoryAction::kAlloc) live.erase(entry.address);
+    if (entry.action == HistoryAction::kFreeRequested) live[entry.address] = {entry.bytes, 0};
+  }
+  for (std::size_t i = 0; i < peak_entry; ++i) {
+    const ImageEntry& entry = image.entries[i];
+    if (entry.action == HistoryAction::kAlloc) live[entry.address] = {entry.bytes, entry.stack};
+    if (entry.action == HistoryAction::kFreeRequested) live.erase(entry.address);
+  }
+  std::map<std::string, std::uint64_t> by_stack;
+  for (const auto& [address, block] : live) by_stack[folded_stack(image.stacks[block.stack])] += block.bytes;
+  OutputFile out(path);
+  for (const auto& [line, bytes] : by_stack) {
+    out.write(line + " ");
+    out.number(bytes);
+    out.write("\n");
+  }
+  out.close();
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,281 @@
+// The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
+#include <tenon/replay/formats/readers.h>
+#include <tenon/replay/trace/id_map.h>
+#include <tenon/replay/trace/recorded_lines.h>
+#include <tenon/replay/trace/trace_builder.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::uint32_t kFreed = 0xffffffff;
+constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
+
+/// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
+class TextIds {
+ public:
+  /// Null when the id is new.
+  std::uint32_t* find(std::uint64_t id) {
+    if (id < dense_.size()) return &dense_[id];
+    return sparse_.find(id);
+  }
+  void insert(std::uint64_t id, std::uint32_t slot) {
+    if (id == dense_.size()) {
+      dense_.push_back(slot);
+    } else {
+      sparse_.insert(id, slot);
+    }
+  }
+
+ private:
+  std::vector<std::uint32_t> dense_;
+  IdMap sparse_;
+};
+
+constexpr bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+/// What a mark of ours says of the next event.
+enum class Announced : std::uint8_t { kNothing, kFailedRequest, kEndOfFailedRequest, kWaitingFree };
+
+/// Cuts one line into fields; knows the line's file for its complaints.
+class Fields {
+ public:
+  Fields(const InputFile& input, std::string_view text)
+      : input_(input), next_(text.data()), end_(next_ + text.size()) {}
+
+  std::uint64_t number(const char* what) {
+    if (next_ == end_ || !is_space(*next_)) input_.fail_line(std::string("expected a space and ") + what);
+    do {
+      ++next_;
+    } while (next_ != end_ && is_space(*next_));
+    const char* const start = next_;
+    std::uint64_t value = 0;
+    while (next_ != end_) {
+      const unsigned digit = static_cast<unsigned>(*next_) - '0';
+      if (digit > 9) break;
+      if (value > (kMaxBytes - digit) / 10) {
+        input_.fail_line(std::string(what) +
+                         " does not fit in 63 bits: " + std::string(start, std::min(end_, start + 40)));
+      }
+      value = value * 10 + digit;
+      ++next_;
+    }
+    if (next_ == start) {
+      input_.fail_line(std::string("expected ") + what + ", not '" + std::string(start, std::min(end_, start + 40)) +
+                       "'");
+    }
+    return value;
+  }
+  void end() {
+    while (next_ != end_ && is_space(*next_)) ++next_;
+    if (next_ != end_)
+      input_.fail_line("text after the last field: '" + std::string(next_, std::min(end_, next_ + 40)) + "'");
+  }
+
+ private:
+  const InputFile& input_;
+  const char* next_;
+  const char* end_;
+};
+
+class TextReader {
+ public:
+  explicit TextReader(InputFile& input) : input_(input), builder_(input.path()) { builder_.trace().format = "text"; }
+
+  Trace read() {
+    std::string_view line;
+    while (input_.line(line)) {
+      if (input_.line_number() == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+      while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
+      if (!line.empty()) record(line);
+    }
+    if (announced_ != Announced::kNothing) input_.fail_line("the file ends, " + expectation());
+    Trace trace = std::move(builder_).finish();
+    check_header(trace);
+    take_recorded_lines(trace);
+    return trace;
+  }
+
+ private:
+  void record(std::string_view line) {
+    Fields fields(input_, line.substr(1));
+    switch (line.front()) {
+      case 'a':
+        return allocate(fields);
+      case 'f': {
+        const std::uint64_t id = fields.number("the id of a block");
+        fields.end();
+        const bool deferred = announced_ == Announced::kWaitingFree;
+        expect('f', id);
+        announced_ = Announced::kNothing;
+        std::uint32_t& slot = live(id, "frees");
+        builder_.free(slot, deferred);
+        if (deferred) pending_.insert(id, slot);
+        slot = kFreed;
+        return;
+      }
+      case 'u': {
+        const std::uint64_t id = fields.number("the id of a block");
+        const std::uint64_t stream = fields.number("a stream");
+        fields.end();
+        expect('u', id);
+        builder_.use(live(id, "uses"), stream);
+        return;
+      }
+      case 'e':
+        fields.end();
+        expect('e', 0);
+        builder_.empty_cache();
+        return;
+      case 'm':
+        return mark(line);
+      case '#':
+        return header(line);
+      default:
+        input_.fail_line("unknown record '" + std::string(line.substr(0, 40)) +
+                         "'; records begin with a, f, u, e, m or #");
+    }
+  }
+
+  void allocate(Fields& fields) {
+    const std::uint64_t id = fields.number("the id of a block");
+    const std::uint64_t bytes = fields.number("a size in bytes");
+    const std::uint64_t stream = fields.number("a stream");
+    fields.end();
+    if (bytes == 0) input_.fail_line("a size of 0 bytes; empty blocks are left out of a trace");
+    if (ids_.find(id) != nullptr)
+      input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique over the trace");
+    if (builder_.would_overflow(bytes)) input_.fail_line("the live bytes exceed 2^62");
+    expect('a', id);
+    if (announced_ == Announced::kFailedRequest) {
+      failed_.bytes = bytes;
+      failed_.stream = stream;
+      builder_.next_fails(failed_);
+      announced_ = Announced::kEndOfFailedRequest;
+    }
+    ids_.insert(id, builder_.allocate(bytes, stream));
+  }
+
+  /// Throws when a mark announced another event than this.
+  void expect(char record, std::uint64_t id) const {
+    if (announced_ == Announced::kNothing) return;
+    const char wanted = announced_ == Announced::kFailedRequest ? 'a' : 'f';
+    if (record == wanted && id == announced_id_) return;
+    input_.fail_line("'" + std::string(1, record) + (record == 'e' ? "" : " " + std::to_string(id)) + "' " +
+                     expectation());
+  }
+  std::string expectation() const {
+    const bool is_request = announced_ == Announced::kFailedRequest;
+    return std::string("where '") + (is_request ? "a " : "f ") + std::to_string(announced_id_) +
+           "' is to follow: line " + std::to_string(announced_line_) +
+           (announced_ == Announced::kWaitingFree
+                ? " announces a free that waits for a stream"
+                : " announces a request that ran out of memory, which is given back at once");
+  }
+  void announce(Announced what, std::uint64_t id) {
+    announced_ = what;
+    announced_id_ = id;
+    announced_line_ = input_.line_number();
+  }
+
+  std::uint32_t& live(std::uint64_t id, const char* verb) {
+    std::uint32_t* const slot = ids_.find(id);
+    if (slot == nullptr)
+      input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was never allocated");
+    if (*slot == kFreed) input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was freed before");
+    return *slot;
+  }
+
+  // Marks of ours that other readers skip: a free that had to wait for a stream, a request that ran out of memory.
+  void mark(std::string_view line) {
+    if (line.size() > 1 && line[1] != ' ') input_.fail_line("expected a space and a name after 'm'");
+    const std::string_view name = line.size() > 2 ? line.substr(2) : std::string_view();
+    constexpr std::string_view kDeferred = "tenon:deferred";
+    constexpr std::string_view kCompleted = "tenon:completed";
+    constexpr std::string_view kFailed = "tenon:failed";
+    constexpr std::string_view kMark = "tenon:mark";  // a name that would mean something to this reader
+    // Names of ours that are not known are marks: those of a later version.
+    const auto is = [&](std::string_view known) {
+      return name.starts_with(known) && (name.size() == known.size() || is_space(name[known.size()]));
+    };
+    const bool is_ours = is(kDeferred) || is(kCompleted) || is(kFailed);
+    if (is_ours && announced_ != Announced::kNothing) input_.fail_line("a mark of Tenon's " + expectation());
+    if (is(kMark)) {
+      if (name.size() == kMark.size()) input_.fail_line("expected a space and a name after 'm tenon:mark'");
+      builder_.mark(name.substr(kMark.size() + 1));
+    } else if (is(kDeferred)) {
+      Fields fields(input_, name.substr(kDeferred.size()));
+      announce(Announced::kWaitingFree, fields.number("the id of a block"));
+      fields.end();
+    } else if (is(kCompleted)) {
+      Fields fields(input_, name.substr(kCompleted.size()));
+      const std::uint64_t id = fields.number("the id of a block");
+      fields.end();
+      const std::uint32_t* const slot = pending_.find(id);
+      if (slot == nullptr)
+        input_.fail_line("completes the free of id " + std::to_string(id) + ", which is not pending");
+      builder_.free_completed(*slot);
+      pending_.erase(id);
+    } else if (is(kFailed)) {
+      Fields fields(input_, name.substr(kFailed.size()));
+      announce(Announced::kFailedRequest, fields.number("the id of a block"));
+      failed_.reserved_bytes = std::min(fields.number("the bytes reserved"), kMaxDeviceBytes);
+      failed_.device_free_bytes = std::min(fields.number("the bytes that the device had left"), kMaxDeviceBytes);
+      fields.end();
+    } else if (name == "recording starts" && builder_.trace().facts.frees == 0 &&
+               builder_.trace().facts.seeded_blocks == 0) {
+      builder_.recording_starts();
+    } else {
+      builder_.mark(name);
+    }
+  }
+
+  void header(std::string_view line) {
+    line.remove_prefix(1);
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    const auto trim = [](std::string_view text) {
+      while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+      while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+      return std::string(text);
+    };
+    builder_.header(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
+  }
+
+  // The header counts allocations and frees: with fewer of them the file is not whole.
+  void check_header(Trace& trace) const {
+    const auto stated = trace.header.find("events");
+    if (stated == trace.header.end() || stated->second.find_first_not_of("0123456789") != std::string::npos) return;
+    const std::uint64_t count = trace.facts.allocations + trace.facts.frees;
+    const std::string counted = std::to_string(count);
+    if (stated->second == counted) return;
+    const std::uint64_t states = std::strtoull(stated->second.c_str(), nullptr, 10);
+    if (states < count) {
+      trace.notes.push_back("it holds " + counted + " allocations and frees, its header states " + stated->second +
+                            ": lines were added after it was written");
+      return;
+    }
+    input_.fail_line("the file ends after " + counted + " allocations and frees, its header states " + stated->second +
+                     ": it is truncated; a part of a history is cut with `tenon trace slice`");
+  }
+
+  InputFile& input_;
+  TraceBuilder builder_;
+  TextIds ids_;
+  IdMap pending_;
+  RecordedOom failed_;  ///< the next allocation, where that is announced
+  Announced announced_ = Announced::kNothing;
+  std::uint64_t announced_id_ = 0;
+  std::uint64_t announced_line_ = 0;
+};
+
+}  // namespace
+
+Trace read_text(InputFile& input) { return TextReader(input).read(); }
+
+}  // namespace tenon::replay

@@ -1,0 +1,111 @@
+// Medians, intervals, verdicts.
+#include <tenon/core/units.h>
+#include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/gate.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr int kResamples = 1000;
+constexpr std::uint32_t kSeed = 47;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 != 0) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+std::string name_of(const ReplayRow& row) { return row.trace + ", " + (row.label.empty() ? row.allocator : row.label); }
+
+/// Figures that repeat exactly: any change is one.
+std::string exact_verdict(const ReplayRow& row, const ReplayRow& before, const char* metric) {
+  const double now = metric_of(row, metric).value_or(0);
+  const double then = metric_of(before, metric).value_or(0);
+  if (now == then) return fmt::format("{} the same", metric);
+  const bool is_bytes = std::string_view(metric).ends_with("_bytes");
+  const auto show = [&](double value) {
+    return is_bytes ? format_bytes(static_cast<std::size_t>(value)) : fmt::format("{:.0f}", value);
+  };
+  const std::string change = then == 0 ? "" : fmt::format(" ({:+.2f} %)", 100 * (now / then - 1));
+  return fmt::format("{} {}: {} to {}{}", metric, now < then ? "better" : "worse", show(then), show(now), change);
+}
+
+std::string timed_verdict(const ReplayRow& row, const ReplayRow& before) {
+  if (row.pass_seconds.empty() || before.pass_seconds.empty()) return "seconds not measured";
+  const Interval now = bootstrap_median(row.pass_seconds);
+  const Interval then = bootstrap_median(before.pass_seconds);
+  const double change = then.middle > 0 ? 100 * (now.middle / then.middle - 1) : 0;
+  if (row.pass_seconds.size() < 5 || before.pass_seconds.size() < 5) {
+    return fmt::format("seconds {:+.1f} %, no evidence from {} against {} passes (use --repeat)", change,
+                       row.pass_seconds.size(), before.pass_seconds.size());
+  }
+  const char* verdict = now.high < then.low ? "better" : now.low > then.high ? "worse" : "within noise";
+  return fmt::format("seconds {}: {:.3g} [{:.3g}, {:.3g}] to {:.3g} [{:.3g}, {:.3g}] ({:+.1f} %)", verdict, then.middle,
+                     then.low, then.high, now.middle, now.low, now.high, change);
+}
+
+}  // namespace
+
+void add_passes(ReplayRow& row, const ReplayRow& round) {
+  if (!round.failure.empty() && row.failure.empty()) row.failure = round.failure;
+  row.pass_seconds.insert(row.pass_seconds.end(), round.pass_seconds.begin(), round.pass_seconds.end());
+  if (!row.pass_seconds.empty()) {
+    row.seconds = *std::ranges::min_element(row.pass_seconds);
+    row.events_per_second = row.seconds > 0 ? static_cast<double>(row.events) / row.seconds : 0;
+  }
+  if (round.harness_seconds > 0)
+    row.harness_seconds =
+        row.harness_seconds > 0 ? std::min(row.harness_seconds, round.harness_seconds) : round.harness_seconds;
+}
+
+Interval bootstrap_median(const std::vector<double>& samples) {
+  Interval interval;
+  interval.middle = median(samples);
+  std::mt19937 random(kSeed);
+  std::uniform_int_distribution<std::size_t> pick(0, samples.size() - 1);
+  std::vector<double> medians;
+  std::vector<double> drawn(samples.size());
+  for (int i = 0; i < kResamples; ++i) {
+    for (double& value : drawn) value = samples[pick(random)];
+    medians.push_back(median(drawn));
+  }
+  std::ranges::sort(medians);
+  interval.low = medians[kResamples / 40];
+  interval.high = medians[kResamples - 1 - kResamples / 40];
+  return interval;
+}
+
+std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows) {
+  std::vector<std::string> sentences;
+  for (const ReplayRow& row : rows) {
+    if (row.pass_seconds.size() < 2) continue;
+    const Interval interval = bootstrap_median(row.pass_seconds);
+    sentences.push_back(fmt::format("{}: {:.3g} s [{:.3g}, {:.3g}], median of {} passes with its 95 % interval",
+                                    name_of(row), interval.middle, interval.low, interval.high,
+                                    row.pass_seconds.size()));
+  }
+  return sentences;
+}
+
+std::vector<std::string> verdicts(const std::vector<ReplayRow>& rows, const std::vector<ReplayRow>& baseline) {
+  std::vector<std::string> sentences;
+  for (const ReplayRow& row : rows) {
+    if (row.allocator == "ideal" || !row.failure.empty()) continue;
+    const ReplayRow* const before = matching_row(baseline, row);
+    if (before == nullptr) continue;
+    std::string sentence = name_of(row) + " against the baseline: ";
+    for (const char* metric : {"peak_reserved_bytes", "device_allocations", "ooms"})
+      sentence += exact_verdict(row, *before, metric) + "; ";
+    sentences.push_back(sentence + timed_verdict(row, *before));
+  }
+  return sentences;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,225 @@
+// Gates: parsing and judging.
+#include <tenon/core/error.h>
+#include <tenon/core/options.h>
+#include <tenon/core/units.h>
+#include <tenon/replay/results/gate.h>
+#include <tenon/replay/results/row_fields.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::string_view kFirstOom = "first_oom_event";  // absent where nothing ran out
+
+/// Shares of 1, which people read and write as percentages.
+bool is_share(std::string_view metric) { return metric == "excess" || metric.ends_with("_fragmentation"); }
+
+bool is_size(std::string_view metric) { return metric.ends_with("_bytes"); }
+
+/// What one second is in the metric's unit; 0 where it is no time.
+double seconds_in(std::string_view metric) {
+  if (metric.starts_with("allocate_ns.") || metric.starts_with("free_ns.") || metric.ends_with("_ns")) return 1e9;
+  return metric == "seconds" || metric.starts_with("seconds_") || metric.ends_with("_seconds") ? 1 : 0;
+}
+
+/// "1ms" in seconds; empty when it is none.
+std::optional<double> time_of(double number, std::string_view unit) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6},
+                                                                   {"ms", 1e-3}, {"s", 1},     {"min", 60}};
+  for (const auto& [name, seconds] : kUnits) {
+    if (unit == name) return number * seconds;
+  }
+  return std::nullopt;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool holds(Gate::Op op, double left, double right) {
+  switch (op) {
+    case Gate::Op::kGreater:
+      return left > right;
+    case Gate::Op::kGreaterEqual:
+      return left >= right;
+    case Gate::Op::kLess:
+      return left < right;
+    case Gate::Op::kLessEqual:
+      return left <= right;
+    case Gate::Op::kEqual:
+      return left == right;
+    case Gate::Op::kNotEqual:
+      return left != right;
+  }
+  return false;
+}
+
+std::string figure(std::string_view metric, double value) {
+  return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
+                                    : fmt::format("{:.6g}", value);
+}
+
+std::string name_of(const ReplayRow& row) {
+  std::string name = row.trace + ", " + (row.label.empty() ? row.allocator : row.label);
+  if (row.capacity_bytes) name += " at " + format_bytes(*row.capacity_bytes);
+  return name;
+}
+
+}  // namespace
+
+std::optional<double> metric_of(const ReplayRow& row, std::string_view metric) {
+  std::optional<double> found;
+  for_each_number(row, [&](std::string_view key, const auto& value) {
+    if (key == metric) found = static_cast<double>(value);
+  });
+  const auto percentile = [&](std::string_view prefix, const Latency& latency) {
+    if (!metric.starts_with(prefix)) return;
+    for_each_percentile(latency, [&](std::string_view key, double value) {
+      if (key == metric.substr(prefix.size())) found = value;
+    });
+  };
+  percentile("allocate_ns.", row.allocate_ns);
+  percentile("free_ns.", row.free_ns);
+  if (metric == kFirstOom && row.first_oom_event) found = static_cast<double>(*row.first_oom_event);
+  return found;
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  const ReplayRow row;
+  for_each_number(row, [&](const char* key, const auto&) { names.emplace_back(key); });
+  names.emplace_back(kFirstOom);
+  for_each_percentile(row.allocate_ns,
+                      [&](const char* key, double) { names.push_back(std::string("allocate_ns.") + key); });
+  for_each_percentile(row.free_ns, [&](const char* key, double) { names.push_back(std::string("free_ns.") + key); });
+  return names;
+}
+
+Gate parse_gate(std::string_view text) {
+  Gate gate;
+  gate.text = std::string(trim(text));
+  const std::string_view whole = gate.text;
+  const std::size_t at = whole.find_first_of("<>=!");
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError(
+        fmt::format("--fail-if \"{}\": {}; for example 'ooms > 0' or 'peak_reserved_bytes > +2%'", whole, why));
+  };
+  if (at == std::string_view::npos) fail("no comparison in it");
+  gate.metric = std::string(trim(whole.substr(0, at)));
+  const bool has_equal = at + 1 < whole.size() && whole[at + 1] == '=';
+  switch (whole[at]) {
+    case '>':
+      gate.op = has_equal ? Gate::Op::kGreaterEqual : Gate::Op::kGreater;
+      break;
+    case '<':
+      gate.op = has_equal ? Gate::Op::kLessEqual : Gate::Op::kLess;
+      break;
+    case '=':
+      gate.op = Gate::Op::kEqual;
+      break;
+    default:
+      if (!has_equal) fail("'!' without '='");
+      gate.op = Gate::Op::kNotEqual;
+  }
+  std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
+  const std::vector<std::string> names = metric_names();
+  if (std::ranges::find(names, gate.metric) == names.end()) {
+    const std::string near = nearest_name(gate.metric, names);
+    fail(fmt::format("unknown metric \"{}\"; {}", gate.metric,
+                     near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : "did you mean " + near + "?"));
+  }
+  if (value.empty()) fail("nothing to compare with");
+  double sign = 1;
+  if (value.front() == '+' || value.front() == '-') {
+    gate.is_relative = true;
+    if (value.front() == '-') sign = -1;
+    value.remove_prefix(1);
+  }
+  const bool has_percent = value.ends_with('%');
+  if (has_percent) {
+    gate.is_percentage = gate.is_relative;
+    if (!gate.is_relative && !is_share(gate.metric))
+      fail("a percentage of this metric needs a sign: it is a change against the baseline");
+    value = trim(value.substr(0, value.size() - 1));
+  }
+  if (!value.empty() && (value.front() == '+' || value.front() == '-')) fail("two signs");
+  const std::string digits(value);
+  char* end = nullptr;
+  const double number = std::strtod(digits.c_str(), &end);
+  const std::string_view unit = trim(std::string_view(end));
+  const auto size = try_parse_size(value);
+  const bool is_hexadecimal = value.starts_with("0x") || value.starts_with("0X");
+  if (end == digits.c_str() || is_hexadecimal)
+    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
+  if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
+  if (unit.empty()) {
+    gate.value = sign * (has_percent && !gate.is_relative ? number / 100 : number);
+  } else if (has_percent) {
+    fail(fmt::format("\"{}%\" is no percentage", value));
+  } else if (const auto seconds = time_of(number, unit)) {
+    if (seconds_in(gate.metric) == 0) fail(fmt::format("\"{}\" is a time, and {} is none", value, gate.metric));
+    gate.value = sign * *seconds * seconds_in(gate.metric);
+  } else if (size) {
+    if (!is_size(gate.metric)) fail(fmt::format("\"{}\" is a size, and {} is none", value, gate.metric));
+    gate.value = sign * static_cast<double>(*size);
+  } else {
+    fail(fmt::format("\"{}\" is neither a number, a size, a time nor a percentage", value));
+  }
+  return gate;
+}
+
+const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRow& row) {
+  for (const ReplayRow& other : rows) {
+    if (other.trace == row.trace && other.allocator == row.allocator && other.options == row.options &&
+        other.capacity_bytes == row.capacity_bytes)
+      return &other;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
+                                 const std::vector<ReplayRow>& baseline) {
+  std::vector<std::string> sentences;
+  for (const ReplayRow& row : rows) {
+    if (row.allocator == "ideal" || !row.failure.empty()) continue;
+    const std::optional<double> found = metric_of(row, gate.metric);
+    if (!found) continue;  // nothing ran out: there is no first time
+    const double value = *found;
+    double limit = gate.value;
+    std::string against;
+    if (gate.is_relative) {
+      const ReplayRow* const before = matching_row(baseline, row);
+      if (before == nullptr) {
+        sentences.push_back(
+            fmt::format("{}: {} cannot be judged, the baseline has no such row", name_of(row), gate.text));
+        continue;
+      }
+      const std::optional<double> then = metric_of(*before, gate.metric);
+      if (!then) {
+        sentences.push_back(fmt::format("{}: {} is {}: {} cannot be judged, nothing ran out in the baseline",
+                                        name_of(row), gate.metric, figure(gate.metric, value), gate.text));
+        continue;
+      }
+      const double base = *then;
+      limit = gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
+      against = fmt::format(" (baseline {})", figure(gate.metric, base));
+    }
+    if (holds(gate.op, value, limit)) {
+      sentences.push_back(fmt::format("{}: {} is {}{}: tripped '{}'", name_of(row), gate.metric,
+                                      figure(gate.metric, value), against, gate.text));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace tenon::replay

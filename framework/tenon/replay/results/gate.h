@@ -1,0 +1,43 @@
+// Gates: `--fail-if 'ooms > 0'`, `--fail-if 'peak_reserved_bytes > +2%'` against a baseline.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/engine/replay.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::replay {
+
+/// METRIC OP VALUE. OP is one of > >= < <= == !=. VALUE is a finite number, a size ("24GiB") of a metric in
+/// bytes, a time ("20ms") of one in seconds or nanoseconds, or a change against the baseline's row: "+2%", "-5%",
+/// "+100MiB". Of a share (excess, …_fragmentation) "10%" is 0.1. `first_oom_event` of a
+/// row in which nothing ran out trips nothing.
+struct Gate {
+  enum class Op { kGreater, kGreaterEqual, kLess, kLessEqual, kEqual, kNotEqual };
+  std::string text;
+  std::string metric;
+  Op op = Op::kGreater;
+  double value = 0;
+  bool is_relative = false;    ///< VALUE had a sign
+  bool is_percentage = false;  ///< of the baseline's figure
+};
+
+/// Throws ConfigError that shows where the expression goes wrong; for an unknown metric the nearest is named.
+TENON_API Gate parse_gate(std::string_view text);
+
+/// A row's figure by its key in the JSON; "allocate_ns.p50" for a percentile. Empty when there is none of that name.
+TENON_API std::optional<double> metric_of(const ReplayRow& row, std::string_view metric);
+TENON_API std::vector<std::string> metric_names();
+
+/// The rows that trip the gate, a sentence each. A relative gate needs the baseline's row of the same trace, allocator,
+/// options and capacity: one without it is a sentence too. The ideal row is not judged.
+TENON_API std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
+                                           const std::vector<ReplayRow>& baseline);
+
+/// The same cell in another list, or null.
+TENON_API const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRow& row);
+
+}  // namespace tenon::replay

@@ -1,0 +1,21 @@
+// Rows as JSON, the contract's keys, and back.
+#pragma once
+
+#include <tenon/replay/engine/replay.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+/// {"schema_version":1,"environment":…,"rows":[…]}. `environment_json` is runtime's block.
+TENON_API std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json);
+
+/// The rows of a file that rows_json wrote. Throws ConfigError naming the file.
+TENON_API std::vector<ReplayRow> read_rows(const std::string& path);
+
+/// One row with everything in it, curves and layouts too: what a child process sends.
+std::string pack_row(const ReplayRow& row);
+ReplayRow unpack_row(const std::string& packed);
+
+}  // namespace tenon::replay

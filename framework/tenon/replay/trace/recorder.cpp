@@ -1,0 +1,326 @@
+// Recording requests as they pass.
+#include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/writers.h>
+#include <tenon/replay/trace/recorder.h>
+#include <tenon/replay/trace/trace_builder.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::size_t kMaxMarks = 1'000'000;
+
+bool is_text(std::string name) {
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return name.ends_with(".trace") || name.ends_with(".txt");
+}
+
+/// Passes everything on and tells the recorder. A free is told before the call, an allocation after it: another thread
+/// may get the address in between.
+class Recording final : public LayerAllocator {
+ public:
+  Recording(std::unique_ptr<Allocator> inner, std::shared_ptr<Recorder> recorder)
+      : LayerAllocator(std::move(inner)), recorder_(std::move(recorder)) {}
+
+  Block allocate(const Request& request) override {
+    try {
+      const Block block = inner_->allocate(request);
+      recorder_->allocated(block.data, request.bytes, request.stream.id);
+      return block;
+    } catch (const OutOfMemory&) {
+      recorder_->failed(request.bytes, request.stream.id);
+      throw;
+    }
+  }
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    if (!(last_use == block.request.stream)) recorder_->used(block.data, last_use.id);
+    recorder_->freed(block.data);
+    inner_->deallocate(block, last_use);
+  }
+  void record_use(const Block& block, StreamRef stream) override {
+    recorder_->used(block.data, stream.id);
+    inner_->record_use(block, stream);
+  }
+  std::size_t trim(std::size_t keep_bytes) override {
+    if (keep_bytes == 0) recorder_->trimmed();
+    return inner_->trim(keep_bytes);
+  }
+  void mark(std::string_view name) override { recorder_->mark(name); }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  std::shared_ptr<Recorder> recorder_;
+};
+
+}  // namespace
+
+Recorder::Recorder(std::size_t tail_events) : tail_events_(std::max<std::size_t>(1, tail_events)) {}
+
+Recorder::~Recorder() {
+  try {
+    close();
+  } catch (const Error&) {  // nobody is left to be told
+  }
+}
+
+void Recorder::write_to(const std::string& path, const std::vector<std::pair<std::string, std::string>>& header) {
+  const std::lock_guard lock(mutex_);
+  if (is_text(path)) {
+    text_ = std::make_unique<OutputFile>(path);
+    for (const auto& [key, value] : header) {
+      std::string line = "# " + key + ": " + value;
+      std::ranges::replace(line, '\n', ' ');
+      text_->write(line + "\n");
+    }
+  } else {
+    binary_ = std::make_unique<BinaryTraceWriter>(path);
+    for (const auto& [key, value] : header) binary_->header(key, value);
+    binary_->flush();
+  }
+}
+
+void Recorder::close() {
+  const std::lock_guard lock(mutex_);
+  settle_locked();
+  const auto text = std::move(text_);
+  const auto binary = std::move(binary_);
+  if (text != nullptr) text->close();
+  if (binary != nullptr) binary->close();
+}
+
+std::string Recorder::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::uint64_t Recorder::lost_events() const {
+  const std::lock_guard lock(mutex_);
+  return lost_events_;
+}
+
+std::vector<std::pair<std::int64_t, std::string>> Recorder::marks() const {
+  const std::lock_guard lock(mutex_);
+  return {marks_.begin(), marks_.end()};
+}
+
+template <class Change>
+void Recorder::guarded(Change change) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    change();
+  } catch (const std::exception& error) {  // the program matters more than what is written of it
+    const std::lock_guard lock(mutex_);
+    failure_ = error.what();
+    text_.reset();
+    binary_.reset();
+  }
+}
+
+void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
+  guarded([&] {
+    // The host gave back the cache and asked again: the program never saw the failure.
+    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
+      open_failure_.erase(open_failure_.begin());
+    const Event event{.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate};
+    live_[data] = event.id;
+    add_locked(event);
+  });
+}
+
+void Recorder::failed(std::uint64_t bytes, std::uint64_t stream) noexcept {
+  guarded([&] {
+    // The same request once more, after the cache was given back: one failure.
+    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
+      open_failure_.erase(open_failure_.begin());
+    settle_locked();
+    open_failure_.push_back({.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kFailed});
+  });
+}
+
+void Recorder::explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept {
+  guarded([&] {
+    if (open_failure_.empty() || open_failure_.front().kind != Kind::kFailed) return;
+    open_failure_.front().reserved_bytes = reserved_bytes;
+    open_failure_.front().device_free_bytes = device_free_bytes;
+  });
+}
+
+void Recorder::used(const void* data, std::uint64_t stream) noexcept {
+  guarded([&] {
+    if (const auto found = live_.find(data); found != live_.end())
+      add_locked({.id = found->second, .stream = stream, .kind = Kind::kUse});
+  });
+}
+
+void Recorder::freed(const void* data) noexcept {
+  guarded([&] {
+    const auto found = live_.find(data);
+    if (found == live_.end()) return;
+    const std::uint64_t id = found->second;
+    live_.erase(found);
+    add_locked({.id = id, .kind = Kind::kFree});
+  });
+}
+
+void Recorder::trimmed() noexcept {
+  guarded([&] {
+    if (open_failure_.empty()) return add_locked({.kind = Kind::kTrim});
+    open_failure_.push_back({.kind = Kind::kTrim});
+  });
+}
+
+void Recorder::mark(std::string_view name) noexcept {
+  guarded([&] {
+    settle_locked();
+    if (events_.size() >= 2 * tail_events_) forget_locked();  // before the name is there: it keeps those of events only
+    names_.emplace_back(name);
+    std::ranges::replace(names_.back(), '\n', ' ');
+    std::ranges::replace(names_.back(), '\r', ' ');
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
+    if (marks_.size() > kMaxMarks) marks_.pop_front();
+    add_locked({.bytes = names_.size() - 1, .kind = Kind::kMark});
+  });
+}
+
+void Recorder::add_locked(const Event& event) {
+  settle_locked();
+  keep_locked(event);
+}
+
+void Recorder::settle_locked() {
+  const std::vector<Event> settled = std::exchange(open_failure_, {});
+  for (const Event& event : settled) keep_locked(event);
+}
+
+void Recorder::keep_locked(const Event& event) {
+  if (events_.size() >= 2 * tail_events_) forget_locked();
+  events_.push_back(event);
+  if (text_ != nullptr) write_text_locked(event);
+  if (binary_ != nullptr) write_binary_locked(event);
+}
+
+// The older half goes; what it allocated and did not free becomes the state that the tail begins with.
+void Recorder::forget_locked() {
+  for (std::size_t i = 0; i < tail_events_; ++i) {
+    const Event& event = events_[i];
+    if (event.kind == Kind::kAllocate) seeds_.emplace(event.id, event);
+    if (event.kind == Kind::kFree) seeds_.erase(event.id);
+  }
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(tail_events_));
+  lost_events_ += tail_events_;
+  std::vector<std::string> names;
+  for (Event& event : events_) {
+    if (event.kind != Kind::kMark) continue;
+    names.push_back(std::move(names_[event.bytes]));
+    event.bytes = names.size() - 1;
+  }
+  names_ = std::move(names);
+}
+
+void Recorder::write_text_locked(const Event& event) {
+  const auto line = [&](std::string_view tag, std::initializer_list<std::uint64_t> numbers) {
+    text_->write(tag);
+    for (const std::uint64_t number : numbers) {
+      text_->put(' ');
+      text_->number(number);
+    }
+    text_->write("\n");
+  };
+  switch (event.kind) {
+    case Kind::kAllocate:
+      return line("a", {event.id, event.bytes, event.stream});
+    case Kind::kFailed:
+      line("m tenon:failed", {event.id, event.reserved_bytes, event.device_free_bytes});
+      line("a", {event.id, event.bytes, event.stream});
+      return line("f", {event.id});
+    case Kind::kUse:
+      return line("u", {event.id, event.stream});
+    case Kind::kFree:
+      return line("f", {event.id});
+    case Kind::kTrim:
+      return line("e", {});
+    case Kind::kMark:
+      return text_->write(text_mark(names_[event.bytes]) + "\n");
+  }
+}
+
+void Recorder::write_binary_locked(const Event& event) {
+  const auto known = [&] { return file_ids_.find(event.id); };
+  switch (event.kind) {
+    case Kind::kAllocate:
+      file_ids_[event.id] = binary_->allocate(event.bytes, event.stream);
+      return;
+    case Kind::kFailed:
+      binary_->next_fails(event.reserved_bytes, event.device_free_bytes);
+      return binary_->free(binary_->allocate(event.bytes, event.stream));
+    case Kind::kUse:
+      if (known() != file_ids_.end()) binary_->use(known()->second, event.stream);
+      return;
+    case Kind::kFree:
+      if (known() == file_ids_.end()) return;
+      binary_->free(known()->second);
+      file_ids_.erase(event.id);
+      return;
+    case Kind::kTrim:
+      return binary_->empty_cache();
+    case Kind::kMark:
+      binary_->mark(names_[event.bytes]);
+      return binary_->flush();
+  }
+}
+
+Trace Recorder::tail(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  TraceBuilder builder(name);
+  builder.trace().format = "recorded";
+  std::unordered_map<std::uint64_t, std::uint32_t> slots;
+  for (const auto& [id, seed] : seeds_) slots[id] = builder.allocate(seed.bytes, seed.stream);
+  builder.recording_starts();
+  const auto add = [&](const Event& event) {
+    switch (event.kind) {
+      case Kind::kAllocate:
+        slots[event.id] = builder.allocate(event.bytes, event.stream);
+        break;
+      case Kind::kFailed:
+        builder.fail({.bytes = event.bytes,
+                      .stream = event.stream,
+                      .reserved_bytes = event.reserved_bytes,
+                      .device_free_bytes = event.device_free_bytes});
+        break;
+      case Kind::kUse:
+        builder.use(slots.at(event.id), event.stream);
+        break;
+      case Kind::kFree:
+        builder.free(slots.at(event.id));
+        slots.erase(event.id);
+        break;
+      case Kind::kTrim:
+        builder.empty_cache();
+        break;
+      case Kind::kMark:
+        builder.mark(names_[event.bytes]);
+        break;
+    }
+  };
+  std::ranges::for_each(events_, add);
+  std::ranges::for_each(open_failure_, add);
+  return std::move(builder).finish();
+}
+
+LayerInfo recording_layer(std::string name, std::shared_ptr<Recorder> recorder) {
+  return {
+      .name = std::move(name),
+      .summary = "tells a recorder",
+      .options = {},
+      .create = [recorder](std::unique_ptr<Allocator> inner, const LayerContext&) -> std::unique_ptr<LayerAllocator> {
+        return std::make_unique<Recording>(std::move(inner), recorder);
+      }};
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,157 @@
+// TraceBuilder: slots are used again last in, first out, so that a replay touches few cache lines.
+#include <tenon/replay/trace/trace_builder.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::size_t kMaxHeaderLines = 1000;
+
+/// Of a line that Tenon writes or reads: such a one is kept whatever else a file has to say.
+bool has_meaning(std::string_view key) {
+  static constexpr std::string_view kKnown[] = {
+      "name",          "device",     "allocator",       "allocator_options", "events",       "allocs",
+      "frees",         "max_size",   "peak_live_bytes", "end_live_bytes",    "pre_existing", "total_alloc_bytes",
+      "source_format", "stream_ids", "unplaced_bytes",  "sizes_rounded_to"};
+  constexpr std::string_view kRemark = "remark ";
+  const bool is_remark = key.starts_with(kRemark) && key.size() <= kRemark.size() + 2 &&
+                         key.find_first_not_of("0123456789", kRemark.size()) == std::string_view::npos;
+  return is_remark || key.starts_with("recorded_") || std::ranges::find(kKnown, key) != std::end(kKnown);
+}
+
+}  // namespace
+
+TraceError::~TraceError() = default;
+
+TraceBuilder::TraceBuilder(std::string path) {
+  trace_.path = std::move(path);
+  trace_.streams.clear();
+  const auto slash = trace_.path.find_last_of('/');
+  trace_.name = slash == std::string::npos ? trace_.path : trace_.path.substr(slash + 1);
+}
+
+std::uint16_t TraceBuilder::stream_index(std::uint64_t stream) {
+  if (first_stream_known_ && stream == last_stream_) return last_stream_index_;
+  const auto [entry, is_new] = stream_indices_.try_emplace(stream, static_cast<std::uint16_t>(trace_.streams.size()));
+  if (is_new) {
+    if (trace_.streams.size() >= 0xffff) throw TraceError("more than 65535 streams");
+    trace_.streams.push_back(stream);
+  }
+  first_stream_known_ = true;
+  last_stream_ = stream;
+  last_stream_index_ = entry->second;
+  return last_stream_index_;
+}
+
+bool TraceBuilder::would_overflow(std::uint64_t bytes) const {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 62;
+  return bytes > kLimit || live_bytes_ + bytes > kLimit || trace_.facts.total_requested_bytes > kLimit;
+}
+
+std::uint32_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) {
+  const std::uint16_t index = stream_index(stream);
+  std::uint32_t slot = 0;
+  if (free_slots_.empty()) {
+    if (bytes_of_slot_.size() >= 0xfffffffe) throw TraceError("more than 4294967294 blocks alive at once");
+    slot = static_cast<std::uint32_t>(bytes_of_slot_.size());
+    bytes_of_slot_.push_back(bytes);
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+    bytes_of_slot_[slot] = bytes;
+  }
+  trace_.events.push_back({.bytes = bytes, .slot = slot, .stream = index, .kind = EventKind::kAllocate});
+  TraceFacts& facts = trace_.facts;
+  live_bytes_ += bytes;
+  if (live_bytes_ > facts.peak_requested_bytes) {
+    facts.peak_requested_bytes = live_bytes_;
+    facts.peak_event = facts.events;
+  }
+  facts.total_requested_bytes += bytes;
+  facts.max_request_bytes = std::max(facts.max_request_bytes, bytes);
+  ++facts.allocations;
+  ++facts.events;
+  return slot;
+}
+
+void TraceBuilder::free(std::uint32_t slot, bool deferred) {
+  TENON_ASSERT(slot < bytes_of_slot_.size(), "a slot that was handed out");
+  const std::uint64_t bytes = bytes_of_slot_[slot];
+  trace_.events.push_back({.bytes = bytes, .slot = slot, .kind = EventKind::kFree, .deferred = deferred});
+  live_bytes_ -= bytes;
+  ++trace_.facts.frees;
+  ++trace_.facts.events;
+  if (deferred) {
+    ++trace_.facts.deferred_frees;
+  } else {
+    free_slots_.push_back(slot);
+  }
+}
+
+void TraceBuilder::free_completed(std::uint32_t slot) {
+  trace_.events.push_back({.slot = slot, .kind = EventKind::kFreeCompleted});
+  free_slots_.push_back(slot);
+}
+
+void TraceBuilder::use(std::uint32_t slot, std::uint64_t stream) {
+  trace_.events.push_back({.slot = slot, .stream = stream_index(stream), .kind = EventKind::kUse});
+  ++trace_.facts.uses;
+  ++trace_.facts.events;
+}
+
+void TraceBuilder::next_fails(const RecordedOom& oom) {
+  trace_.ooms.push_back(oom);
+  trace_.ooms.back().event = trace_.facts.events;
+}
+
+void TraceBuilder::fail(const RecordedOom& oom) {
+  next_fails(oom);
+  free(allocate(oom.bytes, oom.stream));
+}
+
+void TraceBuilder::empty_cache() {
+  trace_.events.push_back({.kind = EventKind::kEmptyCache});
+  ++trace_.facts.empty_caches;
+  ++trace_.facts.events;
+}
+
+void TraceBuilder::mark(std::string_view name) {
+  const auto [entry, is_new] =
+      mark_indices_.try_emplace(std::string(name), static_cast<std::uint32_t>(trace_.marks.size()));
+  if (is_new) trace_.marks.emplace_back(name);
+  trace_.events.push_back({.bytes = entry->second, .kind = EventKind::kMark});
+  ++trace_.facts.marks;
+}
+
+void TraceBuilder::recording_starts() {
+  trace_.facts.seeded_blocks = trace_.facts.allocations;
+  trace_.facts.seeded_bytes = live_bytes_;
+  if (trace_.facts.seeded_blocks != 0) mark("recording starts");
+}
+
+void TraceBuilder::header(std::string key, std::string value) {
+  const bool is_kept = trace_.header.size() < kMaxHeaderLines || trace_.header.contains(key) || has_meaning(key);
+  if (is_kept) {
+    trace_.header.insert_or_assign(std::move(key), std::move(value));
+  } else {
+    ++dropped_lines_;
+  }
+}
+
+Trace TraceBuilder::finish() && {
+  if (dropped_lines_ != 0) {
+    trace_.notes.push_back(std::to_string(dropped_lines_) + (dropped_lines_ == 1 ? " comment" : " comments") +
+                           " beyond the first " + std::to_string(kMaxHeaderLines) +
+                           (dropped_lines_ == 1 ? " is" : " are") + " not kept");
+  }
+  if (trace_.streams.empty()) trace_.streams.push_back(0);
+  trace_.slot_count = static_cast<std::uint32_t>(bytes_of_slot_.size());
+  trace_.facts.end_live_bytes = live_bytes_;
+  if (trace_.events.capacity() > trace_.events.size() + trace_.events.size() / 4) trace_.events.shrink_to_fit();
+  return std::move(trace_);
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,64 @@
+// The runtime's own sections.
+#include <tenon/runtime/config/config_schema.h>
+#include <tenon/runtime/device_setup.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+std::vector<std::string> split_list(const std::string& joined) {
+  std::vector<std::string> items;
+  std::size_t begin = 0;
+  while (begin < joined.size()) {
+    const std::size_t comma = std::min(joined.find(',', begin), joined.size());
+    if (comma > begin) items.push_back(joined.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return items;
+}
+
+std::vector<SectionSpec> runtime_sections() {
+  std::vector<SectionSpec> sections;
+  sections.push_back(
+      {.name = "",
+       .summary = "the experiment",
+       .options = {OptionSpec::text("name", "", "what its results are filed under; the file's name if empty")}});
+  sections.push_back(
+      {.name = "plugins",
+       .summary = "where plugins come from",
+       .options = {OptionSpec::text("search", "", "folders to look for plugins in, relative to the file"),
+                   OptionSpec::text("load", "", "plugins to load first: names, or paths to .so files")},
+       .lists = {"search", "load"}});
+  sections.push_back(
+      {.name = "device",
+       .summary = "what computes",
+       .options = {OptionSpec::text("name", "cpu", "a kind with an optional index: cpu, cuda:0, simulated:0")}});
+  sections.push_back(
+      {.name = "allocator",
+       .summary = "what decides where each tensor goes",
+       .options = {OptionSpec::text(
+                       "name", std::string(kDefaultAllocator),
+                       "a policy's name, a path to a plugin, or either with options: caching:max_split_size=1MiB"),
+                   OptionSpec::text("layers", "", "adaptors around the policy, outermost first")},
+       .lists = {"layers"}});
+  sections.push_back(
+      {.name = "report",
+       .summary = "what a run leaves behind besides result.json and config.resolved.toml",
+       .options = {OptionSpec::boolean("html", true, "report.html: one offline page"),
+                   OptionSpec::boolean("timeline", true, "a memory sample after each step in result.json"),
+                   OptionSpec::boolean("losses", true, "every step's loss in result.json"),
+                   OptionSpec::boolean("estimate", true, "the estimate of --dry-run beside what was measured"),
+                   OptionSpec::boolean("by_purpose", false,
+                                       "columns for what the memory was for, beside what theory expects"),
+                   OptionSpec::text(
+                       "record", "",
+                       "what else is written: trace (memory.tenon), text (memory.trace.gz), snapshot "
+                       "(memory.pickle), chrome (memory.chrome.json), folded (memory.folded), tensorboard"),
+                   OptionSpec::boolean("stacks", true, "call stacks in the snapshot and the folded stacks"),
+                   OptionSpec::boolean("replay_ooms", true,
+                                       "out of memory: replay what led there under the other allocators")},
+       .lists = {"record"}});
+  return sections;
+}
+
+}  // namespace tenon

@@ -1,0 +1,156 @@
+// The device resolver and the set-up that it works from.
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/dispatch/dispatch.h>
+#include <tenon/memory/layers/layer.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/log.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace tenon {
+
+namespace {
+
+struct Setup {
+  std::mutex mutex;
+  std::map<std::string, Options, std::less<>> backend_options;
+  std::map<std::string, StackConfig, std::less<>> allocators;
+  std::vector<std::string> configured;  ///< kinds whose backend has got its options, in that order
+};
+Setup& setup() {
+  static auto& instance = *new Setup;
+  return instance;
+}
+
+bool is_configured(const Setup& all, std::string_view kind) {
+  return std::find(all.configured.begin(), all.configured.end(), kind) != all.configured.end();
+}
+
+std::unique_ptr<DeviceState> open_device(Device device) {
+  const std::string kind(device.type().name());
+  Backend& backend = configured_backend(kind);
+  const int index = device.has_index() ? device.index() : 0;
+  const int count = backend.device_count();
+  if (index >= count) {
+    const std::string reason = backend.why_unavailable();
+    throw Error(count == 0 ? fmt::format("no {} device: {}; `tenon devices` shows what there is", kind,
+                                         reason.empty() ? "the backend found none" : reason)
+                           : fmt::format("no device {}:{}: there {} {} of this kind", kind, index,
+                                         count == 1 ? "is" : "are", count));
+  }
+  DeviceDriver& driver = backend.device(index);
+  std::optional<StackConfig> config;
+  {
+    const std::lock_guard lock(setup().mutex);
+    if (const auto found = setup().allocators.find(kind); found != setup().allocators.end()) config = found->second;
+  }
+  if (!config) config = allocator_from_spec(kDefaultAllocator);
+  const std::string name = config->policy.name;
+  auto state = std::make_unique<DeviceState>(Device(device.type(), static_cast<DeviceIndex>(index)), driver);
+  state->swap_allocator(AllocatorStack::make(driver.memory(), *config));
+  log_line(plugin::LogLevel::kInfo,
+           fmt::format("opened {}:{} ({}) with allocator {}", kind, index, driver.properties().name, name));
+  return state;
+}
+
+/// For the layer that routes requests to other policies, which it names by SPEC.
+ResolvedAllocator resolve_spec(std::string_view spec) {
+  StackConfig config = allocator_from_spec(spec);
+  return {std::move(config.policy), std::move(config.options)};
+}
+
+[[maybe_unused]] const bool kResolversAreSet =
+    (set_device_resolver(&open_device), set_allocator_resolver(&resolve_spec), true);
+
+}  // namespace
+
+Backend& configured_backend(const std::string& kind) {
+  Backend& backend = find_backend(kind);
+  Setup& all = setup();
+  std::unique_lock lock(all.mutex);
+  if (is_configured(all, kind)) return backend;
+  const auto given = all.backend_options.find(kind);
+  const Options options = given != all.backend_options.end() ? given->second : Options(backend.options());
+  all.configured.push_back(kind);
+  lock.unlock();
+  backend.configure(options);
+  if (const std::string like = backend.kernels_like(); !like.empty()) {
+    find_backend(like);  // its plugin brings the kernels
+    share_kernels(DeviceType::named(kind), DeviceType::named(like));
+  }
+  return backend;
+}
+
+void set_backend_options(std::string_view kind, Options options) {
+  Setup& all = setup();
+  const std::lock_guard lock(all.mutex);
+  if (is_configured(all, kind)) {
+    throw ConfigError(fmt::format("the options of device kind '{}' come too late: one of its devices is open", kind));
+  }
+  all.backend_options.insert_or_assign(std::string(kind), std::move(options));
+}
+
+void set_allocator(std::string_view kind, StackConfig config) {
+  const std::lock_guard lock(setup().mutex);
+  setup().allocators.insert_or_assign(std::string(kind), std::move(config));
+}
+
+namespace {
+
+/// Up to the comma that ends it: those in brackets belong to a list, as in roundup_power2_divisions=[64:8,256:4].
+std::string_view first_item(std::string_view rest) {
+  int depth = 0;
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    depth += (rest[i] == '[') - (rest[i] == ']');
+    if (rest[i] == ',' && depth <= 0) return rest.substr(0, i);
+  }
+  return rest;
+}
+
+}  // namespace
+
+void set_options_from_spec(Options& options, std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view item = first_item(rest);
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw ConfigError(fmt::format(
+          "allocator \"{}\": \"{}\" is no NAME=VALUE; write it as caching:max_split_size=128MiB", spec, item));
+    }
+    try {
+      options.set_text(item.substr(0, equals), item.substr(equals + 1));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("allocator \"{}\": {}", spec, error.what()));
+    }
+  }
+}
+
+StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+  StackConfig config;
+  config.policy = find_allocator(spec.substr(0, spec.find(':')), base);
+  config.options = Options(config.policy.options);
+  set_options_from_spec(config.options, spec);
+  return config;
+}
+
+void shutdown() {
+  close_devices();
+  std::vector<std::string> kinds;
+  {
+    const std::lock_guard lock(setup().mutex);
+    kinds.swap(setup().configured);
+  }
+  for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) find_backend(*kind).shutdown();
+}
+
+}  // namespace tenon

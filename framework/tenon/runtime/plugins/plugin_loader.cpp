@@ -1,0 +1,285 @@
+// The plugin loader: descriptor check, Boost.DLL, registration in one piece. The only place that includes Boost.
+#include <tenon/core/error.h>
+#include <tenon/core/options.h>
+#include <tenon/dispatch/dispatch.h>
+#include <tenon/plugin/plugin.h>
+#include <tenon/runtime/log.h>
+#include <tenon/runtime/plugins/plugin_file.h>
+#include <tenon/runtime/plugins/plugin_search.h>
+#include <tenon/runtime/plugins/plugins.h>
+#include <tenon/runtime/plugins/sha256.h>
+
+#include <vector>  // Boost 1.74's library_info.hpp needs it first
+
+#include <fmt/format.h>
+#include <boost/dll/shared_library.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace tenon {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+template <class T>
+struct Supplied {
+  T what;
+  const LoadedPlugin* by = nullptr;
+};
+
+// Never destroyed: objects that plugins made may outlive every static, and the libraries stay mapped for good.
+struct Registry {
+  std::recursive_mutex mutex;  // a backend's name() or an allocator look-up may come back while a plugin registers
+  std::deque<LoadedPlugin> plugins;
+  std::vector<boost::dll::shared_library> libraries;
+  std::map<std::string, Supplied<AllocatorInfo>, std::less<>> allocators;
+  std::map<std::string, Supplied<std::unique_ptr<Backend>>, std::less<>> backends;
+};
+Registry& registry() {
+  static auto& instance = *new Registry;
+  return instance;
+}
+
+// What one plugin registers, kept aside until its register function has returned.
+class Staging final : public plugin::Host {
+ public:
+  Staging(const Registry& registry, const PluginFile& file) : registry_(registry), file_(file) {}
+
+  void add_allocator(AllocatorInfo info) override {
+    const auto taken = registry_.allocators.find(info.name);
+    if (taken != registry_.allocators.end()) refuse("allocator", info.name, *taken->second.by);
+    if (info.name.empty() || !info.create) refuse("an allocator needs a name and a factory");
+    if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
+  }
+  void add_backend(std::unique_ptr<Backend> backend) override {
+    if (backend == nullptr || backend->name().empty()) refuse("a backend needs a name");
+    const std::string name = backend->name();
+    DeviceType::named(name);  // from now on "NAME:0" is a device
+    const auto taken = registry_.backends.find(name);
+    if (taken != registry_.backends.end()) refuse("backend", name, *taken->second.by);
+    if (!backends.emplace(name, std::move(backend)).second) refuse(fmt::format("it adds backend '{}' twice", name));
+  }
+  void add_kernel(DeviceType type, std::string_view operator_name, Kernel kernel) override {
+    if (kernel == nullptr) refuse(fmt::format("its kernel for '{}' is null", operator_name));
+    kernels.push_back({type, std::string(operator_name), kernel});
+  }
+  void log(plugin::LogLevel level, std::string_view message) override {
+    log_line(level, fmt::format("{}: {}", file_.name, message));
+  }
+
+  struct KernelEntry {
+    DeviceType type;
+    std::string name;
+    Kernel kernel;
+  };
+  std::map<std::string, AllocatorInfo> allocators;
+  std::map<std::string, std::unique_ptr<Backend>> backends;
+  std::vector<KernelEntry> kernels;
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw PluginError(fmt::format("plugin {}: {}", file_.path.string(), what));
+  }
+  [[noreturn]] void refuse(std::string_view kind, std::string_view name, const LoadedPlugin& by) const {
+    refuse(fmt::format("{} '{}' is already supplied by plugin '{}' from {}; load one of the two", kind, name, by.name,
+                       by.path.string()));
+  }
+  const Registry& registry_;
+  const PluginFile& file_;
+};
+
+/// The loader's own sentence out of a Boost message, which ends in an unrelated errno text.
+std::string dlerror_part(const std::string& message) {
+  constexpr std::string_view kBegin = "dlerror system message: ";
+  const std::size_t begin = message.find(kBegin);
+  if (begin == std::string::npos) return message;
+  const std::size_t end = message.rfind("):");
+  return message.substr(begin + kBegin.size(),
+                        end == std::string::npos || end < begin ? end : end - begin - kBegin.size());
+}
+
+std::string advice(const std::string& reason) {
+  if (reason.find("undefined symbol") != std::string::npos) {
+    return "; link what it needs (tenon_add_plugin makes a missing symbol a link error), or rebuild it against this "
+           "Tenon";
+  }
+  if (reason.find("cannot open shared object file") != std::string::npos) {
+    return "; install the library it names, or add its folder to LD_LIBRARY_PATH";
+  }
+  return "";
+}
+
+boost::dll::shared_library open_library(const PluginFile& file) {
+  try {
+    return boost::dll::shared_library(file.path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::exception& error) {
+    const std::string reason = dlerror_part(error.what());
+    throw PluginError(
+        fmt::format("plugin {}: the loader refused it: {}{}", file.path.string(), reason, advice(reason)));
+  }
+}
+
+void run_registration(const plugin::Descriptor& descriptor, const PluginFile& file, Staging& staging) {
+  if (descriptor.register_plugin == nullptr) {
+    throw PluginError(fmt::format("plugin {}: its register function is null", file.path.string()));
+  }
+  try {
+    descriptor.register_plugin(staging);
+  } catch (const PluginError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw PluginError(fmt::format("plugin {}: its register function failed: {}", file.path.string(), error.what()));
+  } catch (...) {
+    throw PluginError(
+        fmt::format("plugin {}: its register function threw something that is no std::exception", file.path.string()));
+  }
+}
+
+// The lock is held while the plugin's register function runs: two threads must not load the same file at once, and the
+// function only fills the staging area.
+const LoadedPlugin& load_locked(Registry& registry, const fs::path& given) {
+  std::error_code problem;
+  fs::path path = fs::canonical(given, problem);
+  if (problem) path = given;
+  for (const LoadedPlugin& loaded : registry.plugins) {
+    if (loaded.path == path) return loaded;
+  }
+  const PluginFile file = inspect_plugin_file(path);
+  std::string hash = sha256_of_file(path);
+  const boost::dll::shared_library library = open_library(file);
+  if (!library.has(plugin::kDescriptorSymbol)) {
+    throw PluginError(
+        fmt::format("plugin {}: its descriptor vanished while loading; the file was changed meanwhile", path.string()));
+  }
+  const auto& descriptor = library.get<const plugin::Descriptor>(plugin::kDescriptorSymbol);
+  Staging staging(registry, file);
+  registry.libraries.push_back(library);  // from here on it stays mapped, whatever happens
+  run_registration(descriptor, file, staging);
+
+  LoadedPlugin& record = registry.plugins.emplace_back();
+  record.name = file.name;
+  record.version = file.version;
+  record.path = path;
+  record.sha256 = std::move(hash);
+  for (auto& [name, info] : staging.allocators) {
+    record.allocators.push_back(name);
+    registry.allocators.emplace(name, Supplied<AllocatorInfo>{std::move(info), &record});
+  }
+  for (auto& [name, backend] : staging.backends) {
+    record.backends.push_back(name);
+    registry.backends.emplace(name, Supplied<std::unique_ptr<Backend>>{std::move(backend), &record});
+  }
+  for (const auto& entry : staging.kernels) register_kernel(entry.type, entry.name, entry.kernel);
+  record.kernels = staging.kernels.size();
+  log_line(plugin::LogLevel::kInfo, fmt::format("loaded plugin {} {} from {}", file.name, file.version, path.string()));
+  return record;
+}
+
+template <class Map>
+std::vector<std::string> keys_of(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return names;
+}
+
+template <class Map>
+std::string unknown(std::string_view kind, std::string_view name, const Map& map) {
+  const std::vector<std::string> names = keys_of(map);
+  const std::string near = nearest_name(name, names);
+  if (!near.empty()) return fmt::format("unknown {} \"{}\"; did you mean \"{}\"?", kind, name, near);
+  return fmt::format("unknown {} \"{}\"; known: {}. No {}.so in:{}", kind, name,
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), name,
+                     describe_plugin_search());
+}
+
+bool has_plugin_file(std::string_view name) {
+  std::error_code ignored;
+  const auto folders = plugin_folders();
+  return std::any_of(folders.begin(), folders.end(), [&](const PluginFolder& folder) {
+    return fs::is_regular_file(folder.path / fmt::format("{}.so", name), ignored);
+  });
+}
+
+/// Brings `name` into `map`: from NAME.so, else from any plugin of the search folders that supplies it.
+template <class Map>
+auto& require_locked(Registry& registry, Map& map, std::string_view kind, std::string_view name) {
+  auto found = map.find(name);
+  if (found == map.end() && has_plugin_file(name)) {
+    load_locked(registry, find_plugin(name));
+    found = map.find(name);
+  }
+  if (found == map.end()) {
+    load_all_plugins();
+    found = map.find(name);
+  }
+  if (found == map.end()) throw ConfigError(unknown(kind, name, map));
+  return found->second.what;
+}
+
+}  // namespace
+
+const LoadedPlugin& load_plugin(std::string_view name_or_path, const fs::path& base) {
+  const std::lock_guard lock(registry().mutex);
+  return load_locked(registry(), find_plugin(name_or_path, base));
+}
+
+std::vector<LoadedPlugin> loaded_plugins() {
+  const std::lock_guard lock(registry().mutex);
+  return {registry().plugins.begin(), registry().plugins.end()};
+}
+
+std::vector<PluginProblem> load_all_plugins() {
+  std::vector<PluginProblem> problems;
+  const std::lock_guard lock(registry().mutex);
+  for (const DiscoveredPlugin& plugin : discover_plugins()) {
+    if (plugin.shadowed) continue;
+    try {
+      if (!plugin.problem.empty()) throw PluginError(plugin.problem);
+      load_locked(registry(), plugin.path);
+    } catch (const PluginError& error) {
+      problems.push_back({plugin.path, error.what()});
+      log_line(plugin::LogLevel::kInfo, error.what());
+    }
+  }
+  return problems;
+}
+
+const AllocatorInfo& find_allocator(std::string_view name, const fs::path& base) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (!is_plugin_path(name)) return require_locked(all, all.allocators, "allocator", name);
+  const LoadedPlugin& plugin = load_locked(all, find_plugin(name, base));
+  if (plugin.allocators.empty()) {
+    throw PluginError(fmt::format("plugin {}: it supplies no allocator", plugin.path.string()));
+  }
+  const auto same = std::find(plugin.allocators.begin(), plugin.allocators.end(), plugin.name);
+  if (same == plugin.allocators.end() && plugin.allocators.size() > 1) {
+    throw ConfigError(
+        fmt::format("plugin {} supplies several allocators ({}): load it with plugins.load and choose one by name",
+                    plugin.path.string(), fmt::join(plugin.allocators, ", ")));
+  }
+  return all.allocators.find(same == plugin.allocators.end() ? plugin.allocators.front() : *same)->second.what;
+}
+
+std::vector<std::string> allocator_names() {
+  const std::lock_guard lock(registry().mutex);
+  return keys_of(registry().allocators);
+}
+
+Backend& find_backend(std::string_view kind) {
+  const std::lock_guard lock(registry().mutex);
+  return *require_locked(registry(), registry().backends, "device kind", kind);
+}
+
+std::vector<std::string> backend_names() {
+  const std::lock_guard lock(registry().mutex);
+  return keys_of(registry().backends);
+}
+
+}  // namespace tenon

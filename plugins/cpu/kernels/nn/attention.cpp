@@ -1,0 +1,256 @@
+// Attention without its matrix of weights: scores of a block of queries at a time, in scratch that stays in the cache.
+// The backward computes them again from the logarithm of each row's sum (after Dao et al., "FlashAttention", 2022).
+#include <tenon/kernel/attributes/attention.h>
+
+#include <type_traits>
+
+#include "kernels/linalg/gemm.h"
+#include "kernels/philox.h"
+#include "kernels/pointwise/lanes.h"
+#include "kernels/pointwise/math.h"
+#include "kernels/reduce/sums.h"
+#include "kernels/register.h"
+#include "thread_pool.h"
+
+namespace tenon::cpu::TENON_CPU_LEVEL {
+namespace {
+
+constexpr i64 kBlock = 64;  // queries whose scores are held at once
+
+// (B, H, rows, columns) with dense rows.
+template <class T>
+struct Heads {
+  explicit Heads(const TensorView& v)
+      : data(static_cast<T*>(v.data)),
+        batch(v.strides[0]),
+        head(v.strides[1]),
+        row(v.strides[2]),
+        columns(v.sizes[3]) {}
+  T* at(i64 b, i64 h, i64 i) const { return data + b * batch + h * head + i * row; }
+  Matrix rows(i64 b, i64 h, i64 first, i64 count) const {
+    return {reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(at(b, h, first))), count, columns, row, 1};
+  }
+  Matrix rows_transposed(i64 b, i64 h, i64 first, i64 count) const {
+    return {reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(at(b, h, first))), columns, count, 1, row};
+  }
+  T* data;
+  i64 batch, head, row, columns;
+};
+
+struct Mask {
+  explicit Mask(const TensorView& v) : view(v), present(v.rank >= 0) {}
+  const char* row(i64 b, i64 h, i64 i) const {
+    return static_cast<const char*>(view.data) +
+           (b * view.strides[0] + h * view.strides[1] + i * view.strides[2]) * bytes_of(view.dtype);
+  }
+  const TensorView& view;
+  bool present;
+};
+
+struct Problem {
+  const AttentionAttributes& attributes;
+  i64 batch, heads, length, keys;
+
+  i64 blocks() const { return (length + kBlock - 1) / kBlock; }
+  i64 rows_of(i64 block) const { return smaller(kBlock, length - block * kBlock); }
+  // Keys that any row of a block, or one row, may see.
+  i64 seen_by_block(i64 block) const {
+    return attributes.causal ? smaller(keys, block * kBlock + rows_of(block)) : keys;
+  }
+  i64 seen_by(i64 row, i64 most) const { return attributes.causal ? smaller(most, row + 1) : most; }
+};
+
+Problem problem_of(const TensorView& q, const TensorView& k, const void* attributes) {
+  return {*static_cast<const AttentionAttributes*>(attributes), q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+}
+
+template <class T>
+void add_mask(T* scores, const Mask& mask, const char* row, i64 n) {
+  const i64 step = mask.view.strides[3];
+  if (mask.view.dtype == Dtype::kBool) {
+    const u8* keep = reinterpret_cast<const u8*>(row);
+    for (i64 j = 0; j < n; ++j) scores[j] = keep[j * step] ? scores[j] : -static_cast<T>(__builtin_inff());
+  } else if (step == 1) {
+    const T* added = reinterpret_cast<const T*>(row);
+    for (i64 j = 0; j < n; ++j) scores[j] += added[j];
+  } else {
+    const T* added = reinterpret_cast<const T*>(row);
+    for (i64 j = 0; j < n; ++j) scores[j] += added[j * step];
+  }
+}
+
+// Exponentials of a row of scores in place, divided by their sum; returns the logarithm of the sum before the maximum
+// was taken out.
+template <class T>
+T softmax_row(T* x, i64 n) {
+  const T most = maximum_of(x, n);
+  const T sum = sum_of<T>(n, [&](i64 j) { return x[j] = math::exp(x[j] - most); });
+  const T scale = T(1) / sum;
+#pragma GCC ivdep
+  for (i64 j = 0; j < n; ++j) x[j] *= scale;
+  return most + math::log(sum);
+}
+
+// Calls body(first, count, words) for the words of elements [begin, begin + n) of the weights.
+template <class F>
+void over_words(const AttentionAttributes& a, i64 begin, i64 n, const F& body) {
+  Words words;
+  for (i64 done = 0; done < n;) {
+    const i64 element = begin + done;
+    philox(a.seed, a.offset + static_cast<u64>(element / 4), words);
+    const i64 skip = element % 4;
+    const i64 count = smaller(kChunk - skip, n - done);
+    body(done, count, words.word + skip);
+    done += count;
+  }
+}
+u32 dropped_below(double p) { return static_cast<u32>(p * 0x1p32); }
+
+// Runs body(part's scratch, first unit, end) over the pool.
+template <class F>
+void over_units(KernelContext& context, i64 units, i64 scratch_bytes, const F& body) {
+  struct State {
+    const F& body;
+    char* scratch;
+    i64 units, bytes, parts;
+  };
+  const i64 parts = smaller(static_cast<i64>(thread_count()), units);
+  State state{body, static_cast<char*>(context.scratch(static_cast<std::size_t>(parts * scratch_bytes))), units,
+              scratch_bytes, parts};
+  run_parts(
+      static_cast<int>(parts),
+      [](void* raw, int part) {
+        const State& s = *static_cast<const State*>(raw);
+        s.body(s.scratch + part * s.bytes, s.units * part / s.parts, s.units * (part + 1) / s.parts);
+      },
+      &state);
+}
+
+Matrix dense_rows(void* data, i64 rows, i64 columns) { return {static_cast<char*>(data), rows, columns, columns, 1}; }
+Matrix dense_columns(void* data, i64 rows, i64 columns) {
+  return {static_cast<char*>(data), columns, rows, 1, columns};
+}
+
+// y, lse <- q, k, v, mask?
+template <class T>
+void attention(KernelContext& context, Views outputs, Views inputs, const void* attributes, Dtype dtype) {
+  const Heads<T> y(at(outputs, 0));
+  T* const lse = static_cast<T*>(at(outputs, 1).data);
+  const Heads<const T> q(at(inputs, 0)), k(at(inputs, 1)), v(at(inputs, 2));
+  const Mask mask(at(inputs, 3));
+  const Problem p = problem_of(at(inputs, 0), at(inputs, 1), attributes);
+  const AttentionAttributes& a = p.attributes;
+  const i64 blocks = p.blocks();
+  const i64 bytes = smaller(kBlock, p.length) * p.keys * static_cast<i64>(sizeof(T));
+  over_units(context, p.batch * p.heads * blocks, bytes, [&](char* scratch, i64 begin, i64 end) {
+    T* const scores = reinterpret_cast<T*>(scratch);
+    for (i64 unit = begin; unit < end; ++unit) {
+      const i64 block = unit % blocks, b = unit / blocks / p.heads, h = unit / blocks % p.heads;
+      const i64 first = block * kBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
+      gemm(dtype, q.rows(b, h, first, n), k.rows_transposed(b, h, 0, keys), dense_rows(scores, n, keys), {a.scale, 0});
+      for (i64 r = 0; r < n; ++r) {
+        T* const row = scores + r * keys;
+        const i64 seen = p.seen_by(first + r, keys);
+        const i64 line = (b * p.heads + h) * p.length + first + r;
+        if (mask.present) add_mask(row, mask, mask.row(b, h, first + r), seen);
+        lse[line] = softmax_row(row, seen);
+        for (i64 j = seen; j < keys; ++j) row[j] = T(0);
+        if (a.dropout > 0) {
+          const u32 bound = dropped_below(a.dropout);
+          const T kept = static_cast<T>(1 / (1 - a.dropout));
+          over_words(a, line * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
+            for (i64 j = 0; j < count; ++j) row[start + j] = words[j] < bound ? T(0) : row[start + j] * kept;
+          });
+        }
+      }
+      gemm(dtype, dense_rows(scores, n, keys), v.rows(b, h, 0, keys), y.rows(b, h, first, n), {1, 0});
+    }
+  });
+}
+
+// dq, dk, dv <- dy, q, k, v, y, lse, mask?
+template <class T>
+void attention_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes, Dtype dtype) {
+  const Heads<T> dq(at(outputs, 0)), dk(at(outputs, 1)), dv(at(outputs, 2));
+  const Heads<const T> dy(at(inputs, 0)), q(at(inputs, 1)), k(at(inputs, 2)), v(at(inputs, 3)), y(at(inputs, 4));
+  const T* const lse = static_cast<const T*>(at(inputs, 5).data);
+  const Mask mask(at(inputs, 6));
+  const Problem p = problem_of(at(inputs, 1), at(inputs, 2), attributes);
+  const AttentionAttributes& a = p.attributes;
+  const i64 area = smaller(kBlock, p.length) * p.keys;
+  over_units(
+      context, p.batch * p.heads, 2 * area * static_cast<i64>(sizeof(T)), [&](char* scratch, i64 begin, i64 end) {
+        T* const weights = reinterpret_cast<T*>(scratch);
+        T* const slopes = weights + area;
+        for (i64 unit = begin; unit < end; ++unit) {
+          const i64 b = unit / p.heads, h = unit % p.heads;
+          for (i64 j = 0; j < p.keys; ++j) {
+            for (i64 c = 0; c < dk.columns; ++c) dk.at(b, h, j)[c] = T(0);
+            for (i64 c = 0; c < dv.columns; ++c) dv.at(b, h, j)[c] = T(0);
+          }
+          for (i64 block = 0; block < p.blocks(); ++block) {
+            const i64 first = block * kBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
+            gemm(dtype, q.rows(b, h, first, n), k.rows_transposed(b, h, 0, keys), dense_rows(weights, n, keys),
+                 {a.scale, 0});
+            gemm(dtype, dy.rows(b, h, first, n), v.rows_transposed(b, h, 0, keys), dense_rows(slopes, n, keys), {1, 0});
+            for (i64 r = 0; r < n; ++r) {
+              T *const w = weights + r * keys, *const ds = slopes + r * keys;
+              const i64 seen = p.seen_by(first + r, keys);
+              const i64 line = unit * p.length + first + r;
+              if (mask.present) add_mask(w, mask, mask.row(b, h, first + r), seen);
+              const T *const out = y.at(b, h, first + r), *const dout = dy.at(b, h, first + r);
+              // What every weight of the row shares: sum_j w_j dw_j = y . dy.
+              const T shared = sum_of<T>(y.columns, [&](i64 c) { return out[c] * dout[c]; });
+              const T log_sum = lse[line];
+              if (a.dropout > 0) {
+                const u32 bound = dropped_below(a.dropout);
+                const T kept = static_cast<T>(1 / (1 - a.dropout));
+                over_words(a, line * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
+                  for (i64 j = 0; j < count; ++j) {
+                    const T factor = words[j] < bound ? T(0) : kept;
+                    const T weight = math::exp(w[start + j] - log_sum);
+                    ds[start + j] = weight * (ds[start + j] * factor - shared);
+                    w[start + j] = weight * factor;
+                  }
+                });
+              } else {
+#pragma GCC ivdep
+                for (i64 j = 0; j < seen; ++j) {
+                  const T weight = math::exp(w[j] - log_sum);
+                  ds[j] = weight * (ds[j] - shared);
+                  w[j] = weight;
+                }
+              }
+              for (i64 j = seen; j < keys; ++j) w[j] = ds[j] = T(0);
+            }
+            gemm(dtype, dense_columns(weights, n, keys), dy.rows(b, h, first, n), dv.rows(b, h, 0, keys), {1, 1});
+            gemm(dtype, dense_columns(slopes, n, keys), q.rows(b, h, first, n), dk.rows(b, h, 0, keys), {a.scale, 1});
+            gemm(dtype, dense_rows(slopes, n, keys), k.rows(b, h, 0, keys), dq.rows(b, h, first, n), {a.scale, 0});
+          }
+        }
+      });
+}
+
+void forward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const Dtype dtype = at(inputs, 0).dtype;
+  if (numel(at(outputs, 1)) == 0) return;
+  if (dtype == Dtype::kFloat32) return attention<float>(context, outputs, inputs, attributes, dtype);
+  if (dtype == Dtype::kFloat64) return attention<double>(context, outputs, inputs, attributes, dtype);
+  refuse_dtype("attention", dtype);
+}
+void backward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const Dtype dtype = at(inputs, 0).dtype;
+  if (at(inputs, 1).sizes[0] * at(inputs, 1).sizes[1] == 0) return;
+  if (dtype == Dtype::kFloat32) return attention_backward<float>(context, outputs, inputs, attributes, dtype);
+  if (dtype == Dtype::kFloat64) return attention_backward<double>(context, outputs, inputs, attributes, dtype);
+  refuse_dtype("attention_backward", dtype);
+}
+
+}  // namespace
+
+void add_attention(const KernelSink& sink) {
+  sink.add(sink.host, "attention", &forward_kernel);
+  sink.add(sink.host, "attention_backward", &backward_kernel);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_LEVEL

@@ -1,0 +1,130 @@
+// conv, conv_backward_input, conv_backward_weight: float32 through oneDNN, everything else by im2col.
+#include "kernels/nn/convolution.h"
+
+#include "kernels/register.h"
+
+namespace tenon::cpu {
+
+ConvShape conv_shape(const TensorView& x, const TensorView& w, const TensorView& y, const ConvAttributes& a) {
+  ConvShape s;
+  s.spatial = a.spatial;
+  s.batch = x.sizes[0];
+  s.in_channels = x.sizes[1];
+  s.out_channels = y.sizes[1];
+  s.groups = a.groups;
+  for (int d = 0; d < a.spatial; ++d) {
+    const int to = 3 - a.spatial + d;
+    s.in[to] = x.sizes[2 + d];
+    s.out[to] = y.sizes[2 + d];
+    s.kernel[to] = w.sizes[2 + d];
+    s.stride[to] = a.stride[d];
+    s.padding[to] = a.padding[d];
+    s.dilation[to] = a.dilation[d];
+  }
+  return s;
+}
+
+}  // namespace tenon::cpu
+
+namespace tenon::cpu::TENON_CPU_LEVEL {
+namespace {
+
+// An operand as contiguous elements of the compute type: itself, or a copy in scratch.
+struct Plain {
+  TensorView view;
+  i64 strides[kMaxRank];
+  bool staged = false;
+
+  Plain(KernelContext& context, const TensorView& original, Dtype compute, bool input) : view(original) {
+    if (original.dtype == compute && contiguous(original)) return;
+    staged = true;
+    view.dtype = compute;
+    view.strides = strides;
+    i64 expected = 1;
+    for (int d = original.rank - 1; d >= 0; --d) {
+      strides[d] = expected;
+      expected *= original.sizes[d];
+    }
+    view.data = context.scratch(static_cast<std::size_t>(expected * bytes_of(compute)));
+    if (input && expected > 0) level_functions().copy(view, original);
+  }
+  Plain(const Plain&) = delete;
+  char* data() const { return static_cast<char*>(view.data); }
+  void finish(const TensorView& original) const {
+    if (staged) level_functions().copy(original, view);
+  }
+};
+
+Dtype compute_type(const TensorView& view) {
+  if (lane_of(view.dtype) == Lane::kI64) refuse_dtype("conv", view.dtype);
+  return view.dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+}
+
+bool dense_channels_last(const TensorView& v) {
+  i64 expected = v.sizes[1];
+  if (v.sizes[1] != 1 && v.strides[1] != 1) return false;
+  for (int d = v.rank - 1; d >= 2; --d) {
+    if (v.sizes[d] != 1 && v.strides[d] != expected) return false;
+    expected *= v.sizes[d];
+  }
+  return v.sizes[0] == 1 || v.strides[0] == expected;
+}
+bool for_onednn(const TensorView& v) { return v.dtype == Dtype::kFloat32 && (contiguous(v) || dense_channels_last(v)); }
+
+void conv(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &y = at(outputs, 0), &x = at(inputs, 0), &w = at(inputs, 1), &bias = at(inputs, 2);
+  if (numel(y) == 0) return;
+  const ConvShape s = conv_shape(x, w, y, *static_cast<const ConvAttributes*>(attributes));
+  const bool has_bias = bias.rank >= 0;
+  if (for_onednn(x) && for_onednn(w) && for_onednn(y) && numel(x) > 0 && (!has_bias || contiguous(bias)) &&
+      onednn_forward(context, s, x, w, has_bias ? &bias : nullptr, y)) {
+    return;
+  }
+  const Dtype compute = compute_type(y);
+  const Plain px(context, x, compute, true), pw(context, w, compute, true), py(context, y, compute, false);
+  if (has_bias) {
+    const Plain pb(context, bias, compute, true);
+    general_forward(context, compute, s, px.data(), pw.data(), pb.data(), py.data());
+  } else {
+    general_forward(context, compute, s, px.data(), pw.data(), nullptr, py.data());
+  }
+  py.finish(y);
+}
+
+void conv_backward_input(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &dx = at(outputs, 0), &dy = at(inputs, 0), &w = at(inputs, 1);
+  if (numel(dx) == 0) return;
+  const ConvShape s = conv_shape(dx, w, dy, *static_cast<const ConvAttributes*>(attributes));
+  if (for_onednn(dx) && for_onednn(w) && for_onednn(dy) && numel(dy) > 0 &&
+      onednn_backward_input(context, s, dy, w, dx)) {
+    return;
+  }
+  const Dtype compute = compute_type(dx);
+  const Plain pd(context, dy, compute, true), pw(context, w, compute, true), px(context, dx, compute, false);
+  general_backward_input(context, compute, s, pd.data(), pw.data(), px.data());
+  px.finish(dx);
+}
+
+void conv_backward_weight(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &dw = at(outputs, 0), &dy = at(inputs, 0), &x = at(inputs, 1);
+  if (numel(dw) == 0) return;
+  const ConvShape s = conv_shape(x, dw, dy, *static_cast<const ConvAttributes*>(attributes));
+  if (for_onednn(dw) && for_onednn(x) && for_onednn(dy) && numel(dy) > 0 && numel(x) > 0 &&
+      onednn_backward_weight(context, s, dy, x, dw)) {
+    return;
+  }
+  const Dtype compute = compute_type(dw);
+  const Plain pd(context, dy, compute, true), px(context, x, compute, true), pw(context, dw, compute, false);
+  general_backward_weight(context, compute, s, pd.data(), px.data(), pw.data());
+  pw.finish(dw);
+}
+
+}  // namespace
+
+void add_convolution(const KernelSink& sink) {
+  sink.add(sink.host, "conv", &conv);
+  sink.add(sink.host, "conv_backward_input", &conv_backward_input);
+  sink.add(sink.host, "conv_backward_weight", &conv_backward_weight);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_LEVEL

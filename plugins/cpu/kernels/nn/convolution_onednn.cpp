@@ -1,0 +1,265 @@
+// Convolution through oneDNN: the work in slices over our own pool, each slice single-threaded in oneDNN.
+//
+// Slices are pictures. Weight gradients of picture slices are added in order; where the weights are large beside the
+// pictures, slices are output channels instead, which need no sum and less room. Operands that lie otherwise than
+// oneDNN wants them are reordered into scratch, slice by slice.
+#include <vector>
+
+#include "kernels/nn/convolution_plan.h"
+#include "thread_pool.h"
+
+namespace tenon::cpu {
+namespace {
+
+bool channels_last(const TensorView& v) {
+  i64 expected = 1;  // contiguous wins where both fit
+  for (int d = v.rank - 1; d >= 0; --d) {
+    if (v.sizes[d] != 1 && v.strides[d] != expected) return true;
+    expected *= v.sizes[d];
+  }
+  return false;
+}
+
+void check(dnnl_status_t status) {
+  if (status != dnnl_success) fail("cpu: convolution: oneDNN reports status %d", static_cast<int>(status));
+}
+
+struct Job {
+  const ConvPlans& plans;
+  ConvKey key;
+  i64 parts, pieces;
+  char *x, *y, *bias;
+  std::vector<char*> w;  // in oneDNN's layout: one that all slices read, or the gradient of each
+  char* scratch;
+  std::size_t scratch_step;
+  std::size_t x_step, y_step;  // bytes of one slice
+  dnnl_status_t status = dnnl_success;
+};
+
+void run_picture_slice(Job& job, int part, i64 piece) {
+  const ConvPlan& plan = job.plans.of(piece, job.pieces);
+  const ConvKind kind = job.key.kind;
+  char* x = job.x + static_cast<std::size_t>(piece) * job.x_step;
+  char* y = job.y + static_cast<std::size_t>(piece) * job.y_step;
+  char* x_room = job.scratch + static_cast<std::size_t>(part) * job.scratch_step;
+  char* y_room = x_room + plan.x.bytes;
+  char* work = y_room + plan.y.bytes;
+  if (plan.x.differs && kind != ConvKind::kBackwardInput) plan.x.move(x, x_room, work);
+  if (plan.y.differs && kind != ConvKind::kForward) plan.y.move(y, y_room, work);
+  memory mx(plan.x.wanted, onednn_engine(), plan.x.differs ? x_room : x);
+  memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
+  memory mw(plan.w.wanted, onednn_engine(),
+            job.w[kind == ConvKind::kBackwardWeight ? static_cast<std::size_t>(piece) : 0]);
+  memory pad(plan.scratchpad, onednn_engine(), work);
+  if (kind == ConvKind::kForward) {
+    std::unordered_map<int, memory> arguments{
+        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}};
+    if (job.bias) arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, onednn_engine(), job.bias));
+    plan.convolution.execute(onednn_stream(), arguments);
+    if (plan.y.differs) plan.y.move(y_room, y, work);
+  } else if (kind == ConvKind::kBackwardInput) {
+    plan.convolution.execute(
+        onednn_stream(),
+        {{DNNL_ARG_DIFF_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+    if (plan.x.differs) plan.x.move(x_room, x, work);
+  } else {
+    plan.convolution.execute(
+        onednn_stream(),
+        {{DNNL_ARG_SRC, mx}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+  }
+}
+
+void run_pictures(void* state, int part) {
+  Job& job = *static_cast<Job*>(state);
+  try {
+    const OpenMpGuard threads(job.key.omp_threads);
+    for (i64 piece = part; piece < job.pieces; piece += job.parts) run_picture_slice(job, part, piece);
+  } catch (const dnnl::error& error) {
+    job.status = error.status;
+  }
+}
+
+// Adds the gradients of the other slices to the first, in order.
+void add_gradients(const std::vector<char*>& gradients, i64 elements) {
+  struct Add {
+    const std::vector<char*>& gradients;
+  } add{gradients};
+  parallel_ranges(
+      elements, 16384, 64,
+      [](void* state, i64 begin, i64 end) {
+        const auto& all = static_cast<const Add*>(state)->gradients;
+        auto* sum = reinterpret_cast<float*>(all[0]);
+        for (std::size_t p = 1; p < all.size(); ++p) {
+          const auto* from = reinterpret_cast<const float*>(all[p]);
+          for (i64 i = begin; i < end; ++i) sum[i] += from[i];
+        }
+      },
+      &add);
+}
+
+struct Operands {
+  const TensorView &x, &w, &y;
+  const TensorView* bias;
+};
+
+ConvKey key_of(ConvKind kind, const ConvShape& s, const Operands& o) {
+  return {kind,
+          s,
+          Divided::kByPicture,
+          s.batch,
+          1,
+          o.bias != nullptr,
+          channels_last(o.x),
+          channels_last(o.w),
+          channels_last(o.y)};
+}
+
+bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 threads) {
+  const ConvShape& s = key.s;
+  const bool few = s.batch * 2 <= threads;  // fewer pictures than threads: oneDNN divides them itself
+  const bool gradient = key.kind == ConvKind::kBackwardWeight;
+  const i64 parts = few ? 1 : std::min<i64>(s.batch, threads);
+  // Two slices for each thread need half the room of one; a gradient of its own would cost more than that saves.
+  const i64 wanted_pieces = !gradient && s.batch >= 8 * parts ? 2 * parts : parts;
+  key.slice = (s.batch + wanted_pieces - 1) / wanted_pieces;
+  key.omp_threads = few ? static_cast<int>(threads) : 1;
+  const ConvPlans* plans = plans_for(key);
+  if (!plans) return false;
+
+  const i64 pieces = (s.batch + key.slice - 1) / key.slice;
+  Job job{.plans = *plans, .key = key, .parts = std::min(parts, pieces), .pieces = pieces};
+  job.x = o.x.as<char>();
+  job.y = o.y.as<char>();
+  job.bias = o.bias ? o.bias->as<char>() : nullptr;
+  const auto pictures = static_cast<std::size_t>(key.slice) * sizeof(float);
+  job.x_step = static_cast<std::size_t>(s.in_channels * s.in_plane()) * pictures;
+  job.y_step = static_cast<std::size_t>(s.out_channels * s.out_plane()) * pictures;
+  job.scratch_step = plans->slice_bytes();
+
+  const Side& weights = plans->main.w;
+  const std::size_t weight_bytes = Side::align(weights.wanted.get_size());
+  // The weights' own tensor is one of the rooms: where the layouts agree it takes the sum, and otherwise, before the
+  // sum is moved there, what another slice adds to it.
+  char* own = o.w.as<char>();
+  const bool own_fits = weights.wanted.get_size() == weights.plain.get_size();
+  const i64 w_count = gradient ? job.pieces : 1;
+  const bool own_serves = !weights.differs || (w_count > 1 && own_fits);
+  const auto rooms = static_cast<std::size_t>(own_serves ? w_count - 1 : w_count);
+  const std::size_t shared = rooms * weight_bytes + weights.scratchpad_bytes;
+  char* room = static_cast<char*>(context.scratch(shared + static_cast<std::size_t>(job.parts) * job.scratch_step));
+  char* weight_work = room + rooms * weight_bytes;
+  job.scratch = room + shared;
+  for (i64 p = 0; p < w_count; ++p) {
+    const bool is_own = own_serves && p == (weights.differs ? 1 : 0);
+    job.w.push_back(is_own ? own : room);
+    if (!is_own) room += weight_bytes;
+  }
+
+  const OpenMpGuard inside(key.omp_threads);
+  if (weights.differs && !gradient) weights.move(own, job.w[0], weight_work);
+  run_parts(static_cast<int>(job.parts), &run_pictures, &job);
+  check(job.status);
+  if (gradient) {
+    if (w_count > 1) add_gradients(job.w, static_cast<i64>(weights.wanted.get_size() / sizeof(float)));
+    if (weights.differs) weights.move(job.w[0], own, weight_work);
+  }
+  return true;
+}
+
+struct ChannelJob {
+  const ConvPlans& plans;
+  i64 parts, pieces;
+  memory x;
+  char *y, *w;
+  char* scratch;
+  std::size_t scratch_step;
+  std::size_t y_step, w_step;  // bytes from one slice to the next
+  dnnl_status_t status = dnnl_success;
+};
+
+void run_channels(void* state, int part) {
+  ChannelJob& job = *static_cast<ChannelJob*>(state);
+  try {
+    const OpenMpGuard one(1);
+    for (i64 piece = part; piece < job.pieces; piece += job.parts) {
+      const ConvPlan& plan = job.plans.of(piece, job.pieces);
+      char* y = job.y + static_cast<std::size_t>(piece) * job.y_step;
+      char* w = job.w + static_cast<std::size_t>(piece) * job.w_step;
+      char* y_room = job.scratch + static_cast<std::size_t>(part) * job.scratch_step;
+      char* w_room = y_room + plan.y.bytes;
+      char* work = w_room + plan.w.bytes;
+      if (plan.y.differs) plan.y.move(y, y_room, work);
+      memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
+      memory mw(plan.w.wanted, onednn_engine(), plan.w.differs ? w_room : w);
+      memory pad(plan.scratchpad, onednn_engine(), work);
+      plan.convolution.execute(
+          onednn_stream(),
+          {{DNNL_ARG_SRC, job.x}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+      if (plan.w.differs) plan.w.move(w_room, w, work);
+    }
+  } catch (const dnnl::error& error) {
+    job.status = error.status;
+  }
+}
+
+constexpr i64 kLeastChannels = 64;  // of a slice: with fewer, oneDNN's vector loops run short
+
+// Weight gradient by slices of output channels, four for each thread: at any time a quarter of the weights has room.
+bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 threads) {
+  const ConvShape& s = key.s;
+  key.divided = Divided::kByChannel;
+  const i64 wanted_pieces = 4 * threads;
+  key.slice = std::max(kLeastChannels, (s.out_channels + wanted_pieces - 1) / wanted_pieces / 16 * 16);
+  const ConvPlans* plans = plans_for(key);
+  // The slices share the pictures.
+  if (!plans || (plans->tail && plans->tail->x.wanted != plans->main.x.wanted)) return false;
+
+  ChannelJob job{.plans = *plans, .parts = threads, .pieces = (s.out_channels + key.slice - 1) / key.slice};
+  const auto channels = static_cast<std::size_t>(key.slice) * sizeof(float);
+  job.y_step = channels * static_cast<std::size_t>(key.y_last ? 1 : s.out_plane());
+  job.w_step = channels * static_cast<std::size_t>(s.in_channels * s.window());
+  job.y = o.y.as<char>();
+  job.w = o.w.as<char>();
+  auto step = [](const ConvPlan& plan) { return plan.y.bytes + plan.w.bytes + plan.work_bytes(); };
+  job.scratch_step = std::max(step(plans->main), plans->tail ? step(*plans->tail) : 0);
+  const Side& pictures = plans->main.x;
+  const std::size_t shared = pictures.bytes + pictures.scratchpad_bytes;
+  char* room = static_cast<char*>(context.scratch(shared + static_cast<std::size_t>(threads) * job.scratch_step));
+  job.scratch = room + shared;
+  const OpenMpGuard one(1);
+  if (pictures.differs) pictures.move(o.x.as<char>(), room, room + pictures.bytes);
+  job.x = memory(pictures.wanted, onednn_engine(), pictures.differs ? room : o.x.as<char>());
+  run_parts(static_cast<int>(threads), &run_channels, &job);
+  check(job.status);
+  return true;
+}
+
+bool run(KernelContext& context, ConvKind kind, const ConvShape& s, const Operands& o) {
+  const double work = static_cast<double>(s.batch * s.out_channels * s.out_plane()) *
+                      static_cast<double>(s.in_channels / s.groups * s.window());
+  const i64 threads = in_part() || work < 200e3 ? 1 : thread_count();
+  const ConvKey key = key_of(kind, s, o);
+  const bool weights_are_large = 2 * s.out_channels * s.window() > s.batch * s.in_plane();  // for the pictures
+  if (kind == ConvKind::kBackwardWeight && s.groups == 1 && weights_are_large &&
+      s.out_channels >= threads * kLeastChannels && by_channel(context, key, o, threads)) {
+    return true;
+  }
+  return by_picture(context, key, o, threads);
+}
+
+}  // namespace
+
+bool onednn_forward(KernelContext& context, const ConvShape& s, const TensorView& x, const TensorView& w,
+                    const TensorView* bias, const TensorView& y) {
+  return run(context, ConvKind::kForward, s, {x, w, y, bias});
+}
+bool onednn_backward_input(KernelContext& context, const ConvShape& s, const TensorView& dy, const TensorView& w,
+                           const TensorView& dx) {
+  return run(context, ConvKind::kBackwardInput, s, {dx, w, dy, nullptr});
+}
+bool onednn_backward_weight(KernelContext& context, const ConvShape& s, const TensorView& dy, const TensorView& x,
+                            const TensorView& dw) {
+  return run(context, ConvKind::kBackwardWeight, s, {x, dw, dy, nullptr});
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,159 @@
+// Makes the plans of convolutions, and keeps them by shape.
+#include "kernels/nn/convolution_plan.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace tenon::cpu {
+namespace {
+
+// Strides of a dense tensor (lead dimensions, channels, spatial …): row-major, or with the channels innermost.
+memory::dims dense_strides(const memory::dims& sizes, int channel, bool last) {
+  memory::dims strides(sizes.size());
+  i64 expected = 1;
+  if (last) {
+    strides[channel] = 1;
+    expected = sizes[channel];
+  }
+  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
+    if (last && d == channel) continue;
+    strides[d] = expected;
+    expected *= sizes[d];
+  }
+  return strides;
+}
+
+ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_like) {
+  const ConvShape& s = key.s;
+  const bool by_channel = key.divided == Divided::kByChannel;
+  const i64 pictures = by_channel ? s.batch : slice;
+  const i64 out_channels = by_channel ? slice : s.out_channels;
+  const int first = 3 - s.spatial;
+  const auto type = memory::data_type::f32;
+  memory::dims x{pictures, s.in_channels}, y{pictures, out_channels}, w, stride, dilation, low, high;
+  if (s.groups > 1) w.push_back(s.groups);
+  w.push_back(out_channels / s.groups);
+  w.push_back(s.in_channels / s.groups);
+  const int weight_channel = static_cast<int>(w.size()) - 1;
+  for (int d = first; d < 3; ++d) {
+    x.push_back(s.in[d]);
+    y.push_back(s.out[d]);
+    w.push_back(s.kernel[d]);
+    stride.push_back(s.stride[d]);
+    dilation.push_back(s.dilation[d] - 1);
+    low.push_back(s.padding[d]);
+    high.push_back((s.out[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.in[d] - s.padding[d]);
+  }
+  const memory::desc x_any(x, type, memory::format_tag::any), w_any(w, type, memory::format_tag::any),
+      y_any(y, type, memory::format_tag::any);
+  memory::dims whole_y = y;
+  whole_y[1] = s.out_channels;
+  const memory::desc x_plain(x, type, dense_strides(x, 1, key.x_last)),
+      y_plain(y, type, dense_strides(whole_y, 1, key.y_last)),
+      w_plain(w, type, dense_strides(w, weight_channel, key.w_last));
+  const memory::desc& w_request = weights_like ? *weights_like : w_any;
+  const memory::desc bias({out_channels}, type, memory::format_tag::a);
+
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto direct = dnnl::algorithm::convolution_direct;
+  const auto training = dnnl::prop_kind::forward_training;
+  using Forward = dnnl::convolution_forward;
+  auto forward_for = [&](const memory::desc& weights, bool with_bias) {
+    return Forward::primitive_desc(
+        with_bias ? Forward::desc(training, direct, x_any, weights, bias, y_any, stride, dilation, low, high)
+                  : Forward::desc(training, direct, x_any, weights, y_any, stride, dilation, low, high),
+        attributes, onednn_engine());
+  };
+
+  ConvPlan plan;
+  plan.bias = bias;
+  if (key.kind == ConvKind::kForward) {
+    const auto description = forward_for(w_request, key.bias);
+    plan.x.connect(x_plain, description.src_desc(), true);
+    plan.w.connect(w_plain, description.weights_desc(), true);
+    plan.y.connect(y_plain, description.dst_desc(), false);
+    plan.convolution = Forward(description);
+    plan.scratchpad = description.scratchpad_desc();
+  } else if (key.kind == ConvKind::kBackwardInput) {
+    using Backward = dnnl::convolution_backward_data;
+    const Backward::primitive_desc description(
+        Backward::desc(direct, x_any, w_request, y_any, stride, dilation, low, high), attributes, onednn_engine(),
+        forward_for(w_any, false));
+    plan.x.connect(x_plain, description.diff_src_desc(), false);
+    plan.w.connect(w_plain, description.weights_desc(), true);
+    plan.y.connect(y_plain, description.diff_dst_desc(), true);
+    plan.convolution = Backward(description);
+    plan.scratchpad = description.scratchpad_desc();
+  } else {
+    using Backward = dnnl::convolution_backward_weights;
+    const Backward::primitive_desc description(
+        Backward::desc(direct, x_any, w_request, y_any, stride, dilation, low, high), attributes, onednn_engine(),
+        forward_for(w_any, false));
+    plan.x.connect(x_plain, description.src_desc(), true);
+    plan.w.connect(w_plain, description.diff_weights_desc(), false);
+    plan.y.connect(y_plain, description.diff_dst_desc(), true);
+    plan.convolution = Backward(description);
+    plan.scratchpad = description.scratchpad_desc();
+  }
+  plan.scratchpad_bytes = Side::align(plan.scratchpad.get_size());
+  return plan;
+}
+
+}  // namespace
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream instance(onednn_engine());
+  return instance;
+}
+
+void Side::connect(const memory::desc& ours, const memory::desc& theirs, bool into) {
+  into_onednn = into;
+  plain = ours;
+  wanted = theirs;
+  differs = ours != theirs;
+  if (!differs) return;
+  bytes = align(theirs.get_size());
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc& from = into_onednn ? ours : theirs;
+  const memory::desc& to = into_onednn ? theirs : ours;
+  const dnnl::reorder::primitive_desc description(onednn_engine(), from, onednn_engine(), to, attributes);
+  reorder = dnnl::reorder(description);
+  scratchpad = description.scratchpad_desc();
+  scratchpad_bytes = align(scratchpad.get_size());
+}
+void Side::move(char* from, char* to, char* work) const {
+  memory a(into_onednn ? plain : wanted, onednn_engine(), from);
+  memory b(into_onednn ? wanted : plain, onednn_engine(), to);
+  memory pad(scratchpad, onednn_engine(), work);
+  reorder.execute(onednn_stream(), {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}, {DNNL_ARG_SCRATCHPAD, pad}});
+}
+
+const ConvPlans* plans_for(const ConvKey& key) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<ConvKey, std::unique_ptr<ConvPlans>>;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second.get();
+  const OpenMpGuard threads(key.omp_threads);
+  auto plans = std::make_unique<ConvPlans>();
+  try {
+    plans->main = make_plan(key, key.slice, nullptr);
+    const bool by_channel = key.divided == Divided::kByChannel;
+    if (const i64 rest = (by_channel ? key.s.out_channels : key.s.batch) % key.slice; rest != 0) {
+      // Slices of the batch share the weights, so the tail takes them as the others do.
+      plans->tail = make_plan(key, rest, by_channel ? nullptr : &plans->main.w.wanted);
+    }
+  } catch (const dnnl::error&) {
+    plans = nullptr;
+  }
+  return known.emplace(key, std::move(plans)).first->second.get();
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,89 @@
+// oneDNN's side of a convolution: for each shape the primitives, the layouts they want, and the room they need.
+//
+// A plan covers a slice: some pictures, or some output channels of all pictures. Layouts are oneDNN's choice; where
+// ours differ, a Side knows how to move between them. Every scratchpad is the user's (ours), so that every byte comes
+// from the allocator.
+#pragma once
+
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "kernels/nn/convolution.h"
+
+namespace tenon::cpu {
+
+using i64 = std::int64_t;
+using dnnl::memory;
+
+enum class ConvKind { kForward, kBackwardInput, kBackwardWeight };
+/// Along which dimension plans are slices. By channels is for weight gradients of one group.
+enum class Divided { kByPicture, kByChannel };
+
+const dnnl::engine& onednn_engine();
+/// The calling thread's.
+dnnl::stream& onednn_stream();
+
+/// Which convolution: everything that its plans depend on.
+struct ConvKey {
+  ConvKind kind;
+  ConvShape s;
+  Divided divided;
+  i64 slice;        ///< pictures or output channels of one plan
+  int omp_threads;  ///< that oneDNN may use inside a plan
+  bool bias, x_last, w_last, y_last;
+
+  auto tie() const {
+    auto list = [](const i64* v) { return std::tie(v[0], v[1], v[2]); };
+    return std::tuple_cat(std::tie(kind, divided, slice, omp_threads, bias, x_last, w_last, y_last, s.spatial, s.batch,
+                                   s.in_channels, s.out_channels, s.groups),
+                          list(s.in), list(s.out), list(s.kernel), list(s.stride), list(s.padding), list(s.dilation));
+  }
+  bool operator<(const ConvKey& other) const { return tie() < other.tie(); }
+};
+
+/// One operand: how it lies with us, how oneDNN wants it, and the way between.
+struct Side {
+  memory::desc plain, wanted;
+  dnnl::reorder reorder;
+  bool into_onednn = true;  ///< or back
+  bool differs = false;
+  std::size_t bytes = 0;  ///< in scratch, per slice; 0 where the layouts agree
+
+  void connect(const memory::desc& ours, const memory::desc& theirs, bool into);
+  /// Moves one slice, in the direction that connect() was given; `work` has scratchpad_bytes.
+  void move(char* from, char* to, char* work) const;
+  static std::size_t align(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  memory::desc scratchpad;
+  std::size_t scratchpad_bytes = 0;
+};
+
+/// A convolution of one slice.
+struct ConvPlan {
+  Side x, w, y;
+  memory::desc bias;
+  dnnl::primitive convolution;
+  memory::desc scratchpad;
+  std::size_t scratchpad_bytes = 0;
+
+  std::size_t slice_bytes() const { return x.bytes + y.bytes + work_bytes(); }
+  std::size_t work_bytes() const {
+    return std::max({scratchpad_bytes, x.scratchpad_bytes, y.scratchpad_bytes, w.scratchpad_bytes});
+  }
+};
+
+struct ConvPlans {
+  ConvPlan main;
+  std::optional<ConvPlan> tail;  ///< the last slice where it is smaller
+
+  const ConvPlan& of(i64 piece, i64 pieces) const { return tail && piece == pieces - 1 ? *tail : main; }
+  std::size_t slice_bytes() const { return std::max(main.slice_bytes(), tail ? tail->slice_bytes() : 0); }
+};
+
+/// Built once per key and never dropped: a program has few shapes. Null where oneDNN has no implementation.
+const ConvPlans* plans_for(const ConvKey& key);
+
+}  // namespace tenon::cpu
