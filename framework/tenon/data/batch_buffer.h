@@ -64,6 +64,7 @@ class BatchBuffer {
     readable_.notify_all();
   }
 
+  /// Hands an error to whoever takes the next batch.
   void add_error(std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);

@@ -32,7 +32,9 @@ class ChunkDataReader {
   using ChunkType = Chunk;
   using BatchType = Chunk;
   virtual ~ChunkDataReader() = default;
+  /// The examples of one chunk. Called by several threads at once, each for another chunk.
   virtual Chunk read_chunk(std::size_t chunk_index) = 0;
+  /// The number of chunks.
   virtual std::size_t chunk_count() = 0;
   /// Called before each epoch.
   virtual void reset() = 0;
@@ -96,6 +98,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     }
     return buffer_->get_batch();
   }
+  /// The next batch, fewer at the end; nothing when every chunk has been read.
   BatchType get_batch() { return get_batch(options_.batch_size()); }
 
   /// Begins an epoch, or goes on from a position that was loaded.
@@ -112,6 +115,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     for (std::size_t i = 0; i < options_.preloader_count(); ++i) threads_.emplace_back([this] { preload(); });
   }
   std::optional<std::size_t> size() const override { return std::nullopt; }
+  /// What chooses the order of chunks.
   ChunkSampler& chunk_sampler() { return chunk_sampler_; }
 
   /// The position is the chunk sampler's: examples that were loaded and not handed out yet count as seen.

@@ -37,9 +37,11 @@ class DataLoaderBase {
     reset();
     return Iterator<Batch>([this] { return next(); });
   }
+  /// The end of every pass.
   Iterator<Batch> end() { return {}; }
   /// Ends the workers. The loader cannot be used afterwards.
   void join() { pool_.reset(); }
+  /// The options, with their defaults filled in.
   const FullDataLoaderOptions& options() const noexcept { return options_; }
 
  protected:

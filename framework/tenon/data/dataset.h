@@ -43,6 +43,7 @@ class BatchDataset {
   static constexpr bool is_stateful = detail::IsOptional<BatchType>::value;
 
   virtual ~BatchDataset() = default;
+  /// The examples of a request, in its order.
   virtual Batch get_batch(BatchRequest request) = 0;
   /// Absent for a data set without a known end.
   virtual std::optional<std::size_t> size() const = 0;
@@ -62,6 +63,7 @@ template <class Self, class SingleExample = Example<>>
 class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
  public:
   using ExampleType = SingleExample;
+  /// One example, by its index below size().
   virtual ExampleType get(std::size_t index) = 0;
   std::vector<ExampleType> get_batch(ArrayRef<std::size_t> indices) override {
     std::vector<ExampleType> batch;
@@ -83,6 +85,7 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
   virtual void reset() = 0;
   /// Writes and reads the position. Throw Error unless the data set has a position that can be kept.
   virtual void save(OutputArchive&) const { throw Error("this data set has no position that can be saved"); }
+  /// Continues at a saved position. Throws Error unless overridden.
   virtual void load(InputArchive&) { throw Error("this data set has no position that can be loaded"); }
 };
 
@@ -108,14 +111,18 @@ class MapDataset : public BatchDataset<MapDataset<Source, Transform>,
     }
   }
   std::optional<std::size_t> size() const override { return dataset_.size(); }
+  /// Starts the data set underneath again.
   void reset() { dataset_.reset(); }
+  /// The data set underneath.
   const Source& dataset() noexcept { return dataset_; }
+  /// What every batch goes through.
   const Transform& transform() noexcept { return transform_; }
 
  private:
   Source dataset_;
   Transform transform_;
 };
+/// A data set whose batches go through a transform.
 template <class Source, class Transform>
 MapDataset<Source, Transform> map(Source dataset, Transform transform) {
   return MapDataset<Source, Transform>(std::move(dataset), std::move(transform));
@@ -135,11 +142,13 @@ class SharedBatchDataset : public BatchDataset<SharedBatchDataset<Underlying>, t
   const Underlying& operator*() const { return *dataset_; }
   Underlying* operator->() { return dataset_.get(); }
   const Underlying* operator->() const { return dataset_.get(); }
+  /// Starts the shared data set again.
   void reset() { dataset_->reset(); }
 
  private:
   std::shared_ptr<Underlying> dataset_;
 };
+/// A data set that all workers share, made from the arguments.
 template <class Underlying, class... Arguments>
 SharedBatchDataset<Underlying> make_shared_dataset(Arguments&&... arguments) {
   return std::make_shared<Underlying>(std::forward<Arguments>(arguments)...);

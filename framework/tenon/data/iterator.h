@@ -58,6 +58,7 @@ class Iterator {
       fetched = true;
     }
   };
+  /// Whether the pass is over; fetches the next batch to know.
   bool at_end() const {
     if (!position_) return true;
     position_->fetch();

@@ -16,6 +16,7 @@ class TENON_EXPORT MNIST : public Dataset<MNIST> {
   TENON_API explicit MNIST(const std::string& root, Mode mode = Mode::kTrain);
   TENON_API Example<> get(std::size_t index) override;
   TENON_API std::optional<std::size_t> size() const override;
+  /// Whether these are the training pictures.
   bool is_train() const noexcept { return is_train_; }
   const Tensor& images() const { return images_; }    ///< (N, 1, 28, 28), float32
   const Tensor& targets() const { return targets_; }  ///< (N), int64

@@ -26,7 +26,9 @@ class Sampler {
   virtual void reset(std::optional<std::size_t> new_size) = 0;
   /// What the next batch holds; none at the end.
   virtual std::optional<BatchRequest> next(std::size_t batch_size) = 0;
+  /// Writes the position.
   virtual void save(OutputArchive& archive) const = 0;
+  /// Reads what save() wrote.
   virtual void load(InputArchive& archive) = 0;
 };
 
@@ -38,6 +40,7 @@ struct TENON_EXPORT CustomBatchRequest {
   CustomBatchRequest& operator=(const CustomBatchRequest&) = default;
   CustomBatchRequest& operator=(CustomBatchRequest&&) noexcept = default;
   TENON_API virtual ~CustomBatchRequest();
+  /// The number of examples asked for.
   virtual std::size_t size() const = 0;
 };
 
@@ -48,6 +51,7 @@ class TENON_EXPORT SequentialSampler : public Sampler<> {
   TENON_API std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
   TENON_API void save(OutputArchive& archive) const override;
   TENON_API void load(InputArchive& archive) override;
+  /// How many indices have been handed out.
   std::size_t index() const noexcept { return index_; }
 
  private:
@@ -63,6 +67,7 @@ class TENON_EXPORT RandomSampler : public Sampler<> {
   TENON_API std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
   TENON_API void save(OutputArchive& archive) const override;
   TENON_API void load(InputArchive& archive) override;
+  /// How many indices have been handed out.
   std::size_t index() const noexcept { return static_cast<std::size_t>(index_); }
 
  private:

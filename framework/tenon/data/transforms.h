@@ -18,6 +18,7 @@ class BatchTransform {
   using InputBatchType = InputBatch;
   using OutputBatchType = OutputBatch;
   virtual ~BatchTransform() = default;
+  /// A batch in, a batch out.
   virtual OutputBatch apply_batch(InputBatch input_batch) = 0;
 };
 
@@ -27,6 +28,7 @@ class Transform : public BatchTransform<std::vector<Input>, std::vector<Output>>
  public:
   using InputType = Input;
   using OutputType = Output;
+  /// One example in, one out.
   virtual Output apply(Input input) = 0;
   std::vector<Output> apply_batch(std::vector<Input> input_batch) override {
     std::vector<Output> output;

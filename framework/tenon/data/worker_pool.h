@@ -50,6 +50,7 @@ class WorkerPool {
   void add_worker(Work work) {
     threads_.emplace_back([this, work = std::move(work)] { run(work); });
   }
+  /// Queues a job; results come back in order unless the options say otherwise.
   void push(Job job) { shuttle_.push_job({next_job_++, std::move(job)}); }
   /// Jobs pushed and not popped yet.
   std::size_t in_flight() const { return next_job_ - popped_; }
@@ -68,6 +69,7 @@ class WorkerPool {
     shuttle_.drain();
     begin_sequence();
   }
+  /// Ends the workers once they are done with what they have begun.
   void stop() {
     shuttle_.drain();
     for (std::size_t i = 0; i < threads_.size(); ++i) shuttle_.push_job({});

@@ -8,6 +8,7 @@
 
 namespace tenon::nn::utils {
 
+/// All elements one behind the other, in one tensor of rank 1. Throws Error for parameters of several devices.
 TENON_API Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
 /// Each parameter becomes a view of its piece of the vector.
 TENON_API void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);

@@ -28,10 +28,15 @@ struct Fan {
 /// leaky ReLU.
 TENON_API double calculate_gain(NonlinearityType nonlinearity, double param = 0.01);
 
+/// Fills the tensor with one value, without a gradient, and returns it; so do all functions here.
 TENON_API Tensor constant_(Tensor tensor, Scalar value);
+/// Fills with 0.
 TENON_API Tensor zeros_(Tensor tensor);
+/// Fills with 1.
 TENON_API Tensor ones_(Tensor tensor);
+/// Fills from N(mean, std^2).
 TENON_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
+/// Fills from U(low, high).
 TENON_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
 /// The identity matrix; rank 2 only.
 TENON_API Tensor eye_(Tensor matrix);
@@ -44,10 +49,12 @@ TENON_API Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01);
 /// He et al., 2015.
 TENON_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
                                   NonlinearityType nonlinearity = kLeakyReLU);
+/// As kaiming_uniform_(), from N(0, gain^2 / fan).
 TENON_API Tensor kaiming_normal_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
                                  NonlinearityType nonlinearity = kLeakyReLU);
 /// Glorot and Bengio, 2010.
 TENON_API Tensor xavier_uniform_(Tensor tensor, double gain = 1.0);
+/// As xavier_uniform_(), from N(0, 2 gain^2 / (fan in + fan out)).
 TENON_API Tensor xavier_normal_(Tensor tensor, double gain = 1.0);
 
 /// Fan in and fan out: columns and rows, times the size of the receptive field. Throws Error below rank 2.

@@ -45,6 +45,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   TENON_API Module& operator=(Module&&) noexcept;
   TENON_API virtual ~Module();
 
+  /// The name given at construction, else the type's.
   TENON_API const std::string& name() const noexcept;
 
   /// A deep copy, on another device if one is given. Throws Error unless the type derives from Cloneable.
@@ -60,33 +61,49 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
   /// Defined parameters and buffers; names are paths joined by dots.
   TENON_API std::vector<Tensor> parameters(bool recurse = true) const;
+  /// As parameters(), each with its path.
   TENON_API OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
+  /// Defined buffers of this module, and of those below it if `recurse`.
   TENON_API std::vector<Tensor> buffers(bool recurse = true) const;
+  /// As buffers(), each with its path.
   TENON_API OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
+  /// This module, unless `include_self` is off, and every one below it, parents first. Throws Error where this one is
+  /// not owned by a shared_ptr.
   TENON_API std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
+  /// As modules(), each with its path behind `name_prefix`.
   TENON_API OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& name_prefix = {},
                                                                             bool include_self = true) const;
+  /// The modules right below this one, in the order of registration.
   TENON_API std::vector<std::shared_ptr<Module>> children() const;
+  /// As children(), each with its name.
   TENON_API OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
 
+  /// Training mode on or off, here and in every module below: what dropout and batch norm go by.
   TENON_API virtual void train(bool on = true);
+  /// train(false).
   TENON_API void eval();
+  /// Whether this module is in training mode.
   TENON_API virtual bool is_training() const noexcept;
 
   /// Converts in place. A floating dtype is for floating tensors only, an integer one for all.
   TENON_API virtual void to(Device device, Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Device device, bool non_blocking = false);
+  /// Converts every floating parameter and buffer to float16.
   TENON_API void half() { to(Dtype::kFloat16); }
 
   /// Zeroes the gradients, or gives their memory back.
   TENON_API virtual void zero_grad(bool set_to_none = false);
 
+  /// Writes parameters, buffers and children under their names.
   TENON_API virtual void save(OutputArchive& archive) const;
+  /// Reads parameters, buffers and children by name, in place. A tensor stays on its device, where libtorch takes the
+  /// archive's. Throws Error for a missing name or other sizes.
   TENON_API virtual void load(InputArchive& archive);
   /// False for modules that wrap something which cannot be written to a file; they are then left out.
   TENON_API virtual bool is_serializable() const;
 
+  /// Writes the module's name and options, as `stream << module` shows them.
   TENON_API virtual void pretty_print(std::ostream& stream) const;
 
   /// Null where this module is no such type.
@@ -102,7 +119,10 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// The returned reference stays valid until the next registration. Throws Error for an empty or dotted name, or one
   /// that is taken.
   TENON_API Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
+  /// As register_parameter(), for a tensor that is saved and moved with the module but not trained.
   TENON_API Tensor& register_buffer(std::string name, Tensor tensor);
+  /// Makes a module a child under that name and returns it. Throws Error for an empty or dotted name, or one that is
+  /// taken.
   template <class M>
   std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
     add_child(std::move(name), module);
@@ -112,6 +132,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<M> register_module(std::string name, ModuleHolder<M> holder) {
     return register_module(std::move(name), holder.ptr());
   }
+  /// Puts another module in the place of a child and returns it. Throws Error where there is no such child.
   template <class M>
   std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
     children_[name] = module;
@@ -121,6 +142,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<M> replace_module(const std::string& name, ModuleHolder<M> holder) {
     return replace_module(name, holder.ptr());
   }
+  /// Takes a child out. Throws Error where there is none of that name.
   TENON_API void unregister_module(const std::string& name);
 
  protected:

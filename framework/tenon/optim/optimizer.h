@@ -28,6 +28,7 @@ class TENON_EXPORT OptimizerParamState {
   OptimizerParamState(const OptimizerParamState&) = default;
   OptimizerParamState& operator=(const OptimizerParamState&) = default;
   TENON_API virtual ~OptimizerParamState();
+  /// A copy of the same type.
   virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
   /// Throw Error unless overridden: only optimisers that are saved need them.
   TENON_API virtual void serialize(InputArchive& archive);
@@ -41,11 +42,14 @@ class TENON_EXPORT OptimizerOptions {
   OptimizerOptions(const OptimizerOptions&) = default;
   OptimizerOptions& operator=(const OptimizerOptions&) = default;
   TENON_API virtual ~OptimizerOptions();
+  /// A copy of the same type.
   virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
   /// Throw Error unless overridden: only what is saved, or has a schedule, needs them.
   TENON_API virtual void serialize(InputArchive& archive);
   TENON_API virtual void serialize(OutputArchive& archive) const;
+  /// The learning rate. Throws Error unless overridden: only what has a schedule needs it.
   TENON_API virtual double get_lr() const;
+  /// Sets the learning rate. Throws Error unless overridden.
   TENON_API virtual void set_lr(double lr);
 };
 
@@ -78,8 +82,11 @@ class TENON_API OptimizerParamGroup {
 
   bool has_options() const { return options_ != nullptr; }
   OptimizerOptions& options();
+  /// The group's options. Throws Error where it has none.
   const OptimizerOptions& options() const;
+  /// Gives the group options of its own.
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  /// The parameters.
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
 
@@ -105,6 +112,7 @@ class TENON_EXPORT Optimizer {
 
   /// Throws Error when a parameter is in a group already, or is no leaf.
   TENON_API void add_param_group(const OptimizerParamGroup& group);
+  /// Adds parameters to the first group.
   TENON_API void add_parameters(const std::vector<Tensor>& parameters);
 
   /// Updates every parameter that has a gradient. With a closure, computes the loss first and returns it.
@@ -115,15 +123,21 @@ class TENON_EXPORT Optimizer {
   /// Of the first group.
   TENON_API const std::vector<Tensor>& parameters() const;
   TENON_API std::vector<Tensor>& parameters();
+  /// The number of parameters of all groups.
   TENON_API std::size_t size() const;
+  /// The options of groups that have none of their own.
   OptimizerOptions& defaults() { return *defaults_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
+  /// The groups, for reading or for changing their options.
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
+  /// What is remembered of each parameter, by state_key().
   StateMap& state() { return state_; }
   const StateMap& state() const { return state_; }
 
+  /// Writes the groups' options and every state.
   TENON_API virtual void save(OutputArchive& archive) const;
+  /// Reads what save() wrote, or libtorch's older form. Throws Error where groups or parameters differ in number.
   TENON_API virtual void load(InputArchive& archive);
 
  protected:

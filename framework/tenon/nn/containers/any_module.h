@@ -18,9 +18,13 @@ namespace tenon::nn {
 struct AnyModuleBase {
   explicit AnyModuleBase(const std::type_info& type) : type_info(type) {}
   virtual ~AnyModuleBase() = default;
+  /// Calls the module's forward(). Throws Error for a wrong number of arguments, or one of another type.
   virtual AnyValue forward(std::vector<AnyValue>&& arguments) = 0;
+  /// The module.
   virtual std::shared_ptr<Module> ptr() = 0;
+  /// Another holder of the same module.
   virtual std::unique_ptr<AnyModuleBase> copy() const = 0;
+  /// A holder of a deep copy of the module, on another device if one is given.
   virtual std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const = 0;
   const std::type_info& type_info;
 };

@@ -41,6 +41,7 @@ class AnyValue {
     throw Error("Attempted to cast AnyValue to " + demangle(typeid(T)) + ", but its actual type is " +
                 demangle(type_info()));
   }
+  /// The type of what is held.
   const std::type_info& type_info() const noexcept { return content_->type(); }
 
  private:

@@ -24,6 +24,7 @@ class FunctionalImpl : public Cloneable<FunctionalImpl> {
 
   void reset() override {}
   void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::Functional()"; }
+  /// What the function returns for the input.
   Tensor forward(Tensor input) { return function_(std::move(input)); }
   Tensor operator()(Tensor input) { return forward(std::move(input)); }
   /// A function cannot be written to a file.

@@ -54,6 +54,7 @@ class ModuleHolder : detail::ModuleHolderTag {
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
 
   explicit operator bool() const noexcept { return !is_empty(); }
+  /// Whether there is no module in it (made from nullptr).
   bool is_empty() const noexcept { return impl_ == nullptr; }
 
   Contained* operator->() { return get(); }
@@ -65,6 +66,7 @@ class ModuleHolder : detail::ModuleHolderTag {
     if (impl_ == nullptr) throw Error("Accessing empty ModuleHolder");
     return impl_;
   }
+  /// The module, borrowed. Throws Error where the holder is empty.
   Contained* get() { return ptr().get(); }
   const Contained* get() const { return ptr().get(); }
 

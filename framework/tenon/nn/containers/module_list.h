@@ -35,6 +35,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::ModuleList"; }
 
+  /// Appends a module.
   void push_back(std::shared_ptr<Module> module) { insert(size(), std::move(module)); }
   template <class M, class = std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>>>
   void push_back(M&& module) {
@@ -44,10 +45,12 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   void push_back(const ModuleHolder<M>& holder) {
     push_back(std::static_pointer_cast<Module>(holder.ptr()));
   }
+  /// Appends every module of a container.
   template <class Container>
   void extend(const Container& container) {
     for (const auto& module : container) push_back(module);
   }
+  /// Puts a module in front of the one at that position. Throws Error for a position behind the end.
   void insert(std::size_t index, std::shared_ptr<Module> module) {
     if (index > size()) throw Error("Index out of range");
     modules_.insert(modules_.begin() + static_cast<std::ptrdiff_t>(index), std::move(module));
@@ -64,10 +67,13 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     insert(index, std::static_pointer_cast<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
   }
 
+  /// Iterates over the modules in order.
   Iterator begin() { return modules_.begin(); }
   ConstIterator begin() const { return modules_.begin(); }
+  /// See begin().
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
+  /// The module at that position as a T. Throws Error behind the end, or where it is of another type.
   template <class T>
   T& at(std::size_t index) {
     auto* module = ptr(index)->template as<T>();
@@ -79,6 +85,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   const T& at(std::size_t index) const {
     return const_cast<ModuleListImpl*>(this)->at<T>(index);
   }
+  /// The module at that position. Throws Error behind the end.
   std::shared_ptr<Module> ptr(std::size_t index) const {
     if (index >= size()) throw Error("Index out of range");
     return modules_[index];
@@ -88,7 +95,9 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     return std::dynamic_pointer_cast<T>(ptr(index));
   }
   std::shared_ptr<Module> operator[](std::size_t index) const { return ptr(index); }
+  /// The number of modules.
   std::size_t size() const noexcept { return modules_.size(); }
+  /// Whether there are no modules.
   bool is_empty() const noexcept { return modules_.empty(); }
 
  private:
@@ -115,18 +124,28 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::ModuleDict"; }
 
+  /// Iterates over keys and modules in the order of insertion.
   Iterator begin() { return children_.begin(); }
   ConstIterator begin() const { return children_.begin(); }
+  /// See begin().
   Iterator end() { return children_.end(); }
   ConstIterator end() const { return children_.end(); }
+  /// The number of modules.
   std::size_t size() const noexcept { return children_.size(); }
+  /// Whether there are no modules.
   bool empty() const noexcept { return children_.is_empty(); }
+  /// Whether there is a module under that key.
   bool contains(const std::string& key) const noexcept { return children_.contains(key); }
+  /// Removes every module.
   void clear() { children_.clear(); }
+  /// The keys in the order of insertion.
   std::vector<std::string> keys() const { return children_.keys(); }
+  /// The modules in the order of insertion.
   std::vector<std::shared_ptr<Module>> values() const { return children_.values(); }
+  /// Keys and modules in the order of insertion.
   OrderedDict<std::string, std::shared_ptr<Module>> items() const { return children_; }
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
+  /// The module under that key as a T. Throws Error where there is none, or where it is of another type.
   template <class T>
   T& at(const std::string& key) {
     auto* module = children_[key]->template as<T>();
@@ -138,6 +157,7 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
     return const_cast<ModuleDictImpl*>(this)->at<T>(key);
   }
 
+  /// Adds a module, or puts it in the place of the one under that key, and returns it.
   std::shared_ptr<Module> insert(std::string key, std::shared_ptr<Module> module) {
     return register_module(std::move(key), std::move(module));
   }

@@ -22,7 +22,9 @@ class NamedAnyModule {
   NamedAnyModule(std::string name, const ModuleHolder<M>& holder) : NamedAnyModule(std::move(name), holder.ptr()) {}
   NamedAnyModule(std::string name, AnyModule module) : name_(std::move(name)), module_(std::move(module)) {}
 
+  /// Its name in the container.
   const std::string& name() const noexcept { return name_; }
+  /// The module.
   AnyModule& module() noexcept { return module_; }
   const AnyModule& module() const noexcept { return module_; }
 

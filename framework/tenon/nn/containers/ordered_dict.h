@@ -24,9 +24,12 @@ class OrderedDict {
     const Value& operator*() const { return pair_.second; }
     Value* operator->() { return &pair_.second; }
     const Value* operator->() const { return &pair_.second; }
+    /// The key, which never changes.
     const Key& key() const noexcept { return pair_.first; }
+    /// The value, for reading or for writing.
     Value& value() noexcept { return pair_.second; }
     const Value& value() const noexcept { return pair_.second; }
+    /// Key and value as a std::pair.
     const std::pair<Key, Value>& pair() const noexcept { return pair_; }
 
    private:
@@ -41,10 +44,13 @@ class OrderedDict {
     for (const Item& item : items) insert(item.key(), item.value());
   }
 
+  /// What messages call a key ("Parameter", "Key" …).
   const std::string& key_description() const noexcept { return key_description_; }
 
+  /// The first item. Throws Error where the dict is empty.
   Item& front() { return at_end(items_.empty() ? nullptr : &items_.front(), "front()"); }
   const Item& front() const { return const_cast<OrderedDict*>(this)->front(); }
+  /// The last item. Throws Error where the dict is empty.
   Item& back() { return at_end(items_.empty() ? nullptr : &items_.back(), "back()"); }
   const Item& back() const { return const_cast<OrderedDict*>(this)->back(); }
 
@@ -67,6 +73,7 @@ class OrderedDict {
   }
   Value& insert(Key key, Value&& value) { return insert_item(std::move(key), std::move(value)); }
 
+  /// Inserts every item of the other dict. Throws Error for a key that is taken.
   void update(OrderedDict&& other) {
     reserve(size() + other.size());
     for (Item& item : other) insert_item(item.key(), std::move(item.value()));
@@ -76,6 +83,7 @@ class OrderedDict {
     for (const Item& item : other) insert_item(item.key(), item.value());
   }
 
+  /// Removes the item with this key; those behind it move up. Throws Error where there is none.
   void erase(const Key& key) {
     const auto found = index_.find(key);
     if (found == index_.end()) throw Error(key_description_ + " '" + text(key) + "' doesn't exist");
@@ -86,10 +94,12 @@ class OrderedDict {
       if (other_position > position) --other_position;
     }
   }
+  /// Removes every item.
   void clear() {
     index_.clear();
     items_.clear();
   }
+  /// Makes room for this many items, so that inserting them moves none.
   void reserve(std::size_t capacity) {
     index_.reserve(capacity);
     items_.reserve(capacity);
@@ -101,28 +111,37 @@ class OrderedDict {
     return found == index_.end() ? nullptr : &items_[found->second].value();
   }
   const Value* find(const Key& key) const noexcept { return const_cast<OrderedDict*>(this)->find(key); }
+  /// Whether there is an item with this key.
   bool contains(const Key& key) const noexcept { return index_.find(key) != index_.end(); }
 
+  /// Iterates over the items in the order of insertion.
   Iterator begin() { return items_.begin(); }
   ConstIterator begin() const { return items_.begin(); }
+  /// See begin().
   Iterator end() { return items_.end(); }
   ConstIterator end() const { return items_.end(); }
+  /// The number of items.
   std::size_t size() const noexcept { return items_.size(); }
+  /// Whether there are no items.
   bool is_empty() const noexcept { return items_.empty(); }
 
+  /// The items in the order of insertion.
   const std::vector<Item>& items() const noexcept { return items_; }
+  /// The keys in the order of insertion.
   std::vector<Key> keys() const {
     std::vector<Key> keys;
     keys.reserve(size());
     for (const Item& item : items_) keys.push_back(item.key());
     return keys;
   }
+  /// The values in the order of insertion.
   std::vector<Value> values() const {
     std::vector<Value> values;
     values.reserve(size());
     for (const Item& item : items_) values.push_back(item.value());
     return values;
   }
+  /// Copies of the items as std::pairs, in the order of insertion.
   std::vector<std::pair<Key, Value>> pairs() const {
     std::vector<std::pair<Key, Value>> pairs;
     pairs.reserve(size());

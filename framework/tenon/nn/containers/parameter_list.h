@@ -39,10 +39,12 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     stream << ")";
   }
 
+  /// Registers a parameter under its position as a name.
   void append(const Tensor& parameter) {
     register_parameter(std::to_string(parameters_.size()), parameter, parameter.requires_grad());
   }
   void append(const OrderedDict<std::string, Tensor>::Item& item) { append(item.value()); }
+  /// Appends every parameter of a container.
   template <class Container>
   void extend(const Container& container) {
     for (const auto& parameter : container) append(parameter);
@@ -82,10 +84,12 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
     stream << ")";
   }
 
+  /// Registers a parameter under that key and returns it. Throws Error for a key that is taken.
   Tensor& insert(std::string key, Tensor parameter) {
     const bool requires_grad = parameter.requires_grad();
     return register_parameter(std::move(key), std::move(parameter), requires_grad);
   }
+  /// Takes the parameter under that key out and returns it. Throws Error where there is none.
   Tensor pop(const std::string& key) {
     Tensor parameter = parameters_[key];
     parameters_.erase(key);
@@ -97,16 +101,25 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   void update(const Container& container) {
     for (const auto& item : container) parameters_[item.key()] = item.value();
   }
+  /// Removes every parameter.
   void clear() { parameters_.clear(); }
+  /// The keys in the order of insertion.
   std::vector<std::string> keys() const { return parameters_.keys(); }
+  /// The parameters in the order of insertion.
   std::vector<Tensor> values() const { return parameters_.values(); }
+  /// Iterates over keys and parameters in the order of insertion.
   Iterator begin() { return parameters_.begin(); }
   ConstIterator begin() const { return parameters_.begin(); }
+  /// See begin().
   Iterator end() { return parameters_.end(); }
   ConstIterator end() const { return parameters_.end(); }
+  /// The number of parameters.
   std::size_t size() const noexcept { return parameters_.size(); }
+  /// Whether there are no parameters.
   bool empty() const noexcept { return parameters_.is_empty(); }
+  /// Whether there is a parameter under that key.
   bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
+  /// The parameter under that key. Throws Error where there is none.
   Tensor& get(const std::string& key) { return parameters_[key]; }
   const Tensor& get(const std::string& key) const { return parameters_[key]; }
   Tensor& operator[](const std::string& key) { return get(key); }

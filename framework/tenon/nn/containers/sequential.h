@@ -61,6 +61,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
                 demangle(typeid(ReturnType)));
   }
 
+  /// Appends a module, under its position as a name or under the name given.
   template <class M>
   void push_back(std::shared_ptr<M> module) {
     push_back(std::to_string(size()), std::move(module));
@@ -98,11 +99,14 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     for (const auto& module : container) push_back(module);
   }
 
+  /// Iterates over the modules, as AnyModule, in the order in which they run.
   Iterator begin() { return modules_.begin(); }
   ConstIterator begin() const { return modules_.begin(); }
+  /// See begin().
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
 
+  /// The module at that position as a T. Throws Error behind the end, or where it is of another type.
   template <class T>
   T& at(std::size_t index) {
     return checked(index).template get<T>();
@@ -111,13 +115,16 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   const T& at(std::size_t index) const {
     return checked(index).template get<T>();
   }
+  /// The module at that position. Throws Error behind the end.
   std::shared_ptr<Module> ptr(std::size_t index) const { return checked(index).ptr(); }
   template <class T>
   std::shared_ptr<T> ptr(std::size_t index) const {
     return checked(index).template ptr<T>();
   }
   std::shared_ptr<Module> operator[](std::size_t index) const { return ptr(index); }
+  /// The number of modules.
   std::size_t size() const noexcept { return modules_.size(); }
+  /// Whether there are no modules.
   bool is_empty() const noexcept { return modules_.empty(); }
 
  private:

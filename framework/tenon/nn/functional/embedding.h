@@ -24,7 +24,9 @@ struct EmbeddingBagFuncOptions {
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
 };
 
+/// Rows of `weight` (rows, features) by number: any sizes -> those sizes and features behind them.
 TENON_API Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingFuncOptions& options = {});
+/// Sum, mean or maximum of the rows of each bag: see EmbeddingBag.
 TENON_API Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});
 /// num_classes = -1: one more than the largest index.
 TENON_API Tensor one_hot(const Tensor& indices, std::int64_t num_classes = -1);

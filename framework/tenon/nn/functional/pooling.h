@@ -38,15 +38,22 @@ TENON_POOL_FUNCTIONS(3)
 
 using LPPool1dFuncOptions = LPPoolOptions<1>;
 using LPPool2dFuncOptions = LPPoolOptions<2>;
+/// (sum of x^p over each window)^(1/p): (N, C, L) or (C, L).
 TENON_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& options);
+/// (sum of x^p over each window)^(1/p): (N, C, H, W) or (C, H, W).
 TENON_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
 
 using FractionalMaxPool2dFuncOptions = FractionalMaxPoolOptions<2>;
 using FractionalMaxPool3dFuncOptions = FractionalMaxPoolOptions<3>;
+/// Maxima over kernels at pseudo-random places: (N, C, H, W) or (C, H, W) to the output size or ratio. Graham, 2014.
 TENON_API Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& options);
+/// Maxima over kernels at pseudo-random places: (N, C, D, H, W) or (C, D, H, W) to the output size or ratio. Graham,
+/// 2014.
 TENON_API Tensor fractional_max_pool3d(const Tensor& input, const FractionalMaxPool3dFuncOptions& options);
+/// As fractional_max_pool2d(), with the positions of the maxima in each picture.
 TENON_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
                                                                         const FractionalMaxPool2dFuncOptions& options);
+/// As fractional_max_pool3d(), with the positions of the maxima in each picture.
 TENON_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
                                                                         const FractionalMaxPool3dFuncOptions& options);
 

@@ -35,12 +35,17 @@ struct GridSampleFuncOptions {
   TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
   TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
 };
+/// (N, C, H, W) sampled at grid (N, H', W', 2), x before y, -1 to 1 from border to border -> (N, C, H', W'); 5-D alike.
 TENON_API Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options = {});
+/// Sampling points for grid_sample() from affine maps: theta (N, 2, 3) or (N, 3, 4), size (N, C, H, W) or (N, C, D, H,
+/// W) -> (N, H, W, 2) or (N, D, H, W, 3).
 TENON_API Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false);
 
 using PixelShuffleFuncOptions = PixelShuffleOptions;
 using PixelUnshuffleFuncOptions = PixelUnshuffleOptions;
+/// (…, C r^2, H, W) -> (…, C, H r, W r), r the upscale factor. Shi et al., 2016.
 TENON_API Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& options);
+/// (…, C, H r, W r) -> (…, C r^2, H, W), the inverse of pixel_shuffle().
 TENON_API Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& options);
 
 using FoldFuncOptions = FoldOptions;

@@ -95,6 +95,7 @@ class TENON_EXPORT ThresholdImpl : public Cloneable<ThresholdImpl> {
   TENON_API explicit ThresholdImpl(const ThresholdOptions& options);
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// x where it is above the threshold, else the value; any sizes.
   TENON_API Tensor forward(Tensor input);
   ThresholdOptions options;
 };
@@ -106,6 +107,7 @@ class TENON_EXPORT PReLUImpl : public Cloneable<PReLUImpl> {
   TENON_API explicit PReLUImpl(const PReLUOptions& options = {});
   TENON_API void reset() override;
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// max(0, x) + weight * min(0, x); one weight for all, or one for each channel (dim 1).
   TENON_API Tensor forward(const Tensor& input);
   PReLUOptions options;
   Tensor weight;

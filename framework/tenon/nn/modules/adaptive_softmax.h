@@ -36,6 +36,7 @@ class TENON_EXPORT AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLog
   /// Throws Error for cutoffs that do not ascend within [1, n_classes - 1].
   TENON_API explicit AdaptiveLogSoftmaxWithLossImpl(AdaptiveLogSoftmaxWithLossOptions options);
   TENON_API void reset() override;
+  /// Draws the parameters of the head and of every cluster anew.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
 
@@ -43,6 +44,7 @@ class TENON_EXPORT AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLog
   TENON_API ASMoutput forward(const Tensor& input, const Tensor& target);
   /// Log probabilities of all classes: (N, n_classes).
   TENON_API Tensor log_prob(const Tensor& input);
+  /// Log-probabilities of every class, (N, n_classes), from the input (N, in_features) and the head's output.
   TENON_API Tensor _get_full_log_prob(const Tensor& input, const Tensor& head_output);
   /// log_prob(input).argmax(1), with the clusters computed only for rows that need them.
   TENON_API Tensor predict(const Tensor& input);

@@ -41,6 +41,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
  public:
   TENON_API explicit NormImplBase(const Options& options);
   TENON_API void reset() override;
+  /// Running mean 0, running variance 1, no batch seen.
   TENON_API void reset_running_stats();
   TENON_API void reset_parameters();
 

@@ -49,6 +49,7 @@ class TENON_EXPORT ConvNdImpl : public Cloneable<Derived> {
  public:
   TENON_API explicit ConvNdImpl(ConvOptions<D> options);
   TENON_API void reset() override;
+  /// Draws weight and bias anew: Kaiming uniform with a = sqrt(5), bias from U(-b, b), b = 1 / sqrt(fan in).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
   TENON_API Tensor forward(const Tensor& input);
@@ -83,6 +84,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
  public:
   TENON_API explicit ConvTransposeNdImpl(ConvTransposeOptions<D> options);
   TENON_API void reset() override;
+  /// Draws weight and bias anew: Kaiming uniform with a = sqrt(5), bias from U(-b, b), b = 1 / sqrt(fan in).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
   /// `output_size` (spatial sizes, or all of them) settles what a stride above 1 leaves open.

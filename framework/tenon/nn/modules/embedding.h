@@ -39,6 +39,7 @@ class TENON_EXPORT EmbeddingImpl : public Cloneable<EmbeddingImpl> {
       : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
   TENON_API explicit EmbeddingImpl(EmbeddingOptions options);
   TENON_API void reset() override;
+  /// Draws the weight anew from N(0, 1); the row of padding_idx is zero.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
   TENON_API Tensor forward(const Tensor& indices);
@@ -51,6 +52,8 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
+  /// A module around `embeddings`, (rows, features); its weight has no gradient unless `freeze` is off. Throws Error
+  /// for another rank.
   TENON_API static Embedding from_pretrained(const Tensor& embeddings,
                                              const EmbeddingFromPretrainedOptions& options = {});
 };
@@ -89,8 +92,11 @@ class TENON_EXPORT EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
       : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
   TENON_API explicit EmbeddingBagImpl(EmbeddingBagOptions options);
   TENON_API void reset() override;
+  /// Draws the weight anew from N(0, 1); the row of padding_idx is zero.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// Bags (B, N) of row numbers, or one row of numbers cut at `offsets` (B) -> (B, features). `per_sample_weights`, of
+  /// the input's sizes, only with mode kSum.
   TENON_API Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
 
   EmbeddingBagOptions options;
@@ -104,6 +110,8 @@ class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
   using Impl = EmbeddingBagImpl;
+  /// A module around `embeddings`, (rows, features); its weight has no gradient unless `freeze` is off. Throws Error
+  /// for another rank.
   TENON_API static EmbeddingBag from_pretrained(const Tensor& embeddings,
                                                 const EmbeddingBagFromPretrainedOptions& options = {});
 };

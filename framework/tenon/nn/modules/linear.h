@@ -16,6 +16,7 @@ class TENON_EXPORT IdentityImpl : public Cloneable<IdentityImpl> {
  public:
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// The input itself.
   TENON_API Tensor forward(const Tensor& input);
 };
 TENON_MODULE(Identity);
@@ -36,6 +37,7 @@ class TENON_EXPORT LinearImpl : public Cloneable<LinearImpl> {
   TENON_API explicit LinearImpl(const LinearOptions& options);
 
   TENON_API void reset() override;
+  /// Draws weight and bias anew from U(-b, b), b = 1 / sqrt(in_features).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
   TENON_API Tensor forward(const Tensor& input);
@@ -63,6 +65,7 @@ class TENON_EXPORT BilinearImpl : public Cloneable<BilinearImpl> {
   TENON_API explicit BilinearImpl(const BilinearOptions& options);
 
   TENON_API void reset() override;
+  /// Draws weight and bias anew from U(-b, b), b = 1 / sqrt(in1_features).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
   TENON_API Tensor forward(const Tensor& input1, const Tensor& input2);
@@ -83,6 +86,7 @@ class TENON_EXPORT FlattenImpl : public Cloneable<FlattenImpl> {
   TENON_API explicit FlattenImpl(const FlattenOptions& options = {});
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// Joins the dims from start_dim to end_dim into one.
   TENON_API Tensor forward(const Tensor& input);
 
   FlattenOptions options;
@@ -113,6 +117,7 @@ class TENON_EXPORT UnflattenImpl : public Cloneable<UnflattenImpl> {
   TENON_API explicit UnflattenImpl(UnflattenOptions options);
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// Splits one dim into the given sizes, of which one may be -1.
   TENON_API Tensor forward(const Tensor& input);
 
   UnflattenOptions options;

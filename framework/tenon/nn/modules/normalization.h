@@ -25,8 +25,10 @@ class TENON_EXPORT LayerNormImpl : public Cloneable<LayerNormImpl> {
       : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}
   TENON_API explicit LayerNormImpl(LayerNormOptions options);
   TENON_API void reset() override;
+  /// Weight 1, bias 0.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// Any sizes that end in normalized_shape -> the same sizes, normalised over those last dims.
   TENON_API Tensor forward(const Tensor& input);
 
   LayerNormOptions options;
@@ -50,6 +52,8 @@ class TENON_EXPORT RMSNormImpl : public Cloneable<RMSNormImpl> {
   TENON_API explicit RMSNormImpl(RMSNormOptions options);
   TENON_API void reset() override;
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// Any sizes that end in normalized_shape -> the same sizes, divided by the root of the mean of squares over those
+  /// last dims.
   TENON_API Tensor forward(const Tensor& input);
 
   RMSNormOptions options;
@@ -71,8 +75,10 @@ class TENON_EXPORT GroupNormImpl : public Cloneable<GroupNormImpl> {
       : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
   TENON_API explicit GroupNormImpl(const GroupNormOptions& options);
   TENON_API void reset() override;
+  /// Weight 1, bias 0.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// (N, C, …) -> the same sizes, normalised over each group of C / num_groups channels.
   TENON_API Tensor forward(const Tensor& input);
 
   GroupNormOptions options;

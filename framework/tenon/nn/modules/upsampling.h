@@ -28,6 +28,7 @@ class TENON_EXPORT UpsampleImpl : public Cloneable<UpsampleImpl> {
   explicit UpsampleImpl(UpsampleOptions options = {}) : options(std::move(options)) {}
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// (N, C, …) -> (N, C, …) of the size, or of the scale factors, that the options give.
   TENON_API Tensor forward(const Tensor& input);
   UpsampleOptions options;
 };

@@ -38,13 +38,19 @@ class ExpandingArray {
   const std::array<T, D>* operator->() const { return &values_; }
   T& operator[](std::size_t i) { return values_[i]; }
   const T& operator[](std::size_t i) const { return values_[i]; }
+  /// Iterates over the D elements.
   auto begin() const { return values_.begin(); }
+  /// See begin().
   auto end() const { return values_.end(); }
+  /// The D elements, one behind the other.
   const T* data() const { return values_.data(); }
+  /// D, whatever list it was made from.
   std::size_t size() const noexcept { return D; }
+  /// The elements as a vector of length D.
   std::vector<T> vec() const { return {values_.begin(), values_.end()}; }
   operator ArrayRef<T>() const { return values_; }  // NOLINT: goes where a list of sizes goes
 
+  /// Whether every element is `value`.
   bool all_equal(T value) const {
     return std::all_of(values_.begin(), values_.end(), [&](const T& v) { return v == value; });
   }

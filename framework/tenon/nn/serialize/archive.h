@@ -26,6 +26,7 @@ class TENON_API OutputArchive {
   /// An undefined tensor is left out. Throws Error for a name that is taken.
   void write(const std::string& key, const Tensor& tensor, bool is_buffer = false);
   void write(const std::string& key, OutputArchive& nested);
+  /// A string. Throws Error for a name that is taken.
   void write_text(const std::string& key, const std::string& text);
   /// A tensor, boolean, integer, number or string. Throws Error for the other kinds.
   void write(const std::string& key, const IValue& value);
@@ -45,6 +46,7 @@ class TENON_API OutputArchive {
   void save_to(std::ostream& stream);
   /// The function returns the bytes that it took.
   void save_to(const std::function<std::size_t(const void*, std::size_t)>& writer);
+  /// What has been written so far.
   const nn::TensorFile& content() const { return file_; }
 
  private:
@@ -69,15 +71,21 @@ class TENON_API InputArchive {
   /// A defined tensor keeps its place in its module and gets the archive's data, on its own device; an undefined one
   /// may be absent. Throws Error for a name that is not there, or for other sizes in strict reads.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
+  /// As read(), but false where the name is not there.
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, InputArchive& nested);
   bool try_read(const std::string& key, InputArchive& nested);
   void read(const std::string& key, IValue& value);
   bool try_read(const std::string& key, IValue& value);
+  /// The boolean of that name. Throws Error where there is none, or where it is of another kind.
   bool read_boolean(const std::string& key) const;
+  /// The integer of that name. Throws Error where there is none, or where it is of another kind.
   std::int64_t read_integer(const std::string& key) const;
+  /// The number of that name. Throws Error where there is none, or where it is of another kind.
   double read_real(const std::string& key) const;
+  /// The string of that name. Throws Error where there is none, or where it is of another kind.
   std::string read_text(const std::string& key) const;
+  /// The value of that name as the file has it, with the letter of its kind in front; nothing where there is none.
   std::optional<std::string> try_read_raw(const std::string& key) const;
   /// Names at this level.
   std::vector<std::string> keys() const;

@@ -32,6 +32,7 @@ class TENON_EXPORT MultiheadAttentionImpl : public Cloneable<MultiheadAttentionI
   TENON_API explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
 
   TENON_API void reset() override;
+  /// Draws the projections anew: Xavier uniform, biases 0.
   TENON_API void _reset_parameters();
   /// query (L, B, embed_dim), key (S, B, kdim), value (S, B, vdim); key_padding_mask (B, S), true where a key is
   /// padding; attn_mask (L, S) or (B * num_heads, L, S), added if floating, forbidding where true if bool. Returns the

@@ -22,16 +22,22 @@ class TENON_API PackedSequence {
 
   const Tensor& data() const { return data_; }                ///< (sum of lengths, *)
   const Tensor& batch_sizes() const { return batch_sizes_; }  ///< int64 on the CPU: sequences that reach each step
+  /// Where each sequence of the batch came from, longest first; undefined where they came sorted.
   const Tensor& sorted_indices() const { return sorted_indices_; }
+  /// The inverse of sorted_indices().
   const Tensor& unsorted_indices() const { return unsorted_indices_; }
 
   /// As Tensor::pin_memory, for all of its tensors.
   PackedSequence pin_memory(std::optional<Device> device = std::nullopt) const;
+  /// Whether the data is in page-locked host memory.
   bool is_pinned() const { return data_.is_pinned(); }
   /// Converts data; indices follow to its device, batch_sizes stay.
   PackedSequence to(TensorOptions options) const;
+  /// The same on the current CUDA device.
   PackedSequence cuda() const { return to(TensorOptions(Device(kCUDA))); }
+  /// The same on the CPU.
   PackedSequence cpu() const { return to(TensorOptions(Device(kCPU))); }
+  /// Whether the data is on a CUDA device.
   bool is_cuda() const { return data_.is_cuda(); }
 
  private:
@@ -48,6 +54,7 @@ TENON_API std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& s
                                                          double padding_value = 0.0,
                                                          std::optional<std::int64_t> total_length = std::nullopt);
 using tenon::pad_sequence;
+/// Packs tensors (L, …) of different lengths, longest first unless `enforce_sorted` is off.
 TENON_API PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted = true);
 
 }  // namespace tenon::nn::utils::rnn

@@ -85,6 +85,7 @@ class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   /// The state is {h, c}: (layers * directions, B, proj_size or hidden_size) and (…, hidden_size), zeros unless given.
   TENON_API std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(
       const Tensor& input, std::optional<std::tuple<Tensor, Tensor>> hx_opt = {});
+  /// As forward(), for sequences of different lengths: the output is packed alike.
   TENON_API std::tuple<utils::rnn::PackedSequence, std::tuple<Tensor, Tensor>> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, std::optional<std::tuple<Tensor, Tensor>> hx_opt = {});
   LSTMOptions options;
