@@ -161,6 +161,7 @@ inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, con
   return detail::into_both(
       "max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
 }
+/// As min(dim), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
                                             bool keepdim = false) {
   return detail::into_both(
@@ -171,6 +172,7 @@ inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, co
   return detail::into_both(
       "sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); }, self);
 }
+/// As topk(), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t k,
                                              std::int64_t dim = -1, bool largest = true, bool sorted = true) {
   return detail::into_both(
@@ -178,31 +180,38 @@ inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, co
 }
 
 // Factories: `out` decides dtype and device.
+/// As zeros(), into `out`.
 inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("zeros", out, zeros(sizes, out.options()));
 }
+/// As ones(), into `out`.
 inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("ones", out, ones(sizes, out.options()));
 }
 inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) {
   return detail::write_out("full", out, full(sizes, value, out.options()));
 }
+/// As eye(), into `out`.
 inline Tensor& eye_out(Tensor& out, std::int64_t n) { return detail::write_out("eye", out, eye(n, out.options())); }
 inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) {
   return detail::write_out("eye", out, eye(n, m, out.options()));
 }
+/// As arange(), into `out`, which is resized; its dtype counts.
 inline Tensor& arange_out(Tensor& out, const Scalar& end) {
   return detail::write_out("arange", out, arange(end, out.options()));
 }
 inline Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step = 1) {
   return detail::write_out("arange", out, arange(start, end, step, out.options()));
 }
+/// As linspace(), into `out`.
 inline Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps = 100) {
   return detail::write_out("linspace", out, linspace(start, end, steps, out.options()));
 }
+/// As rand(), into `out`.
 inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("rand", out, rand(sizes, out.options()));
 }
+/// As randn(), into `out`.
 inline Tensor& randn_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("randn", out, randn(sizes, out.options()));
 }

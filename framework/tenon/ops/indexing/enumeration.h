@@ -9,6 +9,7 @@ namespace tenon {
 /// row. kLong unless the options say otherwise.
 TENON_API Tensor tril_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
+/// The places of the upper triangle of a (row, column) matrix: (2, count).
 TENON_API Tensor triu_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
 /// Every choice of one element of each vector, in order: (n, vectors); of a single vector, itself.

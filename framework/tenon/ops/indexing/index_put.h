@@ -19,15 +19,18 @@ inline Tensor take_along_dim(const Tensor& self, const Tensor& indices,
                              std::optional<std::int64_t> dim = std::nullopt) {
   return self.take_along_dim(indices, dim);
 }
+/// A copy of `self` with source's slices at the positions along `dim`.
 inline Tensor index_copy(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   return self.index_copy(dim, index, source);
 }
+/// A copy of `self` with `value` in the slices at the positions along `dim`.
 inline Tensor index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) {
   return self.index_fill(dim, index, value);
 }
 inline Tensor index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
   return self.index_fill(dim, index, value);
 }
+/// A copy of `self` with `values` at the places that index() reads; added where `accumulate`.
 inline Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
                         bool accumulate = false) {
   return self.index_put(indices, values, accumulate);
@@ -50,6 +53,7 @@ inline Tensor scatter_reduce(const Tensor& self, std::int64_t dim, const Tensor&
                              std::string_view reduce, bool include_self = true) {
   return self.scatter_reduce(dim, index, source, reduce, include_self);
 }
+/// The positions of the elements that are not zero: (count, rank), int64.
 inline Tensor argwhere(const Tensor& self) { return self.argwhere(); }
 
 }  // namespace tenon

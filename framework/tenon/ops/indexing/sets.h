@@ -9,6 +9,8 @@ namespace tenon {
 /// `return_counts` how often each occurs (k). What was not asked for is empty. No NaN equals another.
 TENON_API std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted = true,
                                                       bool return_inverse = false, bool return_counts = false);
+/// The distinct elements, sorted, and, if asked for, where each element of `self` is among them (int64, `self`'s
+/// sizes).
 TENON_API std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted = true, bool return_inverse = false);
 /// Distinct slices along `dim` in lexicographic order, with the inverse (size of dim) and the counts.
 TENON_API std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, std::int64_t dim, bool sorted = true,
@@ -17,6 +19,7 @@ TENON_API std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, std:
 TENON_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse = false,
                                                                 bool return_counts = false,
                                                                 std::optional<std::int64_t> dim = std::nullopt);
+/// As unique_dim(), of neighbours only: what comes again later stays.
 TENON_API std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, std::int64_t dim,
                                                                     bool return_inverse = false,
                                                                     bool return_counts = false);

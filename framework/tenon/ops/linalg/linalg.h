@@ -27,8 +27,11 @@ TENON_API Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim = -1)
 inline Tensor cross(const Tensor& self, const Tensor& other, std::int64_t dim = -1) {
   return tenon::cross(self, other, dim);
 }
+/// See tenon::matmul().
 inline Tensor matmul(const Tensor& self, const Tensor& other) { return tenon::matmul(self, other); }
+/// See tenon::matrix_power().
 inline Tensor matrix_power(const Tensor& self, std::int64_t n) { return self.matrix_power(n); }
+/// diagonal() of the last two dims.
 inline Tensor diagonal(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = -2, std::int64_t dim2 = -1) {
   return self.diagonal(offset, dim1, dim2);
 }

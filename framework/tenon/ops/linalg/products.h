@@ -22,10 +22,12 @@ inline Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const
 }
 /// Sums of products over the last dims: (…, k) and (⋯, k) to (…, ⋯).
 inline Tensor inner(const Tensor& self, const Tensor& other) { return self.inner(other); }
+/// dot(); there are no complex numbers.
 inline Tensor vdot(const Tensor& self, const Tensor& other) { return self.vdot(other); }
 inline Tensor ger(const Tensor& self, const Tensor& other) { return self.outer(other); }
 /// Each element of self times all of `other`, laid out as blocks.
 inline Tensor kron(const Tensor& self, const Tensor& other) { return self.kron(other); }
+/// (…, n, n) to the power of `n`, by squaring; 0 gives the identity. Throws Error for a negative one.
 inline Tensor matrix_power(const Tensor& self, std::int64_t n) { return self.matrix_power(n); }
 /// The product of matrices in the order that multiplies least.
 TENON_API Tensor chain_matmul(TensorList matrices);

@@ -12,8 +12,10 @@ namespace tenon {
 /// input (N, C, …) or (C, …), weight (O, C / groups, …), bias (O) or undefined. One number stands for all dimensions.
 TENON_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
+/// input (N, C, H, W) or (C, H, W), weight (out, C / groups, kH, kW): see conv1d().
 TENON_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
+/// input (N, C, D, H, W) or (C, D, H, W), weight (out, C / groups, kD, kH, kW): see conv1d().
 TENON_API Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
 namespace detail {
@@ -49,9 +51,11 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
 TENON_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
                                   IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   std::int64_t groups = 1, IntArrayRef dilation = 1);
+/// input (N, C, H, W) or (C, H, W), weight (C, out / groups, kH, kW): see conv_transpose1d().
 TENON_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
                                   IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   std::int64_t groups = 1, IntArrayRef dilation = 1);
+/// input (N, C, D, H, W) or (C, D, H, W), weight (C, out / groups, kD, kH, kW): see conv_transpose1d().
 TENON_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
                                   IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   std::int64_t groups = 1, IntArrayRef dilation = 1);

@@ -25,9 +25,11 @@ TENON_DECLARE_POOLING(3)
 
 TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true);
+/// Means over windows of (N, C, H, W) or (C, H, W): see avg_pool1d().
 TENON_API Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                             std::optional<std::int64_t> divisor_override = std::nullopt);
+/// Means over windows of (N, C, D, H, W) or (C, D, H, W): see avg_pool1d().
 TENON_API Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                             std::optional<std::int64_t> divisor_override = std::nullopt);

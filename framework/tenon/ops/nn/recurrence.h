@@ -27,8 +27,11 @@ struct RecurrentState {
 /// Rows of step t are offsets[t] … offsets[t + 1]; their number never grows. A plain batch is B rows in every step.
 struct TENON_API Steps {
   explicit Steps(std::vector<std::int64_t> batch_sizes);
+  /// Steps of equal size, for sequences of one length.
   static Steps plain(std::int64_t steps, std::int64_t batch);
+  /// The number of steps.
   std::int64_t count() const { return static_cast<std::int64_t>(sizes.size()); }
+  /// The number of rows of all steps together.
   std::int64_t rows() const { return offsets.back(); }
 
   std::vector<std::int64_t> sizes;

@@ -35,6 +35,7 @@ TENON_API std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor&
 TENON_API std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,
                                               TensorList weights, bool has_biases, std::int64_t num_layers,
                                               double dropout, bool train, bool bidirectional);
+/// As rnn_tanh(), with ReLU.
 TENON_API std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, TensorList weights,
                                               bool has_biases, std::int64_t num_layers, double dropout, bool train,
                                               bool bidirectional, bool batch_first);
@@ -45,10 +46,13 @@ TENON_API std::tuple<Tensor, Tensor> rnn_relu(const Tensor& data, const Tensor& 
 /// One step: input (B, input), state (B, hidden). Biases may be undefined.
 TENON_API std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih,
                                                const Tensor& w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {});
+/// One step: input (N, in), hx (N, hidden) -> (N, hidden). Cho et al., 2014.
 TENON_API Tensor gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
                           const Tensor& b_ih = {}, const Tensor& b_hh = {});
+/// tanh(w_ih x + b_ih + w_hh h + b_hh): input (N, in), hx (N, hidden) -> (N, hidden).
 TENON_API Tensor rnn_tanh_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
                                const Tensor& b_ih = {}, const Tensor& b_hh = {});
+/// relu(w_ih x + b_ih + w_hh h + b_hh): input (N, in), hx (N, hidden) -> (N, hidden).
 TENON_API Tensor rnn_relu_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
                                const Tensor& b_ih = {}, const Tensor& b_hh = {});
 

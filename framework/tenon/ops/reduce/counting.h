@@ -5,6 +5,7 @@
 
 namespace tenon {
 
+/// How many elements are not zero, along `dim` if one is given; int64.
 inline Tensor count_nonzero(const Tensor& self) { return self.count_nonzero(); }
 inline Tensor count_nonzero(const Tensor& self, std::int64_t dim) { return self.count_nonzero(dim); }
 inline Tensor count_nonzero(const Tensor& self, IntArrayRef dim) { return self.count_nonzero(dim); }

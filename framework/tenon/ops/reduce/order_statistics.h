@@ -46,6 +46,7 @@ inline Tensor quantile(const Tensor& self, const Tensor& q, std::optional<std::i
                        bool keepdim = false, std::string_view interpolation = "linear") {
   return self.quantile(q, dim, keepdim, interpolation);
 }
+/// quantile() of the elements that are not NaN.
 inline Tensor nanquantile(const Tensor& self, double q, std::optional<std::int64_t> dim = std::nullopt,
                           bool keepdim = false, std::string_view interpolation = "linear") {
   return self.nanquantile(q, dim, keepdim, interpolation);

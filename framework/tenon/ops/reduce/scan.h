@@ -13,6 +13,7 @@ inline Tensor& cumprod_(Tensor& self, std::int64_t dim, std::optional<Dtype> dty
 }
 /// The largest (smallest) so far, and its last place; a NaN stays.
 inline std::tuple<Tensor, Tensor> cummax(const Tensor& self, std::int64_t dim) { return self.cummax(dim); }
+/// The minimum of what has come up to each element along `dim`, and where it is (int64).
 inline std::tuple<Tensor, Tensor> cummin(const Tensor& self, std::int64_t dim) { return self.cummin(dim); }
 /// log(cumsum(exp(x))) without overflow.
 inline Tensor logcumsumexp(const Tensor& self, std::int64_t dim) { return self.logcumsumexp(dim); }

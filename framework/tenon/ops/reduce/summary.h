@@ -15,6 +15,7 @@ inline Tensor nansum(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
                      std::optional<Dtype> dtype = std::nullopt) {
   return self.nansum(dim, keepdim, dtype);
 }
+/// mean() of the elements that are not NaN.
 inline Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false,
                       std::optional<Dtype> dtype = std::nullopt) {
   return self.nanmean(dim, keepdim, dtype);

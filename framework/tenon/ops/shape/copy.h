@@ -5,13 +5,19 @@
 
 namespace tenon {
 
+/// A copy with memory of its own, in the memory format asked for, else in that of `self`.
 inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt) {
   return self.clone(format);
 }
+/// Sets every element to a number, or to a tensor of no dimension.
 inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }
+/// Sets every element to 0.
 inline Tensor& zero_(Tensor& self) { return self.zero_(); }
+/// A view that shares memory and version, and belongs to no graph.
 inline Tensor detach(const Tensor& self) { return self.detach(); }
+/// Whether the dtype is a floating one.
 inline bool is_floating_point(const Tensor& self) { return self.is_floating_point(); }
+/// Whether the one element is not zero. Throws Error for any other number of elements.
 inline bool is_nonzero(const Tensor& self) { return self.is_nonzero(); }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 
 namespace tenon::ops {
 
+/// Throws Error unless `index` is int64 or int32.
 inline void check_index_dtype(const Tensor& index, const char* op) {
   if (index.scalar_type() != kInt64 && index.scalar_type() != kInt32) {
     throw Error(std::string(op) + "(): Expected dtype int32/int64 for index, got " + toString(index.scalar_type()));

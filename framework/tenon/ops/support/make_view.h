@@ -7,6 +7,7 @@
 
 namespace tenon::ops {
 
+/// A view of `self` under other sizes, strides and offset, whose backward is `formula`.
 template <class Formula>
 Tensor make_view(const char* name, const Tensor& self, const Dims& sizes, const Dims& strides, std::int64_t offset,
                  Formula formula, autograd::CreationMeta creation = autograd::CreationMeta::DEFAULT) {

@@ -40,6 +40,7 @@ constexpr bool isReducedFloatingType(Dtype dtype) { return dtype == Dtype::kFloa
 constexpr bool isComplexType(Dtype) { return false; }
 constexpr bool isSignedType(Dtype dtype) { return is_signed(dtype); }
 inline Dtype promoteTypes(Dtype a, Dtype b) { return promote_types(a, b); }
+/// Whether a value of `from` may be written to `to`: not from floating to integer, not from anything else to bool.
 TENON_API bool can_cast(Dtype from, Dtype to);
 inline bool canCast(Dtype from, Dtype to) { return can_cast(from, to); }
 
