@@ -20,10 +20,14 @@ class TENON_API Generator {
   Generator();
   explicit Generator(std::uint64_t seed);
 
+  /// Begins the stream anew from a seed.
   void set_current_seed(std::uint64_t seed);
+  /// The seed that the stream began with.
   std::uint64_t current_seed() const;
   std::uint64_t seed();  ///< draws a fresh seed from the system, sets and returns it
+  /// Seed and position of the stream: all that its next numbers depend on.
   State state() const;
+  /// Continues where a state was taken.
   void set_state(State state);
   /// Hands out `count` positions of the stream. Thread-safe.
   State reserve(std::uint64_t count);
@@ -42,7 +46,9 @@ TENON_API void manual_seed(std::uint64_t seed);
 struct TENON_API RandomStates {
   Generator::State states[kMaxDeviceTypes];
 };
+/// The states of all generators that exist.
 TENON_API RandomStates random_states();
+/// Puts all generators where random_states() found them.
 TENON_API void set_random_states(const RandomStates& states);
 
 }  // namespace tenon

@@ -106,6 +106,7 @@ class IntrusivePtr {
   T* object_ = nullptr;
 };
 
+/// An object on the heap, owned by the pointer.
 template <class T, class... Arguments>
 IntrusivePtr<T> make_intrusive(Arguments&&... arguments) {
   T* object = new T(std::forward<Arguments>(arguments)...);

@@ -66,11 +66,15 @@ class Scalar {
     }
   }
 
+  /// Whether it was made from a floating number.
   constexpr bool isFloatingPoint() const { return kind_ == Kind::kReal; }
+  /// Whether it was made from an integer, or, if asked for, from a bool.
   constexpr bool isIntegral(bool include_bool = false) const {
     return kind_ == Kind::kInteger || (include_bool && kind_ == Kind::kBoolean);
   }
+  /// Whether it was made from a bool.
   constexpr bool isBoolean() const { return kind_ == Kind::kBoolean; }
+  /// False: there are no complex numbers.
   constexpr bool isComplex() const { return false; }
   /// kFloat64, kInt64 or kBool.
   constexpr Dtype type() const {
@@ -96,15 +100,25 @@ class Scalar {
       return static_cast<T>(integer_);
     }
   }
+  /// See to().
   constexpr double toDouble() const { return to<double>(); }
+  /// See to().
   constexpr float toFloat() const { return to<float>(); }
+  /// See to().
   constexpr Half toHalf() const { return to<Half>(); }
+  /// The value in that type. Throws Error where it does not fit, as to() does; so do the others.
   constexpr BFloat16 toBFloat16() const { return to<BFloat16>(); }
+  /// See to().
   constexpr std::int64_t toLong() const { return to<std::int64_t>(); }
+  /// See to().
   constexpr int toInt() const { return to<int>(); }
+  /// See to().
   constexpr std::int16_t toShort() const { return to<std::int16_t>(); }
+  /// See to().
   constexpr std::int8_t toChar() const { return to<std::int8_t>(); }
+  /// See to().
   constexpr std::uint8_t toByte() const { return to<std::uint8_t>(); }
+  /// See to().
   constexpr bool toBool() const { return to<bool>(); }
 
   /// Both readings for a kernel, unchecked.
@@ -115,6 +129,7 @@ class Scalar {
     if (kind_ == Kind::kBoolean) throw Error("torch boolean negative, the `-` operator, is not supported.");
     return Scalar(static_cast<std::int64_t>(-static_cast<std::uint64_t>(integer_)));
   }
+  /// The number itself: there are no complex ones.
   constexpr Scalar conj() const { return *this; }
   /// A truth value equals truth values only, as in c10.
   template <class T>
@@ -147,6 +162,7 @@ class Scalar {
       return dtype_of<T>;
     }
   }
+  /// The integer part of a floating number. Throws Error where int64 cannot hold it.
   constexpr std::int64_t real_as_integer() const {
     // Outside int64's range the conversion is undefined; the integer reading is then never used meaningfully.
     return real_ > -9.2e18 && real_ < 9.2e18 ? static_cast<std::int64_t>(real_) : 0;

@@ -34,14 +34,21 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
     if (bytes_ > 0 || foreign_) release_memory();
   }
 
+  /// The address of the memory.
   void* data() const { return block_.data; }
+  /// The size in bytes, as requested.
   std::size_t nbytes() const { return bytes_; }
+  /// The device that the memory is on.
   Device device() const { return device_; }
+  /// The state of its device.
   DeviceState& state() const { return *state_; }
   /// The device that this host memory is page-locked for; null for all other memory.
   DeviceState* pinned_for() const { return foreign_ ? foreign_->pinned_for : nullptr; }
+  /// The block as the allocator handed it out.
   const Block& block() const { return block_; }
+  /// The stack that the block came from and goes back to; null for foreign memory.
   AllocatorStack* allocator() const { return allocator_; }
+  /// What a foreign deleter is told, else the address.
   void* context() const { return foreign_ ? foreign_->context : block_.data; }
   /// Counts in-place writes; shared by every view of this storage that has no counter of its own.
   std::atomic<std::uint32_t>& version() { return version_; }
@@ -74,8 +81,11 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
 class TENON_EXPORT DataPtr {
  public:
   explicit DataPtr(const StorageImpl* storage) : storage_(storage) {}
+  /// The address of the memory.
   void* get() const { return storage_->data(); }
+  /// What its deleter is told: the address itself unless the memory is foreign.
   void* get_context() const { return storage_->context(); }
+  /// The device that the memory is on.
   Device device() const { return storage_->device(); }
   operator bool() const { return get() != nullptr; }  // NOLINT
 
@@ -87,16 +97,23 @@ class TENON_EXPORT Storage {
  public:
   Storage() = default;
   explicit Storage(IntrusivePtr<StorageImpl> impl) : impl_(std::move(impl)) {}
+  /// The address of the memory.
   void* data() const { return impl_->data(); }
   template <class T>
   T* data() const {
     return static_cast<T*>(impl_->data());
   }
+  /// The memory with what it needs to be freed, as libtorch hands it out; borrowed.
   DataPtr data_ptr() const { return DataPtr(impl_.get()); }
+  /// The size in bytes, as requested.
   std::size_t nbytes() const { return impl_->nbytes(); }
+  /// The device that the memory is on.
   Device device() const { return impl_->device(); }
+  /// How many tensors and Storage objects hold the memory, this one left out.
   std::size_t use_count() const { return impl_->use_count() - 1; }
+  /// Whether both are the same memory.
   bool is_alias_of(const Storage& other) const { return impl_ == other.impl_; }
+  /// The implementation, borrowed.
   StorageImpl* unsafeGetStorageImpl() const { return impl_.get(); }
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

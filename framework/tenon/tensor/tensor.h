@@ -46,12 +46,19 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& operator=(const Scalar& value) &&;
 
   // What it is.
+  /// Whether there is a tensor. Most other functions throw Error where there is none.
   bool defined() const { return static_cast<bool>(impl_); }
+  /// Lets go of the tensor; afterwards it is undefined.
   void reset() { impl_.reset(); }
+  /// Whether both are the same object.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  /// How many Tensor objects share this tensor.
   std::size_t use_count() const { return impl_ ? impl_->use_count() : 0; }
+  /// The implementation, borrowed.
   TensorImpl* unsafeGetTensorImpl() const { return impl_.get(); }
+  /// The implementation, shared.
   const IntrusivePtr<TensorImpl>& getIntrusivePtr() const { return impl_; }
+  /// The implementation. Throws Error where there is no tensor.
   TensorImpl& impl() const {
     if (!impl_) undefined();
     return *impl_;
@@ -59,40 +66,70 @@ class TENON_EXPORT Tensor {
   /// An undefined tensor has rank 1 and sizes [0], as in libtorch; most else that asks for its data throws Error.
   std::int64_t dim() const { return impl_ ? impl_->rank() : 1; }
   std::int64_t ndimension() const { return dim(); }
+  /// The sizes of all dims; valid while the tensor lives and keeps them.
   IntArrayRef sizes() const {
     if (!impl_) [[unlikely]]
       return kUndefinedSizes;
     return impl_->sizes();
   }
+  /// The strides of all dims, in elements.
   IntArrayRef strides() const { return impl().strides(); }
+  /// The size of a dim; negative ones count from the end. Throws Error for one out of range.
   TENON_API std::int64_t size(std::int64_t dim) const;
+  /// The stride of a dim, in elements. Throws Error for one out of range.
   TENON_API std::int64_t stride(std::int64_t dim) const;
+  /// The number of elements; 0 where there is no tensor.
   std::int64_t numel() const { return impl_ ? impl_->numel() : 0; }
+  /// Where in the storage the first element is, in elements.
   std::int64_t storage_offset() const { return impl().offset(); }
+  /// The bytes of an element.
   std::size_t itemsize() const { return size_of(impl().dtype()); }
+  /// The bytes of an element.
   std::int64_t element_size() const { return static_cast<std::int64_t>(itemsize()); }
+  /// The bytes of all elements, whatever the storage holds besides.
   std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * itemsize(); }
+  /// The type of the elements.
   TypeMeta dtype() const { return impl().dtype(); }
+  /// The type of the elements.
   Dtype scalar_type() const { return impl().dtype(); }
+  /// The device that the memory is on.
   Device device() const { return impl().device(); }
+  /// The index of the device, -1 on the host.
   std::int64_t get_device() const { return device().index(); }
+  /// kStrided.
   Layout layout() const { return kStrided; }
+  /// Dtype, device and layout, for making another one like it.
   TensorOptions options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(kStrided); }
+  /// Whether the memory is on a CUDA device.
   bool is_cuda() const { return device().is_cuda(); }
+  /// Whether the memory is the host's.
   bool is_cpu() const { return device().is_cpu(); }
+  /// False: there are no sparse tensors.
   bool is_sparse() const { return false; }
+  /// False: there are no complex tensors.
   bool is_complex() const { return false; }
+  /// False: there are no quantized tensors.
   bool is_quantized() const { return false; }
   bool is_floating_point() const { return tenon::is_floating_point(scalar_type()); }
+  /// Whether the dtype has negative values.
   bool is_signed() const { return tenon::is_signed(scalar_type()); }
+  /// Whether the elements lie without gaps in the order of that memory format.
   TENON_API bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  /// Whether the elements lie without gaps in some order of the dims.
   bool is_non_overlapping_and_dense() const { return impl().is_non_overlapping_and_dense(); }
+  /// ChannelsLast where the strides are of that kind, else Contiguous.
   TENON_API MemoryFormat suggest_memory_format() const;
+  /// The memory, which views share.
   Storage storage() const { return Storage(impl().storage_ptr()); }
+  /// Whether there is memory behind it: whenever it is defined.
   bool has_storage() const { return defined(); }
+  /// Whether both share their memory.
   bool is_alias_of(const Tensor& other) const { return &impl().storage() == &other.impl().storage(); }
+  /// The address of the first element; with a type, checked against the dtype.
   void* data_ptr() const { return impl().view().data; }
+  /// See data_ptr(), for reading.
   const void* const_data_ptr() const { return data_ptr(); }
+  /// See data_ptr(), for writing.
   void* mutable_data_ptr() const { return data_ptr(); }
   template <class T>
   T* data_ptr() const {
@@ -121,10 +158,12 @@ class TENON_EXPORT Tensor {
     check_packed32();
     return generic_packed_accessor<T, N, Traits, std::int32_t>();
   }
+  /// An accessor with sizes and strides of its own. Throws Error unless rank and dtype are N and T.
   template <class T, std::size_t N, template <class> class Traits = DefaultPtrTraits>
   PackedTensorAccessor64<T, N, Traits> packed_accessor64() const {
     return generic_packed_accessor<T, N, Traits, std::int64_t>();
   }
+  /// Prints the type and sizes on standard output.
   TENON_API void print() const;
   /// A one-element tensor's value. Waits for the device.
   TENON_API Scalar item() const;
@@ -132,35 +171,56 @@ class TENON_EXPORT Tensor {
   T item() const {
     return item().to<T>();
   }
+  /// The type's name in libtorch's words ("CPUFloatType").
   TENON_API std::string toString() const;
 
   // Versions.
+  /// How often the memory was written to in place, by any view of it: what autograd checks saved tensors by. PyTorch's
+  /// `_version`.
   std::int64_t _version() const { return current_version(); }
+  /// See _version(). Throws Error for inference tensors, which have none.
   TENON_API std::int64_t current_version() const;
+  /// Whether it was made in inference mode.
   bool is_inference() const { return impl().is_inference(); }
 
   // Gradients (autograd/).
+  /// Whether backward() gives it, or what it came from, a gradient.
   TENON_API bool requires_grad() const;
+  /// Asks for a gradient, or not, and returns itself. Throws Error for what is no leaf, or of no floating dtype.
   TENON_API const Tensor& set_requires_grad(bool requires_grad) const;
   const Tensor& requires_grad_(bool requires_grad = true) const { return set_requires_grad(requires_grad); }
+  /// Whether no operator that autograd recorded made it.
   TENON_API bool is_leaf() const;
+  /// The gradient, to be replaced.
   TENON_API Tensor& mutable_grad() const;
+  /// The gradient that backward() has added to; undefined where there is none.
   TENON_API const Tensor& grad() const;
+  /// The node that this tensor came out of; null for leaves.
   TENON_API const IntrusivePtr<autograd::Node>& grad_fn() const;
+  /// Which of its node's outputs this is.
   TENON_API std::int64_t output_nr() const;
+  /// Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their grad(). `gradient` may be
+  /// left out for one element. The graph is freed unless retained or `create_graph` makes one of the gradients. Throws
+  /// Error where nothing requires a gradient, or where a saved tensor was written to.
   TENON_API void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                           bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   TENON_API Tensor detach() const;
   TENON_API Tensor& detach_() const;
+  /// Keeps the gradient of a tensor that is no leaf. Throws Error where none is required.
   TENON_API void retain_grad() const;
+  /// Whether retain_grad() was called on a tensor that is no leaf.
   TENON_API bool retains_grad() const;
+  /// Whether autograd knows it as a view of another tensor.
   TENON_API bool is_view() const;
+  /// The tensor that this is a view of. Throws Error where it is no view.
   TENON_API Tensor _base() const;
   /// The same memory with a version counter of its own and no history.
   TENON_API Tensor tensor_data() const;
   Tensor variable_data() const { return tensor_data(); }
   Tensor data() const { return tensor_data(); }
+  /// As set_(), behind autograd's back: `x.data = y`.
   TENON_API void set_data(const Tensor& data) const;
+  /// As register_hook(), for a hook that is known to return a tensor; gives its position.
   TENON_API unsigned register_hook_(std::function<Tensor(const Tensor&)> hook) const;
   /// A hook gets the gradient; it may return a replacement or nothing. Returns the number for remove_hook.
   template <class Hook>
@@ -176,9 +236,11 @@ class TENON_EXPORT Tensor {
       });
     }
   }
+  /// Takes the hook at that position away. Throws Error where there is none.
   TENON_API void remove_hook(unsigned position) const;
 
   // Moves and copies.
+  /// Another dtype, device or memory format: the tensor itself where nothing changes, unless a copy is asked for.
   TENON_API Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
                       std::optional<MemoryFormat> format = std::nullopt) const;
   TENON_API Tensor to(Dtype dtype, bool non_blocking = false, bool copy = false,
@@ -191,19 +253,31 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor to(const Tensor& like, bool non_blocking = false, bool copy = false,
                       std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor toType(Dtype dtype) const { return to(dtype); }
+  /// to() with another tensor's dtype and device.
   Tensor type_as(const Tensor& other) const { return to(other.options()); }
+  /// The tensor on the host: itself where it is there.
   Tensor cpu() const { return to(TensorOptions(Device(kCPU))); }
+  /// The tensor on the current CUDA device: itself where it is there.
   Tensor cuda() const { return to(TensorOptions(Device(kCUDA))); }
+  /// The tensor itself: there are no sparse ones.
   Tensor to_dense() const { return *this; }
   TENON_API Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
+  /// The tensor itself where it is contiguous in that memory format, else a copy that is.
   TENON_API Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  /// Writes the source's elements, broadcast, converted and moved from another device; asynchronously where asked and
+  /// possible.
   TENON_API Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   TENON_API Tensor& fill_(const Scalar& value) const;
   TENON_API Tensor& fill_(const Tensor& value) const;
   TENON_API Tensor& zero_() const;
+  /// Other sizes over the same memory, which grows where it must; new elements are not set. Throws Error where a
+  /// gradient is required.
   TENON_API const Tensor& resize_(IntArrayRef sizes, std::optional<MemoryFormat> format = std::nullopt) const;
+  /// resize_() to the sizes of another tensor.
   const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
+  /// Shares storage, sizes and strides with another tensor from now on.
   TENON_API Tensor& set_(const Tensor& source) const;
+  /// Says that the memory is also used on that stream: it is not handed out again before the stream has got there.
   TENON_API void record_stream(StreamRef stream) const;
   /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device,
   /// true)`); itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not
@@ -211,28 +285,41 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   /// Whether it lies in page-locked host memory (of that device).
   TENON_API bool is_pinned(std::optional<Device> device = std::nullopt) const;
+  /// empty() with this tensor's dtype and device, where the options say nothing else; so are the other new_ functions.
   TENON_API Tensor new_empty(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  /// zeros() with this tensor's dtype and device.
   TENON_API Tensor new_zeros(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  /// ones() with this tensor's dtype and device.
   TENON_API Tensor new_ones(IntArrayRef sizes, const TensorOptions& options = {}) const;
+  /// full() with this tensor's dtype and device.
   TENON_API Tensor new_full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {}) const;
+  /// empty_strided() with this tensor's dtype and device.
   TENON_API Tensor new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) const;
 
   // Views (ops/shape/view.cpp).
+  /// A view under other sizes, of which one may be -1, or of another dtype of the same bytes. Throws Error where
+  /// strides do not allow it: reshape() copies then.
   TENON_API Tensor view(IntArrayRef sizes) const;
   /// The same bytes read as another dtype of the same size. A template so that view({}) means sizes.
   template <class T>
   requires(std::is_same_v<T, Dtype> || std::is_same_v<T, TypeMeta>) Tensor view(T dtype)
   const { return view_dtype(dtype); }
+  /// view() under the sizes of another tensor.
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
+  /// A view of everything.
   TENON_API Tensor alias() const;
   TENON_API Tensor as_strided(IntArrayRef sizes, IntArrayRef strides,
                               std::optional<std::int64_t> offset = std::nullopt) const;
   TENON_API Tensor reshape(IntArrayRef sizes) const;
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
   TENON_API Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
+  /// One dim as several of the given sizes, of which one may be -1; a view.
   TENON_API Tensor unflatten(std::int64_t dim, IntArrayRef sizes) const;
   TENON_API Tensor ravel() const;
+  /// A view under larger sizes: dims of size 1 are repeated without copies, -1 keeps a size, new dims come in front.
+  /// Throws Error where another size would change.
   TENON_API Tensor expand(IntArrayRef sizes, bool implicit = false) const;
+  /// expand() to the sizes of another tensor.
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   TENON_API Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
   TENON_API Tensor& transpose_(std::int64_t dim0, std::int64_t dim1) const;
@@ -252,12 +339,14 @@ class TENON_EXPORT Tensor {
                          std::optional<std::int64_t> end = std::nullopt, std::int64_t step = 1) const;
   TENON_API Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   TENON_API Tensor diagonal(std::int64_t offset = 0, std::int64_t dim1 = 0, std::int64_t dim2 = 1) const;
+  /// A view of all windows of `size` along `dim`, `step` apart, as a new last dim.
   TENON_API Tensor unfold(std::int64_t dim, std::int64_t size, std::int64_t step) const;
   TENON_API std::vector<Tensor> unbind(std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> split(IntArrayRef sizes, std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> split_with_sizes(IntArrayRef sizes, std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> chunk(std::int64_t chunks, std::int64_t dim = 0) const;
+  /// The tensor side by side, so many times along each dim; a copy. More numbers than dims put new dims in front.
   TENON_API Tensor repeat(IntArrayRef repeats) const;
   TENON_API Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = std::nullopt) const;
   TENON_API Tensor flip(IntArrayRef dims) const;
@@ -407,6 +496,8 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API Tensor count_nonzero() const;
   TENON_API Tensor median() const;
+  /// Sums over the dims that broadcasting to this tensor's sizes had enlarged. Throws Error where `sizes` do not
+  /// broadcast to them.
   TENON_API Tensor sum_to_size(IntArrayRef sizes) const;
 
   // Products (ops/linalg/linear.cpp).
@@ -425,9 +516,12 @@ class TENON_EXPORT Tensor {
 #include <tenon/tensor/value_methods.inl>
 
   // Random numbers in place (ops/create/random.cpp).
+  /// Fills with draws from U(from, to).
   TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& normal_(double mean = 0, double deviation = 1,
                             std::optional<Generator> generator = std::nullopt) const;
+  /// Fills with integers from `from` up to `to`, which is left out; without bounds with those that the dtype holds
+  /// exactly.
   TENON_API Tensor& random_(std::int64_t from, std::optional<std::int64_t> to,
                             std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& random_(std::int64_t to, std::optional<Generator> generator = std::nullopt) const;
@@ -435,6 +529,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& bernoulli_(double p = 0.5, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& bernoulli_(const Tensor& p, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor bernoulli(std::optional<Generator> generator = std::nullopt) const;
+  /// Fills with draws from an exponential distribution of that rate.
   TENON_API Tensor& exponential_(double rate = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor multinomial(std::int64_t samples, bool replacement = false,
                                std::optional<Generator> generator = std::nullopt) const;

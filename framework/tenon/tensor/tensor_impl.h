@@ -35,31 +35,44 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
   TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {}
   TENON_API ~TensorImpl();
 
+  /// The memory.
   StorageImpl& storage() const { return *storage_; }
+  /// The memory, shared.
   const IntrusivePtr<StorageImpl>& storage_ptr() const { return storage_; }
+  /// The type of the elements.
   Dtype dtype() const { return dtype_; }
   /// The host has no index, as in PyTorch.
   Device device() const {
     const Device device = storage_->device();
     return device.is_cpu() ? Device(kCPU) : device;
   }
+  /// The sizes of all dims.
   const Dims& sizes() const { return sizes_; }
+  /// The strides of all dims, in elements.
   const Dims& strides() const { return strides_; }
+  /// The number of dims.
   int rank() const { return sizes_.rank(); }
+  /// The number of elements.
   std::int64_t numel() const { return numel_; }
+  /// Where in the storage the first element is, in elements.
   std::int64_t offset() const { return offset_; }
+  /// Whether the elements lie without gaps in row-major order.
   bool is_contiguous() const { return is_contiguous_; }
   /// Every element has a place of its own in one dense run, in some order of the dimensions.
   TENON_API bool is_non_overlapping_and_dense() const;
+  /// Whether two positions may be one element; exact for what expand() makes.
   TENON_API bool may_overlap_itself() const;
+  /// The address of the first element.
   void* data() const {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<std::int64_t>(size_of(dtype_));
   }
 
+  /// What a kernel gets of it.
   TensorView view() const {
     return {storage_->data() ? data() : nullptr, sizes_.data(), strides_.data(), sizes_.rank(), dtype_};
   }
 
+  /// Gives it these sizes, row-major and from the start of the storage.
   void set_contiguous(const Dims& sizes) {
     sizes_ = sizes;
     const int rank = sizes.rank();
@@ -74,16 +87,20 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
     numel_ = count;
     is_contiguous_ = true;
   }
+  /// Gives it these sizes, strides and offset, in elements.
   TENON_API void set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset);
+  /// Puts it on other memory, as elements of that type.
   void set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {
     storage_ = std::move(storage);
     dtype_ = dtype;
   }
 
+  /// How often the memory was written to in place.
   std::uint32_t version() const {
     return own_version_ ? own_version_->value.load(std::memory_order_relaxed)
                         : storage_->version().load(std::memory_order_relaxed);
   }
+  /// Says that the memory was written to in place.
   void bump_version() {
     if (inference_) [[unlikely]] {
       check_inference_write();
@@ -101,21 +118,28 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
    private:
     const TensorImpl& impl_;
   };
+  /// The counter itself, which outlives the tensor.
   VersionHandle version_counter() const { return VersionHandle(*this); }
   /// Views and detach() share the counter of what they alias.
   void share_version(const TensorImpl& other) { own_version_ = other.own_version_; }
+  /// Sets the version of a tensor that shares none.
   void set_own_version(std::uint32_t value) {
     own_version_ = make_intrusive<VersionCounter>();
     own_version_->value = value;
   }
 
+  /// What autograd knows of the tensor; null where it knows nothing.
   AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
+  /// Hands over what autograd knows of it.
   void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
 
   /// Made from a C++ number: takes part in type promotion as its category only.
   bool is_wrapped_number() const { return wrapped_number_; }
+  /// Marks it as a number, which weighs less in promotion.
   void set_wrapped_number(bool value) { wrapped_number_ = value; }
+  /// Whether it was made in inference mode.
   bool is_inference() const { return inference_; }
+  /// Marks it as made in inference mode.
   void set_inference(bool value) { inference_ = value; }
 
  private:

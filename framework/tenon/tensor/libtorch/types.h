@@ -48,8 +48,11 @@ class TypeMeta {
   Dtype dtype_ = Dtype::kFloat32;
 };
 
+/// The dtype itself, under libtorch's name.
 inline constexpr TypeMeta scalarTypeToTypeMeta(Dtype dtype) { return dtype; }
+/// The dtype itself, under libtorch's name.
 inline constexpr Dtype typeMetaToScalarType(TypeMeta meta) { return meta; }
+/// The dtype of a C++ type, as libtorch's TypeMeta::Make<T>().
 template <class T>
 constexpr TypeMeta caffe2_type() {
   return TypeMeta::Make<T>();
@@ -57,6 +60,7 @@ constexpr TypeMeta caffe2_type() {
 
 /// What floating literals and factories get; kFloat32 unless set. Any dtype, as in libtorch (ops::floating_default).
 TENON_API TypeMeta get_default_dtype();
+/// The dtype of tensors made of floating numbers, where the options say none. Throws Error unless it is a floating one.
 TENON_API void set_default_dtype(TypeMeta dtype);
 inline Dtype default_dtype() { return get_default_dtype(); }
 

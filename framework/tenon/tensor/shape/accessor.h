@@ -30,10 +30,15 @@ class TensorAccessor {
   TensorAccessor(PtrType data, const Index* sizes, const Index* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
 
+  /// The sizes of all N dims.
   ArrayRef<Index> sizes() const { return {sizes_, N}; }
+  /// The strides of all N dims, in elements.
   ArrayRef<Index> strides() const { return {strides_, N}; }
+  /// The size of a dim; not checked.
   Index size(Index dim) const { return sizes_[dim]; }
+  /// The stride of a dim, in elements; not checked.
   Index stride(Index dim) const { return strides_[dim]; }
+  /// The first element.
   PtrType data() const { return data_; }
 
   decltype(auto) operator[](Index i) const {
@@ -63,8 +68,11 @@ class GenericPackedTensorAccessor {
     }
   }
 
+  /// The size of a dim; not checked.
   Index size(Index dim) const { return sizes_[dim]; }
+  /// The stride of a dim, in elements; not checked.
   Index stride(Index dim) const { return strides_[dim]; }
+  /// The first element.
   PtrType data() const { return data_; }
 
   decltype(auto) operator[](Index i) const {

@@ -44,26 +44,35 @@ class ArrayRef {
       : data_(items.begin() == items.end() ? nullptr : items.begin()), size_(items.size()) {}
 #pragma GCC diagnostic pop
 
+  /// Iterates over the elements; the array that they stand in must outlive this view of it.
   constexpr const T* begin() const { return data_; }
+  /// See begin().
   constexpr const T* end() const { return data_ + size_; }
+  /// The first element's address.
   constexpr const T* data() const { return data_; }
+  /// The number of elements.
   constexpr std::size_t size() const { return size_; }
+  /// Whether there are no elements.
   constexpr bool empty() const { return size_ == 0; }
   constexpr const T& operator[](std::size_t i) const { return data_[i]; }
+  /// The element at that position. Throws Error beyond the end.
   const T& at(std::size_t i) const {
     if (i >= size_) {
       throw Error("ArrayRef: invalid index Index = " + std::to_string(i) + "; Length = " + std::to_string(size_));
     }
     return data_[i];
   }
+  /// The first element. Throws Error where there is none.
   const T& front() const {
     if (empty()) throw Error("ArrayRef: attempted to access front() of empty list");
     return data_[0];
   }
+  /// The last element. Throws Error where there is none.
   const T& back() const {
     if (empty()) throw Error("ArrayRef: attempted to access back() of empty list");
     return data_[size_ - 1];
   }
+  /// A view of `count` elements from `first` on. Throws Error beyond the end.
   ArrayRef slice(std::size_t first, std::size_t count) const {
     if (first + count > size_) {
       throw Error("ArrayRef: invalid slice, N = " + std::to_string(first) + "; M = " + std::to_string(count) +
@@ -72,7 +81,9 @@ class ArrayRef {
     return {data_ + first, count};
   }
   ArrayRef slice(std::size_t first) const { return slice(first, size_ - first); }
+  /// A copy of the elements.
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
+  /// Whether both have the same elements in the same order.
   bool equals(ArrayRef other) const {
     if (size_ != other.size_) return false;
     for (std::size_t i = 0; i < size_; ++i) {

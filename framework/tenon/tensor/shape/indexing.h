@@ -33,8 +33,11 @@ class Slice final {
     start_ = start.value_or(step_ < 0 ? INDEX_MAX : 0);
     stop_ = stop.value_or(step_ < 0 ? INDEX_MIN : INDEX_MAX);
   }
+  /// The first position, as it was given.
   std::int64_t start() const { return start_; }
+  /// The position behind the last one, as it was given.
   std::int64_t stop() const { return stop_; }
+  /// The distance between positions.
   std::int64_t step() const { return step_; }
 
  private:
