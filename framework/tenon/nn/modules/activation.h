@@ -84,6 +84,7 @@ class TENON_EXPORT HardtanhImpl : public Cloneable<HardtanhImpl> {
   TENON_API explicit HardtanhImpl(const HardtanhOptions& options = {});
   TENON_API void reset() override;
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// x kept between min_val and max_val; any sizes.
   TENON_API Tensor forward(Tensor input);
   HardtanhOptions options;
 };

@@ -55,6 +55,7 @@ class TENON_EXPORT BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImp
   }
   TENON_API void reset() override;
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// See functional::binary_cross_entropy_with_logits(); input and target of the same sizes.
   TENON_API Tensor forward(const Tensor& input, const Tensor& target);
   BCEWithLogitsLossOptions options;
   Tensor weight;
@@ -85,6 +86,7 @@ class TENON_EXPORT CTCLossImpl : public Cloneable<CTCLossImpl> {
   explicit CTCLossImpl(CTCLossOptions options = {}) : options(std::move(options)) {}
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// See tenon::ctc_loss().
   TENON_API Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                            const Tensor& target_lengths);
   CTCLossOptions options;
