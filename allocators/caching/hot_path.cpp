@@ -83,9 +83,10 @@ Block Policy::allocate(const Request& request) {
     std::lock_guard lock(arena.mutex);
     if (large && collects_garbage_ && arena.pool == 0) [[unlikely]]
       large_lookups_.fetch_add(1, std::memory_order_relaxed);
-    if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) [[likely]] {
+    if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes, settings_.expandable); place.piece)
+        [[likely]] {
       arena.free[large].erase(place);
-      return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request);
+      return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request, settings_.expandable);
     }
   }
   return allocate_slowly(request, arena, bytes);
@@ -114,8 +115,8 @@ static std::size_t extended(const Piece* piece) { return piece->bytes + (can_gro
 
 /// Keep what can still grow for later: of the sufficient pieces take one that is not followed by unmapped space. Where
 /// expandable segments are off by now, none of them is taken.
-Piece* Policy::choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const {
-  if (!settings_.expandable) {
+Piece* Policy::choose_among_expandable_locked(const FreeIndex& free, Piece* piece, bool with_expandable) const {
+  if (!with_expandable) {
     while (piece && piece->expandable) piece = free.after(piece);
     return piece;
   }
@@ -141,6 +142,18 @@ void Policy::tell_watcher_locked(const FreeIndex& free, Piece* piece, const Piec
     }
     if (piece == chosen) return;
   }
+}
+
+/// The host had no memory for the record of the rest, or for its place in the index. `piece` goes back to the index
+/// whole: it was taken from there, so this needs no memory.
+void Policy::undo_split_locked(Arena& arena, bool large, Piece* piece, Piece* rest, std::size_t whole_bytes) const {
+  if (rest) {
+    piece->right = rest->right;
+    if (piece->right) piece->right->left = piece;
+    piece->bytes = whole_bytes;
+    arena.pieces.give(rest);
+  }
+  put_locked(arena, large, piece);
 }
 
 void Policy::deallocate(const Block& block, StreamRef last_use) noexcept {

@@ -26,15 +26,16 @@ namespace tenon::caching {
 /// Whether address space without memory follows.
 inline bool can_grow(const Piece* piece) { return piece->right && piece->right->state == BlockState::kUnmapped; }
 
-/// Exact best fit; of equal sizes the oldest segment's (1.13: the lowest) address.
-[[gnu::always_inline]] inline FreeIndex::Place Policy::find_fit_locked(Arena& arena, bool large,
-                                                                       std::size_t bytes) const {
+/// Exact best fit; of equal sizes the oldest segment's (1.13: the lowest) address. `with_expandable`: pieces of
+/// expandable segments are among the candidates.
+[[gnu::always_inline]] inline FreeIndex::Place Policy::find_fit_locked(Arena& arena, bool large, std::size_t bytes,
+                                                                       bool with_expandable) const {
   const FreeIndex& free = arena.free[large];
   FreeIndex::Place place = free.find(bytes);
   if (!place.piece) return place;
   // A piece that cannot grow is the choice: whatever follows it is as large.
-  if (place.piece->expandable && (!settings_.expandable || can_grow(place.piece))) [[unlikely]] {
-    Piece* chosen = choose_among_expandable_locked(free, place.piece);
+  if (place.piece->expandable && (!with_expandable || can_grow(place.piece))) [[unlikely]] {
+    Piece* chosen = choose_among_expandable_locked(free, place.piece, with_expandable);
     if (!chosen) return {};
     if (chosen != place.piece) place = free.place_of(chosen);
   }
@@ -51,34 +52,41 @@ inline bool can_grow(const Piece* piece) { return piece->right && piece->right->
   arena.free[large].insert(piece);
 }
 
-/// `piece`, of `whole_bytes`, is in no index. Cuts it at `bytes` where the rules say so and hands it out.
+/// `piece`, of `whole_bytes`, is in no index. Cuts it at `bytes` where the rules say so and hands it out. Throws
+/// bad_alloc where the host has no memory for the rest's record; the piece is then cached.
 [[gnu::always_inline]] inline Block Policy::hand_out_locked(Arena& arena, bool large, Piece* piece,
                                                             std::size_t whole_bytes, std::size_t bytes,
-                                                            const Request& request) {
+                                                            const Request& request, bool with_expandable) {
   const bool expandable = piece->expandable;
   const std::size_t remainder = whole_bytes - bytes;
   const bool was_split = !piece->is_whole_segment();
-  const bool keeps_slack = large & !settings_.expandable;
+  const bool keeps_slack = large & !with_expandable;
   const std::size_t least_rest = keeps_slack ? kLargeSplitSlackBytes + 1 : kMinBlockBytes;
   const bool split = (remainder >= least_rest) & (!keeps_slack | (bytes < settings_.max_split_bytes)) & arena.splits;
   const std::size_t block_bytes = split ? bytes : whole_bytes;
   if (split) {
-    Piece* rest = arena.pieces.take();
-    Piece* const right = piece->right;
-    rest->address = piece->address + bytes;
-    rest->bytes = remainder;
-    rest->order = piece->order + order_step(bytes);
-    rest->left = piece;
-    rest->right = right;
-    rest->arena = &arena;
-    rest->segment = piece->segment;
-    rest->large = large;
-    rest->expandable = expandable;
-    rest->has_uses = false;
-    if (right) right->left = rest;
-    piece->right = rest;
-    piece->bytes = bytes;
-    put_locked(arena, large, rest);
+    Piece* rest = nullptr;
+    try {
+      rest = arena.pieces.take();
+      Piece* const right = piece->right;
+      rest->address = piece->address + bytes;
+      rest->bytes = remainder;
+      rest->order = piece->order + order_step(bytes);
+      rest->left = piece;
+      rest->right = right;
+      rest->arena = &arena;
+      rest->segment = piece->segment;
+      rest->large = large;
+      rest->expandable = expandable;
+      rest->has_uses = false;
+      if (right) right->left = rest;
+      piece->right = rest;
+      piece->bytes = bytes;
+      put_locked(arena, large, rest);
+    } catch (...) {
+      undo_split_locked(arena, large, piece, rest, whole_bytes);
+      throw;
+    }
   }
   piece->state = BlockState::kActive;
   piece->requested_bytes = request.bytes;

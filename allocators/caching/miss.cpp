@@ -31,9 +31,9 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   const bool large = is_large(bytes);
   Everything lock(*this, arena);
   // Another thread may have freed something meanwhile.
-  if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes); place.piece) {
+  if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes, settings_.expandable); place.piece) {
     arena.free[large].erase(place);
-    return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request);
+    return hand_out_locked(arena, large, place.piece, place.bytes, bytes, request, settings_.expandable);
   }
   if (collects_garbage_) {
     lock.lock_others();
@@ -43,11 +43,8 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
   if (!piece) lock.lock_others();
   if (!piece && arena.pool == 0) {
     // What a private pool lends is judged as if expandable segments were off.
-    const bool expandable = std::exchange(settings_.expandable, false);
-    Piece* const lent = borrow_locked(request.stream, large, bytes);
-    const Block block = lent ? hand_out_locked(*lent->arena, large, lent, lent->bytes, bytes, request) : Block{};
-    settings_.expandable = expandable;
-    if (lent) return block;
+    if (Piece* const lent = borrow_locked(request.stream, large, bytes))
+      return hand_out_locked(*lent->arena, large, lent, lent->bytes, bytes, request, false);
   }
   if (!piece && release_available_locked(arena, large, bytes)) piece = device_allocate_locked(arena, large, bytes);
   // 1.13 knows private pools from graph capture only, where nothing may be flushed.
@@ -57,7 +54,7 @@ Block Policy::allocate_slowly(const Request& request, Arena& arena, std::size_t 
     piece = device_allocate_locked(arena, large, bytes);
   }
   if (!piece) throw OutOfMemory({.requested_bytes = request.bytes});
-  return hand_out_locked(arena, large, piece, piece->bytes, bytes, request);
+  return hand_out_locked(arena, large, piece, piece->bytes, bytes, request, settings_.expandable);
 }
 
 /// A piece of a private pool that lends what it caches before others run out of memory; it goes back there.
@@ -66,7 +63,7 @@ Piece* Policy::borrow_locked(StreamRef stream, bool large, std::size_t bytes) {
     if (!pool.options.use_on_oom) continue;
     const auto arena = pool.arenas.find(stream.id);
     if (arena == pool.arenas.end()) continue;
-    if (const FreeIndex::Place place = find_fit_locked(*arena->second, large, bytes); place.piece) {
+    if (const FreeIndex::Place place = find_fit_locked(*arena->second, large, bytes, false); place.piece) {
       arena->second->free[large].erase(place);
       return place.piece;
     }

@@ -38,6 +38,8 @@ void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   }
   int slot = leaf_slot(*node, entry.key);
   Entry carried = entry;
+  // All the nodes that splitting may take, before anything is changed: nothing is lost where the host has no memory.
+  if (node->count == kFanout) nodes.reserve(static_cast<std::size_t>(depth) + 2);
   // A full node gives its upper half to a new right sibling, which its parent then takes in.
   while (node->count == kFanout) {
     Node* right = nodes.take(node->is_leaf);

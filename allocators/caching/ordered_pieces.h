@@ -79,12 +79,16 @@ class NodeStore {
   NodeStore(const NodeStore&) = delete;
   NodeStore& operator=(const NodeStore&) = delete;
 
-  OrderedPieces::Node* take(bool is_leaf) {
-    if (spare_.empty()) {
+  /// So many can be taken without an exception.
+  void reserve(std::size_t count) {
+    while (spare_.size() < count) {
+      if (spare_.capacity() <= owned_.size()) spare_.reserve(2 * owned_.size() + 8);  // so that give() cannot fail
       owned_.push_back(std::make_unique_for_overwrite<OrderedPieces::Node>());
       spare_.push_back(owned_.back().get());
-      spare_.reserve(owned_.size());  // so that give() cannot fail
     }
+  }
+  OrderedPieces::Node* take(bool is_leaf) {
+    reserve(1);
     OrderedPieces::Node* node = spare_.back();
     spare_.pop_back();
     node->count = 0;

@@ -77,9 +77,9 @@ class Policy final : public Allocator {
 
   // hot_path.h
   Arena& arena_of(StreamRef stream);
-  FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes) const;
+  FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes, bool with_expandable) const;
   Block hand_out_locked(Arena& arena, bool large, Piece* piece, std::size_t whole_bytes, std::size_t bytes,
-                        const Request& request);
+                        const Request& request, bool with_expandable);
   void free_piece_locked(Arena& arena, bool large, Piece* piece) noexcept;
   void put_locked(Arena& arena, bool large, Piece* piece) const;
   std::uint64_t order_step(std::size_t bytes) const { return old_ ? bytes : bytes >> 9; }
@@ -93,7 +93,8 @@ class Policy final : public Allocator {
   Arena& route(const Request& request);
   static void set_options_locked(PrivatePool& pool, const PoolOptions& options);
   void apply_limits_locked();
-  Piece* choose_among_expandable_locked(const FreeIndex& free, Piece* piece) const;
+  Piece* choose_among_expandable_locked(const FreeIndex& free, Piece* piece, bool with_expandable) const;
+  void undo_split_locked(Arena& arena, bool large, Piece* piece, Piece* rest, std::size_t whole_bytes) const;
   void tell_watcher_locked(const FreeIndex& free, Piece* piece, const Piece* chosen) const;
   void count_oversize(int change) noexcept;
   void free_slowly(Piece* piece, StreamRef last_use) noexcept;
