@@ -14,7 +14,7 @@ Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* o
     : source_(source),
       settings_(settings),
       observer_(observer),
-      watcher_(dynamic_cast<AddressRangeWatcher*>(&source)),
+      watcher_(source.address_range_watcher()),
       old_(settings.compat == Compat::k1_13),
       rounds_plainly_(std::all_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
                                   [&](std::uint32_t divisions) { return divisions <= (old_ ? 0u : 1u); })) {
