@@ -1,5 +1,5 @@
 // Whoever watches address ranges is told by the policy, also when other sources stand between the two.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -28,13 +28,13 @@ const AllocatorInfo kExpandable{
     .name = "expandable",
     .summary = "",
     .options = caching::option_schema(true),
-    .create = [](const AllocatorContext& context) { return caching::make_policy(context, true); }};
+    .create = [](const AllocatorContext& context) { return caching::make_allocator(context, true); }};
 
 TEST(AddressRangeWatcher, IsToldByAPolicyOnTheSourceItself) {
   AddressOnlySource device({.capacity_bytes = 1 * GiB});
   Watched watched(device);
   const Options options(kExpandable.options);
-  const auto policy = caching::make_policy({.source = watched, .options = options}, true);
+  const auto policy = caching::make_allocator({.source = watched, .options = options}, true);
   policy->deallocate(policy->allocate({.bytes = 100 * MiB}), {});
   EXPECT_EQ(watched.longest(), 100 * MiB);
 }

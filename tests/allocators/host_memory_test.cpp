@@ -1,6 +1,6 @@
 // The host's own memory runs out in the middle of a request: nothing is lost, and no setting stays changed. This
 // program's operator new fails where a test wants it to.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 namespace tenon {
 namespace {
 
-using caching::Policy;
+using caching::CachingAllocator;
 
 /// Whether the call fails when its n-th request for host memory does; false when it makes fewer.
 template <class Call>
@@ -58,7 +58,7 @@ TEST(HostMemory, RunsOutWhileAPoolLendsAndExpandableSegmentsStayOn) {
   for (bool failed = true; failed; failures += failed) {
     SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
     AddressOnlySource device({.capacity_bytes = 100 * MiB});
-    Policy policy(device, {});
+    CachingAllocator policy(device, {});
     policy.begin_pool(1, {});
     policy.configure_pool(1, {.use_on_oom = true});
     for (int i = 0; i < 62; ++i) policy.allocate({.bytes = 512});
@@ -93,7 +93,7 @@ void expect_cached_after_failure(const Split& split) {
   for (bool failed = true; failed; failures += failed) {
     SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
     AddressOnlySource device;
-    Policy policy(device, {});
+    CachingAllocator policy(device, {});
     // One segment from which everything is cut in order.
     if (split.request_bytes > MiB) policy.deallocate(policy.allocate({.bytes = 600 * MiB}), {});
     std::vector<Block> cached;
