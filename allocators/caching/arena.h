@@ -3,24 +3,30 @@
 #pragma once
 
 #include "arena_lock.h"
+#include "block_record.h"
 #include "counters.h"
 #include "free_index.h"
-#include "piece.h"
 
 #include <tenon/memory/allocator.h>
 
 #include <cstdint>
 #include <set>
-#include <vector>
 
 namespace tenon::caching {
 
 struct ByAddress {
-  bool operator()(const Piece* a, const Piece* b) const { return a->address < b->address; }
+  bool operator()(const BlockRecord* a, const BlockRecord* b) const { return a->address < b->address; }
 };
 
 struct alignas(64) Arena {
   Arena(StreamRef of_stream, std::uint64_t of_pool) : stream(of_stream), pool(of_pool) {}
+
+  /// Caches a block. `born`: see Limits::age_mark.
+  [[gnu::always_inline]] void put(bool large, BlockRecord* block, std::uint64_t born) {
+    block->state = BlockState::kFree;
+    block->born = born;
+    free[large].insert(block);
+  }
 
   ArenaLock mutex;
   StreamRef stream;       ///< both change only when a pool's arena, empty, is used again for another one
@@ -28,23 +34,11 @@ struct alignas(64) Arena {
   Arena* next = nullptr;  ///< in the table of streams; set once
   // What follows is guarded by mutex.
   Counters counters;
-  bool splits = true;                       ///< false: pieces are handed out whole (PyTorch: a pool with no_split)
-  FreeIndex free[2];                        ///< small, large
-  std::set<Piece*, ByAddress> unmapped[2];  ///< holes of expandable segments
-  PieceStore pieces;
-};
-
-/// One stretch of device memory (cudaMalloc), or of address space (an expandable segment).
-struct Segment {
-  Arena* arena = nullptr;
-  std::uintptr_t address = 0;
-  std::size_t bytes = 0;             ///< of address space
-  std::size_t mapped_bytes = 0;      ///< backed by memory: all of it unless expandable
-  std::size_t page_bytes = 0;        ///< of an expandable segment
-  std::vector<std::uint64_t> pages;  ///< its physical pieces, 0 where there is none
-  Piece* first = nullptr;            ///< null: this slot is unused
-  bool large = false;
-  bool expandable = false;
+  bool splits = true;                             ///< false: blocks are handed out whole (PyTorch: no_split)
+  FreeIndex free[2];                              ///< small, large
+  std::set<BlockRecord*, ByAddress> unmapped[2];  ///< holes of expandable segments
+  RecordStore records;
+  PoolStats* pool_reserved = nullptr;  ///< reserved bytes of its private pool; null in the default pool
 };
 
 }  // namespace tenon::caching

@@ -73,6 +73,37 @@ class Counter {
   Cell allowance_{0};
 };
 
+/// What reset_stats of an allocator does to one figure.
+inline void reset(Stat& stat, bool peaks, bool accumulated) {
+  if (peaks) stat.reset_peak();
+  if (accumulated) stat.reset_accumulated();
+}
+
+/// A figure for what is rare enough that threads may share a lock.
+class LockedStat {
+ public:
+  void increase() {
+    std::lock_guard lock(mutex_);
+    stat_.increase(1);
+  }
+  void decrease() {
+    std::lock_guard lock(mutex_);
+    stat_.decrease(1);
+  }
+  Stat read() const {
+    std::lock_guard lock(mutex_);
+    return stat_;
+  }
+  void reset(bool peaks, bool accumulated) {
+    std::lock_guard lock(mutex_);
+    caching::reset(stat_, peaks, accumulated);
+  }
+
+ private:
+  mutable SpinLock mutex_;
+  Stat stat_;
+};
+
 /// One arena's counters: [small, large][metric], and an allowance for the sum of both.
 struct alignas(64) Counters {
   /// What is rarely the case, behind one test.

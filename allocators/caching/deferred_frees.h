@@ -4,7 +4,7 @@
 // all marks are reached. Marks of one stream are kept in order and only its first one is polled.
 #pragma once
 
-#include "piece.h"
+#include "block_record.h"
 
 #include <tenon/memory/memory_source.h>
 
@@ -22,32 +22,32 @@ namespace tenon::caching {
 class DeferredFrees {
  public:
   /// May be called under an arena's lock.
-  void add_use(Piece* piece, StreamRef stream);
+  void add_use(BlockRecord* block, StreamRef stream);
 
-  // The rest under the policy's world lock.
+  // The rest under the registry's lock.
 
-  /// Marks every stream that uses the piece. Returns false when there was none to wait for. A stream that cannot be
-  /// marked keeps the piece until the whole device is synchronised.
-  bool defer(Piece* piece, MemorySource& source) noexcept;
+  /// Marks every stream that uses the block. Returns false when there was none to wait for. A stream that cannot be
+  /// marked keeps the block until the whole device is synchronised.
+  bool defer(BlockRecord* block, MemorySource& source) noexcept;
   bool any_pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
-  /// The pieces that nobody uses any more.
-  std::vector<Piece*> take_reached(MemorySource& source);
+  /// The blocks that nobody uses any more.
+  std::vector<BlockRecord*> take_reached(MemorySource& source);
   /// Waits for all of them, or for those of one pool.
-  std::vector<Piece*> take_all(MemorySource& source, std::uint64_t only_pool, bool every_pool);
+  std::vector<BlockRecord*> take_all(MemorySource& source, std::uint64_t only_pool, bool every_pool);
 
  private:
   struct Mark {
     Ticket ticket;
-    Piece* piece;
+    BlockRecord* block;
   };
-  bool count_down(Piece* piece);
+  bool count_down(BlockRecord* block);
 
   std::mutex uses_mutex_;
-  std::unordered_map<Piece*, std::set<StreamRef>> uses_;
+  std::unordered_map<BlockRecord*, std::set<StreamRef>> uses_;
   std::atomic<std::size_t> pending_{0};
   std::map<StreamRef, std::deque<Mark>> marks_;
-  std::unordered_map<Piece*, int> outstanding_;
-  std::vector<Piece*> unmarked_;
+  std::unordered_map<BlockRecord*, int> outstanding_;
+  std::vector<BlockRecord*> unmarked_;
 };
 
 }  // namespace tenon::caching

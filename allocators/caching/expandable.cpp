@@ -1,14 +1,7 @@
-// Expandable segments: address space for the whole device per stream and pool, memory behind it page by page.
-//
-//   | active | free | active | free |        unmapped                      |     one segment
-//   |<------ pages, each one physical piece ->|                                   grows at its end, or where a hole is
-//
-// Segments never change stream; pages move between streams only by unmapping and mapping.
-#include "everything.h"
-#include "hot_path.h"
-#include "policy.h"
+// Growing into unmapped address space, and giving free pages back.
+#include "expandable.h"
 
-#include <tenon/core/error.h>
+#include <tenon/core/units.h>
 
 #include <algorithm>
 
@@ -16,95 +9,125 @@ namespace tenon::caching {
 
 namespace {
 
-bool is_usable(const Piece* piece) {
-  return piece->state == BlockState::kFree || piece->state == BlockState::kUnmapped;
+bool is_usable(const BlockRecord* block) {
+  return block->state == BlockState::kFree || block->state == BlockState::kUnmapped;
 }
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-/// The piece takes in its right neighbour, whose record the caller gives back.
-void absorb_right(Piece* piece) {
-  const Piece* right = piece->right;
-  piece->bytes += right->bytes;
-  piece->right = right->right;
-  if (piece->right) piece->right->left = piece;
+/// The block takes in its right neighbour, whose record goes.
+void absorb_right(BlockRecord* block) {
+  BlockRecord* const right = block->right;
+  block->bytes += right->bytes;
+  block->right = right->right;
+  if (block->right) block->right->left = block;
+  block->arena->records.give(right);
+}
+
+// As in PyTorch nine eighths of the device, so that fragmentation of addresses alone cannot fail a request that fits.
+// Without a limit the machine's own memory is the size: terabytes of addresses are not to be had under a limit on
+// address space, or beside ThreadSanitizer's shadow.
+std::size_t address_space_of(const MemorySource& source) {
+  constexpr std::size_t kUnknown = 8 * TiB;
+  constexpr std::size_t kMostAddresses = 31 * TiB;  // an offset has kOffsetBits of 512 bytes: see Note [Order]
+  const std::size_t capacity = source.traits().capacity_bytes;
+  std::size_t total = capacity ? capacity : source.usage().total_bytes;
+  if (total == 0) total = kUnknown;
+  return std::min(total + total / 8, kMostAddresses);
 }
 
 }  // namespace
 
-/// Cuts `piece` at `bytes`; the new right part has the same state and is in no index.
-static Piece* cut(Piece* piece, std::size_t bytes, std::uint64_t order_step) {
-  Piece* rest = piece->arena->pieces.take();
-  *rest = *piece;
+ExpandableSegments::ExpandableSegments(MemorySource& source, const Settings& settings, const Limits& limits,
+                                       Segments& segments)
+    : source_(source),
+      settings_(settings),
+      limits_(limits),
+      segments_(segments),
+      watcher_(source.address_range_watcher()),
+      compat_1_13_(settings.compat == Compat::k1_13),
+      address_space_bytes_(address_space_of(source)) {}
+
+/// Cuts `block` at `bytes`; the new right part has the same state and is in no index.
+BlockRecord* ExpandableSegments::cut(BlockRecord* block, std::size_t bytes) const {
+  BlockRecord* rest = block->arena->records.take();
+  *rest = *block;
   rest->address += bytes;
   rest->bytes -= bytes;
-  rest->order += order_step;
-  rest->left = piece;
-  piece->right = rest;
-  piece->bytes = bytes;
+  rest->order += order_step(compat_1_13_, bytes);
+  rest->left = block;
+  block->right = rest;
+  block->bytes = bytes;
   if (rest->right) rest->right->left = rest;
   return rest;
 }
 
-Piece* Policy::expand_locked(Arena& arena, bool large, std::size_t bytes) {
-  Piece* piece = find_space_locked(arena, large, bytes);
-  if (!piece) return nullptr;
-  if (piece->state == BlockState::kUnmapped) {
-    piece = map_locked(piece, std::min(piece->bytes, bytes));
-    if (!piece) return nullptr;
+BlockRecord* ExpandableSegments::expand(Arena& arena, bool large, std::size_t bytes) {
+  BlockRecord* block = find_space(arena, large, bytes);
+  if (!block) return nullptr;
+  if (block->state == BlockState::kUnmapped) {
+    block = map(block, std::min(block->bytes, bytes));
+    if (!block) return nullptr;
   }
   // A part that was mapped before a failure stays cached: the flush that follows takes it back.
-  while (piece->bytes < bytes) {
-    Piece* right = piece->right;  // unmapped, by find_space
-    piece = map_locked(right, std::min(bytes - piece->bytes, right->bytes));
-    if (!piece) return nullptr;
+  while (block->bytes < bytes) {
+    BlockRecord* const right = block->right;  // unmapped, by find_space
+    block = map(right, std::min(bytes - block->bytes, right->bytes));
+    if (!block) return nullptr;
   }
-  arena.free[large].erase(piece);
-  return piece;
+  arena.free[large].erase(block);
+  return block;
 }
 
-/// The first run of free and unmapped pieces that is long enough and contains something unmapped; else a new segment.
-Piece* Policy::find_space_locked(Arena& arena, bool large, std::size_t bytes) {
-  for (Piece* hole : arena.unmapped[large]) {
-    Piece* start = hole->left && is_usable(hole->left) ? hole->left : hole;
+/// The first run of free and unmapped blocks that is long enough and contains something unmapped; else a new segment.
+BlockRecord* ExpandableSegments::find_space(Arena& arena, bool large, std::size_t bytes) {
+  for (BlockRecord* hole : arena.unmapped[large]) {
+    BlockRecord* const start = hole->left && is_usable(hole->left) ? hole->left : hole;
     std::size_t available = 0;
-    for (const Piece* piece = start; piece && is_usable(piece); piece = piece->right) {
-      available += piece->bytes;
+    for (const BlockRecord* block = start; block && is_usable(block); block = block->right) {
+      available += block->bytes;
       if (available < bytes) continue;
-      if (watcher_ && !piece->right) {
-        const Segment& segment = segments_[piece->segment];
+      if (watcher_ && !block->right) {
+        const Segment& segment = segments_.of(block);
         watcher_->relied_on(segment.page_bytes, segment.bytes - (available - bytes));
       }
       return start;
     }
   }
+  return reserve(arena, large, bytes);
+}
+
+/// A new segment without memory.
+BlockRecord* ExpandableSegments::reserve(Arena& arena, bool large, std::size_t bytes) {
   const std::size_t granule = std::max<std::size_t>(source_.traits().page_bytes, 1);
   const std::size_t page = align_up(large ? settings_.large_segment_bytes : kSmallSegmentBytes, granule);
   const std::size_t space = align_up(address_space_bytes_, page);
   if (bytes > space) return nullptr;
   if (watcher_) watcher_->relied_on(page, bytes);
-  void* address = source_.reserve(space);
+  void* const address = source_.reserve(space);
   if (!address) return nullptr;
-  Piece* piece = new_segment_locked(arena, large, reinterpret_cast<std::uintptr_t>(address), space, true);
-  segments_[piece->segment].page_bytes = page;
-  arena.unmapped[large].insert(piece);
-  return piece;
+  BlockRecord* block = nullptr;
+  try {
+    block = segments_.add(arena, large, reinterpret_cast<std::uintptr_t>(address), space, true);
+    arena.unmapped[large].insert(block);
+  } catch (...) {
+    if (block) segments_.forget(block);
+    source_.unreserve(address, space);
+    throw;
+  }
+  segments_.of(block).page_bytes = page;
+  return block;
 }
 
-/// Puts memory behind the first `bytes` of an unmapped piece, in whole pages, merges and caches the result. Null when
-/// the device has no more; then, and when the source throws, nothing has changed.
-Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
-  Segment& segment = segments_[piece->segment];
-  Arena& arena = *piece->arena;
+/// Puts memory behind the first pages of an unmapped block. False when the device has no more; then, and when the
+/// source throws, nothing has changed.
+bool ExpandableSegments::map_pages(Segment& segment, const BlockRecord* block, std::size_t count) {
   const std::size_t page = segment.page_bytes;
-  const std::size_t mapped_bytes = align_up(bytes, page);
-  const std::size_t first = (piece->address - segment.address) / page;
-  const std::size_t count = mapped_bytes / page;
+  const std::size_t first = (block->address - segment.address) / page;
   if (segment.pages.size() < first + count) segment.pages.resize(first + count);
-
   std::size_t created = 0, mapped = 0;
   const auto undo = [&] {
-    if (mapped > 0) source_.unmap(piece->data(), mapped * page);
+    if (mapped > 0) source_.unmap(block->data(), mapped * page);
     for (std::size_t i = 0; i < created; ++i) {
       source_.destroy({segment.pages[first + i]}, page);
       segment.pages[first + i] = 0;
@@ -118,83 +141,84 @@ Piece* Policy::map_locked(Piece* piece, std::size_t bytes) {
     }
     if (created == count)
       for (; mapped < count; ++mapped)
-        source_.map(at(piece->address + mapped * page), page, {segment.pages[first + mapped]}, 0);
+        source_.map(at(block->address + mapped * page), page, {segment.pages[first + mapped]}, 0);
   } catch (...) {
     undo();
     throw;
   }
-  if (created < count) {
-    undo();
-    return nullptr;
-  }
-
-  arena.unmapped[segment.large].erase(piece);
-  if (piece->bytes > mapped_bytes)
-    arena.unmapped[segment.large].insert(cut(piece, mapped_bytes, order_step(mapped_bytes)));
-  piece->state = BlockState::kFree;
-  FreeIndex& free = arena.free[segment.large];
-  if (Piece* left = piece->left; left && left->state == BlockState::kFree) {
-    free.erase(left);
-    absorb_right(left);
-    arena.pieces.give(piece);
-    piece = left;
-  }
-  if (Piece* right = piece->right; right && right->state == BlockState::kFree) {
-    free.erase(right);
-    absorb_right(piece);
-    arena.pieces.give(right);
-  }
-  put_locked(arena, segment.large, piece);
-  segment.mapped_bytes += mapped_bytes;
-  count_reserved_locked(arena, segment.large, static_cast<std::int64_t>(mapped_bytes));
-  return piece;
+  if (created < count) undo();
+  return created == count;
 }
 
-/// Takes the whole pages of a free piece back; what is left of it before and behind them stays cached. Returns the
-/// bytes.
-std::size_t Policy::unmap_locked(Piece* piece) {
-  Segment& segment = segments_[piece->segment];
-  Arena& arena = *piece->arena;
+/// Puts memory behind the first `bytes` of an unmapped block, in whole pages, merges and caches the result. Null when
+/// the device has no more.
+BlockRecord* ExpandableSegments::map(BlockRecord* block, std::size_t bytes) {
+  Segment& segment = segments_.of(block);
+  Arena& arena = *block->arena;
+  const bool large = segment.large;
+  const std::size_t mapped_bytes = align_up(bytes, segment.page_bytes);
+  if (!map_pages(segment, block, mapped_bytes / segment.page_bytes)) return nullptr;
+
+  arena.unmapped[large].erase(block);
+  if (block->bytes > mapped_bytes) arena.unmapped[large].insert(cut(block, mapped_bytes));
+  block->state = BlockState::kFree;
+  FreeIndex& free = arena.free[large];
+  if (BlockRecord* const left = block->left; left && left->state == BlockState::kFree) {
+    free.erase(left);
+    absorb_right(left);
+    block = left;
+  }
+  if (BlockRecord* const right = block->right; right && right->state == BlockState::kFree) {
+    free.erase(right);
+    absorb_right(block);
+  }
+  arena.put(large, block, limits_.age_mark());
+  segment.mapped_bytes += mapped_bytes;
+  segments_.count_reserved(arena, large, static_cast<std::int64_t>(mapped_bytes));
+  return block;
+}
+
+std::size_t ExpandableSegments::unmap(BlockRecord* block) {
+  Segment& segment = segments_.of(block);
+  Arena& arena = *block->arena;
+  const bool large = segment.large;
   const std::size_t page = segment.page_bytes;
-  const std::uintptr_t begin = segment.address + align_up(piece->address - segment.address, page);
-  const std::uintptr_t end = segment.address + (piece->address + piece->bytes - segment.address) / page * page;
+  const std::uintptr_t begin = segment.address + align_up(block->address - segment.address, page);
+  const std::uintptr_t end = segment.address + (block->address + block->bytes - segment.address) / page * page;
   if (begin >= end) return 0;
   const std::size_t bytes = end - begin;
   source_.wait(source_.mark(arena.stream));
 
-  arena.free[segment.large].erase(piece);
+  arena.free[large].erase(block);
   source_.unmap(at(begin), bytes);
   for (std::size_t i = (begin - segment.address) / page; i < (end - segment.address) / page; ++i) {
     source_.destroy({segment.pages[i]}, page);
     segment.pages[i] = 0;
   }
-  if (begin > piece->address) {
-    Piece* middle = cut(piece, begin - piece->address, order_step(begin - piece->address));
-    put_locked(arena, segment.large, piece);
-    piece = middle;
+  if (begin > block->address) {
+    BlockRecord* const middle = cut(block, begin - block->address);
+    arena.put(large, block, limits_.age_mark());
+    block = middle;
   }
-  if (piece->bytes > bytes) put_locked(arena, segment.large, cut(piece, bytes, order_step(bytes)));
+  if (block->bytes > bytes) arena.put(large, cut(block, bytes), limits_.age_mark());
 
-  piece->state = BlockState::kUnmapped;
-  if (Piece* left = piece->left; left && left->state == BlockState::kUnmapped) {
+  block->state = BlockState::kUnmapped;
+  if (BlockRecord* const left = block->left; left && left->state == BlockState::kUnmapped) {
     absorb_right(left);
-    arena.pieces.give(piece);
-    piece = left;
+    block = left;
   } else {
-    arena.unmapped[segment.large].insert(piece);
+    arena.unmapped[large].insert(block);
   }
-  if (Piece* right = piece->right; right && right->state == BlockState::kUnmapped) {
-    arena.unmapped[segment.large].erase(right);
-    absorb_right(piece);
-    arena.pieces.give(right);
+  if (BlockRecord* const right = block->right; right && right->state == BlockState::kUnmapped) {
+    arena.unmapped[large].erase(right);
+    absorb_right(block);
   }
-  const bool large = segment.large;
   segment.mapped_bytes -= bytes;
-  count_reserved_locked(arena, large, -static_cast<std::int64_t>(bytes));
-  if (piece->is_whole_segment()) {
-    arena.unmapped[large].erase(piece);
+  segments_.count_reserved(arena, large, -static_cast<std::int64_t>(bytes));
+  if (block->is_whole_segment()) {
+    arena.unmapped[large].erase(block);
     source_.unreserve(at(segment.address), segment.bytes);
-    forget_segment_locked(piece);
+    segments_.forget(block);
   }
   return bytes;
 }

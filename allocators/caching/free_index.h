@@ -1,18 +1,18 @@
-// FreeIndex: the cached pieces of one pool on one stream. Finds the smallest that suffices, exactly, and of equal ones
+// FreeIndex: the cached blocks of one pool on one stream. Finds the smallest that suffices, exactly, and of equal ones
 // the first by order, without looking at the others.
 //
 //   words_     two bits per size class: holds something, holds several
 //   summary_   one bit per word in which a class holds something
-//   classes_   the pieces of each class, ordered: up to 2 MiB one class for each multiple of 512 bytes (its pieces are
+//   classes_   the blocks of each class, ordered: up to 2 MiB one class for each multiple of 512 bytes (its blocks are
 //              equal) and one for what lies between two of them; above 2 MiB 512 classes per power of two
 //
-// The words stay in the nearest cache, the classes do not: a piece that has its class to itself comes and goes without
+// The words stay in the nearest cache, the classes do not: a block that has its class to itself comes and goes without
 // a look at it.
 #pragma once
 
-#include "equal_pieces.h"
-#include "ordered_pieces.h"
-#include "piece.h"
+#include "block_record.h"
+#include "equal_blocks.h"
+#include "ordered_blocks.h"
 
 #include <tenon/core/units.h>
 
@@ -30,54 +30,54 @@ namespace tenon::caching {
 
 class FreeIndex {
  public:
-  /// A piece, the class that holds it, and its size, which is known before the piece has come to the cache.
+  /// A block, the class that holds it, and its size, which is known before the block has come to the cache.
   struct Place {
-    Piece* piece = nullptr;
+    BlockRecord* block = nullptr;
     std::size_t index = 0;
     std::size_t bytes = 0;
   };
 
-  /// The smallest piece of at least so many bytes, no piece when there is none.
+  /// The smallest block of at least so many bytes, no block when there is none.
   Place find(std::size_t bytes) const {
     std::size_t index = class_of(bytes);
-    // All of a class of equal pieces suffices, or none: nothing needs to be compared.
+    // All of a class of equal blocks suffices, or none: nothing needs to be compared.
     if (!is_equal(index)) {
       if (bit(words_[index / 64].something, index))
-        if (Piece* piece = classes_[index].mixed.at_least({bytes, 0})) return {piece, index, piece->bytes};
+        if (BlockRecord* block = classes_[index].mixed.at_least({bytes, 0})) return {block, index, block->bytes};
       ++index;
     }
     return first_from(index);
   }
-  Piece* at_least(std::size_t bytes) const { return find(bytes).piece; }
+  BlockRecord* at_least(std::size_t bytes) const { return find(bytes).block; }
 
-  Place place_of(Piece* piece) const { return {piece, class_of(piece->bytes), piece->bytes}; }
+  Place place_of(BlockRecord* block) const { return {block, class_of(block->bytes), block->bytes}; }
 
-  /// The piece that follows in (bytes, order), null when there is none.
-  Piece* after(const Piece* piece) const {
-    const std::size_t index = class_of(piece->bytes);
+  /// The block that follows in (bytes, order), null when there is none.
+  BlockRecord* after(const BlockRecord* block) const {
+    const std::size_t index = class_of(block->bytes);
     if (bit(words_[index / 64].several, index)) {
-      Piece* next = is_equal(index) ? classes_[index].equal.after(piece->order)
-                                    : classes_[index].mixed.at_least({piece->bytes, piece->order + 1});
+      BlockRecord* next = is_equal(index) ? classes_[index].equal.after(block->order)
+                                          : classes_[index].mixed.at_least({block->bytes, block->order + 1});
       if (next) return next;
     }
-    return first_from(index + 1).piece;
+    return first_from(index + 1).block;
   }
 
-  void insert(Piece* piece) {
-    const std::size_t index = class_of(piece->bytes);
+  void insert(BlockRecord* block) {
+    const std::size_t index = class_of(block->bytes);
     Word& word = words_[index / 64];
     const std::uint64_t mask = std::uint64_t{1} << (index % 64);
     if (word.something & mask) {
-      insert_beside(piece, index);
+      insert_beside(block, index);
       word.several |= mask;
       return;
     }
     word.something |= mask;
     summary_[index / 4096] |= std::uint64_t{1} << (index / 64 % 64);
-    classes_[index].equal.set_single(piece);
+    classes_[index].equal.set_single(block);
   }
 
-  void erase(Piece* piece) { erase(place_of(piece)); }
+  void erase(BlockRecord* block) { erase(place_of(block)); }
   void erase(Place place) {
     Word& word = words_[place.index / 64];
     const std::uint64_t mask = std::uint64_t{1} << (place.index % 64);
@@ -89,21 +89,21 @@ class FreeIndex {
     if (word.something == 0) summary_[place.index / 4096] &= ~(std::uint64_t{1} << (place.index / 64 % 64));
   }
 
-  /// All pieces in (bytes, order).
+  /// All blocks in (bytes, order).
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t index = next_class(0); index < kClasses; index = next_class(index + 1)) {
       if (is_equal(index))
-        for (Piece* piece : classes_[index].equal.in_order()) visit(piece);
+        for (BlockRecord* block : classes_[index].equal.in_order()) visit(block);
       else
         classes_[index].mixed.for_each(visit);
     }
   }
 
-  /// Of the largest piece; 0 when there is none.
+  /// Of the largest block; 0 when there is none.
   std::size_t largest_bytes() const {
     std::size_t largest = 0;
-    for_each([&](const Piece* piece) { largest = std::max(largest, piece->bytes); });
+    for_each([&](const BlockRecord* block) { largest = std::max(largest, block->bytes); });
     return largest;
   }
 
@@ -127,19 +127,19 @@ class FreeIndex {
   static bool is_equal(std::size_t index) { return index < kLinearClasses && index % 2 == 0; }
   static bool bit(std::uint64_t bits, std::size_t index) { return bits >> (index % 64) & 1; }
 
-  void insert_beside(Piece* piece, std::size_t index) {
+  void insert_beside(BlockRecord* block, std::size_t index) {
     if (is_equal(index))
-      classes_[index].equal.insert_beside(piece, heaps_);
+      classes_[index].equal.insert_beside(block, heaps_);
     else
-      classes_[index].mixed.insert_beside(piece, nodes_);
+      classes_[index].mixed.insert_beside(block, nodes_);
   }
   /// Whether only one is left.
   bool erase_from_several(Place place) {
     Class& from = classes_[place.index];
     if (is_equal(place.index))
-      from.equal.erase(place.piece, heaps_);
+      from.equal.erase(place.block, heaps_);
     else
-      from.mixed.erase(place.piece, nodes_);
+      from.mixed.erase(place.block, nodes_);
     return from.equal.is_single();
   }
 
@@ -165,14 +165,14 @@ class FreeIndex {
     if (next == kClasses) return {};
     const Class& holder = classes_[next];
     if (is_equal(next)) return {holder.equal.first(), next, next / 2 * 512};
-    Piece* first = holder.mixed.first();
+    BlockRecord* first = holder.mixed.first();
     return {first, next, first->bytes};
   }
 
-  /// Either way a pointer, to the piece itself where there is only one.
+  /// Either way a pointer, to the block itself where there is only one.
   union Class {
-    EqualPieces equal;
-    OrderedPieces mixed;
+    EqualBlocks equal;
+    OrderedBlocks mixed;
   };
 
   struct Word {

@@ -1,5 +1,5 @@
 // The plugin `expandable`: the caching policy with expandable segments.
-#include "../caching/policy.h"
+#include "../caching/caching_allocator.h"
 
 #include <tenon/plugin/plugin.h>
 
@@ -8,7 +8,7 @@ static void tenon_register_plugin(tenon::plugin::Host& host) {
       {.name = "expandable",
        .summary = "PyTorch's expandable segments: address space per stream, memory behind it page by page",
        .options = tenon::caching::option_schema(true),
-       .create = [](const tenon::AllocatorContext& context) { return tenon::caching::make_policy(context, true); }});
+       .create = [](const tenon::AllocatorContext& context) { return tenon::caching::make_allocator(context, true); }});
 }
 
 TENON_PLUGIN(expandable, "1.0", &tenon_register_plugin)

@@ -1,7 +1,7 @@
 // The null allocator hands out a rising address: what is left is the cost of the stack and its statistics.
 #include "subjects.h"
 
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 
 #include <atomic>
 
@@ -27,7 +27,7 @@ Subject caching_subject(const std::string& name, bool expandable) {
           .info = {.name = name,
                    .options = caching::option_schema(expandable),
                    .create = [expandable](const AllocatorContext& context) {
-                     return caching::make_policy(context, expandable);
+                     return caching::make_allocator(context, expandable);
                    }}};
 }
 

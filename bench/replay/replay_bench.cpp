@@ -5,7 +5,7 @@
 //   policy      the policy alone in a tight loop; `harness` is the same loop over an allocator that does nothing
 //
 // TENON_TRACES names a folder of histories to run instead of those of examples/traces.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/readers.h>
@@ -36,13 +36,14 @@ std::vector<std::filesystem::path> histories() {
 
 StackConfig policy(bool expandable) {
   const OptionSchema schema = caching::option_schema(expandable);
-  return {
-      .policy = {.name = expandable ? "expandable" : "caching",
-                 .summary = "",
-                 .options = schema,
-                 .create = [expandable](
-                               const AllocatorContext& context) { return caching::make_policy(context, expandable); }},
-      .options = Options(schema)};
+  return {.policy = {.name = expandable ? "expandable" : "caching",
+                     .summary = "",
+                     .options = schema,
+                     .create =
+                         [expandable](const AllocatorContext& context) {
+                           return caching::make_allocator(context, expandable);
+                         }},
+          .options = Options(schema)};
 }
 
 replay::CellOptions observed_only() {

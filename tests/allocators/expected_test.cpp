@@ -1,7 +1,7 @@
 // What the real PyTorch 1.13.1 allocator did on recorded histories, held against ours, every row and every figure.
 #include "trace_driver.h"
 
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/memory/pytorch_conf.h>
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::unique_ptr<Allocator> make_1_13(MemorySource& source, const std::string& co
   Options options(caching::option_schema(false));
   for (const auto& [name, value] : parse_pytorch_conf(conf, PytorchRelease::k1_13).options)
     options.set_text(name, value);
-  return caching::make_policy({.source = source, .options = options}, false);
+  return caching::make_allocator({.source = source, .options = options}, false);
 }
 
 /// Plays every row of an expectations file on the histories of `folder`.
@@ -76,7 +76,9 @@ TEST(Expected, InvariantsHoldAfterEveryEventOfARealHistory) {
     const Options options(info.options);
     testing::play(
         trace, 2 * GiB,
-        [&](MemorySource& source) { return caching::make_policy({.source = source, .options = options}, expandable); },
+        [&](MemorySource& source) {
+          return caching::make_allocator({.source = source, .options = options}, expandable);
+        },
         [](Allocator& policy) { policy.check_invariants(); });
   }
 }

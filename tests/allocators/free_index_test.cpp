@@ -1,4 +1,4 @@
-// The index of free pieces against an ordered set: exact best fit, ties by order, at every size and in any number.
+// The index of free blocks against an ordered set: exact best fit, ties by order, at every size and in any number.
 #include <caching/free_index.h>
 
 #include <gtest/gtest.h>
@@ -13,51 +13,51 @@ namespace tenon::caching {
 namespace {
 
 struct ByKey {
-  bool operator()(const Piece* a, const Piece* b) const {
-    return PieceKey{a->bytes, a->order} < PieceKey{b->bytes, b->order};
+  bool operator()(const BlockRecord* a, const BlockRecord* b) const {
+    return BlockKey{a->bytes, a->order} < BlockKey{b->bytes, b->order};
   }
 };
 
-/// Inserts, erases and looks up at random, from `at_once` pieces on; `size` draws the size of a piece. Then everything
+/// Inserts, erases and looks up at random, from `at_once` blocks on; `size` draws the size of a block. Then everything
 /// leaves by request, smallest first.
 template <class Size>
-void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size size, std::size_t at_once = 0) {
+void compare_with_a_set(std::size_t most_blocks, int steps, unsigned seed, Size size, std::size_t at_once = 0) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  std::vector<std::unique_ptr<Piece>> pieces;
-  std::set<Piece*, ByKey> model;
-  std::vector<Piece*> inside, outside;
+  std::vector<std::unique_ptr<BlockRecord>> blocks;
+  std::set<BlockRecord*, ByKey> model;
+  std::vector<BlockRecord*> inside, outside;
   FreeIndex index;
-  for (std::size_t i = 0; i < most_pieces; ++i) {
-    pieces.push_back(std::make_unique<Piece>());
-    pieces.back()->order = i * 2;
-    outside.push_back(pieces.back().get());
+  for (std::size_t i = 0; i < most_blocks; ++i) {
+    blocks.push_back(std::make_unique<BlockRecord>());
+    blocks.back()->order = i * 2;
+    outside.push_back(blocks.back().get());
   }
-  const auto move_one = [&](std::vector<Piece*>& from, std::vector<Piece*>& to) {
+  const auto move_one = [&](std::vector<BlockRecord*>& from, std::vector<BlockRecord*>& to) {
     std::swap(from[random() % from.size()], from.back());
-    Piece* piece = from.back();
+    BlockRecord* block = from.back();
     from.pop_back();
-    to.push_back(piece);
-    return piece;
+    to.push_back(block);
+    return block;
   };
   for (int step = 0; step < steps; ++step) {
     while (step == 0 && inside.size() < at_once) {
-      Piece* piece = move_one(outside, inside);
-      piece->bytes = size(random);
-      index.insert(piece);
-      model.insert(piece);
+      BlockRecord* block = move_one(outside, inside);
+      block->bytes = size(random);
+      index.insert(block);
+      model.insert(block);
     }
     if (!outside.empty() && (inside.empty() || random() % 5 < 3)) {
-      Piece* piece = move_one(outside, inside);
-      piece->bytes = size(random);
-      index.insert(piece);
-      model.insert(piece);
+      BlockRecord* block = move_one(outside, inside);
+      block->bytes = size(random);
+      index.insert(block);
+      model.insert(block);
     } else {
-      Piece* piece = move_one(inside, outside);
-      index.erase(piece);
-      model.erase(piece);
+      BlockRecord* block = move_one(inside, outside);
+      index.erase(block);
+      model.erase(block);
     }
-    Piece wanted{};
+    BlockRecord wanted{};
     wanted.bytes = size(random);
     const auto expected = model.lower_bound(&wanted);
     ASSERT_EQ(index.at_least(wanted.bytes), expected == model.end() ? nullptr : *expected) << "step " << step;
@@ -66,18 +66,18 @@ void compare_with_a_set(std::size_t most_pieces, int steps, unsigned seed, Size 
       ASSERT_EQ(index.after(*expected), next == model.end() ? nullptr : *next) << "step " << step;
     }
   }
-  std::vector<Piece*> in_order;
-  index.for_each([&](Piece* piece) { in_order.push_back(piece); });
-  EXPECT_EQ(in_order, std::vector<Piece*>(model.begin(), model.end()));
-  for (Piece* expected : model) {
-    Piece* first = index.at_least(0);
+  std::vector<BlockRecord*> in_order;
+  index.for_each([&](BlockRecord* block) { in_order.push_back(block); });
+  EXPECT_EQ(in_order, std::vector<BlockRecord*>(model.begin(), model.end()));
+  for (BlockRecord* expected : model) {
+    BlockRecord* first = index.at_least(0);
     ASSERT_EQ(first, expected);
     index.erase(first);
   }
   EXPECT_EQ(index.at_least(0), nullptr);
 }
 
-TEST(FreeIndex, FindsTheSmallestSufficientPieceOfManySizes) {
+TEST(FreeIndex, FindsTheSmallestSufficientBlockOfManySizes) {
   compare_with_a_set(500, 20000, 1, [](std::mt19937_64& random) {
     return static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(9, 47)(random))) &
            ~std::size_t{511};

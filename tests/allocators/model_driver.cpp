@@ -1,7 +1,7 @@
 // Two allocators, two devices, one history.
 #include "model_driver.h"
 
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/sources/address_only_source.h>
 
@@ -33,7 +33,7 @@ class Pair {
         ours_(ours_device_, of.settings),
         model_(model_device_, of.settings),
         expandable_(of.settings.expandable),
-        old_(of.settings.compat == caching::Compat::k1_13) {}
+        compat_1_13_(of.settings.compat == caching::Compat::k1_13) {}
 
   ~Pair() {
     for (const auto& [slot, block] : live_) ours_.deallocate(block, block.request.stream);
@@ -51,10 +51,10 @@ class Pair {
   }
 
   AddressOnlySource ours_device_, model_device_;
-  caching::Policy ours_;
+  caching::CachingAllocator ours_;
   ReferenceModel model_;
   bool expandable_;
-  const bool old_;
+  const bool compat_1_13_;
   std::map<std::uint32_t, Block> live_;
   std::vector<std::uint64_t> open_;
   std::array<std::uint64_t, kPools> pool_ids_{1, 2, 3};
@@ -106,7 +106,8 @@ std::string Pair::step(const ModelStep& step) {
     case ModelStep::kOpenPool: {
       if (open_.size() == 2) break;
       const std::uint64_t pool = pool_ids_[step.slot % kPools];
-      const PoolOptions options{.use_on_oom = pool % 3 == 1 && !old_, .no_split = pool % 3 == 2 && !old_};
+      const PoolOptions options{.use_on_oom = pool % 3 == 1 && !compat_1_13_,
+                                .no_split = pool % 3 == 2 && !compat_1_13_};
       ours_.begin_pool(pool, {});
       ours_.configure_pool(pool, options);
       model_.begin_pool(pool, options);
@@ -127,7 +128,7 @@ std::string Pair::step(const ModelStep& step) {
       break;
     }
     case ModelStep::kToggleExpandable:
-      if (old_) break;
+      if (compat_1_13_) break;
       expandable_ = !expandable_;
       ours_.set_expandable(expandable_);
       model_.set_expandable(expandable_);

@@ -1,5 +1,5 @@
 // Exact peaks over more streams than are busy at a time: what the counters say is what a watcher of every step saw.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Watcher {
     return {stats.allocation,     stats.allocated_bytes,     stats.active, stats.active_bytes, stats.requested_bytes,
             stats.inactive_split, stats.inactive_split_bytes};
   }
-  void look(const Policy& policy) {
+  void look(const CachingAllocator& policy) {
     PolicyStats stats;
     policy.report(stats);
     const auto now = rows(stats);
@@ -30,8 +30,8 @@ struct Watcher {
         highest[metric][pool] = std::max(highest[metric][pool], now[metric][pool].current);
   }
   /// `whole_steps`: nothing happened unseen. An allocation first caches the blocks that a stream is done with, each by
-  /// itself: what then waits in split pieces may be more than at the end.
-  void expect_peaks_of(const Policy& policy, const char* when, bool whole_steps) const {
+  /// itself: what then waits in split blocks may be more than at the end.
+  void expect_peaks_of(const CachingAllocator& policy, const char* when, bool whole_steps) const {
     PolicyStats stats;
     policy.report(stats);
     const auto now = rows(stats);
@@ -62,7 +62,7 @@ void run(const History& history) {
   AddressOnlySource device({.manual_completion = true});
   Settings settings;
   settings.expandable = history.expandable;
-  Policy policy(device, settings);
+  CachingAllocator policy(device, settings);
   Watcher watcher;
   std::vector<Block> live;
   constexpr std::size_t kSizes[] = {300, 512, 5000, 70000, 3 * MiB};

@@ -1,5 +1,5 @@
 // Private pools of the caching policy: who gets memory from them, and when it goes back.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/sources/address_only_source.h>
 
@@ -10,11 +10,11 @@
 namespace tenon {
 namespace {
 
-using caching::Policy;
+using caching::CachingAllocator;
 
 struct World {
   AddressOnlySource device;
-  Policy policy{device, {}};
+  CachingAllocator policy{device, {}};
   Block get(std::size_t bytes) {
     const Block block = policy.allocate({.bytes = bytes});
     policy.check_invariants();
@@ -105,7 +105,7 @@ TEST(PrivatePools, WithoutSplitsHandTheirSegmentsOutWhole) {
 TEST(PrivatePools, LendTheirCacheBeforeOthersRunOutOfMemory) {
   for (const bool lends : {false, true}) {
     AddressOnlySource device({.capacity_bytes = 100 * MiB});
-    Policy policy(device, {});
+    CachingAllocator policy(device, {});
     policy.begin_pool(1, {});
     policy.configure_pool(1, {.use_on_oom = lends});
     const Block inside = policy.allocate({.bytes = 60 * MiB});

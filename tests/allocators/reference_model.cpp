@@ -36,14 +36,14 @@ bool usable(BlockState state) { return state == BlockState::kFree || state == Bl
 }  // namespace
 
 ReferenceModel::ReferenceModel(MemorySource& source, const Settings& settings)
-    : source_(source), settings_(settings), old_(settings.compat == caching::Compat::k1_13) {
+    : source_(source), settings_(settings), compat_1_13_(settings.compat == caching::Compat::k1_13) {
   stats_.has_pools = true;
   if (settings_.max_split_bytes != caching::kUnlimited)
     stats_.max_split_size = static_cast<std::int64_t>(settings_.max_split_bytes);
   const std::size_t total = source_.traits().capacity_bytes;
   const double part = settings_.memory_fraction * static_cast<double>(total);
   if (total != 0 && settings_.memory_fraction < 1)
-    limit_ = static_cast<std::size_t>(old_ ? std::trunc(part) : std::round(part));
+    limit_ = static_cast<std::size_t>(compat_1_13_ ? std::trunc(part) : std::round(part));
   address_space_ = total == 0 ? 9 * TiB : total + total / 8;
 }
 
@@ -53,7 +53,7 @@ std::size_t ReferenceModel::rounded(std::size_t requested) const {
   std::size_t interval = 0;
   for (std::size_t end = 2 * MiB; requested >= end && interval < 15; end *= 2) ++interval;
   const std::size_t divisions = settings_.roundup_divisions[interval];
-  const bool divides = old_ ? divisions > 0 && requested <= settings_.roundup_bypass_bytes : divisions > 1;
+  const bool divides = compat_1_13_ ? divisions > 0 && requested <= settings_.roundup_bypass_bytes : divisions > 1;
   if (!divides || requested <= 512 * divisions) return up_to_multiple(requested, 512);
   if (divisions <= 1) return requested;  // only in 1.13
   const std::size_t floor = power_of_two_below(requested);
@@ -68,26 +68,26 @@ std::size_t ReferenceModel::segment_bytes(std::size_t bytes) const {
   return bytes < 10 * MiB ? settings_.large_segment_bytes : up_to_multiple(bytes, 2 * MiB);
 }
 
-bool ReferenceModel::has_left(At piece) const {
-  return piece != pieces_.begin() && std::prev(piece)->second.segment == piece->second.segment;
+bool ReferenceModel::has_left(At block) const {
+  return block != blocks_.begin() && std::prev(block)->second.segment == block->second.segment;
 }
 
-bool ReferenceModel::has_right(At piece) const {
-  const auto next = std::next(piece);
-  return next != pieces_.end() && next->second.segment == piece->second.segment;
+bool ReferenceModel::has_right(At block) const {
+  const auto next = std::next(block);
+  return next != blocks_.end() && next->second.segment == block->second.segment;
 }
 
 // 3.1
-std::vector<ReferenceModel::At> ReferenceModel::free_pieces(std::uint64_t pool, bool large) {
+std::vector<ReferenceModel::At> ReferenceModel::free_blocks(std::uint64_t pool, bool large) {
   std::vector<At> found;
-  for (At piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
-    const Segment& segment = segment_of(piece);
-    if (piece->second.state == BlockState::kFree && segment.pool == pool && segment.large == large)
-      found.push_back(piece);
+  for (At block = blocks_.begin(); block != blocks_.end(); ++block) {
+    const Segment& segment = segment_of(block);
+    if (block->second.state == BlockState::kFree && segment.pool == pool && segment.large == large)
+      found.push_back(block);
   }
-  const auto key = [&](At piece) {
-    const Segment& segment = segment_of(piece);
-    return std::tuple(segment.stream, piece->second.bytes, old_ ? 0 : segment.registration, piece->first);
+  const auto key = [&](At block) {
+    const Segment& segment = segment_of(block);
+    return std::tuple(segment.stream, block->second.bytes, compat_1_13_ ? 0 : segment.registration, block->first);
   };
   std::sort(found.begin(), found.end(), [&](At a, At b) { return key(a) < key(b); });
   return found;
@@ -95,17 +95,17 @@ std::vector<ReferenceModel::At> ReferenceModel::free_pieces(std::uint64_t pool, 
 
 // 3.2
 std::optional<ReferenceModel::At> ReferenceModel::find(const Wanted& wanted) {
-  std::vector<At> free = free_pieces(wanted.pool, wanted.large);
+  std::vector<At> free = free_blocks(wanted.pool, wanted.large);
   std::erase_if(
-      free, [&](At piece) { return segment_of(piece).stream != wanted.stream || piece->second.bytes < wanted.bytes; });
+      free, [&](At block) { return segment_of(block).stream != wanted.stream || block->second.bytes < wanted.bytes; });
   if (free.empty()) return std::nullopt;
   std::size_t i = 0;
   const auto is_expandable = [&](std::size_t k) { return segment_of(free[k]).expandable; };
   if (is_expandable(0) && wanted.expandable) {
     const auto extended = [&](std::size_t k) {
-      const At piece = free[k];
-      const bool grows = has_right(piece) && std::next(piece)->second.state == BlockState::kUnmapped;
-      return piece->second.bytes + (grows ? std::next(piece)->second.bytes : 0);
+      const At block = free[k];
+      const bool grows = has_right(block) && std::next(block)->second.state == BlockState::kUnmapped;
+      return block->second.bytes + (grows ? std::next(block)->second.bytes : 0);
     };
     while (is_expandable(i) && i + 1 < free.size() && extended(i + 1) < extended(i)) ++i;
   } else if (is_expandable(0)) {
@@ -122,7 +122,7 @@ std::optional<ReferenceModel::At> ReferenceModel::find(const Wanted& wanted) {
 // 4
 std::optional<ReferenceModel::Place> ReferenceModel::allocate(std::size_t requested, std::uint64_t stream) {
   if (requested >= std::size_t{1} << 60) return std::nullopt;
-  const bool captures = old_ && !scopes_.empty();
+  const bool captures = compat_1_13_ && !scopes_.empty();
   if (!captures) process_events();
   Wanted wanted{.pool = scopes_.empty() ? 0 : scopes_.back(),
                 .stream = stream,
@@ -134,21 +134,21 @@ std::optional<ReferenceModel::Place> ReferenceModel::allocate(std::size_t reques
   if (collects && wanted.large && wanted.pool == 0) ++lookups_;
   if (const auto hit = find(wanted)) return hand_out(*hit, wanted, requested);
   if (collects) collect_garbage();
-  std::optional<At> piece = from_device(wanted);
-  if (!piece && wanted.pool == 0) {
+  std::optional<At> block = from_device(wanted);
+  if (!block && wanted.pool == 0) {
     if (const auto lent = from_pools_for_oom(wanted)) {
       wanted.expandable = false;
       return hand_out(*lent, wanted, requested);
     }
   }
-  if (!piece && release_available(wanted)) piece = from_device(wanted);
-  if (!piece && !captures) {
+  if (!block && release_available(wanted)) block = from_device(wanted);
+  if (!block && !captures) {
     release_all(0);
     ++stats_.retries;
-    piece = from_device(wanted);
+    block = from_device(wanted);
   }
-  if (!piece) return std::nullopt;
-  return hand_out(*piece, wanted, requested);
+  if (!block) return std::nullopt;
+  return hand_out(*block, wanted, requested);
 }
 
 std::optional<ReferenceModel::At> ReferenceModel::from_pools_for_oom(Wanted wanted) {
@@ -180,14 +180,14 @@ std::optional<ReferenceModel::At> ReferenceModel::from_device(const Wanted& want
   up(stats_.segment, wanted.large, 1);
   up(stats_.reserved_bytes, wanted.large, bytes);
   if (bytes >= settings_.max_split_bytes) stats_.oversize_segments.increase(1);
-  return pieces_.emplace(start, Piece{.segment = id, .bytes = bytes}).first;
+  return blocks_.emplace(start, ModelBlock{.segment = id, .bytes = bytes}).first;
 }
 
 // 2.5, 4.2
-ReferenceModel::Place ReferenceModel::hand_out(At piece, const Wanted& wanted, std::size_t requested) {
-  const Segment& segment = segment_of(piece);
-  const std::size_t rest = piece->second.bytes - wanted.bytes;
-  const bool was_split = !is_whole(piece);
+ReferenceModel::Place ReferenceModel::hand_out(At block, const Wanted& wanted, std::size_t requested) {
+  const Segment& segment = segment_of(block);
+  const std::size_t rest = block->second.bytes - wanted.bytes;
+  const bool was_split = !is_whole(block);
   bool splits = false;
   if (segment.pool != 0 && pools_.at(segment.pool).no_split)
     splits = false;
@@ -195,7 +195,7 @@ ReferenceModel::Place ReferenceModel::hand_out(At piece, const Wanted& wanted, s
     splits = rest >= 512;
   else
     splits = wanted.bytes < settings_.max_split_bytes && rest > 1 * MiB;
-  if (splits) into_free_set(cut(piece, wanted.bytes));
+  if (splits) into_free_set(cut(block, wanted.bytes));
   if (!segment.expandable) {
     if (splits && was_split) {
       down(stats_.inactive_split_bytes, segment.large, wanted.bytes);
@@ -204,30 +204,30 @@ ReferenceModel::Place ReferenceModel::hand_out(At piece, const Wanted& wanted, s
       up(stats_.inactive_split_bytes, segment.large, rest);
     } else if (was_split) {
       down(stats_.inactive_split, segment.large, 1);
-      down(stats_.inactive_split_bytes, segment.large, piece->second.bytes);
+      down(stats_.inactive_split_bytes, segment.large, block->second.bytes);
     }
   }
-  piece->second.state = BlockState::kActive;
-  piece->second.requested = requested;
-  const std::size_t bytes = piece->second.bytes;
+  block->second.state = BlockState::kActive;
+  block->second.requested = requested;
+  const std::size_t bytes = block->second.bytes;
   up(stats_.allocation, segment.large, 1);
   up(stats_.allocated_bytes, segment.large, bytes);
   up(stats_.active, segment.large, 1);
   up(stats_.active_bytes, segment.large, bytes);
   up(stats_.requested_bytes, segment.large, requested);
   if (bytes >= settings_.max_split_bytes) stats_.oversize_allocations.increase(1);
-  return {piece->first, bytes};
+  return {block->first, bytes};
 }
 
 // 6.1
 void ReferenceModel::free(std::uintptr_t address) {
-  const At piece = pieces_.find(address);
-  Piece& freed = piece->second;
-  const bool large = segment_of(piece).large;
+  const At block = blocks_.find(address);
+  ModelBlock& freed = block->second;
+  const bool large = segment_of(block).large;
   down(stats_.allocation, large, 1);
   down(stats_.allocated_bytes, large, freed.bytes);
   if (freed.bytes >= settings_.max_split_bytes) stats_.oversize_allocations.decrease(1);
-  if (freed.uses.empty()) return finish_free(piece);
+  if (freed.uses.empty()) return finish_free(block);
   freed.state = BlockState::kAwaitingStream;
   for (const std::uint64_t stream : freed.uses) marks_[stream].push_back({source_.mark({stream}), address});
   freed.marks = static_cast<int>(freed.uses.size());
@@ -236,29 +236,29 @@ void ReferenceModel::free(std::uintptr_t address) {
 
 // 6.2
 void ReferenceModel::use(std::uintptr_t address, std::uint64_t stream) {
-  const At piece = pieces_.find(address);
-  if (stream != segment_of(piece).stream) piece->second.uses.insert(stream);
+  const At block = blocks_.find(address);
+  if (stream != segment_of(block).stream) block->second.uses.insert(stream);
 }
 
 // 6.3
-void ReferenceModel::finish_free(At piece) {
-  const Segment& segment = segment_of(piece);
-  const std::size_t bytes = piece->second.bytes, requested = piece->second.requested;
+void ReferenceModel::finish_free(At block) {
+  const Segment& segment = segment_of(block);
+  const std::size_t bytes = block->second.bytes, requested = block->second.requested;
   std::int64_t count = 0, split_bytes = 0;
-  piece->second.state = BlockState::kFree;
-  piece->second.requested = 0;
-  if (has_left(piece) && std::prev(piece)->second.state == BlockState::kFree) {
-    --count, split_bytes -= static_cast<std::int64_t>(std::prev(piece)->second.bytes);
-    piece = std::prev(piece);
-    absorb_right(piece);
+  block->second.state = BlockState::kFree;
+  block->second.requested = 0;
+  if (has_left(block) && std::prev(block)->second.state == BlockState::kFree) {
+    --count, split_bytes -= static_cast<std::int64_t>(std::prev(block)->second.bytes);
+    block = std::prev(block);
+    absorb_right(block);
   }
-  if (has_right(piece) && std::next(piece)->second.state == BlockState::kFree) {
-    --count, split_bytes -= static_cast<std::int64_t>(std::next(piece)->second.bytes);
-    absorb_right(piece);
+  if (has_right(block) && std::next(block)->second.state == BlockState::kFree) {
+    --count, split_bytes -= static_cast<std::int64_t>(std::next(block)->second.bytes);
+    absorb_right(block);
   }
-  into_free_set(piece);
+  into_free_set(block);
   if (!segment.expandable) {
-    if (!is_whole(piece)) ++count, split_bytes += static_cast<std::int64_t>(piece->second.bytes);
+    if (!is_whole(block)) ++count, split_bytes += static_cast<std::int64_t>(block->second.bytes);
     const auto change = [&](PoolStats& stats, std::int64_t by) {
       if (by > 0) up(stats, segment.large, static_cast<std::size_t>(by));
       if (by < 0) down(stats, segment.large, static_cast<std::size_t>(-by));
@@ -271,21 +271,21 @@ void ReferenceModel::finish_free(At piece) {
   down(stats_.requested_bytes, segment.large, requested);
 }
 
-void ReferenceModel::into_free_set(At piece) {
-  piece->second.state = BlockState::kFree;
-  piece->second.born = lookups_;
+void ReferenceModel::into_free_set(At block) {
+  block->second.state = BlockState::kFree;
+  block->second.born = lookups_;
 }
 
-ReferenceModel::At ReferenceModel::cut(At piece, std::size_t bytes) {
-  Piece rest{.segment = piece->second.segment, .bytes = piece->second.bytes - bytes, .state = piece->second.state};
-  piece->second.bytes = bytes;
-  return pieces_.emplace(piece->first + bytes, rest).first;
+ReferenceModel::At ReferenceModel::cut(At block, std::size_t bytes) {
+  ModelBlock rest{.segment = block->second.segment, .bytes = block->second.bytes - bytes, .state = block->second.state};
+  block->second.bytes = bytes;
+  return blocks_.emplace(block->first + bytes, rest).first;
 }
 
-void ReferenceModel::absorb_right(At piece) {
-  const At right = std::next(piece);
-  piece->second.bytes += right->second.bytes;
-  pieces_.erase(right);
+void ReferenceModel::absorb_right(At block) {
+  const At right = std::next(block);
+  block->second.bytes += right->second.bytes;
+  blocks_.erase(right);
 }
 
 // 6.4
@@ -293,11 +293,11 @@ void ReferenceModel::process_events() {
   std::vector<std::uintptr_t> done;
   for (auto& [stream, marks] : marks_) {
     while (!marks.empty() && source_.reached(marks.front().ticket)) {
-      if (--pieces_.at(marks.front().address).marks == 0) done.push_back(marks.front().address);
+      if (--blocks_.at(marks.front().address).marks == 0) done.push_back(marks.front().address);
       marks.pop_front();
     }
   }
-  for (const std::uintptr_t address : done) finish_free(pieces_.find(address));
+  for (const std::uintptr_t address : done) finish_free(blocks_.find(address));
 }
 
 // 6.5
@@ -306,26 +306,26 @@ void ReferenceModel::synchronize(std::uint64_t only_pool) {
   std::vector<std::uintptr_t> done;
   for (auto& [stream, marks] : marks_) {
     std::erase_if(marks, [&](const Mark& mark) {
-      const At piece = pieces_.find(mark.address);
-      if (only_pool != 0 && segment_of(piece).pool != only_pool) return false;
+      const At block = blocks_.find(mark.address);
+      if (only_pool != 0 && segment_of(block).pool != only_pool) return false;
       source_.wait(mark.ticket);
-      if (--piece->second.marks == 0) done.push_back(mark.address);
+      if (--block->second.marks == 0) done.push_back(mark.address);
       return true;
     });
   }
-  for (const std::uintptr_t address : done) finish_free(pieces_.find(address));
+  for (const std::uintptr_t address : done) finish_free(blocks_.find(address));
 }
 
 // 7.1
-void ReferenceModel::release(At piece) {
-  const Segment segment = segment_of(piece);
+void ReferenceModel::release(At block) {
+  const Segment segment = segment_of(block);
   source_.release(at(segment.address), segment.bytes);
   total_ -= segment.bytes;
   down(stats_.segment, segment.large, 1);
   down(stats_.reserved_bytes, segment.large, segment.bytes);
   if (segment.bytes >= settings_.max_split_bytes) stats_.oversize_segments.decrease(1);
-  segments_.erase(piece->second.segment);
-  pieces_.erase(piece);
+  segments_.erase(block->second.segment);
+  blocks_.erase(block);
 }
 
 // 7.2
@@ -351,15 +351,15 @@ void ReferenceModel::release_all(std::uint64_t only_pool) {
 
 void ReferenceModel::release_free(std::uint64_t pool, bool large) {
   std::vector<std::uintptr_t> whole, expandable;
-  for (const At piece : free_pieces(pool, large)) {
-    if (segment_of(piece).expandable)
-      expandable.push_back(piece->first);
-    else if (is_whole(piece))
-      whole.push_back(piece->first);
+  for (const At block : free_blocks(pool, large)) {
+    if (segment_of(block).expandable)
+      expandable.push_back(block->first);
+    else if (is_whole(block))
+      whole.push_back(block->first);
   }
   if (!whole.empty()) source_.synchronize();  // as cudaFree does
-  for (const std::uintptr_t address : whole) release(pieces_.find(address));
-  for (const std::uintptr_t address : expandable) unmap(pieces_.find(address));
+  for (const std::uintptr_t address : whole) release(blocks_.find(address));
+  for (const std::uintptr_t address : expandable) unmap(blocks_.find(address));
 }
 
 void ReferenceModel::empty_cache() { release_all(0); }
@@ -369,12 +369,12 @@ bool ReferenceModel::release_available(const Wanted& wanted) {
   const std::size_t most = settings_.max_split_bytes;
   if (most == caching::kUnlimited) return false;
   const std::size_t key = std::max(wanted.bytes, most);
-  std::vector<At> own = free_pieces(wanted.pool, wanted.large);
-  std::erase_if(own, [&](At piece) { return segment_of(piece).stream != wanted.stream; });
-  const auto fit = std::find_if(own.begin(), own.end(), [&](At piece) { return piece->second.bytes >= key; });
-  const auto take = [&](At piece) {
+  std::vector<At> own = free_blocks(wanted.pool, wanted.large);
+  std::erase_if(own, [&](At block) { return segment_of(block).stream != wanted.stream; });
+  const auto fit = std::find_if(own.begin(), own.end(), [&](At block) { return block->second.bytes >= key; });
+  const auto take = [&](At block) {
     source_.wait(source_.mark({wanted.stream}));
-    release(piece);
+    release(block);
   };
   if (fit != own.end() && !segment_of(*fit).expandable && is_whole(*fit)) {
     take(*fit);
@@ -400,16 +400,16 @@ void ReferenceModel::collect_garbage() {
   std::size_t reclaimed = 0;
   for (bool freed = true; reclaimed < target && freed;) {
     freed = false;
-    std::vector<At> candidates = free_pieces(0, true);
-    std::erase_if(candidates, [&](At piece) { return !is_whole(piece) || segment_of(piece).expandable; });
+    std::vector<At> candidates = free_blocks(0, true);
+    std::erase_if(candidates, [&](At block) { return !is_whole(block) || segment_of(block).expandable; });
     double ages = 0;
-    for (const At piece : candidates) ages += static_cast<double>(lookups_ - piece->second.born);
+    for (const At block : candidates) ages += static_cast<double>(lookups_ - block->second.born);
     const double average = ages / static_cast<double>(candidates.size());
-    for (const At piece : candidates) {
-      if (static_cast<double>(lookups_ - piece->second.born) < average) continue;
-      source_.wait(source_.mark({segment_of(piece).stream}));
-      reclaimed += piece->second.bytes;
-      release(piece);
+    for (const At block : candidates) {
+      if (static_cast<double>(lookups_ - block->second.born) < average) continue;
+      source_.wait(source_.mark({segment_of(block).stream}));
+      reclaimed += block->second.bytes;
+      release(block);
       freed = true;
     }
   }
@@ -417,29 +417,29 @@ void ReferenceModel::collect_garbage() {
 
 // 9.4
 std::optional<ReferenceModel::At> ReferenceModel::expand(const Wanted& wanted) {
-  std::optional<At> piece = find_space(wanted);
-  if (piece && (*piece)->second.state == BlockState::kUnmapped)
-    piece = map(*piece, std::min((*piece)->second.bytes, wanted.bytes));
-  while (piece && (*piece)->second.bytes < wanted.bytes) {
-    const At right = std::next(*piece);
-    piece = map(right, std::min(wanted.bytes - (*piece)->second.bytes, right->second.bytes));
+  std::optional<At> block = find_space(wanted);
+  if (block && (*block)->second.state == BlockState::kUnmapped)
+    block = map(*block, std::min((*block)->second.bytes, wanted.bytes));
+  while (block && (*block)->second.bytes < wanted.bytes) {
+    const At right = std::next(*block);
+    block = map(right, std::min(wanted.bytes - (*block)->second.bytes, right->second.bytes));
   }
-  return piece;
+  return block;
 }
 
 // 9.2
 std::optional<ReferenceModel::At> ReferenceModel::find_space(const Wanted& wanted) {
-  for (At hole = pieces_.begin(); hole != pieces_.end(); ++hole) {
+  for (At hole = blocks_.begin(); hole != blocks_.end(); ++hole) {
     const Segment& segment = segment_of(hole);
     if (hole->second.state != BlockState::kUnmapped || segment.pool != wanted.pool || segment.stream != wanted.stream ||
         segment.large != wanted.large)
       continue;
     const At start = has_left(hole) && usable(std::prev(hole)->second.state) ? std::prev(hole) : hole;
     std::size_t room = 0;
-    for (At piece = start; usable(piece->second.state); ++piece) {
-      room += piece->second.bytes;
+    for (At block = start; usable(block->second.state); ++block) {
+      room += block->second.bytes;
       if (room >= wanted.bytes) return start;
-      if (!has_right(piece)) break;
+      if (!has_right(block)) break;
     }
   }
   const std::size_t page = wanted.large ? settings_.large_segment_bytes : 2 * MiB;
@@ -455,15 +455,15 @@ std::optional<ReferenceModel::At> ReferenceModel::find_space(const Wanted& wante
                    .page = page,
                    .large = wanted.large,
                    .expandable = true};
-  return pieces_.emplace(address, Piece{.segment = id, .bytes = space, .state = BlockState::kUnmapped}).first;
+  return blocks_.emplace(address, ModelBlock{.segment = id, .bytes = space, .state = BlockState::kUnmapped}).first;
 }
 
 // 9.3
-std::optional<ReferenceModel::At> ReferenceModel::map(At piece, std::size_t bytes) {
-  Segment& segment = segment_of(piece);
+std::optional<ReferenceModel::At> ReferenceModel::map(At block, std::size_t bytes) {
+  Segment& segment = segment_of(block);
   const std::size_t mapped = up_to_multiple(bytes, segment.page);
   std::map<std::uintptr_t, std::uint64_t> created;
-  for (std::uintptr_t page = piece->first; page < piece->first + mapped; page += segment.page) {
+  for (std::uintptr_t page = block->first; page < block->first + mapped; page += segment.page) {
     const Physical physical = source_.create(segment.page);
     if (physical) {
       created[page] = physical.value;
@@ -473,49 +473,49 @@ std::optional<ReferenceModel::At> ReferenceModel::map(At piece, std::size_t byte
     return std::nullopt;
   }
   segment.pages.merge(created);
-  if (piece->second.bytes > mapped) cut(piece, mapped);
-  if (has_left(piece) && std::prev(piece)->second.state == BlockState::kFree) {
-    piece = std::prev(piece);
-    absorb_right(piece);
+  if (block->second.bytes > mapped) cut(block, mapped);
+  if (has_left(block) && std::prev(block)->second.state == BlockState::kFree) {
+    block = std::prev(block);
+    absorb_right(block);
   }
-  piece->second.state = BlockState::kFree;
-  if (has_right(piece) && std::next(piece)->second.state == BlockState::kFree) absorb_right(piece);
-  into_free_set(piece);
+  block->second.state = BlockState::kFree;
+  if (has_right(block) && std::next(block)->second.state == BlockState::kFree) absorb_right(block);
+  into_free_set(block);
   total_ += mapped;
   up(stats_.reserved_bytes, segment.large, mapped);
-  return piece;
+  return block;
 }
 
 // 9.6
-void ReferenceModel::unmap(At piece) {
-  Segment& segment = segment_of(piece);
+void ReferenceModel::unmap(At block) {
+  Segment& segment = segment_of(block);
   const std::uintptr_t start = segment.address;
-  const std::uintptr_t begin = start + up_to_multiple(piece->first - start, segment.page);
-  const std::uintptr_t end = start + (piece->first + piece->second.bytes - start) / segment.page * segment.page;
+  const std::uintptr_t begin = start + up_to_multiple(block->first - start, segment.page);
+  const std::uintptr_t end = start + (block->first + block->second.bytes - start) / segment.page * segment.page;
   if (begin >= end) return;
   source_.wait(source_.mark({segment.stream}));
   for (std::uintptr_t page = begin; page < end; page += segment.page) {
     source_.destroy({segment.pages.at(page)}, segment.page);
     segment.pages.erase(page);
   }
-  if (begin > piece->first) {
-    const At middle = cut(piece, begin - piece->first);
-    into_free_set(piece);
-    piece = middle;
+  if (begin > block->first) {
+    const At middle = cut(block, begin - block->first);
+    into_free_set(block);
+    block = middle;
   }
-  if (piece->second.bytes > end - begin) into_free_set(cut(piece, end - begin));
-  piece->second.state = BlockState::kUnmapped;
-  if (has_left(piece) && std::prev(piece)->second.state == BlockState::kUnmapped) {
-    piece = std::prev(piece);
-    absorb_right(piece);
+  if (block->second.bytes > end - begin) into_free_set(cut(block, end - begin));
+  block->second.state = BlockState::kUnmapped;
+  if (has_left(block) && std::prev(block)->second.state == BlockState::kUnmapped) {
+    block = std::prev(block);
+    absorb_right(block);
   }
-  if (has_right(piece) && std::next(piece)->second.state == BlockState::kUnmapped) absorb_right(piece);
+  if (has_right(block) && std::next(block)->second.state == BlockState::kUnmapped) absorb_right(block);
   total_ -= end - begin;
   down(stats_.reserved_bytes, segment.large, end - begin);
-  if (!is_whole(piece)) return;
+  if (!is_whole(block)) return;
   source_.unreserve(at(segment.address), segment.bytes);
-  segments_.erase(piece->second.segment);
-  pieces_.erase(piece);
+  segments_.erase(block->second.segment);
+  blocks_.erase(block);
 }
 
 void ReferenceModel::begin_pool(std::uint64_t pool, PoolOptions options) {
@@ -546,7 +546,7 @@ void ReferenceModel::reset(bool peaks, bool accumulated) {
 
 std::vector<ReferenceModel::Shown> ReferenceModel::layout() const {
   std::vector<Shown> shown;
-  for (const auto& [address, piece] : pieces_) shown.push_back({address, piece.bytes, piece.state});
+  for (const auto& [address, block] : blocks_) shown.push_back({address, block.bytes, block.state});
   return shown;
 }
 

@@ -1,4 +1,4 @@
-// PyTorch's allocator as its description words it, in the plainest containers: one map of pieces by address, and every
+// PyTorch's allocator as its description words it, in the plainest containers: one map of blocks by address, and every
 // search goes through all of them. What `caching` and `expandable` decide is held against it, step by step.
 #pragma once
 
@@ -54,7 +54,7 @@ class ReferenceModel {
     bool large = false, expandable = false;
     std::map<std::uintptr_t, std::uint64_t> pages;
   };
-  struct Piece {
+  struct ModelBlock {
     int segment = 0;
     std::size_t bytes = 0, requested = 0;
     BlockState state = BlockState::kFree;
@@ -62,7 +62,7 @@ class ReferenceModel {
     std::set<std::uint64_t> uses;
     int marks = 0;
   };
-  using At = std::map<std::uintptr_t, Piece>::iterator;
+  using At = std::map<std::uintptr_t, ModelBlock>::iterator;
   struct Mark {
     Ticket ticket;
     std::uintptr_t address;
@@ -77,20 +77,20 @@ class ReferenceModel {
 
   std::size_t rounded(std::size_t requested) const;
   std::size_t segment_bytes(std::size_t bytes) const;
-  Segment& segment_of(At piece) { return segments_.at(piece->second.segment); }
-  bool has_left(At piece) const;
-  bool has_right(At piece) const;
-  bool is_whole(At piece) const { return !has_left(piece) && !has_right(piece); }
-  std::vector<At> free_pieces(std::uint64_t pool, bool large);
+  Segment& segment_of(At block) { return segments_.at(block->second.segment); }
+  bool has_left(At block) const;
+  bool has_right(At block) const;
+  bool is_whole(At block) const { return !has_left(block) && !has_right(block); }
+  std::vector<At> free_blocks(std::uint64_t pool, bool large);
 
   std::optional<At> find(const Wanted& wanted);
   std::optional<At> from_device(const Wanted& wanted);
   std::optional<At> from_pools_for_oom(Wanted wanted);
-  Place hand_out(At piece, const Wanted& wanted, std::size_t requested);
-  void finish_free(At piece);
-  void into_free_set(At piece);
-  At cut(At piece, std::size_t bytes);
-  void absorb_right(At piece);
+  Place hand_out(At block, const Wanted& wanted, std::size_t requested);
+  void finish_free(At block);
+  void into_free_set(At block);
+  At cut(At block, std::size_t bytes);
+  void absorb_right(At block);
 
   void process_events();
   void synchronize(std::uint64_t only_pool);
@@ -98,19 +98,19 @@ class ReferenceModel {
   bool release_available(const Wanted& wanted);
   void release_all(std::uint64_t only_pool);
   void release_free(std::uint64_t pool, bool large);
-  void release(At piece);
+  void release(At block);
 
   std::optional<At> expand(const Wanted& wanted);
   std::optional<At> find_space(const Wanted& wanted);
-  std::optional<At> map(At piece, std::size_t bytes);
-  void unmap(At piece);
+  std::optional<At> map(At block, std::size_t bytes);
+  void unmap(At block);
 
   MemorySource& source_;
   Settings settings_;
-  const bool old_;
+  const bool compat_1_13_;
   std::size_t limit_ = caching::kUnlimited;
   std::size_t address_space_ = 0;
-  std::map<std::uintptr_t, Piece> pieces_;
+  std::map<std::uintptr_t, ModelBlock> blocks_;
   std::map<int, Segment> segments_;
   std::map<std::uint64_t, std::deque<Mark>> marks_;
   std::vector<std::uint64_t> scopes_;

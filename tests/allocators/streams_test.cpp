@@ -1,6 +1,6 @@
 // Two streams of a simulated device, one held back: with record_use the numbers are right, and without it they are
 // wrong. The second half is the point: it shows that the first one tests something.
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/stack/allocator_stack.h>
@@ -35,7 +35,7 @@ long sum_seen_by_the_slow_stream(bool forgetful) {
   const AllocatorInfo info{.name = "caching",
                            .options = caching::option_schema(false),
                            .create = [forgetful](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
-                             auto policy = caching::make_policy(context, false);
+                             auto policy = caching::make_allocator(context, false);
                              if (!forgetful) return policy;
                              return std::make_unique<Forgetful>(std::move(policy));
                            }};

@@ -1,6 +1,6 @@
 // The worked examples W1 to W31 of PyTorch's allocator: requests, and every figure after each step. (W32 is about
 // pinned host memory, in memory/pinned_cache_test.cpp; W29's history in device/caching_history_test.cpp.)
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-using caching::Policy;
+using caching::CachingAllocator;
 using caching::Settings;
 
 constexpr std::size_t operator""_MiB(unsigned long long n) { return n * MiB; }
@@ -87,7 +87,7 @@ class World {
 
   AddressOnlySource device;
   Counted source;
-  Policy policy;
+  CachingAllocator policy;
 
  private:
   std::map<std::string, Block> blocks_;
@@ -155,7 +155,7 @@ TEST(WorkedExamples, W7ZeroBytesAreNothing) {
   AddressOnlySource device;
   const AllocatorInfo info{.name = "caching",
                            .options = caching::option_schema(false),
-                           .create = [](const AllocatorContext& c) { return caching::make_policy(c, false); }};
+                           .create = [](const AllocatorContext& c) { return caching::make_allocator(c, false); }};
   const auto stack = AllocatorStack::make(device, {.policy = info, .options = Options(info.options), .layers = {}});
   const Block block = stack->allocate({.bytes = 0});
   EXPECT_EQ(block.data, nullptr);
@@ -319,7 +319,7 @@ TEST(WorkedExamples, W13OldReleasesTakeTheLowestAddress) {
   for (const auto compat : {caching::Compat::k1_13, caching::Compat::kCurrent}) {
     AddressOnlySource device;
     Falling source(device);
-    Policy policy(source, {.compat = compat});
+    CachingAllocator policy(source, {.compat = compat});
     const Block x = policy.allocate({.bytes = 20_MiB});
     const Block z = policy.allocate({.bytes = 20_MiB});
     policy.deallocate(z, {});

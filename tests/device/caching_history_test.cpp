@@ -3,7 +3,7 @@
 #include <tenon/device/memory_api.h>
 #include <tenon/memory/sources/address_only_source.h>
 
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::shared_ptr<AllocatorStack> caching_stack(MemorySource& source,
   StackConfig config;
   config.policy = {.name = "caching",
                    .options = caching::option_schema(false),
-                   .create = [](const AllocatorContext& context) { return caching::make_policy(context, false); }};
+                   .create = [](const AllocatorContext& context) { return caching::make_allocator(context, false); }};
   config.options = Options(config.policy.options);
   for (const auto& [name, value] : options) config.options.set_text(name, value);
   return AllocatorStack::make(source, config);

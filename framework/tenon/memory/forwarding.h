@@ -30,6 +30,7 @@ class TENON_EXPORT ForwardingSource : public MemorySource {
   bool reached(Ticket ticket) override { return upstream_.reached(ticket); }
   void wait(Ticket ticket) override { upstream_.wait(ticket); }
   void synchronize() override { upstream_.synchronize(); }
+  AddressRangeWatcher* address_range_watcher() override { return upstream_.address_range_watcher(); }
 
  protected:
   MemorySource& upstream_;

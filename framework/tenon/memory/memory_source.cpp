@@ -1,4 +1,4 @@
-// Defaults of the memory source: no virtual memory.
+// Defaults of the memory source: no virtual memory, and nobody who watches address ranges.
 #include <tenon/core/error.h>
 #include <tenon/memory/memory_source.h>
 #include <tenon/memory/sources/address_range_watcher.h>
@@ -22,5 +22,6 @@ Physical MemorySource::create(std::size_t) { no_virtual_memory(*this); }
 void MemorySource::destroy(Physical, std::size_t) noexcept {}
 void MemorySource::map(void*, std::size_t, Physical, std::size_t) { no_virtual_memory(*this); }
 void MemorySource::unmap(void*, std::size_t) noexcept {}
+AddressRangeWatcher* MemorySource::address_range_watcher() { return nullptr; }
 
 }  // namespace tenon

@@ -37,6 +37,8 @@ struct Ticket {
   std::uint64_t value = 0;
 };
 
+class AddressRangeWatcher;
+
 /// All calls may come from any thread. Calls that find the device exhausted return null; any other failure throws
 /// Error.
 class TENON_EXPORT MemorySource {
@@ -71,6 +73,9 @@ class TENON_EXPORT MemorySource {
   /// Waits for one ticket, or for all streams of the device.
   virtual void wait(Ticket ticket) = 0;
   virtual void synchronize() = 0;
+
+  /// Who wants to know how long reserved ranges had to be (memory/sources/address_range_watcher.h); null: nobody does.
+  virtual AddressRangeWatcher* address_range_watcher();
 };
 
 }  // namespace tenon

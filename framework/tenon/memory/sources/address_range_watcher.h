@@ -1,4 +1,5 @@
-// AddressRangeWatcher: what a MemorySource may be besides, in order to learn how much of its address ranges mattered.
+// AddressRangeWatcher: learns how much of its address ranges mattered. A source names its watcher
+// (MemorySource::address_range_watcher); sources that stand around it pass the name on.
 #pragma once
 
 #include <tenon/core/export.h>

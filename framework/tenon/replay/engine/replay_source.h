@@ -57,6 +57,7 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   bool reached(Ticket ticket) override;
   void wait(Ticket ticket) override;
   void synchronize() override;
+  AddressRangeWatcher* address_range_watcher() override { return this; }
   void relied_on(std::size_t page_bytes, std::size_t range_bytes) noexcept override;
 
   /// The recording says that the free of this slot's block has completed here.

@@ -1,12 +1,12 @@
 // Look-up, insertion and removal in the B+-tree of one size class. Nodes split in the middle and vanish when they are
 // empty.
-#include "ordered_pieces.h"
+#include "ordered_blocks.h"
 
 namespace tenon::caching {
 
-Piece* OrderedPieces::at_least(PieceKey key) const {
+BlockRecord* OrderedBlocks::at_least(BlockKey key) const {
   if (is_single()) return key_of(single()) < key ? nullptr : single();
-  const Node* next = nullptr;  // what follows the path taken: no node is ever empty, so its first piece is the answer
+  const Node* next = nullptr;  // what follows the path taken: no node is ever empty, so its first block is the answer
   const Node* node = root();
   while (!node->is_leaf) {
     const int slot = child_slot(*node, key);
@@ -14,14 +14,14 @@ Piece* OrderedPieces::at_least(PieceKey key) const {
     node = static_cast<const Node*>(node->entries[slot].item);
   }
   const int slot = leaf_slot(*node, key);
-  if (slot < static_cast<int>(node->count)) return static_cast<Piece*>(node->entries[slot].item);
+  if (slot < static_cast<int>(node->count)) return static_cast<BlockRecord*>(node->entries[slot].item);
   return next ? leftmost(next) : nullptr;
 }
 
-void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
-  const Entry entry{key_of(piece), piece};
+void OrderedBlocks::insert_beside(BlockRecord* block, NodeStore& nodes) {
+  const Entry entry{key_of(block), block};
   if (is_single()) {
-    Piece* other = single();
+    BlockRecord* other = single();
     Node* leaf = nodes.take(true);
     put(*leaf, 0, {key_of(other), other});
     put(*leaf, key_of(other) < entry.key ? 1 : 0, entry);
@@ -38,6 +38,8 @@ void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   }
   int slot = leaf_slot(*node, entry.key);
   Entry carried = entry;
+  // All the nodes that splitting may take, before anything is changed: nothing is lost where the host has no memory.
+  if (node->count == kFanout) nodes.reserve(static_cast<std::size_t>(depth) + 2);
   // A full node gives its upper half to a new right sibling, which its parent then takes in.
   while (node->count == kFanout) {
     Node* right = nodes.take(node->is_leaf);
@@ -64,8 +66,8 @@ void OrderedPieces::insert_beside(Piece* piece, NodeStore& nodes) {
   put(*node, slot, carried);
 }
 
-void OrderedPieces::erase(Piece* piece, NodeStore& nodes) {
-  const PieceKey key = key_of(piece);
+void OrderedBlocks::erase(BlockRecord* block, NodeStore& nodes) {
+  const BlockKey key = key_of(block);
   Step path[kMaxDepth];
   int depth = 0;
   Node* node = root();

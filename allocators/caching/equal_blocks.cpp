@@ -1,19 +1,19 @@
 // Rising and sinking in the heap of one size, and the memory of heaps.
-#include "equal_pieces.h"
+#include "equal_blocks.h"
 
 #include <algorithm>
 #include <new>
 
 namespace tenon::caching {
 
-EqualPieces::Heap* HeapStore::take(std::size_t level) {
-  EqualPieces::Heap* heap = spare_[level];
+EqualBlocks::Heap* HeapStore::take(std::size_t level) {
+  EqualBlocks::Heap* heap = spare_[level];
   if (heap) {
     spare_[level] = heap->next_spare;
   } else {
     // The header and the first entry are one line, four entries each of the others.
     owned_.push_back(std::make_unique_for_overwrite<Line[]>(1 + (std::size_t{1} << level)));
-    heap = new (owned_.back().get()) EqualPieces::Heap;
+    heap = new (owned_.back().get()) EqualBlocks::Heap;
   }
   heap->count = 0;
   heap->level = level;
@@ -21,7 +21,7 @@ EqualPieces::Heap* HeapStore::take(std::size_t level) {
 }
 
 /// The entry goes up from `place`, past what comes after it.
-void EqualPieces::rise(Entry* entries, std::size_t place, Entry entry) {
+void EqualBlocks::rise(Entry* entries, std::size_t place, Entry entry) {
   while (place > 0) {
     const std::size_t parent = (place - 1) / kBranches;
     if (entries[parent].order < entry.order) break;
@@ -33,7 +33,7 @@ void EqualPieces::rise(Entry* entries, std::size_t place, Entry entry) {
 
 /// The entry goes down from `place`, below what comes before it. Which child is least nobody can predict: no branch
 /// asks.
-void EqualPieces::sink(Entry* entries, std::size_t count, std::size_t place, Entry entry) {
+void EqualBlocks::sink(Entry* entries, std::size_t count, std::size_t place, Entry entry) {
   for (;;) {
     const std::size_t child = place * kBranches + 1;
     if (child >= count) break;
@@ -49,9 +49,9 @@ void EqualPieces::sink(Entry* entries, std::size_t count, std::size_t place, Ent
   put(entries, place, entry);
 }
 
-void EqualPieces::insert_beside(Piece* piece, HeapStore& heaps) {
+void EqualBlocks::insert_beside(BlockRecord* block, HeapStore& heaps) {
   if (is_single()) {
-    Piece* other = single();
+    BlockRecord* other = single();
     Heap* made = heaps.take(0);
     put(entries(made), 0, {other->order, other});
     made->count = 1;
@@ -69,18 +69,18 @@ void EqualPieces::insert_beside(Piece* piece, HeapStore& heaps) {
   const std::size_t place = into->count++;
   if (place % kBranches == 1)
     for (std::size_t sister = place + 1; sister < place + kBranches; ++sister) entries(into)[sister].order = kNone;
-  rise(entries(into), place, {piece->order, piece});
+  rise(entries(into), place, {block->order, block});
 }
 
-void EqualPieces::erase(Piece* piece, HeapStore& heaps) {
+void EqualBlocks::erase(BlockRecord* block, HeapStore& heaps) {
   Heap* from = heap();
   Entry* all = entries(from);
-  const std::size_t place = piece->place;
+  const std::size_t place = block->place;
   const std::size_t count = --from->count;
   const Entry last = all[count];
   all[count].order = kNone;
   if (count == 1) {
-    set_single(place == 0 ? last.piece : all[0].piece);
+    set_single(place == 0 ? last.block : all[0].block);
     heaps.give(from);
     return;
   }
@@ -92,7 +92,7 @@ void EqualPieces::erase(Piece* piece, HeapStore& heaps) {
 }
 
 /// The least entry above `order` at or below `place`, or `best`.
-const EqualPieces::Entry* EqualPieces::least_above(const Entry* all, std::size_t count, std::size_t place,
+const EqualBlocks::Entry* EqualBlocks::least_above(const Entry* all, std::size_t count, std::size_t place,
                                                    std::uint64_t order, const Entry* best) {
   if (place >= count) return best;
   const Entry* entry = &all[place];
@@ -103,19 +103,19 @@ const EqualPieces::Entry* EqualPieces::least_above(const Entry* all, std::size_t
   return best;
 }
 
-Piece* EqualPieces::after(std::uint64_t order) const {
+BlockRecord* EqualBlocks::after(std::uint64_t order) const {
   if (is_single()) return single()->order > order ? single() : nullptr;
   const Entry* next = least_above(entries(heap()), heap()->count, 0, order, nullptr);
-  return next ? next->piece : nullptr;
+  return next ? next->block : nullptr;
 }
 
-std::vector<Piece*> EqualPieces::in_order() const {
+std::vector<BlockRecord*> EqualBlocks::in_order() const {
   if (is_single()) return {single()};
   std::vector<Entry> sorted(entries(heap()), entries(heap()) + heap()->count);
   std::sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) { return a.order < b.order; });
-  std::vector<Piece*> pieces;
-  for (const Entry& entry : sorted) pieces.push_back(entry.piece);
-  return pieces;
+  std::vector<BlockRecord*> blocks;
+  for (const Entry& entry : sorted) blocks.push_back(entry.block);
+  return blocks;
 }
 
 }  // namespace tenon::caching

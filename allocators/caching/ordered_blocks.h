@@ -1,11 +1,11 @@
-// OrderedPieces: the free pieces of one size class by (bytes, order). One piece, or a B+-tree of small nodes; whether
+// OrderedBlocks: the free blocks of one size class by (bytes, order). One block, or a B+-tree of small nodes; whether
 // there is anything inside, its owner knows.
 //
 // Most classes hold none or one: that one needs no node. A workload that frees a hundred thousand equal blocks gets
 // four levels of twenty-one entries each, every key beside the others of its node.
 #pragma once
 
-#include "piece.h"
+#include "block_record.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace tenon::caching {
 
-struct PieceKey {
+struct BlockKey {
   std::size_t bytes;
   std::uint64_t order;
-  bool operator<(const PieceKey& other) const {
+  bool operator<(const BlockKey& other) const {
     return bytes != other.bytes ? bytes < other.bytes : order < other.order;
   }
 };
@@ -25,17 +25,17 @@ struct PieceKey {
 /// Nodes of one index, reused; the owner locks.
 class NodeStore;
 
-class OrderedPieces {
+class OrderedBlocks {
  public:
-  Piece* first() const;
-  /// The first piece whose key is not below `key`, null when there is none.
-  Piece* at_least(PieceKey key) const;
+  BlockRecord* first() const;
+  /// The first block whose key is not below `key`, null when there is none.
+  BlockRecord* at_least(BlockKey key) const;
   /// Nothing is inside: whatever was before is forgotten.
-  void set_single(Piece* piece) { root_ = reinterpret_cast<std::uintptr_t>(piece); }
+  void set_single(BlockRecord* block) { root_ = reinterpret_cast<std::uintptr_t>(block); }
   /// Something is inside.
-  void insert_beside(Piece* piece, NodeStore& nodes);
+  void insert_beside(BlockRecord* block, NodeStore& nodes);
   /// Not the only one inside.
-  void erase(Piece* piece, NodeStore& nodes);
+  void erase(BlockRecord* block, NodeStore& nodes);
   bool is_single() const { return (root_ & 1) == 0; }
   template <class Visit>
   void for_each(Visit&& visit) const;
@@ -45,8 +45,8 @@ class OrderedPieces {
   static constexpr int kFanout = 21;
   static constexpr int kMaxDepth = 24;
   struct Entry {
-    PieceKey key;  ///< of an inner node's child: a lower bound of what is below it
-    void* item;    ///< Piece* in a leaf, Node* above
+    BlockKey key;  ///< of an inner node's child: a lower bound of what is below it
+    void* item;    ///< BlockRecord* in a leaf, Node* above
   };
   struct alignas(64) Node {
     std::uint32_t count;
@@ -58,19 +58,19 @@ class OrderedPieces {
     int slot;
   };
 
-  Piece* single() const { return reinterpret_cast<Piece*>(root_); }
+  BlockRecord* single() const { return reinterpret_cast<BlockRecord*>(root_); }
   Node* root() const { return reinterpret_cast<Node*>(root_ & ~std::uintptr_t{1}); }
   void set_root(Node* node) { root_ = reinterpret_cast<std::uintptr_t>(node) | 1; }
-  static PieceKey key_of(const Piece* piece) { return {piece->bytes, piece->order}; }
+  static BlockKey key_of(const BlockRecord* block) { return {block->bytes, block->order}; }
   static void put(Node& node, int slot, Entry entry);
   static void drop(Node& node, int slot);
-  static int child_slot(const Node& node, PieceKey key);
-  static int leaf_slot(const Node& node, PieceKey key);
-  static Piece* leftmost(const Node* node);
+  static int child_slot(const Node& node, BlockKey key);
+  static int leaf_slot(const Node& node, BlockKey key);
+  static BlockRecord* leftmost(const Node* node);
   template <class Visit>
   static void visit_all(const Node* node, Visit&& visit);
 
-  std::uintptr_t root_ = 0;  // a Piece*, or a Node* with bit 0 set
+  std::uintptr_t root_ = 0;  // a BlockRecord*, or a Node* with bit 0 set
 };
 
 class NodeStore {
@@ -79,68 +79,72 @@ class NodeStore {
   NodeStore(const NodeStore&) = delete;
   NodeStore& operator=(const NodeStore&) = delete;
 
-  OrderedPieces::Node* take(bool is_leaf) {
-    if (spare_.empty()) {
-      owned_.push_back(std::make_unique_for_overwrite<OrderedPieces::Node>());
+  /// So many can be taken without an exception.
+  void reserve(std::size_t count) {
+    while (spare_.size() < count) {
+      if (spare_.capacity() <= owned_.size()) spare_.reserve(2 * owned_.size() + 8);  // so that give() cannot fail
+      owned_.push_back(std::make_unique_for_overwrite<OrderedBlocks::Node>());
       spare_.push_back(owned_.back().get());
-      spare_.reserve(owned_.size());  // so that give() cannot fail
     }
-    OrderedPieces::Node* node = spare_.back();
+  }
+  OrderedBlocks::Node* take(bool is_leaf) {
+    reserve(1);
+    OrderedBlocks::Node* node = spare_.back();
     spare_.pop_back();
     node->count = 0;
     node->is_leaf = is_leaf;
     return node;
   }
-  void give(OrderedPieces::Node* node) { spare_.push_back(node); }
+  void give(OrderedBlocks::Node* node) { spare_.push_back(node); }
 
  private:
-  std::vector<std::unique_ptr<OrderedPieces::Node>> owned_;
-  std::vector<OrderedPieces::Node*> spare_;
+  std::vector<std::unique_ptr<OrderedBlocks::Node>> owned_;
+  std::vector<OrderedBlocks::Node*> spare_;
 };
 
-inline void OrderedPieces::put(Node& node, int slot, Entry entry) {
+inline void OrderedBlocks::put(Node& node, int slot, Entry entry) {
   for (int i = static_cast<int>(node.count); i > slot; --i) node.entries[i] = node.entries[i - 1];
   node.entries[slot] = entry;
   ++node.count;
 }
 
-inline void OrderedPieces::drop(Node& node, int slot) {
+inline void OrderedBlocks::drop(Node& node, int slot) {
   --node.count;
   for (int i = slot; i < static_cast<int>(node.count); ++i) node.entries[i] = node.entries[i + 1];
 }
 
 /// The last child whose lower bound is not above the key; the first one takes everything below it.
-inline int OrderedPieces::child_slot(const Node& node, PieceKey key) {
+inline int OrderedBlocks::child_slot(const Node& node, BlockKey key) {
   int slot = 1;
   while (slot < static_cast<int>(node.count) && !(key < node.entries[slot].key)) ++slot;
   return slot - 1;
 }
 
-inline int OrderedPieces::leaf_slot(const Node& node, PieceKey key) {
+inline int OrderedBlocks::leaf_slot(const Node& node, BlockKey key) {
   int slot = 0;
   while (slot < static_cast<int>(node.count) && node.entries[slot].key < key) ++slot;
   return slot;
 }
 
-inline Piece* OrderedPieces::leftmost(const Node* node) {
+inline BlockRecord* OrderedBlocks::leftmost(const Node* node) {
   while (!node->is_leaf) node = static_cast<const Node*>(node->entries[0].item);
-  return static_cast<Piece*>(node->entries[0].item);
+  return static_cast<BlockRecord*>(node->entries[0].item);
 }
 
-inline Piece* OrderedPieces::first() const { return is_single() ? single() : leftmost(root()); }
+inline BlockRecord* OrderedBlocks::first() const { return is_single() ? single() : leftmost(root()); }
 
 template <class Visit>
-void OrderedPieces::visit_all(const Node* node, Visit&& visit) {
+void OrderedBlocks::visit_all(const Node* node, Visit&& visit) {
   for (std::uint32_t i = 0; i < node->count; ++i) {
     if (node->is_leaf)
-      visit(static_cast<Piece*>(node->entries[i].item));
+      visit(static_cast<BlockRecord*>(node->entries[i].item));
     else
       visit_all(static_cast<const Node*>(node->entries[i].item), visit);
   }
 }
 
 template <class Visit>
-void OrderedPieces::for_each(Visit&& visit) const {
+void OrderedBlocks::for_each(Visit&& visit) const {
   if (is_single())
     visit(single());
   else

@@ -1,5 +1,5 @@
-// EqualPieces: the free pieces of one and the same size by order. One piece, or a heap of four branches per node whose
-// top is the first; each piece knows its place in it, so that one which is merged away leaves without being looked for.
+// EqualBlocks: the free blocks of one and the same size by order. One block, or a heap of four branches per node whose
+// top is the first; each block knows its place in it, so that one which is merged away leaves without being looked for.
 //
 //   line 0   | count … | 0 |        one cache line holds a node's four children,
 //   line 1   | 1 | 2 | 3 | 4 |      whose own are in lines 2 to 5, and so on
@@ -8,7 +8,7 @@
 // one that a request takes: coming costs a look at one parent, going a move of the last entry.
 #pragma once
 
-#include "piece.h"
+#include "block_record.h"
 
 #include <array>
 #include <cstddef>
@@ -21,26 +21,26 @@ namespace tenon::caching {
 /// Heaps of one index, reused; the owner locks.
 class HeapStore;
 
-class EqualPieces {
+class EqualBlocks {
  public:
-  Piece* first() const { return is_single() ? single() : entries(heap())[0].piece; }
-  /// The piece with the least order above the given one, null when there is none. Costs what is before it.
-  Piece* after(std::uint64_t order) const;
+  BlockRecord* first() const { return is_single() ? single() : entries(heap())[0].block; }
+  /// The block with the least order above the given one, null when there is none. Costs what is before it.
+  BlockRecord* after(std::uint64_t order) const;
   /// Nothing is inside: whatever was before is forgotten.
-  void set_single(Piece* piece) { root_ = reinterpret_cast<std::uintptr_t>(piece); }
+  void set_single(BlockRecord* block) { root_ = reinterpret_cast<std::uintptr_t>(block); }
   /// Something is inside.
-  void insert_beside(Piece* piece, HeapStore& heaps);
+  void insert_beside(BlockRecord* block, HeapStore& heaps);
   /// Not the only one inside.
-  void erase(Piece* piece, HeapStore& heaps);
+  void erase(BlockRecord* block, HeapStore& heaps);
   bool is_single() const { return (root_ & 1) == 0; }
   /// By order.
-  std::vector<Piece*> in_order() const;
+  std::vector<BlockRecord*> in_order() const;
 
  private:
   friend class HeapStore;
   struct Entry {
     std::uint64_t order;
-    Piece* piece;
+    BlockRecord* block;
   };
   struct alignas(64) Heap {
     std::size_t count;
@@ -57,17 +57,17 @@ class EqualPieces {
   static std::size_t room(std::size_t level) { return 1 + (kBranches << level); }
   static void put(Entry* entries, std::size_t place, Entry entry) {
     entries[place] = entry;
-    entry.piece->place = place;
+    entry.block->place = place;
   }
   static void rise(Entry* entries, std::size_t place, Entry entry);
   static void sink(Entry* entries, std::size_t count, std::size_t place, Entry entry);
   static const Entry* least_above(const Entry* entries, std::size_t count, std::size_t place, std::uint64_t order,
                                   const Entry* best);
 
-  Piece* single() const { return reinterpret_cast<Piece*>(root_); }
+  BlockRecord* single() const { return reinterpret_cast<BlockRecord*>(root_); }
   Heap* heap() const { return reinterpret_cast<Heap*>(root_ - 1); }
 
-  std::uintptr_t root_ = 0;  // a Piece*, or a Heap* with bit 0 set
+  std::uintptr_t root_ = 0;  // a BlockRecord*, or a Heap* with bit 0 set
 };
 
 class HeapStore {
@@ -76,8 +76,8 @@ class HeapStore {
   HeapStore(const HeapStore&) = delete;
   HeapStore& operator=(const HeapStore&) = delete;
 
-  EqualPieces::Heap* take(std::size_t level);
-  void give(EqualPieces::Heap* heap) {
+  EqualBlocks::Heap* take(std::size_t level);
+  void give(EqualBlocks::Heap* heap) {
     heap->next_spare = spare_[heap->level];
     spare_[heap->level] = heap;
   }
@@ -88,7 +88,7 @@ class HeapStore {
   };
   static constexpr std::size_t kLevels = 40;
   std::vector<std::unique_ptr<Line[]>> owned_;
-  std::array<EqualPieces::Heap*, kLevels> spare_{};
+  std::array<EqualBlocks::Heap*, kLevels> spare_{};
 };
 
 }  // namespace tenon::caching

@@ -1,0 +1,53 @@
+// Expandable segments: address space for the whole device per stream and pool, memory behind it page by page.
+//
+//   | active | free | active | free |        unmapped                      |     one segment
+//   |<------ pages, each one physical ------->|                                   grows at its end, or where a hole is
+//
+// Segments never change stream; pages move between streams only by unmapping and mapping.
+#pragma once
+
+#include "limits.h"
+#include "segments.h"
+#include "settings.h"
+
+#include <tenon/memory/memory_source.h>
+#include <tenon/memory/sources/address_range_watcher.h>
+
+#include <cstddef>
+
+namespace tenon::caching {
+
+/// Whether address space without memory follows.
+inline bool can_grow(const BlockRecord* block) { return block->right && block->right->state == BlockState::kUnmapped; }
+
+/// Guarded by the registry's lock; what a call changes in an arena, by that arena's too.
+class ExpandableSegments {
+ public:
+  ExpandableSegments(MemorySource& source, const Settings& settings, const Limits& limits, Segments& segments);
+
+  /// A block of at least `bytes`, in no index. Null when the device has no more: what was mapped by then is cached.
+  BlockRecord* expand(Arena& arena, bool large, std::size_t bytes);
+  /// Takes the whole pages of a free block back; what is left of it before and behind them stays cached. Returns the
+  /// bytes.
+  std::size_t unmap(BlockRecord* block);
+
+  /// Of a replay; null: nobody wants to know how long the ranges had to be.
+  AddressRangeWatcher* watcher() const { return watcher_; }
+
+ private:
+  BlockRecord* find_space(Arena& arena, bool large, std::size_t bytes);
+  BlockRecord* reserve(Arena& arena, bool large, std::size_t bytes);
+  BlockRecord* map(BlockRecord* block, std::size_t bytes);
+  bool map_pages(Segment& segment, const BlockRecord* block, std::size_t count);
+  BlockRecord* cut(BlockRecord* block, std::size_t bytes) const;
+
+  MemorySource& source_;
+  const Settings& settings_;
+  const Limits& limits_;
+  Segments& segments_;
+  AddressRangeWatcher* const watcher_;
+  const bool compat_1_13_;
+  std::size_t address_space_bytes_ = 0;  ///< of one segment, before rounding to pages
+};
+
+}  // namespace tenon::caching

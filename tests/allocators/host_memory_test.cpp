@@ -1,0 +1,127 @@
+// The host's own memory runs out in the middle of a request: nothing is lost, and no setting stays changed. This
+// program's operator new fails where a test wants it to.
+#include <caching/caching_allocator.h>
+#include <tenon/memory/sources/address_only_source.h>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace {
+
+/// This thread's n-th request for host memory from now on fails; 0: none does.
+thread_local int failing_request = 0;
+
+void* take(std::size_t bytes, std::size_t alignment) {
+  if (failing_request > 0 && --failing_request == 0) throw std::bad_alloc();
+  void* const memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return take(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace tenon {
+namespace {
+
+using caching::CachingAllocator;
+
+/// Whether the call fails when its n-th request for host memory does; false when it makes fewer.
+template <class Call>
+bool fails_at(int n, Call call) {
+  failing_request = n;
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    failing_request = 0;
+    return true;
+  }
+  failing_request = 0;
+  return false;
+}
+
+// The pool has made all records of its first array, so that a rest that is cut off needs new ones.
+TEST(HostMemory, RunsOutWhileAPoolLendsAndExpandableSegmentsStayOn) {
+  int failures = 0;
+  for (bool failed = true; failed; failures += failed) {
+    SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
+    AddressOnlySource device({.capacity_bytes = 100 * MiB});
+    CachingAllocator policy(device, {});
+    policy.begin_pool(1, {});
+    policy.configure_pool(1, {.use_on_oom = true});
+    for (int i = 0; i < 62; ++i) policy.allocate({.bytes = 512});
+    const Block inside = policy.allocate({.bytes = 60 * MiB});
+    policy.end_pool(1);
+    policy.deallocate(inside, {});
+    policy.set_expandable(true);
+    policy.deallocate(policy.allocate({.bytes = 20 * MiB}), {});
+
+    failed = fails_at(failures + 1, [&] { policy.allocate({.bytes = 50 * MiB}); });
+    const std::size_t reserved = device.reserved_address_bytes();
+    policy.allocate({.bytes = 1000, .stream = {7}});
+    EXPECT_GT(device.reserved_address_bytes(), reserved) << "a new stream has an expandable segment";
+    if (failed) {
+      EXPECT_EQ(policy.allocate({.bytes = 50 * MiB}).data, inside.data) << "what failed can be had again";
+    }
+    policy.check_invariants();
+  }
+  EXPECT_GE(failures, 2);
+}
+
+/// Cached blocks between live ones: `beside` of `rest_bytes`, and one from which a request of `request_bytes` cuts off
+/// another of that size.
+struct Split {
+  int beside;
+  std::size_t rest_bytes, request_bytes, apart_bytes;
+};
+
+void expect_cached_after_failure(const Split& split) {
+  SCOPED_TRACE(testing::Message() << split.beside << " blocks of " << split.rest_bytes << " bytes are cached");
+  int failures = 0;
+  for (bool failed = true; failed; failures += failed) {
+    SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
+    AddressOnlySource device;
+    CachingAllocator policy(device, {});
+    // One segment from which everything is cut in order.
+    if (split.request_bytes > MiB) policy.deallocate(policy.allocate({.bytes = 600 * MiB}), {});
+    std::vector<Block> cached;
+    for (int i = 0; i < split.beside; ++i) {
+      cached.push_back(policy.allocate({.bytes = split.rest_bytes}));
+      policy.allocate({.bytes = split.apart_bytes});
+    }
+    cached.push_back(policy.allocate({.bytes = split.request_bytes + split.rest_bytes}));
+    policy.allocate({.bytes = split.apart_bytes});
+    for (const Block& block : cached) policy.deallocate(block, {});
+
+    Block got;
+    failed = fails_at(failures + 1, [&] { got = policy.allocate({.bytes = split.request_bytes}); });
+    policy.check_invariants();
+    if (failed) got = policy.allocate({.bytes = split.request_bytes});
+    EXPECT_EQ(got.data, cached.back().data);
+    EXPECT_EQ(got.bytes, split.request_bytes);
+    policy.deallocate(got, {});
+    policy.check_invariants();
+  }
+  EXPECT_GE(failures, 1);
+}
+
+// The numbers of blocks are those at which the index of equal and of different sizes takes more memory.
+TEST(HostMemory, RunsOutWhileABlockIsSplitAndTheBlockStaysCached) {
+  for (const int beside : {1, 5}) expect_cached_after_failure({beside, 1024, 3072, 512});
+  for (const int beside : {1, 21}) expect_cached_after_failure({beside, 3 * MiB, 5 * MiB, MiB + 512});
+}
+
+}  // namespace
+}  // namespace tenon
