@@ -10,11 +10,12 @@
 
 namespace tenon::caching {
 
-Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer)
+Policy::Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer,
+               AddressRangeWatcher* address_ranges)
     : source_(source),
       settings_(settings),
       observer_(observer),
-      watcher_(dynamic_cast<AddressRangeWatcher*>(&source)),
+      watcher_(address_ranges),
       old_(settings.compat == Compat::k1_13),
       rounds_plainly_(std::all_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
                                   [&](std::uint32_t divisions) { return divisions <= (old_ ? 0u : 1u); })) {

@@ -39,7 +39,7 @@ void Policy::walk(SegmentVisitor& visitor) const {
   std::sort(segments.begin(), segments.end(),
             [](const Segment* a, const Segment* b) { return a->address < b->address; });
   for (const Segment* segment : segments) {
-    visitor.segment({.address = reinterpret_cast<const void*>(segment->address),
+    visitor.segment({.address = segment->address,
                      .bytes = segment->mapped_bytes,
                      .stream = segment->arena->stream,
                      .is_large = segment->large,
@@ -211,7 +211,8 @@ void Policy::check_invariants() const {
 }
 
 std::unique_ptr<Allocator> make_policy(const AllocatorContext& context, bool expandable) {
-  return std::make_unique<Policy>(context.source, settings_from(context.options, expandable), context.observer);
+  return std::make_unique<Policy>(context.source, settings_from(context.options, expandable), context.observer,
+                                  context.address_ranges);
 }
 
 }  // namespace tenon::caching

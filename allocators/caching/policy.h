@@ -38,7 +38,8 @@ namespace tenon::caching {
 
 class Policy final : public Allocator {
  public:
-  Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer = nullptr);
+  Policy(MemorySource& source, const Settings& settings, PolicyObserver* observer = nullptr,
+         AddressRangeWatcher* address_ranges = nullptr);
   ~Policy() override;
 
   Block allocate(const Request& request) override;

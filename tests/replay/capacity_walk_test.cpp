@@ -164,10 +164,10 @@ TEST(CapacityWalk, SeveralHistoriesAreWalkedTogether) {
 }
 
 TEST(CapacityWalk, ASettingThatTakesAShareOfTheDeviceIsNotWalked) {
-  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("max_split_size_mb:64")));
-  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";
-  EXPECT_FALSE(is_blind_to_capacity(policy_of_conf("per_process_memory_fraction:0.9")));
-  EXPECT_FALSE(is_blind_to_capacity(plain_policy())) << "nobody knows what it looks at";
+  EXPECT_FALSE(depends_on_capacity(policy_of_conf("max_split_size_mb:64")));
+  EXPECT_FALSE(depends_on_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";
+  EXPECT_TRUE(depends_on_capacity(policy_of_conf("per_process_memory_fraction:0.9")));
+  EXPECT_TRUE(depends_on_capacity(plain_policy())) << "nobody knows what it looks at";
 }
 
 }  // namespace

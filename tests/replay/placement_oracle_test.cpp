@@ -110,7 +110,7 @@ TEST(PlacementOracle, LooksBehindMappedAddresses) {
 
 TEST(PlacementOracle, KeepsAWaitingBlockTakenUntilItsStreamGotThere) {
   PlacementOracle oracle;
-  oracle.acquired(4096, 4096);
+  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
   oracle.place(0, 4096, 512, 64);
   oracle.lift(0, true);
   EXPECT_THROW(oracle.place(1, 4096, 512, 64), PlacementError);
@@ -120,7 +120,7 @@ TEST(PlacementOracle, KeepsAWaitingBlockTakenUntilItsStreamGotThere) {
 
 TEST(PlacementOracle, ChecksAlignment) {
   PlacementOracle oracle;
-  oracle.acquired(4096, 4096);
+  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
   EXPECT_THROW(oracle.place(0, 4100, 512, 64), PlacementError);
 }
 

@@ -20,7 +20,7 @@ namespace {
 struct ViewOptions {
   std::string file;
   std::string output;
-  std::string allocator = "caching";
+  std::string allocator{kDefaultAllocator};
   std::string capacity;
   int device = -1;
   bool quiet = false;

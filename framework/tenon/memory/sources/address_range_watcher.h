@@ -1,4 +1,4 @@
-// AddressRangeWatcher: what a MemorySource may be besides, in order to learn how much of its address ranges mattered.
+// AddressRangeWatcher: told by policies how much of their address ranges mattered (AllocatorContext::address_ranges).
 #pragma once
 
 #include <tenon/core/export.h>

@@ -5,13 +5,9 @@
 
 namespace tenon::replay {
 
-bool is_blind_to_capacity(const StackConfig& policy) {
-  if (!policy.layers.empty()) return false;
-  if (policy.policy.name == "direct") return true;
-  if (policy.policy.name != "caching" && policy.policy.name != "expandable") return false;
-  const auto& schema = policy.options.schema();
-  const bool has_share = std::ranges::find(schema, "per_process_memory_fraction", &OptionSpec::name) != schema.end();
-  return has_share && policy.options.real("per_process_memory_fraction") >= 1;
+bool depends_on_capacity(const StackConfig& policy) {
+  const auto& depends = policy.policy.traits.depends_on_capacity;
+  return !policy.layers.empty() || !depends || depends(policy.options);
 }
 
 CapacityWalk::CapacityWalk(const std::vector<Trace>& traces, std::span<const ReplayRow> unlimited) {

@@ -18,10 +18,10 @@
 
 namespace tenon::replay {
 
-/// Whether the stretches can be relied on: the policy's choices depend on what the device refuses and not on how large
-/// it is. Not so with a limit that is a share of the device (per_process_memory_fraction,
-/// garbage_collection_threshold), under layers, and for policies that nobody here knows.
-TENON_API bool is_blind_to_capacity(const StackConfig& policy);
+/// Whether the stretches cannot be relied on: the policy's choices depend on how large the device is, and not only on
+/// what it refuses. So it is with a limit that is a share of the device (per_process_memory_fraction,
+/// garbage_collection_threshold), under layers, and for policies that do not say (AllocatorTraits).
+TENON_API bool depends_on_capacity(const StackConfig& policy);
 
 class CapacityWalk {
  public:

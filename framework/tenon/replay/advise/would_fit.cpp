@@ -130,7 +130,9 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
     // Of the one in use only other settings may be suggested, never itself.
     candidates.push_back({name == current.policy.name ? name + " with its defaults" : name, allocator_from_spec(name)});
   }
-  StackConfig base = current.policy.name == "caching" ? current : allocator_from_spec("caching");
+  // The settings to try are those of PyTorch's default allocator.
+  const StackConfig native = policy_of_conf("");
+  StackConfig base = current.policy.name == native.policy.name ? current : native;
   base.layers.clear();
   const auto add = [&](const std::string& option, const std::string& value) {
     StackConfig policy = base;
@@ -139,7 +141,7 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
     } catch (const Error&) {  // a version without that option
       return;
     }
-    candidates.push_back({"caching:" + policy.options.spec(), std::move(policy)});
+    candidates.push_back({policy.policy.name + ":" + policy.options.spec(), std::move(policy)});
   };
   for (const std::uint64_t limit : kSplitLimitsMiB) {
     if (limit * MiB < max_request_bytes) add("max_split_size", fmt::format("{}MiB", limit));

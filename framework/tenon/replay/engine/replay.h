@@ -27,17 +27,6 @@ struct CurvePoint {
   std::uint64_t reserved_bytes = 0;
 };
 
-struct LayoutBlock {
-  std::uint64_t bytes = 0;
-  std::uint64_t requested_bytes = 0;
-  BlockState state = BlockState::kFree;
-};
-struct LayoutSegment {
-  std::uint64_t bytes = 0;
-  bool is_expandable = false;
-  std::vector<LayoutBlock> blocks;
-};
-
 /// What one cell (trace x allocator x capacity) gave. Names and units are those of the JSON rows.
 struct ReplayRow {
   std::string trace;
@@ -72,9 +61,9 @@ struct ReplayRow {
   std::string failure;  ///< empty, or why this row is void: overlap, crash
   std::optional<std::uint64_t> failed_event;
 
-  std::vector<CurvePoint> curve;       ///< when asked for
-  std::vector<LayoutSegment> layout;   ///< segments at the peak, when asked for
-  std::vector<SegmentAction> actions;  ///< device calls in order, when asked for
+  std::vector<CurvePoint> curve;    ///< when asked for
+  std::vector<Segment> layout;      ///< segments at the peak as the allocator shows them, when asked for
+  std::vector<DeviceCall> actions;  ///< device calls in order, when asked for
 };
 
 struct CellOptions {

@@ -63,7 +63,7 @@ struct World {
   World(const Trace& trace, const StackConfig* policy, const CellOptions& options)
       : source(options.capacity_bytes.value_or(0)), blocks(std::max<std::uint32_t>(1, trace.slot_count)) {
     if (policy != nullptr) {
-      allocator = policy->policy.create({.source = source, .options = policy->options});
+      allocator = policy->policy.create({.source = source, .options = policy->options, .address_ranges = &source});
     } else {
       allocator = std::make_unique<NullAllocator>();
     }
