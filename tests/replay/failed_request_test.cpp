@@ -35,8 +35,7 @@ std::string died() {
 }
 
 ReplayRow replayed(const Trace& trace, std::optional<std::uint64_t> capacity_bytes) {
-  return replay_cell(trace, plain_policy(),
-                     {.capacity_bytes = capacity_bytes, .timed_passes = 1, .time_each_call = true});
+  return run_job(trace, plain_policy(), {.capacity_bytes = capacity_bytes, .timed_passes = 1, .time_each_call = true});
 }
 
 TEST(FailedRequest, OfASnapshotIsPartOfItsHistory) {

@@ -9,10 +9,10 @@ namespace {
 constexpr char kTrace[] = "a 0 1024 0\na 1 1024 0\nf 0\na 2 512 0\nf 1\nf 2\n";
 
 ReplayRow run(AllocatorFactory create, const char* trace = kTrace) {
-  CellOptions options;
+  JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
-  return replay_cell(read_one(trace), policy_of("cheat", std::move(create)), options);
+  return run_job(read_one(trace), policy_of("cheat", std::move(create)), options);
 }
 
 template <class T>

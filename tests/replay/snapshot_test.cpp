@@ -68,7 +68,7 @@ TEST(Snapshot, AFreeThatIsPendingAtTheEndNeverCompletes) {
                   entry(HistoryAction::kAlloc, 1024, 512)},
                  {{512, 512, 512, BlockState::kAwaitingStream, 0}, {1024, 512, 512, BlockState::kActive, 0}}));
   EXPECT_EQ(trace.facts.deferred_frees, 1u);
-  const ReplayRow row = replay_cell(trace, policy_of_conf(""), {.timed_passes = 0, .time_each_call = false});
+  const ReplayRow row = run_job(trace, policy_of_conf(""), {.timed_passes = 0, .time_each_call = false});
   EXPECT_EQ(row.peak_active_bytes, 1024u) << "the second block cannot have the first one's place";
 }
 

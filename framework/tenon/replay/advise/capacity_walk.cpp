@@ -31,17 +31,17 @@ void CapacityWalk::add_stretch() {
   if (!has_failed_) safe_from_bytes_ = stretch.from_bytes;
 }
 
-std::vector<Cell> CapacityWalk::next(const StackConfig& policy) const {
-  std::vector<Cell> cells;
+std::vector<Job> CapacityWalk::next(const StackConfig& policy) const {
+  std::vector<Job> jobs;
   for (const Level& level : levels_) {
     if (!is_due(level)) continue;
-    Cell cell{.trace = level.trace, .policy = &policy};
-    cell.options.capacity_bytes = examined_from_bytes() - 1;
-    cell.options.timed_passes = 0;
-    cell.options.time_each_call = cell.options.check_placement = false;
-    cells.push_back(std::move(cell));
+    Job job{.trace = level.trace, .policy = &policy};
+    job.options.capacity_bytes = examined_from_bytes() - 1;
+    job.options.timed_passes = 0;
+    job.options.time_each_call = job.options.check_placement = false;
+    jobs.push_back(std::move(job));
   }
-  return cells;
+  return jobs;
 }
 
 void CapacityWalk::take(std::span<const ReplayRow> rows) {

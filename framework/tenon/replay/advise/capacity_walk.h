@@ -44,8 +44,8 @@ class CapacityWalk {
   /// Ascending, neighbours of equal count joined.
   TENON_API std::vector<CapacityPoint> points() const;
 
-  /// The replays of the next stretch downward; their rows go to take(). `policy` has to outlive the cells.
-  TENON_API std::vector<Cell> next(const StackConfig& policy) const;
+  /// The replays of the next stretch downward; their rows go to take(). `policy` has to outlive the jobs.
+  TENON_API std::vector<Job> next(const StackConfig& policy) const;
   TENON_API void take(std::span<const ReplayRow> rows);
 
  private:

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kWalkedAtOnce = 4;  // whatever the number of cores: equal searches give equal tables
 
-CellOptions quick() {
-  CellOptions options;
+JobOptions quick() {
+  JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
   options.check_placement = false;
@@ -26,12 +26,12 @@ std::uint64_t calls_of(const ReplayRow& row) {
 }  // namespace
 
 void CandidateMeter::measure(const std::vector<Candidate*>& candidates) const {
-  std::vector<Cell> cells;
+  std::vector<Job> jobs;
   for (const Candidate* candidate : candidates) {
     for (const Trace& trace : traces_)
-      cells.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
+      jobs.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
   }
-  const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     Candidate& candidate = *candidates[c];
     for (std::size_t t = 0; t < traces_.size(); ++t) {
@@ -50,15 +50,15 @@ void CandidateMeter::measure(const std::vector<Candidate*>& candidates) const {
 }
 
 std::vector<bool> CandidateMeter::run_at_capacity(const std::vector<Candidate*>& candidates, bool counts) const {
-  std::vector<Cell> cells;
+  std::vector<Job> jobs;
   for (const Candidate* candidate : candidates) {
     for (const Trace& trace : traces_) {
-      cells.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
-      cells.back().options.capacity_bytes = options_.capacity_bytes;
-      cells.back().options.stop_at_first_oom = !counts;
+      jobs.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
+      jobs.back().options.capacity_bytes = options_.capacity_bytes;
+      jobs.back().options.stop_at_first_oom = !counts;
     }
   }
-  const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
   std::vector<bool> runs;
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     std::uint64_t ooms = 0, peak = 0;
@@ -83,14 +83,14 @@ void CandidateMeter::walk(std::vector<Candidate*> candidates, double until,
       return !candidate->walk || candidate->walk->is_done() || !wants(*candidate->walk);
     });
     if (candidates.empty()) return;
-    std::vector<Cell> cells;
+    std::vector<Job> jobs;
     std::vector<std::size_t> counts;
     for (const Candidate* candidate : candidates) {
-      const std::vector<Cell> next = candidate->walk->next(candidate->policy);
+      const std::vector<Job> next = candidate->walk->next(candidate->policy);
       counts.push_back(next.size());
-      cells.insert(cells.end(), next.begin(), next.end());
+      jobs.insert(jobs.end(), next.begin(), next.end());
     }
-    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
     std::size_t first = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       candidates[i]->walk->take(std::span(rows).subspan(first, counts[i]));

@@ -24,12 +24,12 @@ std::pair<std::string, Entries> identity(const StackConfig& policy) {
   return {policy.policy.name, policy.options.entries(true)};
 }
 
-Cell cell_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capacity_bytes) {
-  Cell cell{.trace = &trace, .policy = &candidate.policy, .label = candidate.label};
-  if (capacity_bytes != 0) cell.options.capacity_bytes = capacity_bytes;
-  cell.options.timed_passes = 0;
-  cell.options.time_each_call = false;
-  return cell;
+Job job_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capacity_bytes) {
+  Job job{.trace = &trace, .policy = &candidate.policy, .label = candidate.label};
+  if (capacity_bytes != 0) job.options.capacity_bytes = capacity_bytes;
+  job.options.timed_passes = 0;
+  job.options.time_each_call = false;
+  return job;
 }
 
 FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
@@ -108,9 +108,9 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
   for (const FitCandidate& candidate : candidates) {
     if (known.insert(identity(candidate.policy)).second) chosen.push_back(&candidate);
   }
-  std::vector<Cell> cells;
-  for (const FitCandidate* candidate : chosen) cells.push_back(cell_of(trace, *candidate, capacity_bytes));
-  const std::vector<ReplayRow> rows = run_cells(cells, jobs);
+  std::vector<Job> replays;
+  for (const FitCandidate* candidate : chosen) replays.push_back(job_of(trace, *candidate, capacity_bytes));
+  const std::vector<ReplayRow> rows = run_jobs(replays, jobs);
   FitReport report{.capacity_bytes = capacity_bytes,
                    .events = trace.facts.events,
                    .peak_requested_bytes = trace.facts.peak_requested_bytes,

@@ -44,8 +44,8 @@ std::unique_ptr<AllocatorStack> trial_of(const StackConfig& policy, ReplaySource
                                     {.source = listener, .address_ranges = &source});
 }
 
-ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row,
-                           CellProgress* progress)
+ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,
+                           JobProgress* progress)
     : trace_(trace),
       options_(options),
       row_(row),

@@ -65,8 +65,8 @@ std::unique_ptr<AllocatorStack> trial_of(const StackConfig& policy, ReplaySource
 
 class ObservedPass {
  public:
-  ObservedPass(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row,
-               CellProgress* progress);
+  ObservedPass(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,
+               JobProgress* progress);
 
   /// Stops after `last_event`. Figures are in the row then, the allocator's state is as it was there.
   void run(std::uint64_t last_event = kNoEvent);
@@ -84,9 +84,9 @@ class ObservedPass {
   void finish();
 
   const Trace& trace_;
-  const CellOptions& options_;
+  const JobOptions& options_;
   ReplayRow& row_;
-  CellProgress* progress_;
+  JobProgress* progress_;
   DeviceCallLog log_;
   PlacementOracle oracle_;
   ReplaySource source_;

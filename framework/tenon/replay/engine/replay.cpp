@@ -7,7 +7,7 @@ namespace tenon::replay {
 
 namespace {
 
-void enter(CellProgress* progress, std::uint32_t phase) {
+void enter(JobProgress* progress, std::uint32_t phase) {
   if (progress != nullptr) progress->phase.store(phase, std::memory_order_relaxed);
 }
 
@@ -55,8 +55,7 @@ ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_by
   return row;
 }
 
-ReplayRow replay_cell(const Trace& trace, const StackConfig& policy, const CellOptions& options,
-                      CellProgress* progress) {
+ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOptions& options, JobProgress* progress) {
   ReplayRow row = row_for(trace, options.capacity_bytes);
   row.allocator = policy.policy.name;
   row.options = policy.options.entries(true);
@@ -66,7 +65,7 @@ ReplayRow replay_cell(const Trace& trace, const StackConfig& policy, const CellO
       ObservedPass(trace, policy, options, row, progress).run();
       if (!row.failure.empty()) return row;
       if (options.keep_layout) {
-        CellOptions quiet = options;
+        JobOptions quiet = options;
         quiet.keep_curve = quiet.keep_actions = false;
         ReplayRow scratch = row_for(trace, options.capacity_bytes);
         ObservedPass again(trace, policy, quiet, scratch, progress);

@@ -189,12 +189,12 @@ std::vector<DeviceCall> merged(const std::vector<DeviceCall>& calls) {
 Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, const StackConfig& policy,
                  std::optional<std::uint64_t> capacity_bytes, Fidelity fidelity) {
   const RecordedAllocator& recorded = *trace.recorded;
-  CellOptions options;
+  JobOptions options;
   options.capacity_bytes = capacity_bytes;
   options.timed_passes = 0;
   options.time_each_call = false;
   options.keep_actions = true;
-  const ReplayRow row = replay_cell(replayed, policy, options);
+  const ReplayRow row = run_job(replayed, policy, options);
   if (!row.failure.empty()) {
     fidelity.why_unknown = "the replay under the recorded settings failed: " + row.failure;
     return fidelity;
