@@ -193,12 +193,12 @@ ExitCode replay_verb(const ReplayOptions& options) {
   const std::vector<replay::Trace> traces = read_all(options);
   if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
     throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
-  const std::vector<replay::ReplayRow> jobs = run_all(traces, policies, options);
+  const std::vector<replay::ReplayRow> replayed = run_all(traces, policies, options);
 
   std::vector<replay::ReplayRow> rows;
   for (std::size_t t = 0; t < traces.size(); ++t) {
-    rows.insert(rows.end(), jobs.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
-                jobs.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
+    rows.insert(rows.end(), replayed.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
+                replayed.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
     rows.push_back(replay::ideal_row(traces[t], capacity));
   }
   std::vector<std::vector<std::string>> trips;

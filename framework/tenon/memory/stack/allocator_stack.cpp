@@ -56,7 +56,10 @@ inline void copy_request(Request& to, const Request& from) noexcept {
 // a layer decided stays decided.
 [[gnu::cold, gnu::noinline]] Block AllocatorStack::Impl::recover(const Request& request,
                                                                  const OutOfMemoryInfo& failure) {
-  if (is_trial_) throw;
+  if (is_trial_) {
+    ooms_.fetch_add(1, std::memory_order_relaxed);
+    throw;
+  }
   const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
   if (by_layer || !give_back_cache()) fail(request, failure);
   try {
