@@ -30,6 +30,10 @@ class Direct final : public Allocator {
     }
   }
 
+  static AllocatorTraits traits() {
+    return {.depends_on_capacity = [](const Options&) { return false; }};
+  }
+
   Block allocate(const Request& request) override {
     auto record = std::make_unique<Record>();
     // What the device rounds up to is taken, too.

@@ -8,7 +8,7 @@ namespace tenon::caching {
 void CachingAllocator::walk(SegmentVisitor& visitor) const {
   const LockAll lock = lock_all();
   for (const Segment* segment : segments_.by_address()) {
-    visitor.segment({.address = reinterpret_cast<const void*>(segment->address),
+    visitor.segment({.address = segment->address,
                      .bytes = segment->mapped_bytes,
                      .stream = segment->arena->stream,
                      .is_large = segment->large,

@@ -10,7 +10,8 @@ static void tenon_register_plugin(tenon::plugin::Host& host) {
        .options = tenon::caching::option_schema(false),
        .create = [](const tenon::AllocatorContext& context) {
          return tenon::caching::make_allocator(context, false);
-       }});
+       },
+       .traits = tenon::caching::traits(false)});
 }
 
 TENON_PLUGIN(caching, "1.0", &tenon_register_plugin)

@@ -36,6 +36,16 @@ OptionSchema option_schema(bool expandable) {
   return schema;
 }
 
+AllocatorTraits traits(bool expandable) {
+  return {.pytorch_conf = expandable ? "expandable_segments:True" : "",
+          // Any other limit of PyTorch's is a share of this one.
+          .depends_on_capacity = [](const Options& options) { return options.real("per_process_memory_fraction") < 1; },
+          // PyTorch 1.13 with one division rounds nothing and cuts blocks anywhere.
+          .alignment = [expandable](const Options& options) -> std::size_t {
+            return !expandable && options.text("compat") == "1.13" ? 1 : kDefaultAlignment;
+          }};
+}
+
 Settings settings_from(const Options& options, bool expandable) {
   Settings settings;
   settings.expandable = expandable;

@@ -4,6 +4,7 @@
 
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/factory.h>
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,8 @@ struct Settings {
 };
 
 OptionSchema option_schema(bool expandable);
+/// What the two plugins say of the policy.
+AllocatorTraits traits(bool expandable);
 /// Throws ConfigError that names the option, the value and what would do.
 Settings settings_from(const Options& options, bool expandable);
 

@@ -46,8 +46,8 @@ StackConfig policy(bool expandable) {
           .options = Options(schema)};
 }
 
-replay::CellOptions observed_only() {
-  replay::CellOptions options;
+replay::JobOptions observed_only() {
+  replay::JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
   return options;
@@ -64,7 +64,7 @@ void end_to_end(benchmark::State& state, const std::string& path, bool expandabl
   const StackConfig config = policy(expandable);
   for (auto _ : state) {
     const replay::Trace trace = replay::read_traces(path).front();
-    const replay::ReplayRow row = replay::replay_cell(trace, config, observed_only());
+    const replay::ReplayRow row = replay::run_job(trace, config, observed_only());
     if (!row.failure.empty()) return state.SkipWithError(row.failure.c_str());
     events += row.events;
   }
@@ -74,12 +74,12 @@ void end_to_end(benchmark::State& state, const std::string& path, bool expandabl
 void tight_loop(benchmark::State& state, const std::shared_ptr<replay::Trace>& trace, bool expandable,
                 bool is_harness) {
   const StackConfig config = policy(expandable);
-  replay::CellOptions options;
+  replay::JobOptions options;
   options.observe = options.time_each_call = false;
   options.timed_passes = 1;
   std::uint64_t events = 0;
   for (auto _ : state) {
-    const replay::ReplayRow row = replay::replay_cell(*trace, config, options);
+    const replay::ReplayRow row = replay::run_job(*trace, config, options);
     state.SetIterationTime(is_harness ? row.harness_seconds : row.seconds);
     events += row.events;
   }

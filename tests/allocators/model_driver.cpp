@@ -19,9 +19,7 @@ constexpr std::uint64_t kPools = 3;
 class Layout final : public SegmentVisitor {
  public:
   void segment(const SegmentInfo&) override {}
-  void block(const BlockInfo& info) override {
-    shown.push_back({reinterpret_cast<std::uintptr_t>(info.address), info.bytes, info.state});
-  }
+  void block(const BlockInfo& info) override { shown.push_back({info.address, info.bytes, info.state}); }
   std::vector<ReferenceModel::Shown> shown;
 };
 

@@ -70,11 +70,11 @@ TEST(CachingSnapshot, ShowsABlockAndTheRestOfItsSegment) {
   const Block block = stack->allocate({.bytes = 4000000});
   const MemorySnapshot snapshot = take_snapshot(kCPU, *stack, nullptr);
   ASSERT_EQ(snapshot.segments.size(), 1u);
-  const SnapshotSegment& segment = snapshot.segments[0];
-  EXPECT_EQ(segment.total_bytes, 20971520u);
-  EXPECT_EQ(segment.allocated_bytes, 4000256u);
-  EXPECT_EQ(segment.active_bytes, 4000256u);
-  EXPECT_EQ(segment.requested_bytes, 4000000u);
+  const Segment& segment = snapshot.segments[0];
+  EXPECT_EQ(segment.bytes, 20971520u);
+  EXPECT_EQ(segment.allocated_bytes(), 4000256u);
+  EXPECT_EQ(segment.active_bytes(), 4000256u);
+  EXPECT_EQ(segment.requested_bytes(), 4000000u);
   EXPECT_TRUE(segment.is_large);
   EXPECT_FALSE(segment.is_expandable);
   ASSERT_EQ(segment.blocks.size(), 2u);

@@ -130,10 +130,10 @@ TEST_F(MemoryApi, ASnapshotShowsSegmentsBlocksAndHistory) {
   EXPECT_EQ(snapshot.device, fake());
   EXPECT_EQ(snapshot.allocator, "simple");
   ASSERT_EQ(snapshot.segments.size(), 2u);
-  const SnapshotSegment& segment = snapshot.segments[0];
-  EXPECT_EQ(segment.total_bytes, 1024u);
-  EXPECT_EQ(segment.allocated_bytes, 1024u);
-  EXPECT_EQ(segment.requested_bytes, 1000u);
+  const Segment& segment = snapshot.segments[0];
+  EXPECT_EQ(segment.bytes, 1024u);
+  EXPECT_EQ(segment.allocated_bytes(), 1024u);
+  EXPECT_EQ(segment.requested_bytes(), 1000u);
   EXPECT_EQ(segment.stream.id, 3u);
   ASSERT_EQ(segment.blocks.size(), 1u);
   EXPECT_EQ(segment.blocks[0].state, BlockState::kActive);

@@ -38,6 +38,26 @@ TEST(ObservedSource, CountsPhysicalMemoryOnceHoweverOftenItIsMapped) {
   EXPECT_EQ(source.counters().frees, 1);
 }
 
+TEST(ObservedSource, HoldsPhysicalMemoryFromItsCreationAndPeaksWhereItIsMapped) {
+  AddressOnlySource device;
+  ObservedSource source(device);
+  const std::size_t page = device.traits().page_bytes;
+  auto* space = static_cast<char*>(source.reserve(8 * page));
+  const Physical kept = source.create(page);
+  EXPECT_EQ(source.held_bytes(), page);
+  EXPECT_EQ(source.peak_held_bytes(), 0u) << "an attempt that is not over";
+  const Physical tried = source.create(page);
+  source.destroy(tried, page);
+  source.map(space, page, kept, 0);
+  EXPECT_EQ(source.peak_held_bytes(), page);
+  source.unmap(space, page);
+  EXPECT_EQ(source.held_bytes(), page) << "nobody else can have it";
+  EXPECT_EQ(source.reserved_bytes(), 0u);
+  source.destroy(kept, page);
+  EXPECT_EQ(source.held_bytes(), 0u);
+  source.unreserve(space, 8 * page);
+}
+
 TEST(ObservedSource, TakesAdjacentMapsOfOneOperationForOneGrowth) {
   AddressOnlySource device;
   ObservedSource source(device);

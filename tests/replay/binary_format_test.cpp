@@ -32,7 +32,7 @@ TEST(BinaryTrace, ARealHistoryComesBackUnchangedAndSmall) {
 TEST(BinaryTrace, KeepsStacksAndDeferredFrees) {
   const std::string path = testing::TempDir() + "stacks.tenon";
   BinaryTraceWriter writer(path);
-  const std::vector<Frame> stack = {{"forward", "model.py", 7}, {"main", "train.py", 3}};
+  const std::vector<StackFrame> stack = {{"forward", "model.py", 7}, {"main", "train.py", 3}};
   const auto first = writer.allocate(100, 0, stack);
   const auto second = writer.allocate(100, 9, stack);
   writer.free(first, true);
@@ -44,7 +44,7 @@ TEST(BinaryTrace, KeepsStacksAndDeferredFrees) {
   EXPECT_EQ(trace.facts.uses, 1u);
   ASSERT_EQ(trace.stacks.of_allocation.size(), 2u);
   EXPECT_EQ(trace.stacks.of_allocation[0], trace.stacks.of_allocation[1]) << "one stack, written once";
-  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[0]][0]].function, "forward");
+  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[0]][0]].name, "forward");
 }
 
 TEST(BinaryTrace, IsValidUpToTheLastFlush) {

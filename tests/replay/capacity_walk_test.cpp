@@ -14,17 +14,17 @@
 namespace tenon::replay {
 namespace {
 
-CellOptions quick(std::optional<std::uint64_t> capacity) {
+JobOptions quick(std::optional<std::uint64_t> capacity) {
   return {.capacity_bytes = capacity, .timed_passes = 0, .time_each_call = false, .check_placement = false};
 }
 
 CapacityWalk walk_down(const std::vector<Trace>& traces, const StackConfig& policy) {
   std::vector<ReplayRow> rows;
-  for (const Trace& trace : traces) rows.push_back(replay_cell(trace, policy, quick({})));
+  for (const Trace& trace : traces) rows.push_back(run_job(trace, policy, quick({})));
   CapacityWalk walk(traces, rows);
   while (!walk.is_done()) {
     rows.clear();
-    for (const Cell& cell : walk.next(policy)) rows.push_back(replay_cell(*cell.trace, policy, cell.options));
+    for (const Cell& cell : walk.next(policy)) rows.push_back(run_job(*cell.trace, policy, cell.options));
     walk.take(rows);
   }
   return walk;
@@ -46,7 +46,7 @@ void expect_as_replayed(const std::vector<Trace>& traces, const StackConfig& pol
   ASSERT_FALSE(points.empty()) << what;
   std::uint64_t peak = 0, need = 0;
   for (const Trace& trace : traces) {
-    peak = std::max(peak, replay_cell(trace, policy, quick({})).peak_reserved_bytes);
+    peak = std::max(peak, run_job(trace, policy, quick({})).peak_reserved_bytes);
     need = std::max(need, trace.facts.peak_requested_bytes);
   }
   // Not so for expandable segments: with the device their address ranges become shorter.
@@ -55,7 +55,7 @@ void expect_as_replayed(const std::vector<Trace>& traces, const StackConfig& pol
   }
   const auto replayed = [&](std::uint64_t capacity) {
     std::uint64_t ooms = 0;
-    for (const Trace& trace : traces) ooms += replay_cell(trace, policy, quick(capacity)).ooms;
+    for (const Trace& trace : traces) ooms += run_job(trace, policy, quick(capacity)).ooms;
     return ooms;
   };
   std::uint64_t fails_last = 0;
@@ -164,10 +164,10 @@ TEST(CapacityWalk, SeveralHistoriesAreWalkedTogether) {
 }
 
 TEST(CapacityWalk, ASettingThatTakesAShareOfTheDeviceIsNotWalked) {
-  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("max_split_size_mb:64")));
-  EXPECT_TRUE(is_blind_to_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";
-  EXPECT_FALSE(is_blind_to_capacity(policy_of_conf("per_process_memory_fraction:0.9")));
-  EXPECT_FALSE(is_blind_to_capacity(plain_policy())) << "nobody knows what it looks at";
+  EXPECT_FALSE(depends_on_capacity(policy_of_conf("max_split_size_mb:64")));
+  EXPECT_FALSE(depends_on_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";
+  EXPECT_TRUE(depends_on_capacity(policy_of_conf("per_process_memory_fraction:0.9")));
+  EXPECT_TRUE(depends_on_capacity(plain_policy())) << "nobody knows what it looks at";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(Cells, ACrashLosesOneRowAndNamesTheEvent) {
   const StackConfig good = plain_policy();
   const StackConfig bad = policy<CrashesAtTheThird>("crasher");
   const std::vector<ReplayRow> rows =
-      run_cells({{&trace, &good, "good", {}}, {&trace, &bad, "bad", {}}, {&trace, &good, "good", {}}}, 2);
+      run_jobs({{&trace, &good, "good", {}}, {&trace, &bad, "bad", {}}, {&trace, &good, "good", {}}}, 2);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].failure, "");
   EXPECT_EQ(rows[2].peak_reserved_bytes, 2048u);
@@ -47,16 +47,16 @@ TEST(Cells, ACrashLosesOneRowAndNamesTheEvent) {
 TEST(Cells, AnErrorInTheFactoryIsTheRowsFailure) {
   const Trace trace = read_one(kTrace);
   const StackConfig bad = policy<ThrowsWhenMade>("moody");
-  EXPECT_EQ(run_cells({{&trace, &bad, "moody", {}}}).front().failure, "no such policy today");
+  EXPECT_EQ(run_jobs({{&trace, &bad, "moody", {}}}).front().failure, "no such policy today");
 }
 
 TEST(Cells, AChildsRowIsThatOfThisProcess) {
   const Trace trace = read_one(kTrace);
   const StackConfig good = plain_policy();
-  CellOptions options;
+  JobOptions options;
   options.keep_curve = options.keep_layout = true;
-  const ReplayRow here = replay_cell(trace, good, options);
-  const ReplayRow there = run_cells({{&trace, &good, "plain", options}}).front();
+  const ReplayRow here = run_job(trace, good, options);
+  const ReplayRow there = run_jobs({{&trace, &good, "plain", options}}).front();
   EXPECT_EQ(there.placement_hash, here.placement_hash);
   EXPECT_EQ(there.reserved_series_fnv1a64, here.reserved_series_fnv1a64);
   EXPECT_EQ(there.curve.size(), here.curve.size());
@@ -65,7 +65,7 @@ TEST(Cells, AChildsRowIsThatOfThisProcess) {
 
 TEST(RowJson, ComesBackAsItWas) {
   const Trace trace = read_one(kTrace);
-  ReplayRow row = replay_cell(trace, plain_policy(), {.capacity_bytes = 1024});
+  ReplayRow row = run_job(trace, plain_policy(), {.capacity_bytes = 1024});
   row.trace = "a \"name\"";
   const std::string path = testing::TempDir() + "rows.json";
   std::ofstream(path) << rows_json({row}, "{}");

@@ -23,21 +23,19 @@ std::string scratch(const std::string& name) {
 std::string died() {
   const std::string path = scratch("died.pickle");
   SnapshotImage image;
-  image.segments = {
-      {.address = 4096, .bytes = 6 * KiB, .blocks = {{4096, 6 * KiB, 6 * KiB, BlockState::kActive, 0}}},
-      {.address = 65536, .bytes = 1 * KiB, .blocks = {{65536, 1 * KiB, 1 * KiB, BlockState::kActive, 0}}}};
-  image.entries = {{HistoryAction::kSegmentAlloc, 4096, 6 * KiB, 0, 1, 0},
-                   {HistoryAction::kAlloc, 4096, 6 * KiB, 0, 1, 0},
-                   {HistoryAction::kOom, 2 * KiB, 4 * KiB, 0, 2, 0},
-                   {HistoryAction::kSegmentAlloc, 65536, 1 * KiB, 0, 3, 0},
-                   {HistoryAction::kAlloc, 65536, 1 * KiB, 0, 3, 0}};
+  image.segments = {{{.address = 4096, .bytes = 6 * KiB}, {{4096, 6 * KiB, 6 * KiB, BlockState::kActive, 0}}},
+                    {{.address = 65536, .bytes = 1 * KiB}, {{65536, 1 * KiB, 1 * KiB, BlockState::kActive, 0}}}};
+  image.events = {{{.action = HistoryAction::kSegmentAlloc, .address = 4096, .bytes = 6 * KiB}, 1},
+                  {{.action = HistoryAction::kAlloc, .address = 4096, .bytes = 6 * KiB}, 1},
+                  {{.action = HistoryAction::kOom, .address = 2 * KiB, .bytes = 4 * KiB}, 2},
+                  {{.action = HistoryAction::kSegmentAlloc, .address = 65536, .bytes = 1 * KiB}, 3},
+                  {{.action = HistoryAction::kAlloc, .address = 65536, .bytes = 1 * KiB}, 3}};
   write_snapshot(image, path);
   return path;
 }
 
 ReplayRow replayed(const Trace& trace, std::optional<std::uint64_t> capacity_bytes) {
-  return replay_cell(trace, plain_policy(),
-                     {.capacity_bytes = capacity_bytes, .timed_passes = 1, .time_each_call = true});
+  return run_job(trace, plain_policy(), {.capacity_bytes = capacity_bytes, .timed_passes = 1, .time_each_call = true});
 }
 
 TEST(FailedRequest, OfASnapshotIsPartOfItsHistory) {
@@ -74,7 +72,7 @@ TEST(FailedRequest, AConversionDoesNotAddAny) {
   load_all_plugins();
   const Trace trace = read_one("a 0 1048576 0\na 1 104857600 0\nf 1\nf 0\n");
   EXPECT_THROW(image_of_replay(trace, policy_of_conf(""), 40 * MiB, Failures::kKept), OutOfMemory);
-  EXPECT_EQ(image_of_replay(trace, policy_of_conf(""), 40 * MiB).entries.back().action, HistoryAction::kFreeCompleted);
+  EXPECT_EQ(image_of_replay(trace, policy_of_conf(""), 40 * MiB).events.back().action, HistoryAction::kFreeCompleted);
 }
 
 TEST(FailedRequest, CountsWhereItDoesNotFitAndTheReplayGoesOn) {

@@ -44,7 +44,7 @@ class Image : public ::testing::Test {
   }
   SnapshotImage picture() const {
     SnapshotImage image = image_of_stack(*stack_, *history_);
-    image.marks = {{image.entries.at(3).time_us, "step \"2\""}};
+    image.marks = {{image.events.at(3).time_us, "step \"2\""}};
     return image;
   }
   AddressOnlySource source_{{.capacity_bytes = 1 << 20}};

@@ -9,10 +9,10 @@ namespace {
 constexpr char kTrace[] = "a 0 1024 0\na 1 1024 0\nf 0\na 2 512 0\nf 1\nf 2\n";
 
 ReplayRow run(AllocatorFactory create, const char* trace = kTrace) {
-  CellOptions options;
+  JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
-  return replay_cell(read_one(trace), policy_of("cheat", std::move(create)), options);
+  return run_job(read_one(trace), policy_of("cheat", std::move(create)), options);
 }
 
 template <class T>
@@ -110,7 +110,7 @@ TEST(PlacementOracle, LooksBehindMappedAddresses) {
 
 TEST(PlacementOracle, KeepsAWaitingBlockTakenUntilItsStreamGotThere) {
   PlacementOracle oracle;
-  oracle.acquired(4096, 4096);
+  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
   oracle.place(0, 4096, 512, 64);
   oracle.lift(0, true);
   EXPECT_THROW(oracle.place(1, 4096, 512, 64), PlacementError);
@@ -120,7 +120,7 @@ TEST(PlacementOracle, KeepsAWaitingBlockTakenUntilItsStreamGotThere) {
 
 TEST(PlacementOracle, ChecksAlignment) {
   PlacementOracle oracle;
-  oracle.acquired(4096, 4096);
+  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
   EXPECT_THROW(oracle.place(0, 4100, 512, 64), PlacementError);
 }
 

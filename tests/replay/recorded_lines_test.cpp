@@ -45,7 +45,7 @@ class Carried : public testing::TestWithParam<const char*> {
     SnapshotImage image = image_of_replay(read_one(text), policy_of_conf(conf), std::nullopt);
     image.is_replay = false;
     image.empty_caches.reset();
-    image.entries.erase(image.entries.begin(), image.entries.begin() + static_cast<std::ptrdiff_t>(lost_entries));
+    image.events.erase(image.events.begin(), image.events.begin() + static_cast<std::ptrdiff_t>(lost_entries));
     const std::string file = path("_late.pickle");
     write_snapshot(image, file);
     Trace trace = read_traces(file).front();

@@ -9,15 +9,15 @@
 namespace tenon::replay {
 namespace {
 
-CellOptions observed() {
-  CellOptions options;
+JobOptions observed() {
+  JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
   return options;
 }
 
 TEST(Replay, AddsUpWhatADirectPolicyDoes) {
-  const ReplayRow row = replay_cell(read_one("a 0 1000 0\na 1 500 0\nf 0\ne\na 2 700 0\n"), plain_policy(), observed());
+  const ReplayRow row = run_job(read_one("a 0 1000 0\na 1 500 0\nf 0\ne\na 2 700 0\n"), plain_policy(), observed());
   EXPECT_EQ(row.failure, "");
   EXPECT_EQ(row.peak_requested_bytes, 1500u);
   EXPECT_EQ(row.peak_reserved_bytes, 1500u);
@@ -29,7 +29,7 @@ TEST(Replay, AddsUpWhatADirectPolicyDoes) {
 }
 
 TEST(Replay, HashesTheReservedSeriesAsTheContractSays) {
-  const ReplayRow row = replay_cell(read_one("a 0 1000 0\nm x\na 1 8 0\nf 1\nf 0\n"), plain_policy(), observed());
+  const ReplayRow row = run_job(read_one("a 0 1000 0\nm x\na 1 8 0\nf 1\nf 0\n"), plain_policy(), observed());
   Fnv1a hash;
   const std::string lines = "0 1000\n1 1008\n2 1000\n3 0\n";
   hash.bytes(lines.data(), lines.size());
@@ -43,7 +43,7 @@ TEST(Replay, ADefectThatIsReproducedDisqualifiesNobody) {
   policy.options = Options(policy.policy.options);
   policy.options.set_text("compat", "1.13");
   policy.options.set_text("roundup_power2_divisions", "1");
-  const ReplayRow row = replay_cell(read_one("a 0 1300 0\na 1 5000 0\n"), policy, observed());
+  const ReplayRow row = run_job(read_one("a 0 1300 0\na 1 5000 0\n"), policy, observed());
   EXPECT_EQ(row.failure, "");
   EXPECT_EQ(row.peak_allocated_bytes, 6300u);
 }
@@ -51,19 +51,19 @@ TEST(Replay, ADefectThatIsReproducedDisqualifiesNobody) {
 TEST(Replay, PagesOfAnAttemptThatRanOutAreNoPeak) {
   StackConfig policy{.policy = find_allocator("expandable"), .options = {}, .layers = {}};
   policy.options = Options(policy.policy.options);
-  CellOptions options = observed();
+  JobOptions options = observed();
   options.capacity_bytes = 100 * MiB;
-  const ReplayRow row = replay_cell(read_one("a 0 41943040 0\na 1 73400320 0\n"), policy, options);
+  const ReplayRow row = run_job(read_one("a 0 41943040 0\na 1 73400320 0\n"), policy, options);
   EXPECT_EQ(row.failure, "");
   EXPECT_EQ(row.ooms, 1u);
   EXPECT_EQ(row.peak_reserved_bytes, 40 * MiB);
 }
 
 TEST(Replay, GoesOnAfterRunningOutOfMemoryAndSkipsThatBlocksLines) {
-  CellOptions options = observed();
+  JobOptions options = observed();
   options.capacity_bytes = 1024;
   const ReplayRow row =
-      replay_cell(read_one("a 0 512 0\na 1 1024 0\nu 1 3\nf 1\na 2 512 0\nf 0\nf 2\n"), plain_policy(), options);
+      run_job(read_one("a 0 512 0\na 1 1024 0\nu 1 3\nf 1\na 2 512 0\nf 0\nf 2\n"), plain_policy(), options);
   EXPECT_EQ(row.failure, "");
   EXPECT_EQ(row.ooms, 1u);
   EXPECT_EQ(row.first_oom_event, 1u);
@@ -72,11 +72,11 @@ TEST(Replay, GoesOnAfterRunningOutOfMemoryAndSkipsThatBlocksLines) {
 }
 
 TEST(Replay, TimesEveryPassAndEveryCall) {
-  CellOptions options;
+  JobOptions options;
   options.timed_passes = 4;
   options.timed_budget_seconds = 60;
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
-  const ReplayRow row = replay_cell(trace, plain_policy(), options);
+  const ReplayRow row = run_job(trace, plain_policy(), options);
   EXPECT_EQ(row.pass_seconds.size(), 4u);
   EXPECT_GT(row.events_per_second, 0);
   EXPECT_GT(row.harness_seconds, 0);
@@ -118,13 +118,13 @@ TEST(Replay, ATimedPassIsNeverTheFirst) {
     return std::make_unique<PlainPolicy>(context.source);
   });
   const Trace trace = read_one("a 0 1000 0\nf 0\n");
-  CellOptions options;
+  JobOptions options;
   options.observe = options.time_each_call = false;
   options.timed_passes = 1;
-  EXPECT_EQ(replay_cell(trace, policy, options).pass_seconds.size(), 1u);
+  EXPECT_EQ(run_job(trace, policy, options).pass_seconds.size(), 1u);
   EXPECT_EQ(created, 2) << "one that is not timed came before";
   options.observe = true;
-  EXPECT_EQ(replay_cell(trace, policy, options).pass_seconds.size(), 1u);
+  EXPECT_EQ(run_job(trace, policy, options).pass_seconds.size(), 1u);
   EXPECT_EQ(created, 4) << "the observed one came before";
 }
 
@@ -132,9 +132,9 @@ TEST(Replay, ADeferredFreeCompletesWhereTheRecordingSays) {
   const Trace trace = read_one("a 0 1000 0\nm tenon:deferred 0\nf 0\na 1 10 0\nm tenon:completed 0\na 2 10 0\n");
   const StackConfig policy = policy_of(
       "waits", [](const AllocatorContext& context) { return std::make_unique<WaitsForStreams>(context.source); });
-  CellOptions options = observed();
+  JobOptions options = observed();
   options.keep_curve = true;
-  const ReplayRow row = replay_cell(trace, policy, options);
+  const ReplayRow row = run_job(trace, policy, options);
   ASSERT_EQ(row.failure, "");
   ASSERT_EQ(row.curve.size(), 4u);
   EXPECT_EQ(row.curve[2].reserved_bytes, 1010u) << "still waiting at the second allocation";
@@ -172,7 +172,7 @@ TEST(Compare, AnIntervalHoldsItsMedianAndIsRepeatable) {
 }
 
 TEST(Compare, CallsAChangeByItsName) {
-  ReplayRow before = replay_cell(read_one("a 0 1000 0\n"), plain_policy(), observed());
+  ReplayRow before = run_job(read_one("a 0 1000 0\n"), plain_policy(), observed());
   ReplayRow after = before;
   after.peak_reserved_bytes = 2000;
   before.pass_seconds = {1, 1.01, 0.99, 1, 1.02};

@@ -28,17 +28,16 @@ Trace recorded(const Trace& trace, const StackConfig& policy, std::optional<std:
   return through_file(image);
 }
 
-ImageEntry entry(HistoryAction action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream = 0) {
-  return {action, address, bytes, stream, 1, 0};
+HistoryEvent entry(HistoryAction action, std::uint64_t address, std::uint64_t bytes, StackId stack = 0) {
+  return {{.action = action, .stack = stack, .address = address, .bytes = bytes}, 1};
 }
 
-SnapshotImage image_with(std::vector<ImageEntry> entries, std::vector<ImageBlock> blocks = {}) {
+SnapshotImage image_with(std::vector<HistoryEvent> events, std::vector<BlockInfo> blocks = {}) {
   SnapshotImage image;
   std::uint64_t bytes = 0;
-  for (const ImageBlock& block : blocks) bytes += block.bytes;
-  if (bytes != 0)
-    image.segments.push_back({.address = blocks.front().address, .bytes = bytes, .blocks = std::move(blocks)});
-  image.entries = std::move(entries);
+  for (const BlockInfo& block : blocks) bytes += block.bytes;
+  if (bytes != 0) image.segments.push_back({{.address = blocks.front().address, .bytes = bytes}, std::move(blocks)});
+  image.events = std::move(events);
   return image;
 }
 
@@ -69,7 +68,7 @@ TEST(Snapshot, AFreeThatIsPendingAtTheEndNeverCompletes) {
                   entry(HistoryAction::kAlloc, 1024, 512)},
                  {{512, 512, 512, BlockState::kAwaitingStream, 0}, {1024, 512, 512, BlockState::kActive, 0}}));
   EXPECT_EQ(trace.facts.deferred_frees, 1u);
-  const ReplayRow row = replay_cell(trace, policy_of_conf(""), {.timed_passes = 0, .time_each_call = false});
+  const ReplayRow row = run_job(trace, policy_of_conf(""), {.timed_passes = 0, .time_each_call = false});
   EXPECT_EQ(row.peak_active_bytes, 1024u) << "the second block cannot have the first one's place";
 }
 
@@ -86,14 +85,14 @@ TEST(Snapshot, WhatLivedBeforeIsPutAtTheStart) {
 }
 
 TEST(Snapshot, WhoFreedABlockIsNotWhoHoldsIt) {
-  SnapshotImage image = image_with(
-      {{HistoryAction::kFreeRequested, 512, 100, 0, 1, 1}, {HistoryAction::kFreeCompleted, 512, 100, 0, 1, 1}},
-      {{1024, 512, 300, BlockState::kActive, 2}});
+  SnapshotImage image =
+      image_with({entry(HistoryAction::kFreeRequested, 512, 100, 1), entry(HistoryAction::kFreeCompleted, 512, 100, 1)},
+                 {{1024, 512, 300, BlockState::kActive, 2}});
   image.stacks = {{}, {{"the_free", "free.py", 1}}, {{"the_allocation", "model.py", 2}}};
   const Trace trace = through_file(image);
   ASSERT_EQ(trace.stacks.of_allocation.size(), 2u);
   EXPECT_TRUE(trace.stacks.stacks[trace.stacks.of_allocation[0]].empty());
-  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[1]].front()].function, "the_allocation");
+  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[1]].front()].name, "the_allocation");
 }
 
 TEST(Snapshot, ACompletionWhoseRequestTheRingLostWasPendingFromTheStart) {
@@ -123,13 +122,13 @@ TEST(Snapshot, SegmentsGivenBackWithoutNeedAreAnEmptyCache) {
 TEST(Snapshot, SegmentsGivenBackForTheNextOneAreNoEmptyCache) {
   // 6 GiB, given back before another 6 GiB: together more than ever was reserved.
   const std::uint64_t large = 6 * GiB;
-  const std::vector<ImageEntry> entries = {
+  const std::vector<HistoryEvent> entries = {
       entry(HistoryAction::kSegmentAlloc, 512, large), entry(HistoryAction::kSegmentFree, 512, large),
       entry(HistoryAction::kSegmentAlloc, 4096, large), entry(HistoryAction::kAlloc, 4096, large)};
   SnapshotImage image = image_with(entries, {{4096, large, large, BlockState::kActive, 0}});
   EXPECT_EQ(through_file(image).facts.empty_caches, 0u) << "the allocator needed the memory";
   // A failure says that the device has 20 GiB: there was no need.
-  image.entries.push_back({HistoryAction::kOom, 14 * GiB, 15 * GiB, 0, 1, 0});
+  image.events.push_back(entry(HistoryAction::kOom, 14 * GiB, 15 * GiB));
   EXPECT_EQ(through_file(image).facts.empty_caches, 1u);
 }
 

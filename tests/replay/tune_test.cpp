@@ -67,8 +67,8 @@ TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
       }
     }
     const ReplayRow row =
-        replay_cell(pinned_segments(), candidate.policy,
-                    {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
+        run_job(pinned_segments(), candidate.policy,
+                {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
     EXPECT_EQ(row.ooms, 0u) << candidate.label;
   }
 }
@@ -87,8 +87,8 @@ TEST(Tune, TheSafeCapacityIsTheSmallestWhateverTheCapacityThatWasAskedFor) {
       }
       if (*candidate.safe_from_bytes == limited.peak_requested_bytes) continue;
       const ReplayRow row =
-          replay_cell(pinned_segments(), candidate.policy,
-                      {.capacity_bytes = *candidate.safe_from_bytes - 1, .timed_passes = 0, .time_each_call = false});
+          run_job(pinned_segments(), candidate.policy,
+                  {.capacity_bytes = *candidate.safe_from_bytes - 1, .timed_passes = 0, .time_each_call = false});
       EXPECT_GT(row.ooms, 0u) << candidate.label << " would run on less";
     }
   }
@@ -139,12 +139,12 @@ TEST(Tune, WhereAnySettingOfTheGridIsSafeOneIsRecommended) {
   std::uint64_t least = ~std::uint64_t{0};
   for (const Candidate& candidate : exhaustive_grid(traces, 2)) {
     const std::vector<ReplayRow> unlimited = {
-        replay_cell(traces.front(), candidate.policy, {.timed_passes = 0, .time_each_call = false})};
+        run_job(traces.front(), candidate.policy, {.timed_passes = 0, .time_each_call = false})};
     CapacityWalk walk(traces, unlimited);
     while (!walk.is_smallest()) {
       std::vector<ReplayRow> rows;
       for (const Cell& cell : walk.next(candidate.policy))
-        rows.push_back(replay_cell(*cell.trace, *cell.policy, cell.options));
+        rows.push_back(run_job(*cell.trace, *cell.policy, cell.options));
       walk.take(rows);
     }
     least = std::min(least, walk.safe_from_bytes());
@@ -164,8 +164,7 @@ TEST(Tune, ACapacityIsSampledWhereTheSettingLooksAtIt) {
   EXPECT_TRUE(base->is_sampled);
   ASSERT_TRUE(base->safe_from_bytes);
   const auto ooms = [&](std::uint64_t capacity) {
-    return replay_cell(trace, base->policy, {.capacity_bytes = capacity, .timed_passes = 0, .time_each_call = false})
-        .ooms;
+    return run_job(trace, base->policy, {.capacity_bytes = capacity, .timed_passes = 0, .time_each_call = false}).ooms;
   };
   EXPECT_EQ(ooms(*base->safe_from_bytes), 0u);
   EXPECT_GT(ooms(*base->safe_from_bytes - 512), 0u) << "to the granule of the device";
@@ -203,8 +202,8 @@ TEST(Tune, EveryRowIsTriedWithWhatIsKept) {
   for (const Candidate& candidate : result.finalists) {
     if (!candidate.is_pytorch) continue;
     EXPECT_THAT(candidate.label, HasSubstr("per_process_memory_fraction:0.5"));
-    CellOptions options{.capacity_bytes = 800 * MiB, .timed_passes = 0};
-    EXPECT_EQ(candidate.ooms_at_capacity, replay_cell(trace, policy_of_conf(candidate.label), options).ooms)
+    JobOptions options{.capacity_bytes = 800 * MiB, .timed_passes = 0};
+    EXPECT_EQ(candidate.ooms_at_capacity, run_job(trace, policy_of_conf(candidate.label), options).ooms)
         << candidate.label;
   }
   ASSERT_NE(recommended(result), nullptr);
@@ -282,8 +281,8 @@ TEST(Tune, TheCapacitiesOfSeveralHistoriesAreOnesThatAllOfThemWereTriedAt) {
     }
     for (const Trace& trace : {small, pinned_segments()}) {
       const ReplayRow row =
-          replay_cell(trace, candidate.policy,
-                      {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
+          run_job(trace, candidate.policy,
+                  {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
       EXPECT_EQ(row.ooms, 0u) << candidate.label;
     }
   }

@@ -23,11 +23,11 @@ std::string content(const std::string& path) {
 }
 
 std::vector<ReplayRow> rows_of(const Trace& trace) {
-  replay::CellOptions options;
+  replay::JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = false;
   options.keep_curve = options.keep_layout = true;
-  std::vector<ReplayRow> rows = {replay::replay_cell(trace, replay::plain_policy(), options),
+  std::vector<ReplayRow> rows = {replay::run_job(trace, replay::plain_policy(), options),
                                  replay::ideal_row(trace, std::nullopt)};
   rows.front().label = "plain <policy>";
   return rows;

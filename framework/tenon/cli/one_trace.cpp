@@ -1,4 +1,4 @@
-// Names that tell files apart, the choice of a device by its recorded number, and one checked replay in a cell.
+// Names that tell files apart, the choice of a device by its recorded number, and one checked replay in a job.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 
@@ -44,14 +44,14 @@ replay::Trace one_trace(const std::string& path, int device, const replay::ReadO
 }
 
 void require_sound(const replay::Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity_bytes) {
-  replay::Cell cell{.trace = &trace, .policy = &policy, .label = policy.policy.name};
-  cell.options.timed_passes = 0;
-  cell.options.time_each_call = false;
-  cell.options.capacity_bytes = capacity_bytes;
-  const replay::ReplayRow row = std::move(replay::run_cells({cell}).front());
+  replay::Job job{.trace = &trace, .policy = &policy, .label = policy.policy.name};
+  job.options.timed_passes = 0;
+  job.options.time_each_call = false;
+  job.options.capacity_bytes = capacity_bytes;
+  const replay::ReplayRow row = std::move(replay::run_jobs({job}).front());
   if (row.failure.empty()) return;
-  throw Error(row.failed_event ? fmt::format("{} at event {}: {}", cell.label, *row.failed_event, row.failure)
-                               : fmt::format("{}: {}", cell.label, row.failure));
+  throw Error(row.failed_event ? fmt::format("{} at event {}: {}", job.label, *row.failed_event, row.failure)
+                               : fmt::format("{}: {}", job.label, row.failure));
 }
 
 }  // namespace tenon::cli

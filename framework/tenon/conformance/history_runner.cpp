@@ -161,10 +161,10 @@ std::string Player::check_layout() const {
   struct Visitor final : SegmentVisitor {
     void segment(const SegmentInfo& info) override {
       any = true;
-      next = reinterpret_cast<std::uintptr_t>(info.address);
+      next = info.address;
     }
     void block(const BlockInfo& info) override {
-      const auto address = reinterpret_cast<std::uintptr_t>(info.address);
+      const std::uintptr_t address = info.address;
       if (address != next && wrong.empty())
         wrong = fmt::format("walk shows a block at {:#x} where the one before it ends at {:#x}", address, next);
       next = address + info.bytes;

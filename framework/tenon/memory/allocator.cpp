@@ -6,7 +6,6 @@
 namespace tenon {
 
 Allocator::~Allocator() = default;
-SegmentVisitor::~SegmentVisitor() = default;
 PolicyObserver::~PolicyObserver() = default;
 
 void Allocator::record_use(const Block&, StreamRef) {}

@@ -11,6 +11,8 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/memory/snapshot.h>
+#include <tenon/memory/stream_ref.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +21,6 @@
 #include <vector>
 
 namespace tenon {
-
-/// A stream of one device as an allocator sees it: an opaque id; 0 is the default stream. Work on one stream runs in
-/// order.
-struct StreamRef {
-  std::uint64_t id = 0;
-  bool operator==(const StreamRef&) const = default;
-  auto operator<=>(const StreamRef&) const = default;
-};
 
 /// Every allocator serves at least this alignment.
 inline constexpr std::size_t kDefaultAlignment = 64;
@@ -48,38 +42,6 @@ struct Block {
   std::size_t bytes = 0;   ///< usable bytes, >= request.bytes: the size after rounding
   void* cookie = nullptr;  ///< the allocator's own: finds its record without a map
   Request request;
-};
-
-/// How a piece of a segment stands.
-enum class BlockState : std::uint8_t {
-  kActive,          ///< handed out
-  kAwaitingStream,  ///< freed, but a stream that used it has not got there yet
-  kFree,            ///< cached
-  kUnmapped,        ///< address space without memory behind it (expandable segments)
-};
-
-struct SegmentInfo {
-  const void* address = nullptr;
-  std::size_t bytes = 0;  ///< backed by memory; for an expandable segment its mapped bytes
-  StreamRef stream;
-  bool is_large = true;  ///< PyTorch's segment_type
-  bool is_expandable = false;
-  std::uint64_t pool = 0;  ///< private pool, 0 = the default pool
-};
-
-struct BlockInfo {
-  const void* address = nullptr;
-  std::size_t bytes = 0;
-  std::size_t requested_bytes = 0;  ///< 0 unless kActive or kAwaitingStream
-  BlockState state = BlockState::kFree;
-};
-
-/// Receives an allocator's layout: each segment, then its blocks in address order.
-class TENON_EXPORT SegmentVisitor {
- public:
-  virtual ~SegmentVisitor();
-  virtual void segment(const SegmentInfo& info) = 0;
-  virtual void block(const BlockInfo& info) = 0;
 };
 
 /// One figure over time, as in torch.cuda.memory_stats: current, peak, and the sums of all that came and went.

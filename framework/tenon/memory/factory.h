@@ -5,9 +5,12 @@
 #include <tenon/core/options.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/memory_source.h>
+#include <tenon/memory/sources/address_range_watcher.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace tenon {
@@ -26,6 +29,23 @@ struct AllocatorContext {
   PolicyObserver* observer = nullptr;
 };
 
+/// What an allocator says of itself, so that nobody has to know it by its name. The defaults are those of a policy of
+/// which nothing is known.
+struct AllocatorTraits {
+  /// The setting that makes PyTorch's allocator decide as this one does: "" for its defaults, or
+  /// "expandable_segments:True"; none for a policy that PyTorch does not have. With one, options of PyTorch's names
+  /// mean what they mean there.
+  std::optional<std::string> pytorch_conf;
+
+  /// Whether the decisions depend on how large the device is, and not only on what it refuses, under these options. A
+  /// policy that does not, and that reserves address ranges as long as the device is large, tells
+  /// MemorySource::address_range_watcher() how much of their length mattered. Without an answer: it does.
+  std::function<bool(const Options&)> depends_on_capacity;
+
+  /// What its addresses are multiples of under these options, where that is not kDefaultAlignment.
+  std::function<std::size_t(const Options&)> alignment;
+};
+
 using AllocatorFactory = std::function<std::unique_ptr<Allocator>(const AllocatorContext&)>;
 
 /// One allocator that a plugin supplies.
@@ -34,6 +54,7 @@ struct AllocatorInfo {
   std::string summary;  ///< one line
   OptionSchema options;
   AllocatorFactory create;
+  AllocatorTraits traits = {};
 };
 
 }  // namespace tenon

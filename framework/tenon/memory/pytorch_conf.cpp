@@ -236,7 +236,7 @@ PytorchConf parse_current(std::string_view text) {
         refuse(text, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
       set(conf, key, word.substr(0, word.find_first_not_of("+-.0123456789eE")));
     } else if (key == "expandable_segments") {
-      conf.allocator = to_boolean(tokens) ? "expandable" : "caching";
+      conf.allocator = to_boolean(tokens) ? kExpandableAllocator : kNativeAllocator;
     } else if (key == "backend") {
       const std::string backend = tokens.take();
       if (backend == "cudaMallocAsync" || backend == "hipMallocAsync")

@@ -16,9 +16,18 @@ namespace tenon {
 /// Whose rules a string is read by: they differ in lexing, limits and known keys.
 enum class PytorchRelease { k1_13, kCurrent };
 
+/// The allocators of ours that stand for PyTorch's: its native one, and the same with expandable segments.
+inline constexpr std::string_view kNativeAllocator = "caching";
+inline constexpr std::string_view kExpandableAllocator = "expandable";
+
+/// Whether an allocator of that name stands for PyTorch's: for files, which say under what they were recorded.
+constexpr bool is_pytorch_allocator(std::string_view name) {
+  return name == kNativeAllocator || name == kExpandableAllocator;
+}
+
 /// "expandable_segments:True,roundup_power2_divisions:8" as an allocator and options of ours.
 struct PytorchConf {
-  std::string allocator = "caching";                         ///< or "expandable"
+  std::string allocator{kNativeAllocator};                   ///< or kExpandableAllocator
   std::vector<std::pair<std::string, std::string>> options;  ///< for Options::set_text, in our spelling
   std::vector<std::string> ignored;                          ///< keys that PyTorch knows and that have no meaning here
 };

@@ -23,7 +23,8 @@ struct MemoryStats {
   std::int64_t device_maps = 0;
   std::int64_t device_unmaps = 0;
   std::int64_t device_synchronizations = 0;
-  std::int64_t ooms = 0;  ///< requests that could not be served
+  std::int64_t device_waits = 0;  ///< of these, for one ticket and not for all streams
+  std::int64_t ooms = 0;          ///< requests that could not be served
 
   Stat segments;  ///< acquired and not yet released
   /// As PyTorch's num_device_alloc and num_device_free: an acquire is one, and so is mapping or unmapping one range of

@@ -25,7 +25,7 @@ namespace tenon::plugin {
 
 /// Raised when an interface changes in place, when one grows, respectively. A plugin needs the host's major, and a
 /// minor that is not newer than the host's.
-inline constexpr std::uint16_t kAbiMajor = 1;
+inline constexpr std::uint16_t kAbiMajor = 2;
 inline constexpr std::uint16_t kAbiMinor = 0;
 
 inline constexpr char kMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'G'};
@@ -121,6 +121,18 @@ OptionSchema options_of() {
   }
 }
 
+/// It may declare `static AllocatorTraits traits()`.
+template <class T>
+AllocatorTraits traits_of() {
+  if constexpr (requires {
+                  { T::traits() } -> std::convertible_to<AllocatorTraits>;
+                }) {
+    return T::traits();
+  } else {
+    return {};
+  }
+}
+
 /// It is made from the whole context, or from the source alone.
 template <class T>
 std::unique_ptr<Allocator> make_allocator(const AllocatorContext& context) {
@@ -136,7 +148,8 @@ AllocatorInfo allocator_info(std::string_view name, std::string_view summary) {
   return {.name = std::string(name),
           .summary = std::string(summary),
           .options = options_of<T>(),
-          .create = &make_allocator<T>};
+          .create = &make_allocator<T>,
+          .traits = traits_of<T>()};
 }
 
 }  // namespace detail
@@ -149,7 +162,8 @@ AllocatorInfo allocator_info(std::string_view name, std::string_view summary) {
       ::tenon::plugin::detail::describe(#NAME, VERSION, register_function);
 
 /// A plugin that supplies one allocator of the same name. TYPE is constructible from `const tenon::AllocatorContext&`
-/// or `tenon::MemorySource&`, and may have `static tenon::OptionSchema options()`.
+/// or `tenon::MemorySource&`, and may have `static tenon::OptionSchema options()` and
+/// `static tenon::AllocatorTraits traits()`.
 #define TENON_ALLOCATOR(NAME, VERSION, TYPE, SUMMARY)                                  \
   static void tenon_register_plugin(::tenon::plugin::Host& host) {                     \
     host.add_allocator(::tenon::plugin::detail::allocator_info<TYPE>(#NAME, SUMMARY)); \

@@ -59,9 +59,8 @@ SvgChart chart_of(const replay::Trace& trace, const std::vector<const replay::Re
 
 std::uint64_t layout_bytes(const replay::ReplayRow& row) {
   std::uint64_t bytes = 0;
-  for (const replay::LayoutSegment& segment : row.layout) {
-    for (const replay::LayoutBlock& block : segment.blocks)
-      bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
+  for (const Segment& segment : row.layout) {
+    for (const BlockInfo& block : segment.blocks) bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
   }
   return bytes;
 }
@@ -146,12 +145,11 @@ std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, st
 
 std::string html_layout(const replay::ReplayRow& row, double bytes_per_row) {
   if (bytes_per_row <= 0) bytes_per_row = static_cast<double>(layout_bytes(row)) / kLayoutRows;
-  std::vector<const replay::LayoutSegment*> segments;
-  for (const replay::LayoutSegment& segment : row.layout) {
+  std::vector<const Segment*> segments;
+  for (const Segment& segment : row.layout) {
     if (segment.bytes != 0) segments.push_back(&segment);
   }
-  std::ranges::stable_sort(segments, std::ranges::greater(),
-                           [](const replay::LayoutSegment* segment) { return segment->bytes; });
+  std::ranges::stable_sort(segments, std::ranges::greater(), [](const Segment* segment) { return segment->bytes; });
   std::vector<SvgBar> bars;
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < segments.size(); ++i) {
@@ -161,7 +159,7 @@ std::string html_layout(const replay::ReplayRow& row, double bytes_per_row) {
     }
     SvgBar bar;
     std::uint64_t used = 0;
-    for (const replay::LayoutBlock& block : segments[i]->blocks) {
+    for (const BlockInfo& block : segments[i]->blocks) {
       const int shade = static_cast<int>(block.state);
       if (block.state == BlockState::kUnmapped) continue;
       const bool is_used = block.state == BlockState::kActive;

@@ -75,13 +75,13 @@ class FlameWriter {
       left += width;
     }
   }
-  void cell(const replay::Frame& frame, std::uint64_t bytes, double left, double width, std::size_t depth) {
+  void cell(const StackFrame& frame, std::uint64_t bytes, double left, double width, std::size_t depth) {
     ++cells_;
     depth_ = std::max(depth_, depth);
     const double top = kRow * static_cast<double>(depth);
     std::size_t hue = 0;
     for (const char c : frame.file) hue = hue * 31 + static_cast<unsigned char>(c);
-    const std::string title = fmt::format("{} ({}:{}) {}", frame.function, frame.file, frame.line, format_bytes(bytes));
+    const std::string title = fmt::format("{} ({}:{}) {}", frame.name, frame.file, frame.line, format_bytes(bytes));
     out_ += fmt::format(
         "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" fill=\"hsl({} 55% 72%)\" "
         "stroke=\"#fff\"/>",
@@ -89,7 +89,7 @@ class FlameWriter {
     const auto letters = static_cast<std::size_t>(width / 6.6);
     if (letters > 3) {
       out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\" style=\"fill:#111\">{}</text>", left + 3, top + 12,
-                          html_escape(std::string_view(frame.function).substr(0, letters - 1)));
+                          html_escape(std::string_view(frame.name).substr(0, letters - 1)));
     }
     out_ += "</g>\n";
   }

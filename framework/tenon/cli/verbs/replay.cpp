@@ -108,28 +108,28 @@ std::vector<replay::Trace> read_all(const ReplayOptions& options) {
   return traces;
 }
 
-/// All cells of one round follow each other before the next round begins, so that a slow minute hits every allocator
+/// All jobs of one round follow each other before the next round begins, so that a slow minute hits every allocator
 /// alike.
 std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
                                        const ReplayOptions& options) {
-  std::vector<replay::Cell> cells;
+  std::vector<replay::Job> jobs;
   const int rounds = std::max(1, options.repeat);
   for (int round = 0; round < rounds; ++round) {
     for (const replay::Trace& trace : traces) {
       for (const Policy& policy : policies) {
-        replay::Cell cell{.trace = &trace, .policy = &policy.config, .label = policy.label};
-        if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
-        cell.options.observe = cell.options.time_each_call = round == 0;
-        cell.options.keep_curve = round == 0 && !(options.html.empty() && options.svg.empty());
-        cell.options.keep_layout = round == 0 && !options.html.empty();
-        if (options.repeat > 0) cell.options.timed_passes = 1;
-        cells.push_back(std::move(cell));
+        replay::Job job{.trace = &trace, .policy = &policy.config, .label = policy.label};
+        if (!options.capacity.empty()) job.options.capacity_bytes = parse_size(options.capacity);
+        job.options.observe = job.options.time_each_call = round == 0;
+        job.options.keep_curve = round == 0 && !(options.html.empty() && options.svg.empty());
+        job.options.keep_layout = round == 0 && !options.html.empty();
+        if (options.repeat > 0) job.options.timed_passes = 1;
+        jobs.push_back(std::move(job));
       }
     }
   }
   ProgressLine line("replaying", options.quiet);
   std::vector<replay::ReplayRow> rows =
-      replay::run_cells(cells, options.jobs, [&](std::size_t done, std::size_t total) { line.update(done, total); });
+      replay::run_jobs(jobs, options.jobs, [&](std::size_t done, std::size_t total) { line.update(done, total); });
   const std::size_t kept = traces.size() * policies.size();
   for (std::size_t i = kept; i < rows.size(); ++i) replay::add_passes(rows[i % kept], rows[i]);
   rows.resize(kept);
@@ -193,12 +193,12 @@ ExitCode replay_verb(const ReplayOptions& options) {
   const std::vector<replay::Trace> traces = read_all(options);
   if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
     throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
-  const std::vector<replay::ReplayRow> cells = run_all(traces, policies, options);
+  const std::vector<replay::ReplayRow> replayed = run_all(traces, policies, options);
 
   std::vector<replay::ReplayRow> rows;
   for (std::size_t t = 0; t < traces.size(); ++t) {
-    rows.insert(rows.end(), cells.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
-                cells.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
+    rows.insert(rows.end(), replayed.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
+                replayed.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
     rows.push_back(replay::ideal_row(traces[t], capacity));
   }
   std::vector<std::vector<std::string>> trips;

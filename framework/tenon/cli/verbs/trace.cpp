@@ -90,7 +90,7 @@ std::string format_of(const TraceOptions& options) {
 
 /// Which places the blocks of a snapshot: loaded before anything is read, so that no output replaces its plugin.
 StackConfig policy_of(const TraceOptions& options) {
-  return allocator_from_spec(options.allocator.empty() ? "caching" : options.allocator);
+  return allocator_from_spec(options.allocator.empty() ? kDefaultAllocator : options.allocator);
 }
 
 void check_output(const TraceOptions& options) {

@@ -343,7 +343,9 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     }
   }
   for (const std::string& name : allocator_names()) {
-    if (name != "caching" && name != "expandable") tuning.allocators.emplace_back(name, allocator_from_spec(name));
+    StackConfig allocator = allocator_from_spec(name);
+    // Those that PyTorch has are searched by its own settings.
+    if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));
   }
   replay::TuneResult result;
   {

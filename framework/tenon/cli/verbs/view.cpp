@@ -20,7 +20,7 @@ namespace {
 struct ViewOptions {
   std::string file;
   std::string output;
-  std::string allocator = "caching";
+  std::string allocator{kDefaultAllocator};
   std::string capacity;
   int device = -1;
   bool quiet = false;
@@ -30,12 +30,12 @@ ExitCode view(const ViewOptions& options) {
   const StackConfig policy = allocator_from_spec(options.allocator);
   check_files({.read = {options.file}, .written = {options.output}});
   const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
-  replay::Cell cell{.trace = &trace, .policy = &policy, .label = options.allocator};
-  cell.options.timed_passes = 0;
-  cell.options.time_each_call = false;
-  cell.options.keep_curve = cell.options.keep_layout = true;
-  if (!options.capacity.empty()) cell.options.capacity_bytes = parse_size(options.capacity);
-  const std::vector<replay::ReplayRow> rows = replay::run_cells({cell});
+  replay::Job job{.trace = &trace, .policy = &policy, .label = options.allocator};
+  job.options.timed_passes = 0;
+  job.options.time_each_call = false;
+  job.options.keep_curve = job.options.keep_layout = true;
+  if (!options.capacity.empty()) job.options.capacity_bytes = parse_size(options.capacity);
+  const std::vector<replay::ReplayRow> rows = replay::run_jobs({job});
   write_trace_html(options.output, trace, rows);
   if (!options.quiet) say("report: " + options.output);
   const replay::ReplayRow& row = rows.front();

@@ -9,6 +9,8 @@
 #include <backtrace.h>
 #endif
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -55,8 +57,9 @@ backtrace_state* symbols() {
 int add_symbol(void* data, std::uintptr_t, const char* file, int line, const char* function) {
   if (file == nullptr && function == nullptr) return 0;
   auto& frames = *static_cast<std::vector<StackFrame>*>(data);
-  frames.push_back(
-      {.name = function != nullptr ? demangle(function) : "??", .file = file != nullptr ? file : "??", .line = line});
+  frames.push_back({.name = function != nullptr ? demangle(function) : "??",
+                    .file = file != nullptr ? file : "??",
+                    .line = static_cast<std::uint32_t>(std::max(0, line))});
   return 0;
 }
 

@@ -7,30 +7,6 @@
 
 namespace tenon {
 
-std::string_view name_of(HistoryAction action) {
-  switch (action) {
-    case HistoryAction::kAlloc:
-      return "alloc";
-    case HistoryAction::kFreeRequested:
-      return "free_requested";
-    case HistoryAction::kFreeCompleted:
-      return "free_completed";
-    case HistoryAction::kSegmentAlloc:
-      return "segment_alloc";
-    case HistoryAction::kSegmentFree:
-      return "segment_free";
-    case HistoryAction::kSegmentMap:
-      return "segment_map";
-    case HistoryAction::kSegmentUnmap:
-      return "segment_unmap";
-    case HistoryAction::kOom:
-      return "oom";
-    case HistoryAction::kSnapshot:
-      return "snapshot";
-  }
-  return "unknown";
-}
-
 History::History() = default;
 History::~History() = default;
 
@@ -95,7 +71,8 @@ bool History::merge_locked(const HistoryEvent& event) {
   return true;
 }
 
-void History::record(HistoryEvent event) noexcept {
+void History::record(const MemoryEvent& told, std::uint64_t pool) noexcept {
+  HistoryEvent event{told, 0, pool};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   event.time_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   try {

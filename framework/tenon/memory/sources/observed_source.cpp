@@ -46,6 +46,16 @@ void ObservedSource::give_locked(std::size_t bytes) {
   reserved_now_.store(static_cast<std::size_t>(counters_.reserved_bytes.current), std::memory_order_relaxed);
 }
 
+void ObservedSource::hold_locked(Held change, std::size_t bytes) {
+  Stat& held = counters_.held_bytes;
+  const auto amount = static_cast<std::int64_t>(bytes);
+  if (change == Held::kMore) held.current += amount, held.allocated += amount;
+  if (change == Held::kLess) held.decrease(amount);
+  if (change == Held::kInUse) held.peak = std::max(held.peak, held.current);
+  held_now_.store(static_cast<std::size_t>(held.current), std::memory_order_relaxed);
+  held_peak_.store(static_cast<std::size_t>(held.peak), std::memory_order_relaxed);
+}
+
 void* ObservedSource::acquire(std::size_t bytes) {
   {
     // Counted before the call and taken back on failure: two threads cannot pass the limit together.
@@ -70,6 +80,8 @@ void* ObservedSource::acquire(std::size_t bytes) {
     counters_.segments.increase(1);
     run_.end = nullptr;
     take_locked(bytes);
+    hold_locked(Held::kMore, bytes);
+    hold_locked(Held::kInUse, 0);
   }
   if (SourceListener* told = listener()) told->acquired(address, bytes);
   return address;
@@ -84,6 +96,18 @@ void ObservedSource::release(void* address, std::size_t bytes) noexcept {
   counters_.segments.decrease(1);
   run_.end = nullptr;
   give_locked(bytes);
+  hold_locked(Held::kLess, bytes);
+}
+
+void* ObservedSource::reserve(std::size_t bytes) {
+  void* const address = upstream_.reserve(bytes);
+  if (SourceListener* told = listener(); told != nullptr && address != nullptr) told->address_reserved(address, bytes);
+  return address;
+}
+
+void ObservedSource::unreserve(void* address, std::size_t bytes) noexcept {
+  if (SourceListener* told = listener()) told->address_unreserving(address, bytes);
+  upstream_.unreserve(address, bytes);
 }
 
 Physical ObservedSource::create(std::size_t bytes) {
@@ -100,19 +124,25 @@ Physical ObservedSource::create(std::size_t bytes) {
     pending_bytes_ -= bytes;
     throw;
   }
-  std::lock_guard lock(mutex_);
-  if (physical) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!physical) {
+      pending_bytes_ -= bytes;
+      return physical;
+    }
     ++counters_.allocations;
-  } else {
-    pending_bytes_ -= bytes;
+    hold_locked(Held::kMore, bytes);
   }
+  if (SourceListener* told = listener()) told->created(physical, bytes);
   return physical;
 }
 
 void ObservedSource::destroy(Physical physical, std::size_t bytes) noexcept {
+  if (SourceListener* told = listener()) told->destroying(physical, bytes);
   upstream_.destroy(physical, bytes);
   std::lock_guard lock(mutex_);
   ++counters_.frees;
+  hold_locked(Held::kLess, bytes);
   pending_bytes_ -= std::min(bytes, pending_bytes_);
 }
 
@@ -125,8 +155,9 @@ void ObservedSource::map(void* address, std::size_t bytes, Physical physical, st
     const std::size_t fresh = mapped_.map(address, bytes, physical, offset);
     pending_bytes_ -= std::min(fresh, pending_bytes_);
     if (fresh != 0) take_locked(fresh);
+    hold_locked(Held::kInUse, 0);
   }
-  if (SourceListener* told = listener()) told->mapped(address, bytes);
+  if (SourceListener* told = listener()) told->mapped(address, bytes, physical, offset);
 }
 
 void ObservedSource::unmap(void* address, std::size_t bytes) noexcept {
@@ -145,7 +176,7 @@ void ObservedSource::unmap(void* address, std::size_t bytes) noexcept {
 void ObservedSource::wait(Ticket ticket) {
   upstream_.wait(ticket);
   std::lock_guard lock(mutex_);
-  ++counters_.synchronizations;
+  ++counters_.waits;
 }
 
 void ObservedSource::synchronize() {
@@ -163,14 +194,18 @@ void ObservedSource::reset_peak() {
   std::lock_guard lock(mutex_);
   counters_.reserved_bytes.reset_peak();
   counters_.segments.reset_peak();
+  counters_.held_bytes.reset_peak();
+  hold_locked(Held::kInUse, 0);
 }
 
 void ObservedSource::reset_accumulated() {
   std::lock_guard lock(mutex_);
   counters_.reserved_bytes.reset_accumulated();
   counters_.segments.reset_accumulated();
+  counters_.held_bytes.reset_accumulated();
   counters_.growths = counters_.shrinks = 0;
   counters_.allocations = counters_.frees = counters_.maps = counters_.unmaps = counters_.synchronizations = 0;
+  counters_.waits = 0;
 }
 
 }  // namespace tenon

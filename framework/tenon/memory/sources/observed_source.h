@@ -24,6 +24,10 @@ struct SourceCounters {
   std::int64_t maps = 0;
   std::int64_t unmaps = 0;
   std::int64_t synchronizations = 0;
+  std::int64_t waits = 0;  ///< for one ticket
+  /// Reserved bytes with physical memory that is mapped nowhere. The peak is that of memory that came into use: pages
+  /// of an attempt that ran out half-way were never anybody's.
+  Stat held_bytes;
 };
 
 namespace detail {
@@ -34,14 +38,20 @@ extern constinit thread_local __attribute__((tls_model("initial-exec"))) std::ui
 /// Counts what this thread asks of stacks: maps of one operation belong together.
 inline void begin_operation() noexcept { ++detail::operation_of_thread; }
 
-/// Told after memory came, before memory goes; called without a lock of ours held.
+/// Told of a policy's calls to its device: after memory came, before a segment goes. Called without a lock of ours
+/// held.
 class SourceListener {
  public:
   virtual ~SourceListener() = default;
   virtual void acquired(const void* address, std::size_t bytes) noexcept = 0;
   virtual void releasing(const void* address, std::size_t bytes) noexcept = 0;
-  virtual void mapped(const void* address, std::size_t bytes) noexcept = 0;
+  virtual void mapped(const void* address, std::size_t bytes, Physical physical, std::size_t offset) noexcept = 0;
   virtual void unmapped(const void* address, std::size_t bytes) noexcept = 0;
+  // Address space without memory, and memory without an address: for those who follow what is mapped where.
+  virtual void address_reserved(const void* /*address*/, std::size_t /*bytes*/) noexcept {}
+  virtual void address_unreserving(const void* /*address*/, std::size_t /*bytes*/) noexcept {}
+  virtual void created(Physical /*physical*/, std::size_t /*bytes*/) noexcept {}
+  virtual void destroying(Physical /*physical*/, std::size_t /*bytes*/) noexcept {}
 };
 
 class ObservedSource final : public ForwardingSource {
@@ -50,6 +60,8 @@ class ObservedSource final : public ForwardingSource {
 
   void* acquire(std::size_t bytes) override;
   void release(void* address, std::size_t bytes) noexcept override;
+  void* reserve(std::size_t bytes) override;
+  void unreserve(void* address, std::size_t bytes) noexcept override;
   Physical create(std::size_t bytes) override;
   void destroy(Physical physical, std::size_t bytes) noexcept override;
   void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override;
@@ -59,6 +71,8 @@ class ObservedSource final : public ForwardingSource {
 
   SourceCounters counters() const;
   std::size_t reserved_bytes() const { return reserved_now_.load(std::memory_order_relaxed); }
+  std::size_t held_bytes() const { return held_now_.load(std::memory_order_relaxed); }
+  std::size_t peak_held_bytes() const { return held_peak_.load(std::memory_order_relaxed); }
   void reset_peak();
   void reset_accumulated();
 
@@ -74,6 +88,8 @@ class ObservedSource final : public ForwardingSource {
   bool over_limit_locked(std::size_t bytes) const;
   void take_locked(std::size_t bytes);
   void give_locked(std::size_t bytes);
+  enum class Held { kMore, kLess, kInUse };
+  void hold_locked(Held change, std::size_t bytes);
   SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
 
   mutable std::mutex mutex_;
@@ -89,6 +105,8 @@ class ObservedSource final : public ForwardingSource {
   Run run_;
 
   std::atomic<std::size_t> reserved_now_{0};
+  std::atomic<std::size_t> held_now_{0};
+  std::atomic<std::size_t> held_peak_{0};
   std::atomic<std::size_t> user_limit_{0};
   std::atomic<std::size_t> layer_limit_{0};
   std::atomic<SourceListener*> listener_{nullptr};

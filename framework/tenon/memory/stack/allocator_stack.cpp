@@ -56,6 +56,10 @@ inline void copy_request(Request& to, const Request& from) noexcept {
 // a layer decided stays decided.
 [[gnu::cold, gnu::noinline]] Block AllocatorStack::Impl::recover(const Request& request,
                                                                  const OutOfMemoryInfo& failure) {
+  if (is_trial_) {
+    ooms_.fetch_add(1, std::memory_order_relaxed);
+    throw;
+  }
   const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
   if (by_layer || !give_back_cache()) fail(request, failure);
   try {
@@ -82,6 +86,11 @@ AllocatorStack::~AllocatorStack() = default;
 
 std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const StackConfig& config) {
   return std::shared_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config)));
+}
+
+std::unique_ptr<AllocatorStack> AllocatorStack::make_trial(MemorySource& source, const StackConfig& config,
+                                                           const TrialObservers& observers) {
+  return std::unique_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config, &observers)));
 }
 
 Block AllocatorStack::allocate(const Request& request) {
@@ -132,6 +141,7 @@ void AllocatorStack::record_use(const Block& block, StreamRef stream) {
 std::size_t AllocatorStack::trim(std::size_t keep_bytes) { return impl_->trim(keep_bytes); }
 void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->walk(visitor); }
 MemoryStats AllocatorStack::stats() const { return impl_->stats(); }
+Usage AllocatorStack::usage() const { return impl_->usage(); }
 std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->usage_by_label(); }
 void AllocatorStack::reset_peak_stats() { impl_->reset_stats(true, false); }
 void AllocatorStack::reset_accumulated_stats() { impl_->reset_stats(false, true); }

@@ -36,6 +36,21 @@ struct StackConfig {
   std::vector<LayerConfig> layers;  ///< outermost first
 };
 
+class SourceListener;
+
+/// Who follows a policy that is tried out: see AllocatorStack::make_trial.
+struct TrialObservers {
+  SourceListener* source = nullptr;  ///< told of the policy's calls to the device
+};
+
+/// What is live and what is taken from the device at a moment.
+struct Usage {
+  std::size_t requested_bytes = 0;
+  std::size_t allocated_bytes = 0;
+  std::size_t held_bytes = 0;  ///< reserved, with physical memory that is mapped nowhere
+  std::size_t peak_held_bytes = 0;
+};
+
 /// What a layer has to say about itself: "track" {("leaks", "3"), …}.
 struct LayerReport {
   std::string layer;
@@ -47,6 +62,11 @@ class TENON_API AllocatorStack {
  public:
   /// `source` outlives the stack. Throws ConfigError for an unknown layer (the nearest known one is named).
   static std::shared_ptr<AllocatorStack> make(MemorySource& source, const StackConfig& config);
+  /// A stack that a replay tries a policy in: one thread calls it, nobody else is told when memory runs out, and the
+  /// host does not empty the policy's cache for it, so that what is observed is what the policy decides. The observers
+  /// outlive it.
+  static std::unique_ptr<AllocatorStack> make_trial(MemorySource& source, const StackConfig& config,
+                                                    const TrialObservers& observers);
   ~AllocatorStack();
   AllocatorStack(const AllocatorStack&) = delete;
   AllocatorStack& operator=(const AllocatorStack&) = delete;
@@ -63,6 +83,8 @@ class TENON_API AllocatorStack {
   void walk(SegmentVisitor& visitor) const;
 
   MemoryStats stats() const;
+  /// The same figures as in stats(), without waiting for anybody: of a trial only.
+  Usage usage() const;
   /// Labels that were ever used, in the order of their first use in the process.
   std::vector<LabelUsage> usage_by_label() const;
   /// Peaks become what is current.

@@ -43,8 +43,8 @@ Block AllocatorStack::Impl::allocate_recorded(const Request& request) {
                   .label = request.label,
                   .address = number(block.data),
                   .bytes = request.bytes,
-                  .stream = request.stream,
-                  .pool = request.pool});
+                  .stream = request.stream},
+                 request.pool);
   }
   return block;
 }
@@ -52,12 +52,12 @@ Block AllocatorStack::Impl::allocate_recorded(const Request& request) {
 void AllocatorStack::Impl::deallocate_recorded(History& history, const Block& block, StreamRef last_use) noexcept {
   // The policy may already have handed the address on when it returns, so the events come before the call; only a block
   // that other streams used can stay behind.
-  HistoryEvent event{.action = HistoryAction::kFreeRequested,
-                     .purpose = block.request.purpose,
-                     .label = block.request.label,
-                     .address = number(block.data),
-                     .bytes = block.request.bytes,
-                     .stream = block.request.stream};
+  MemoryEvent event{.action = HistoryAction::kFreeRequested,
+                    .purpose = block.request.purpose,
+                    .label = block.request.label,
+                    .address = number(block.data),
+                    .bytes = block.request.bytes,
+                    .stream = block.request.stream};
   history.record(event);
   bool may_wait = last_use != block.request.stream;
   {
@@ -98,7 +98,7 @@ void AllocatorStack::Impl::acquired(const void* address, std::size_t bytes) noex
 void AllocatorStack::Impl::releasing(const void* address, std::size_t bytes) noexcept {
   segment_event(HistoryAction::kSegmentFree, address, bytes);
 }
-void AllocatorStack::Impl::mapped(const void* address, std::size_t bytes) noexcept {
+void AllocatorStack::Impl::mapped(const void* address, std::size_t bytes, Physical, std::size_t) noexcept {
   segment_event(HistoryAction::kSegmentMap, address, bytes);
 }
 void AllocatorStack::Impl::unmapped(const void* address, std::size_t bytes) noexcept {

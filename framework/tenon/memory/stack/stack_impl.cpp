@@ -8,7 +8,9 @@
 
 namespace tenon {
 
-AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config) : config_(config), observed_(source) {
+AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, const TrialObservers* trial)
+    : config_(config), is_trial_(trial != nullptr), observed_(source) {
+  if (is_trial_) observed_.set_listener(trial->source);
   // Hooks first: the policy is built over the last of them.
   policy_source_ = &observed_;
   struct Prepared {
@@ -40,8 +42,8 @@ AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config) : co
     layers_.insert(layers_.begin(), {it->layer->name, made.get()});
     top_ = std::move(made);
   }
-  serialised_ = !top_->is_thread_safe();
-  ledger_.emplace(serialised_);
+  serialised_ = !is_trial_ && !top_->is_thread_safe();
+  ledger_.emplace(serialised_ || is_trial_);
   if (const std::size_t limit = observed_.limit(); limit != 0) top_->limit_changed(limit);
 }
 
@@ -87,7 +89,8 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.device_frees = counters.frees;
   stats.device_maps = counters.maps;
   stats.device_unmaps = counters.unmaps;
-  stats.device_synchronizations = counters.synchronizations;
+  stats.device_synchronizations = counters.synchronizations + counters.waits;
+  stats.device_waits = counters.waits;
   stats.segments = counters.segments;
   stats.device_growths = counters.growths;
   stats.device_shrinks = counters.shrinks;

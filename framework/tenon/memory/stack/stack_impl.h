@@ -20,7 +20,8 @@ namespace tenon {
 
 class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public PolicyObserver, private SourceListener {
  public:
-  Impl(MemorySource& source, const StackConfig& config);
+  /// With `trial`: see make_trial.
+  Impl(MemorySource& source, const StackConfig& config, const TrialObservers* trial = nullptr);
   ~Impl() override;
 
   Block allocate(const Request& request);
@@ -29,6 +30,10 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   std::size_t trim(std::size_t keep_bytes);
   void walk(SegmentVisitor& visitor) const;
   MemoryStats stats() const;
+  Usage usage() const {
+    return {ledger_->requested_by_one_thread(), ledger_->allocated_by_one_thread(), observed_.held_bytes(),
+            observed_.peak_held_bytes()};
+  }
   void reset_stats(bool peaks, bool accumulated);
   void check_invariants() const;
   void attach_history(std::shared_ptr<History> history);
@@ -66,7 +71,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   void free_completed(const void* address, std::size_t bytes, StreamRef stream) noexcept override;
   void acquired(const void* address, std::size_t bytes) noexcept override;
   void releasing(const void* address, std::size_t bytes) noexcept override;
-  void mapped(const void* address, std::size_t bytes) noexcept override;
+  void mapped(const void* address, std::size_t bytes, Physical physical, std::size_t offset) noexcept override;
   void unmapped(const void* address, std::size_t bytes) noexcept override;
 
   Block recover(const Request& request, const OutOfMemoryInfo& failure);
@@ -84,6 +89,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   bool awaits_stream(const Block& block) const;
 
   const StackConfig config_;
+  const bool is_trial_;
   mutable ObservedSource observed_;
   std::vector<std::unique_ptr<MemorySource>> hooks_;
   MemorySource* policy_source_ = nullptr;

@@ -56,6 +56,9 @@ class UsageLedger {
   void read(MemoryStats& stats) const;
   std::int64_t allocated_bytes() const;
   std::int64_t live_blocks() const;
+  // The same where calls are serialised, without a look around.
+  std::size_t requested_by_one_thread() const { return of_one_thread(kRequested); }
+  std::size_t allocated_by_one_thread() const { return of_one_thread(kAllocated); }
   void reset_peak();
   void reset_accumulated();
 
@@ -97,6 +100,7 @@ class UsageLedger {
     if (&shard == &shards_[kSharedThreadSlot]) [[unlikely]]
       shard.shared.unlock();
   }
+  std::size_t of_one_thread(int gauge) const { return static_cast<std::size_t>(shards_[0].counts[gauge].current); }
   void enter_slowly(Shard& shard, int slot) noexcept;
   void settle(const Shard& asking) noexcept;
   Stat total_locked(int gauge) const;

@@ -78,17 +78,17 @@ class Curve {
   }
 
   void run(const std::set<std::uint64_t>& capacities) {
-    std::vector<Cell> cells;
+    std::vector<Job> jobs;
     for (const std::uint64_t capacity : capacities) {
       for (const Trace& trace : traces_) {
-        Cell cell{.trace = &trace, .policy = &policy_};
-        cell.options.capacity_bytes = capacity;
-        cell.options.timed_passes = 0;
-        cell.options.time_each_call = cell.options.check_placement = false;
-        cells.push_back(std::move(cell));
+        Job job{.trace = &trace, .policy = &policy_};
+        job.options.capacity_bytes = capacity;
+        job.options.timed_passes = 0;
+        job.options.time_each_call = job.options.check_placement = false;
+        jobs.push_back(std::move(job));
       }
     }
-    const std::vector<ReplayRow> rows = run_cells(cells, options_.jobs);
+    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
     for (const ReplayRow& row : rows) {
       if (!row.failure.empty()) curve_.failure = row.failure;
       ooms_[*row.capacity_bytes] += row.ooms;

@@ -5,13 +5,9 @@
 
 namespace tenon::replay {
 
-bool is_blind_to_capacity(const StackConfig& policy) {
-  if (!policy.layers.empty()) return false;
-  if (policy.policy.name == "direct") return true;
-  if (policy.policy.name != "caching" && policy.policy.name != "expandable") return false;
-  const auto& schema = policy.options.schema();
-  const bool has_share = std::ranges::find(schema, "per_process_memory_fraction", &OptionSpec::name) != schema.end();
-  return has_share && policy.options.real("per_process_memory_fraction") >= 1;
+bool depends_on_capacity(const StackConfig& policy) {
+  const auto& depends = policy.policy.traits.depends_on_capacity;
+  return !policy.layers.empty() || !depends || depends(policy.options);
 }
 
 CapacityWalk::CapacityWalk(const std::vector<Trace>& traces, std::span<const ReplayRow> unlimited) {
@@ -35,17 +31,17 @@ void CapacityWalk::add_stretch() {
   if (!has_failed_) safe_from_bytes_ = stretch.from_bytes;
 }
 
-std::vector<Cell> CapacityWalk::next(const StackConfig& policy) const {
-  std::vector<Cell> cells;
+std::vector<Job> CapacityWalk::next(const StackConfig& policy) const {
+  std::vector<Job> jobs;
   for (const Level& level : levels_) {
     if (!is_due(level)) continue;
-    Cell cell{.trace = level.trace, .policy = &policy};
-    cell.options.capacity_bytes = examined_from_bytes() - 1;
-    cell.options.timed_passes = 0;
-    cell.options.time_each_call = cell.options.check_placement = false;
-    cells.push_back(std::move(cell));
+    Job job{.trace = level.trace, .policy = &policy};
+    job.options.capacity_bytes = examined_from_bytes() - 1;
+    job.options.timed_passes = 0;
+    job.options.time_each_call = job.options.check_placement = false;
+    jobs.push_back(std::move(job));
   }
-  return cells;
+  return jobs;
 }
 
 void CapacityWalk::take(std::span<const ReplayRow> rows) {

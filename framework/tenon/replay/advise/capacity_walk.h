@@ -18,10 +18,10 @@
 
 namespace tenon::replay {
 
-/// Whether the stretches can be relied on: the policy's choices depend on what the device refuses and not on how large
-/// it is. Not so with a limit that is a share of the device (per_process_memory_fraction,
-/// garbage_collection_threshold), under layers, and for policies that nobody here knows.
-TENON_API bool is_blind_to_capacity(const StackConfig& policy);
+/// Whether the stretches cannot be relied on: the policy's choices depend on how large the device is, and not only on
+/// what it refuses. So it is with a limit that is a share of the device (per_process_memory_fraction,
+/// garbage_collection_threshold), under layers, and for policies that do not say (AllocatorTraits).
+TENON_API bool depends_on_capacity(const StackConfig& policy);
 
 class CapacityWalk {
  public:
@@ -44,8 +44,8 @@ class CapacityWalk {
   /// Ascending, neighbours of equal count joined.
   TENON_API std::vector<CapacityPoint> points() const;
 
-  /// The replays of the next stretch downward; their rows go to take(). `policy` has to outlive the cells.
-  TENON_API std::vector<Cell> next(const StackConfig& policy) const;
+  /// The replays of the next stretch downward; their rows go to take(). `policy` has to outlive the jobs.
+  TENON_API std::vector<Job> next(const StackConfig& policy) const;
   TENON_API void take(std::span<const ReplayRow> rows);
 
  private:

@@ -135,9 +135,8 @@ StackConfig policy_of_conf(std::string_view conf) {
 }
 
 std::string conf_of_policy(const StackConfig& policy) {
-  const bool is_expandable = policy.policy.name == "expandable";
-  if (!is_expandable && policy.policy.name != "caching") return {};
-  std::string conf = is_expandable ? "expandable_segments:True" : "";
+  if (!policy.policy.traits.pytorch_conf) return {};
+  std::string conf = *policy.policy.traits.pytorch_conf;
   for (const auto& [name, value] : policy.options.entries(true)) {
     const auto spec = std::ranges::find(policy.options.schema(), name, &OptionSpec::name);
     const bool is_size = spec != policy.options.schema().end() && spec->type == OptionType::kSize;

@@ -24,12 +24,12 @@ std::pair<std::string, Entries> identity(const StackConfig& policy) {
   return {policy.policy.name, policy.options.entries(true)};
 }
 
-Cell cell_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capacity_bytes) {
-  Cell cell{.trace = &trace, .policy = &candidate.policy, .label = candidate.label};
-  if (capacity_bytes != 0) cell.options.capacity_bytes = capacity_bytes;
-  cell.options.timed_passes = 0;
-  cell.options.time_each_call = false;
-  return cell;
+Job job_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capacity_bytes) {
+  Job job{.trace = &trace, .policy = &candidate.policy, .label = candidate.label};
+  if (capacity_bytes != 0) job.options.capacity_bytes = capacity_bytes;
+  job.options.timed_passes = 0;
+  job.options.time_each_call = false;
+  return job;
 }
 
 FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
@@ -108,9 +108,9 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
   for (const FitCandidate& candidate : candidates) {
     if (known.insert(identity(candidate.policy)).second) chosen.push_back(&candidate);
   }
-  std::vector<Cell> cells;
-  for (const FitCandidate* candidate : chosen) cells.push_back(cell_of(trace, *candidate, capacity_bytes));
-  const std::vector<ReplayRow> rows = run_cells(cells, jobs);
+  std::vector<Job> replays;
+  for (const FitCandidate* candidate : chosen) replays.push_back(job_of(trace, *candidate, capacity_bytes));
+  const std::vector<ReplayRow> rows = run_jobs(replays, jobs);
   FitReport report{.capacity_bytes = capacity_bytes,
                    .events = trace.facts.events,
                    .peak_requested_bytes = trace.facts.peak_requested_bytes,
@@ -130,7 +130,9 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
     // Of the one in use only other settings may be suggested, never itself.
     candidates.push_back({name == current.policy.name ? name + " with its defaults" : name, allocator_from_spec(name)});
   }
-  StackConfig base = current.policy.name == "caching" ? current : allocator_from_spec("caching");
+  // The settings to try are those of PyTorch's default allocator.
+  const StackConfig native = policy_of_conf("");
+  StackConfig base = current.policy.name == native.policy.name ? current : native;
   base.layers.clear();
   const auto add = [&](const std::string& option, const std::string& value) {
     StackConfig policy = base;
@@ -139,7 +141,7 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
     } catch (const Error&) {  // a version without that option
       return;
     }
-    candidates.push_back({"caching:" + policy.options.spec(), std::move(policy)});
+    candidates.push_back({policy.policy.name + ":" + policy.options.spec(), std::move(policy)});
   };
   for (const std::uint64_t limit : kSplitLimitsMiB) {
     if (limit * MiB < max_request_bytes) add("max_split_size", fmt::format("{}MiB", limit));

@@ -7,6 +7,10 @@
 
 namespace tenon::replay {
 
+namespace {
+std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+}  // namespace
+
 std::optional<std::uint32_t> PlacementOracle::Intervals::overlapping(std::uint64_t begin, std::uint64_t end) const {
   auto next = map_.lower_bound(begin);
   if (next != map_.end() && next->first < end) return next->second.owner;
@@ -61,14 +65,14 @@ std::vector<Extent> PlacementOracle::physical_extents(std::uint64_t address, std
       throw PlacementError("handed out " + describe(address, bytes) + ", of which " + describe(next, end - next) +
                            " has no memory mapped behind it");
     }
-    const std::uint64_t piece_end = std::min(end, it->first + it->second.bytes);
+    const std::uint64_t part_end = std::min(end, it->first + it->second.bytes);
     const std::uint64_t begin = it->second.physical_begin + (next - it->first);
     if (!extents.empty() && extents.back().end == begin) {
-      extents.back().end = begin + (piece_end - next);
+      extents.back().end = begin + (part_end - next);
     } else {
-      extents.push_back({begin, begin + (piece_end - next)});
+      extents.push_back({begin, begin + (part_end - next)});
     }
-    next = piece_end;
+    next = part_end;
     ++it;
   }
   return extents;
@@ -134,11 +138,13 @@ void PlacementOracle::synchronized() {
   waiting_.clear();
 }
 
-void PlacementOracle::acquired(std::uint64_t address, std::uint64_t bytes) {
+void PlacementOracle::acquired(const void* pointer, std::size_t bytes) noexcept {
+  const std::uint64_t address = number(pointer);
   segments_[address] = {bytes, next_ordinal_++, false};
 }
 
-void PlacementOracle::released(std::uint64_t address, std::uint64_t bytes) {
+void PlacementOracle::releasing(const void* pointer, std::size_t bytes) noexcept {
+  const std::uint64_t address = number(pointer);
   const auto it = segments_.find(address);
   if (it == segments_.end() || it->second.is_virtual || it->second.bytes != bytes) {
     return problem("gave " + describe(address, bytes) + " back to the device, which never gave that segment");
@@ -150,11 +156,13 @@ void PlacementOracle::released(std::uint64_t address, std::uint64_t bytes) {
   segments_.erase(it);
 }
 
-void PlacementOracle::address_reserved(std::uint64_t address, std::uint64_t bytes) {
+void PlacementOracle::address_reserved(const void* pointer, std::size_t bytes) noexcept {
+  const std::uint64_t address = number(pointer);
   segments_[address] = {bytes, next_ordinal_++, true};
 }
 
-void PlacementOracle::address_unreserved(std::uint64_t address, std::uint64_t bytes) {
+void PlacementOracle::address_unreserving(const void* pointer, std::size_t bytes) noexcept {
+  const std::uint64_t address = number(pointer);
   const auto it = segments_.find(address);
   if (it == segments_.end() || !it->second.is_virtual || it->second.bytes != bytes) {
     return problem("unreserved " + describe(address, bytes) + ", which was not reserved like that");
@@ -166,13 +174,13 @@ void PlacementOracle::address_unreserved(std::uint64_t address, std::uint64_t by
   segments_.erase(it);
 }
 
-void PlacementOracle::created(std::uint64_t physical, std::uint64_t bytes) {
-  physicals_[physical] = {next_physical_, bytes};
+void PlacementOracle::created(Physical physical, std::size_t bytes) noexcept {
+  physicals_[physical.value] = {next_physical_, bytes};
   next_physical_ += bytes;
 }
 
-void PlacementOracle::destroyed(std::uint64_t physical, std::uint64_t bytes) {
-  const auto it = physicals_.find(physical);
+void PlacementOracle::destroying(Physical physical, std::size_t bytes) noexcept {
+  const auto it = physicals_.find(physical.value);
   if (it == physicals_.end() || it->second.bytes != bytes)
     return problem("destroyed physical memory that was never created, or with another size");
   if (const auto block = physical_.overlapping(it->second.begin, it->second.begin + bytes)) {
@@ -182,19 +190,21 @@ void PlacementOracle::destroyed(std::uint64_t physical, std::uint64_t bytes) {
   physicals_.erase(it);
 }
 
-void PlacementOracle::mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t physical, std::uint64_t offset) {
-  const auto it = physicals_.find(physical);
+void PlacementOracle::mapped(const void* pointer, std::size_t bytes, Physical physical, std::size_t offset) noexcept {
+  const std::uint64_t address = number(pointer);
+  const auto it = physicals_.find(physical.value);
   if (it == physicals_.end() || offset + bytes > it->second.bytes)
     return problem("mapped physical memory that does not exist at " + describe(address, bytes));
   const auto next = mappings_.lower_bound(address);
   const bool overlaps = (next != mappings_.end() && next->first < address + bytes) ||
                         (next != mappings_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address);
   if (overlaps) return problem("mapped memory at " + describe(address, bytes) + ", where some is mapped already");
-  mappings_[address] = {bytes, it->second.begin + offset, physical};
+  mappings_[address] = {bytes, it->second.begin + offset, physical.value};
 }
 
 // An unmap may cover several mappings, or part of one.
-void PlacementOracle::unmapped(std::uint64_t address, std::uint64_t bytes) {
+void PlacementOracle::unmapped(const void* pointer, std::size_t bytes) noexcept {
+  const std::uint64_t address = number(pointer);
   if (const auto block = addresses_.overlapping(address, address + bytes)) {
     problem("unmapped " + describe(address, bytes) + " while " + describe(live_[*block].address, live_[*block].bytes) +
             " in it is in use");

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <tenon/core/error.h>
-#include <tenon/replay/engine/replay_source.h>
+#include <tenon/memory/sources/observed_source.h>
 
 #include <cstdint>
 #include <map>
@@ -41,15 +41,17 @@ class TENON_API PlacementOracle final : public SourceListener {
   void lift(std::uint32_t slot, bool may_be_in_use);
   void completed(std::uint32_t slot);
 
-  void acquired(std::uint64_t address, std::uint64_t bytes) override;
-  void released(std::uint64_t address, std::uint64_t bytes) override;
-  void address_reserved(std::uint64_t address, std::uint64_t bytes) override;
-  void address_unreserved(std::uint64_t address, std::uint64_t bytes) override;
-  void created(std::uint64_t physical, std::uint64_t bytes) override;
-  void destroyed(std::uint64_t physical, std::uint64_t bytes) override;
-  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t physical, std::uint64_t offset) override;
-  void unmapped(std::uint64_t address, std::uint64_t bytes) override;
-  void synchronized() override;
+  /// All streams may have got there: no block waits any more.
+  void synchronized();
+
+  void acquired(const void* address, std::size_t bytes) noexcept override;
+  void releasing(const void* address, std::size_t bytes) noexcept override;
+  void mapped(const void* address, std::size_t bytes, Physical physical, std::size_t offset) noexcept override;
+  void unmapped(const void* address, std::size_t bytes) noexcept override;
+  void address_reserved(const void* address, std::size_t bytes) noexcept override;
+  void address_unreserving(const void* address, std::size_t bytes) noexcept override;
+  void created(Physical physical, std::size_t bytes) noexcept override;
+  void destroying(Physical physical, std::size_t bytes) noexcept override;
 
   /// The first thing that went wrong in a call that cannot throw (release, unmap); thrown by the next place() or
   /// lift().
@@ -98,11 +100,11 @@ class TENON_API PlacementOracle final : public SourceListener {
   std::map<std::uint64_t, Segment> segments_;
   std::uint64_t next_ordinal_ = 0;
   std::map<std::uint64_t, Mapping> mappings_;
-  struct PhysicalPiece {
+  struct PhysicalExtent {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
   };
-  std::map<std::uint64_t, PhysicalPiece> physicals_;
+  std::map<std::uint64_t, PhysicalExtent> physicals_;
   std::uint64_t next_physical_ = 0;
   Intervals addresses_;
   Intervals physical_;

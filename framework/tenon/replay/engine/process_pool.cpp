@@ -1,4 +1,4 @@
-// One fork a cell: traces and plugins are there already, copied when written. The row comes back through a pipe, where
+// One fork a job: traces and plugins are there already, copied when written. The row comes back through a pipe, where
 // the child stands through shared memory, which outlives a crash.
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_json.h>
@@ -23,21 +23,21 @@ namespace {
 
 class SharedProgress {
  public:
-  explicit SharedProgress(std::size_t count) : bytes_(count * sizeof(CellProgress)) {
+  explicit SharedProgress(std::size_t count) : bytes_(count * sizeof(JobProgress)) {
     void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-      throw Error(std::string("cannot map shared memory for the cells: ") + std::strerror(errno));
-    cells_ = static_cast<CellProgress*>(memory);
-    for (std::size_t i = 0; i < count; ++i) new (&cells_[i]) CellProgress;
+      throw Error(std::string("cannot map shared memory for the replays: ") + std::strerror(errno));
+    jobs_ = static_cast<JobProgress*>(memory);
+    for (std::size_t i = 0; i < count; ++i) new (&jobs_[i]) JobProgress;
   }
-  ~SharedProgress() { ::munmap(cells_, bytes_); }
+  ~SharedProgress() { ::munmap(jobs_, bytes_); }
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
-  CellProgress& operator[](std::size_t i) { return cells_[i]; }
+  JobProgress& operator[](std::size_t i) { return jobs_[i]; }
 
  private:
   std::size_t bytes_;
-  CellProgress* cells_ = nullptr;
+  JobProgress* jobs_ = nullptr;
 };
 
 void write_all(int descriptor, const std::string& bytes) {
@@ -53,11 +53,11 @@ void write_all(int descriptor, const std::string& bytes) {
 struct Child {
   pid_t pid = -1;
   int descriptor = -1;
-  std::size_t cell = 0;
+  std::size_t job = 0;
   std::string received;
 };
 
-Child start(const Cell& cell, std::size_t index, CellProgress& progress) {
+Child start(const Job& job, std::size_t index, JobProgress& progress) {
   int ends[2];
   if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   std::fflush(nullptr);
@@ -65,13 +65,13 @@ Child start(const Cell& cell, std::size_t index, CellProgress& progress) {
   if (pid < 0) {
     ::close(ends[0]);
     ::close(ends[1]);
-    throw Error(std::string("cannot start a process for a cell: ") + std::strerror(errno));
+    throw Error(std::string("cannot start a process for a replay: ") + std::strerror(errno));
   }
   if (pid == 0) {
     ::close(ends[0]);
     const rlimit no_core{0, 0};  // a crash is a result here, not a file
     ::setrlimit(RLIMIT_CORE, &no_core);
-    write_all(ends[1], pack_row(replay_cell(*cell.trace, *cell.policy, cell.options, &progress)));
+    write_all(ends[1], pack_row(run_job(*job.trace, *job.policy, job.options, &progress)));
     ::close(ends[1]);
     std::fflush(nullptr);
     ::_exit(0);
@@ -80,10 +80,10 @@ Child start(const Cell& cell, std::size_t index, CellProgress& progress) {
   return {pid, ends[0], index, {}};
 }
 
-ReplayRow crashed(const Cell& cell, const CellProgress& progress, int status) {
-  ReplayRow row = row_for(*cell.trace, cell.options.capacity_bytes);
-  row.allocator = cell.policy->policy.name;
-  row.options = cell.policy->options.entries(true);
+ReplayRow crashed(const Job& job, const JobProgress& progress, int status) {
+  ReplayRow row = row_for(*job.trace, job.options.capacity_bytes);
+  row.allocator = job.policy->policy.name;
+  row.options = job.policy->options.entries(true);
   const std::uint32_t phase = progress.phase.load();
   std::string how = WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
                                         : "ended its process with code " + std::to_string(WEXITSTATUS(status));
@@ -99,15 +99,15 @@ ReplayRow crashed(const Cell& cell, const CellProgress& progress, int status) {
   return row;
 }
 
-ReplayRow collect(const Cell& cell, const Child& child, const CellProgress& progress) {
+ReplayRow collect(const Job& job, const Child& child, const JobProgress& progress) {
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   ::close(child.descriptor);
   ReplayRow row;
   const bool is_complete = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !child.received.empty();
-  row = is_complete ? unpack_row(child.received) : crashed(cell, progress, status);
-  row.label = cell.label;
+  row = is_complete ? unpack_row(child.received) : crashed(job, progress, status);
+  row.label = job.label;
   return row;
 }
 
@@ -120,23 +120,23 @@ unsigned usable_cores() {
   return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
-std::vector<ReplayRow> run_cells(const std::vector<Cell>& cells, unsigned parallel, const CellsProgress& progress) {
+std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel, const JobsProgress& progress) {
   if (parallel == 0) parallel = usable_cores();
-  std::vector<ReplayRow> rows(cells.size());
-  if (cells.empty()) return rows;
-  SharedProgress shared(cells.size());
+  std::vector<ReplayRow> rows(jobs.size());
+  if (jobs.empty()) return rows;
+  SharedProgress shared(jobs.size());
   std::vector<Child> running;
   std::size_t next = 0;
   std::size_t done = 0;
-  while (done < cells.size()) {
-    while (running.size() < parallel && next < cells.size()) {
-      running.push_back(start(cells[next], next, shared[next]));
+  while (done < jobs.size()) {
+    while (running.size() < parallel && next < jobs.size()) {
+      running.push_back(start(jobs[next], next, shared[next]));
       ++next;
     }
     std::vector<pollfd> waits;
     for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR)
-      throw Error(std::string("cannot wait for the cells: ") + std::strerror(errno));
+      throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       char buffer[65536];
@@ -146,11 +146,11 @@ std::vector<ReplayRow> run_cells(const std::vector<Cell>& cells, unsigned parall
         continue;
       }
       if (count < 0 && errno == EINTR) continue;
-      const std::size_t cell = running[i].cell;
-      rows[cell] = collect(cells[cell], running[i], shared[cell]);
+      const std::size_t job = running[i].job;
+      rows[job] = collect(jobs[job], running[i], shared[job]);
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       ++done;
-      if (progress) progress(done, cells.size());
+      if (progress) progress(done, jobs.size());
     }
   }
   return rows;

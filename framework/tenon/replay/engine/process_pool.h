@@ -1,4 +1,4 @@
-// Cells: many replays at once, each in a child process, so that an allocator that crashes loses its own row and nothing
+// Jobs: many replays at once, each in a child process, so that an allocator that crashes loses its own row and nothing
 // else.
 #pragma once
 
@@ -10,20 +10,20 @@
 
 namespace tenon::replay {
 
-struct Cell {
+struct Job {
   const Trace* trace = nullptr;
   const StackConfig* policy = nullptr;
   std::string label;  ///< as typed
-  CellOptions options;
+  JobOptions options;
 };
 
-/// Told each time a cell has ended: how many have, of how many.
-using CellsProgress = std::function<void(std::size_t done, std::size_t total)>;
+/// Told each time a job has ended: how many have, of how many.
+using JobsProgress = std::function<void(std::size_t done, std::size_t total)>;
 
-/// Rows in the order of the cells; at most `parallel` at a time (0: as many as this process has cores). A child that
+/// Rows in the order of the jobs; at most `parallel` at a time (0: as many as this process has cores). A child that
 /// dies gives a row whose failure names the signal and the event that it was at.
-TENON_API std::vector<ReplayRow> run_cells(const std::vector<Cell>& cells, unsigned parallel = 0,
-                                           const CellsProgress& progress = {});
+TENON_API std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel = 0,
+                                          const JobsProgress& progress = {});
 
 /// Cores that this process may use.
 TENON_API unsigned usable_cores();

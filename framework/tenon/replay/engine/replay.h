@@ -27,18 +27,7 @@ struct CurvePoint {
   std::uint64_t reserved_bytes = 0;
 };
 
-struct LayoutBlock {
-  std::uint64_t bytes = 0;
-  std::uint64_t requested_bytes = 0;
-  BlockState state = BlockState::kFree;
-};
-struct LayoutSegment {
-  std::uint64_t bytes = 0;
-  bool is_expandable = false;
-  std::vector<LayoutBlock> blocks;
-};
-
-/// What one cell (trace x allocator x capacity) gave. Names and units are those of the JSON rows.
+/// What one job (trace x allocator x capacity) gave. Names and units are those of the JSON rows.
 struct ReplayRow {
   std::string trace;
   std::string allocator;
@@ -72,12 +61,12 @@ struct ReplayRow {
   std::string failure;  ///< empty, or why this row is void: overlap, crash
   std::optional<std::uint64_t> failed_event;
 
-  std::vector<CurvePoint> curve;       ///< when asked for
-  std::vector<LayoutSegment> layout;   ///< segments at the peak, when asked for
-  std::vector<SegmentAction> actions;  ///< device calls in order, when asked for
+  std::vector<CurvePoint> curve;    ///< when asked for
+  std::vector<Segment> layout;      ///< segments at the peak as the allocator shows them, when asked for
+  std::vector<DeviceCall> actions;  ///< device calls in order, when asked for
 };
 
-struct CellOptions {
+struct JobOptions {
   std::optional<std::uint64_t> capacity_bytes;
   bool observe = true;
   int timed_passes = 3;  ///< 0: none
@@ -90,15 +79,15 @@ struct CellOptions {
   bool stop_at_first_oom = false;  ///< in searches
 };
 
-/// Where a cell stands; in shared memory when it runs in a child.
-struct CellProgress {
+/// Where a job stands; in shared memory when it runs in a child.
+struct JobProgress {
   std::atomic<std::uint64_t> event{0};
   std::atomic<std::uint32_t> phase{0};  ///< 0 setting up, 1 observed, 2 timed, 3 latencies, 4 done
 };
 
-/// Runs one cell in this process. Never throws for what the allocator does wrong: the row's failure says it.
-TENON_API ReplayRow replay_cell(const Trace& trace, const StackConfig& policy, const CellOptions& options,
-                                CellProgress* progress = nullptr);
+/// Runs one job in this process. Never throws for what the allocator does wrong: the row's failure says it.
+TENON_API ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOptions& options,
+                            JobProgress* progress = nullptr);
 
 /// The row of the allocator that wastes nothing: it fails what would bring the live bytes above the capacity.
 TENON_API ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_bytes);

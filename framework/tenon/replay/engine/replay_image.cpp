@@ -1,10 +1,11 @@
 // The image of a replay: every event goes to the policy, and what it does with them is listed as PyTorch would.
+#include <tenon/memory/sources/observed_source.h>
+#include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -16,53 +17,43 @@ namespace {
 
 std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-/// Device calls of a replay as trace entries.
-class ImageListener final : public SourceListener {
+/// Device calls of a replay as events of its history.
+class SegmentEvents final : public SourceListener {
  public:
-  explicit ImageListener(std::vector<ImageEntry>& entries) : entries_(entries) {}
+  explicit SegmentEvents(std::vector<HistoryEvent>& events) : events_(events) {}
   std::int64_t time = 0;
-  std::uint64_t stream = 0;
-  bool is_on = true;  ///< off when the policy is taken down
-  void acquired(std::uint64_t address, std::uint64_t bytes) override {
+  StreamRef stream;  ///< of the request that is being served
+  void acquired(const void* address, std::size_t bytes) noexcept override {
     add(HistoryAction::kSegmentAlloc, address, bytes);
   }
-  void released(std::uint64_t address, std::uint64_t bytes) override {
+  void releasing(const void* address, std::size_t bytes) noexcept override {
     add(HistoryAction::kSegmentFree, address, bytes);
   }
-  void address_reserved(std::uint64_t, std::uint64_t) override {}
-  void address_unreserved(std::uint64_t, std::uint64_t) override {}
-  void created(std::uint64_t, std::uint64_t) override {}
-  void destroyed(std::uint64_t, std::uint64_t) override {}
-  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t, std::uint64_t) override {
+  void mapped(const void* address, std::size_t bytes, Physical, std::size_t) noexcept override {
     merge(HistoryAction::kSegmentMap, address, bytes);
   }
-  void unmapped(std::uint64_t address, std::uint64_t bytes) override {
+  void unmapped(const void* address, std::size_t bytes) noexcept override {
     merge(HistoryAction::kSegmentUnmap, address, bytes);
   }
-  void synchronized() override {
-    if (is_on && when_synchronized) when_synchronized();
-  }
-  std::function<void()> when_synchronized;
 
  private:
-  void add(HistoryAction action, std::uint64_t address, std::uint64_t bytes) {
-    if (is_on) entries_.push_back({action, address, bytes, stream, time, 0});
+  void add(HistoryAction action, const void* address, std::size_t bytes) {
+    events_.push_back({{.action = action, .address = number(address), .bytes = bytes, .stream = stream}, time});
   }
   // Pages are mapped one by one, PyTorch lists the range.
-  void merge(HistoryAction action, std::uint64_t address, std::uint64_t bytes) {
-    if (!is_on) return;
-    if (!entries_.empty() && entries_.back().action == action && entries_.back().time_us == time &&
-        entries_.back().address + entries_.back().bytes == address) {
-      entries_.back().bytes += bytes;
+  void merge(HistoryAction action, const void* address, std::size_t bytes) {
+    if (!events_.empty() && events_.back().action == action && events_.back().time_us == time &&
+        events_.back().address + events_.back().bytes == number(address)) {
+      events_.back().bytes += bytes;
     } else {
       add(action, address, bytes);
     }
   }
-  std::vector<ImageEntry>& entries_;
+  std::vector<HistoryEvent>& events_;
 };
 
 /// What the file is to say of the recording behind the replay.
-void describe_recording(const Trace& trace, Failures failures, SnapshotImage& image) {
+void describe_recording(const Trace& trace, Failures failures, bool is_pytorch, SnapshotImage& image) {
   image.is_replay = true;
   image.recording = recorded_lines(trace);
   const bool has_allocator = trace.header.contains("allocator");
@@ -71,7 +62,7 @@ void describe_recording(const Trace& trace, Failures failures, SnapshotImage& im
   }
   // Of a history that does not say what it ran under, a replay that somebody asked for does.
   if (failures == Failures::kKept || trace.recorded || has_allocator) return;
-  if (image.allocator == "caching" || image.allocator == "expandable") {
+  if (is_pytorch) {
     image.recording.push_back(settings_line(image.pytorch_conf));
   } else {
     image.recording.emplace_back("allocator", image.allocator);
@@ -83,32 +74,32 @@ void describe_recording(const Trace& trace, Failures failures, SnapshotImage& im
 class WaitingFrees {
  public:
   explicit WaitingFrees(SnapshotImage& image) : image_(image) {}
-  void add(const ImageEntry& request) {
-    entries_.push_back(request);
-    entries_.back().action = HistoryAction::kFreeCompleted;
+  void add(const HistoryEvent& request) {
+    events_.push_back(request);
+    events_.back().action = HistoryAction::kFreeCompleted;
   }
   void complete(std::int64_t time) {
-    for (ImageEntry& entry : entries_) {
-      entry.time_us = time;
-      image_.entries.push_back(entry);
+    for (HistoryEvent& event : events_) {
+      event.time_us = time;
+      image_.events.push_back(event);
     }
-    entries_.clear();
+    events_.clear();
   }
   /// At the end those remain that the allocator shows as waiting.
   void complete_all_but_pending(std::int64_t time) {
     std::unordered_set<std::uint64_t> pending;
-    for (const ImageSegment& segment : image_.segments) {
-      for (const ImageBlock& block : segment.blocks) {
-        if (block.state != BlockState::kActive && block.state != BlockState::kFree) pending.insert(block.address);
+    for (const Segment& segment : image_.segments) {
+      for (const BlockInfo& block : segment.blocks) {
+        if (block.state == BlockState::kAwaitingStream) pending.insert(block.address);
       }
     }
-    std::erase_if(entries_, [&](const ImageEntry& entry) { return pending.contains(entry.address); });
+    std::erase_if(events_, [&](const HistoryEvent& event) { return pending.contains(event.address); });
     complete(time);
   }
 
  private:
   SnapshotImage& image_;
-  std::vector<ImageEntry> entries_;
+  std::vector<HistoryEvent> events_;
 };
 
 class ReplayImage {
@@ -116,13 +107,13 @@ class ReplayImage {
   ReplayImage(const Trace& trace, const StackConfig& policy, std::uint64_t capacity_bytes, Failures failures)
       : trace_(trace),
         failures_(failures),
-        source_(capacity_bytes, &listener_),
-        allocator_(policy.policy.create({.source = source_, .options = policy.options})),
+        source_(capacity_bytes),
+        stack_(trial_of(policy, source_, &segment_events_)),
         slots_(std::max<std::uint32_t>(1, trace.slot_count)) {
     describe_settings(policy, image_);
-    describe_recording(trace, failures, image_);
+    describe_recording(trace, failures, policy.policy.traits.pytorch_conf.has_value(), image_);
     image_.empty_caches.emplace();
-    listener_.when_synchronized = [this] { complete_what_waits(); };
+    source_.when_waited([this] { complete_what_waits(); });
     for (std::size_t i = 1; i < trace.stacks.stacks.size(); ++i) {  // 0 is empty
       image_.stacks.emplace_back();
       for (const std::uint32_t frame : trace.stacks.stacks[i])
@@ -135,17 +126,15 @@ class ReplayImage {
     for (const TraceEvent& event : trace_.events) {
       const RecordedOom* failure = nullptr;
       if (is_counted(event.kind)) {
-        failure = trace_.failure_at(static_cast<std::uint64_t>(listener_.time), next_failure);
-        ++listener_.time;  // one microsecond is one event
+        failure = trace_.failure_at(static_cast<std::uint64_t>(segment_events_.time), next_failure);
+        ++segment_events_.time;  // one microsecond is one event
       }
       replay(event, failure);
     }
-    ImageVisitor visitor(image_.segments);
-    allocator_->walk(visitor);
-    waiting_.complete_all_but_pending(listener_.time);
+    image_.segments = mapped_segments_of(*stack_);
+    waiting_.complete_all_but_pending(segment_events_.time);
     name_stacks_of_blocks();
-    std::ranges::sort(image_.segments, {}, &ImageSegment::address);
-    listener_.is_on = false;
+    source_.when_waited({});
     return std::move(image_);
   }
 
@@ -165,18 +154,18 @@ class ReplayImage {
         return free(slot, event);
       case EventKind::kUse:
         if (slot.block.data != nullptr && trace_.streams[event.stream] != slot.block.request.stream.id) {
-          allocator_->record_use(slot.block, {trace_.streams[event.stream]});
+          stack_->record_use(slot.block, {trace_.streams[event.stream]});
           slot.is_used_elsewhere = true;
         }
         return;
       case EventKind::kEmptyCache:
-        waiting_.complete(listener_.time);
-        image_.empty_caches->push_back(image_.entries.size());
-        allocator_->trim(0);
+        waiting_.complete(segment_events_.time);
+        image_.empty_caches->push_back(image_.events.size());
+        stack_->trim(0);
         return;
       case EventKind::kFreeCompleted:
         if (slot.block.data != nullptr) {
-          image_.entries.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
+          image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
         }
         source_.complete(event.slot);
         slot.block = {};
@@ -188,46 +177,47 @@ class ReplayImage {
   }
 
   void allocate(Slot& slot, const TraceEvent& event, const RecordedOom* failure) {
-    const std::uint64_t stream = trace_.streams[event.stream];
-    listener_.stream = stream;
-    waiting_.complete(listener_.time);
+    const StreamRef stream{trace_.streams[event.stream]};
+    segment_events_.stream = stream;
+    waiting_.complete(segment_events_.time);
     const bool is_seed = allocations_ < trace_.facts.seeded_blocks;
     const auto& stacks = trace_.stacks.of_allocation;
     slot = {.stack = allocations_ < stacks.size() ? stacks[allocations_] : 0};
     ++allocations_;
-    ImageEntry entry{HistoryAction::kOom, 0, event.bytes, stream, listener_.time, slot.stack};
+    HistoryEvent made{{.action = HistoryAction::kOom, .stack = slot.stack, .bytes = event.bytes, .stream = stream},
+                      segment_events_.time};
     if (failure != nullptr && failures_ == Failures::kKept) {
       // Beside what this policy has reserved, so that the device is as large as it was.
       const std::uint64_t capacity = failure->capacity_bytes();
-      entry.address = capacity - std::min(capacity, source_.reserved_bytes());
-      image_.entries.push_back(entry);
+      made.address = capacity - std::min<std::uint64_t>(capacity, stack_->usage().held_bytes);
+      image_.events.push_back(made);
       image_.failures.emplace_back(failure->reserved_bytes, failure->device_free_bytes);
       return;
     }
     try {
-      // The listener's entries come first: segment_alloc, then alloc, as in PyTorch.
-      slot.block = allocator_->allocate({.bytes = event.bytes, .stream = {stream}});
-      entry.action = HistoryAction::kAlloc;
-      entry.address = number(slot.block.data);
+      // The device's events come first: segment_alloc, then alloc, as in PyTorch.
+      slot.block = stack_->allocate({.bytes = event.bytes, .stream = stream});
+      made.action = HistoryAction::kAlloc;
+      made.address = number(slot.block.data);
       if (is_seed && are_seeds_served_) ++image_.seeded_blocks;
     } catch (const OutOfMemory&) {
       if (failures_ == Failures::kKept) throw;
       are_seeds_served_ &= !is_seed;
-      entry.address = source_.usage().free_bytes;
+      made.address = source_.usage().free_bytes;
     }
-    image_.entries.push_back(entry);
+    image_.events.push_back(made);
   }
 
   void free(Slot& slot, const TraceEvent& event) {
     if (slot.block.data == nullptr) return;
-    if (event.deferred) allocator_->record_use(slot.block, ReplaySource::waiting_stream(event.slot));
-    image_.entries.push_back(of_block(HistoryAction::kFreeRequested, slot, event.bytes));
+    if (event.deferred) stack_->record_use(slot.block, ReplaySource::waiting_stream(event.slot));
+    image_.events.push_back(of_block(HistoryAction::kFreeRequested, slot, event.bytes));
     if (!event.deferred && slot.is_used_elsewhere) {
-      waiting_.add(image_.entries.back());
+      waiting_.add(image_.events.back());
     } else if (!event.deferred) {
-      image_.entries.push_back(of_block(HistoryAction::kFreeCompleted, slot, event.bytes));
+      image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slot, event.bytes));
     }
-    allocator_->deallocate(slot.block, slot.block.request.stream);
+    stack_->deallocate(slot.block);
     if (event.deferred) {
       deferred_.insert(event.slot);
     } else {
@@ -241,7 +231,7 @@ class ReplayImage {
     std::erase_if(deferred_, [&](std::uint32_t index) {
       Slot& slot = slots_[index];
       if (!source_.is_complete(index)) return false;
-      image_.entries.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
+      image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
       slot.block = {};
       return true;
     });
@@ -251,18 +241,23 @@ class ReplayImage {
     // A reader is told how many blocks were there at the start.
     if (allocations_ == trace_.facts.seeded_blocks && allocations_ != 0 && name == "recording starts") return;
     // Before the next event: one whose time is the same comes after it for a reader.
-    image_.marks.emplace_back(listener_.time + 1, name);
+    image_.marks.emplace_back(segment_events_.time + 1, name);
   }
 
-  ImageEntry of_block(HistoryAction action, const Slot& slot, std::uint64_t bytes) const {
-    return {action, number(slot.block.data), bytes, slot.block.request.stream.id, listener_.time, slot.stack};
+  HistoryEvent of_block(HistoryAction action, const Slot& slot, std::uint64_t bytes) const {
+    return {{.action = action,
+             .stack = slot.stack,
+             .address = number(slot.block.data),
+             .bytes = bytes,
+             .stream = slot.block.request.stream},
+            segment_events_.time};
   }
 
   void name_stacks_of_blocks() {
     std::unordered_map<std::uint64_t, std::uint32_t> stacks;
     for (const Slot& slot : slots_) stacks[number(slot.block.data)] = slot.stack;
-    for (ImageSegment& segment : image_.segments) {
-      for (ImageBlock& block : segment.blocks) {
+    for (Segment& segment : image_.segments) {
+      for (BlockInfo& block : segment.blocks) {
         if (const auto it = stacks.find(block.address); it != stacks.end() && block.state != BlockState::kFree)
           block.stack = it->second;
       }
@@ -272,10 +267,10 @@ class ReplayImage {
   const Trace& trace_;
   Failures failures_;
   SnapshotImage image_;
-  ImageListener listener_{image_.entries};
+  SegmentEvents segment_events_{image_.events};
   WaitingFrees waiting_{image_};
   ReplaySource source_;
-  std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<AllocatorStack> stack_;
   std::vector<Slot> slots_;
   std::set<std::uint32_t> deferred_;  ///< slots whose free waits
   std::uint64_t allocations_ = 0;

@@ -5,22 +5,10 @@
 
 namespace tenon::replay {
 
-namespace {
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-}  // namespace
+ReplaySource::ReplaySource(std::size_t capacity_bytes)
+    : device_({.device = "replay:0", .capacity_bytes = capacity_bytes}) {}
 
-ReplaySource::ReplaySource(std::size_t capacity_bytes, SourceListener* listener)
-    : device_({.device = "replay:0", .capacity_bytes = capacity_bytes}), listener_(listener) {}
-
-void ReplaySource::grow(std::uint64_t bytes) {
-  reserved_bytes_ += bytes;
-  ++calls_.allocations;
-}
-
-void ReplaySource::taken() {
-  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
-  peak_used_bytes_ = std::max<std::uint64_t>(peak_used_bytes_, device_.used_bytes());
-}
+void ReplaySource::taken() { peak_used_bytes_ = std::max<std::uint64_t>(peak_used_bytes_, device_.used_bytes()); }
 
 // Note [Same from]
 // Downward, a smaller device changes a history first where something that was granted no longer fits: below the most
@@ -41,60 +29,27 @@ void ReplaySource::relied_on(std::size_t page_bytes, std::size_t range_bytes) no
 
 void* ReplaySource::acquire(std::size_t bytes) {
   void* const address = device_.acquire(bytes);
-  if (address == nullptr) return nullptr;
-  grow(bytes);
-  taken();
-  if (listener_ != nullptr) listener_->acquired(number(address), bytes);
+  if (address != nullptr) taken();
   return address;
 }
 
-void ReplaySource::release(void* address, std::size_t bytes) noexcept {
-  if (listener_ != nullptr) listener_->released(number(address), bytes);
-  device_.release(address, bytes);
-  reserved_bytes_ -= bytes;
-  ++calls_.frees;
-}
+void ReplaySource::release(void* address, std::size_t bytes) noexcept { device_.release(address, bytes); }
 
-void* ReplaySource::reserve(std::size_t bytes) {
-  void* const address = device_.reserve(bytes);
-  if (address == nullptr) return address;
-  if (listener_ != nullptr) listener_->address_reserved(number(address), bytes);
-  return address;
-}
+void* ReplaySource::reserve(std::size_t bytes) { return device_.reserve(bytes); }
 
-void ReplaySource::unreserve(void* address, std::size_t bytes) noexcept {
-  if (listener_ != nullptr) listener_->address_unreserved(number(address), bytes);
-  device_.unreserve(address, bytes);
-}
+void ReplaySource::unreserve(void* address, std::size_t bytes) noexcept { device_.unreserve(address, bytes); }
 
-Physical ReplaySource::create(std::size_t bytes) {
-  const Physical physical = device_.create(bytes);
-  if (!physical) return physical;
-  grow(bytes);
-  if (listener_ != nullptr) listener_->created(physical.value, bytes);
-  return physical;
-}
+Physical ReplaySource::create(std::size_t bytes) { return device_.create(bytes); }
 
-void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept {
-  if (listener_ != nullptr) listener_->destroyed(physical.value, bytes);
-  device_.destroy(physical, bytes);
-  reserved_bytes_ -= bytes;
-  ++calls_.frees;
-}
+void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept { device_.destroy(physical, bytes); }
 
 void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
   device_.map(address, bytes, physical, offset);
   // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
   taken();
-  if (listener_ != nullptr) listener_->mapped(number(address), bytes, physical.value, offset);
-  ++calls_.maps;
 }
 
-void ReplaySource::unmap(void* address, std::size_t bytes) noexcept {
-  if (listener_ != nullptr) listener_->unmapped(number(address), bytes);
-  device_.unmap(address, bytes);
-  ++calls_.unmaps;
-}
+void ReplaySource::unmap(void* address, std::size_t bytes) noexcept { device_.unmap(address, bytes); }
 
 Ticket ReplaySource::mark(StreamRef stream) {
   if (stream.id >= kWaitingStreamBase) {
@@ -119,13 +74,12 @@ bool ReplaySource::reached(Ticket ticket) {
 void ReplaySource::wait(Ticket ticket) {
   if (ticket.stream < kWaitingStreamBase || reached(ticket)) return;
   complete(static_cast<std::uint32_t>(ticket.stream - kWaitingStreamBase));
-  if (listener_ != nullptr) listener_->synchronized();
+  if (when_waited_) when_waited_();
 }
 
 void ReplaySource::synchronize() {
   completed_everywhere_ = next_ticket_ - 1;
-  ++calls_.synchronizations;
-  if (listener_ != nullptr) listener_->synchronized();
+  if (when_waited_) when_waited_();
 }
 
 void ReplaySource::complete(std::uint32_t slot) {

@@ -1,5 +1,6 @@
-// ReplaySource: the address-only device of a replay. It counts calls and bytes, and completes streams where the
-// recording did: a free that had to wait gets a stream of its own, which reaches its ticket at the recorded completion.
+// ReplaySource: the address-only device of a replay. It completes streams where the recording did: a free that had to
+// wait gets a stream of its own, which reaches its ticket at the recorded completion. What is taken from it is counted
+// by whoever stands around the policy.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -16,32 +18,9 @@ namespace tenon::replay {
 /// Streams that stand for "whatever the block of this slot still waits for".
 inline constexpr std::uint64_t kWaitingStreamBase = std::uint64_t{1} << 63;
 
-struct DeviceCalls {
-  std::uint64_t allocations = 0;
-  std::uint64_t frees = 0;
-  std::uint64_t maps = 0;
-  std::uint64_t unmaps = 0;
-  std::uint64_t synchronizations = 0;
-};
-
-/// What the source tells the overlap check.
-class TENON_EXPORT SourceListener {
- public:
-  virtual ~SourceListener() = default;
-  virtual void acquired(std::uint64_t address, std::uint64_t bytes) = 0;
-  virtual void released(std::uint64_t address, std::uint64_t bytes) = 0;
-  virtual void address_reserved(std::uint64_t address, std::uint64_t bytes) = 0;
-  virtual void address_unreserved(std::uint64_t address, std::uint64_t bytes) = 0;
-  virtual void created(std::uint64_t physical, std::uint64_t bytes) = 0;
-  virtual void destroyed(std::uint64_t physical, std::uint64_t bytes) = 0;
-  virtual void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t physical, std::uint64_t offset) = 0;
-  virtual void unmapped(std::uint64_t address, std::uint64_t bytes) = 0;
-  virtual void synchronized() = 0;
-};
-
 class ReplaySource final : public MemorySource, public AddressRangeWatcher {
  public:
-  explicit ReplaySource(std::size_t capacity_bytes, SourceListener* listener = nullptr);
+  explicit ReplaySource(std::size_t capacity_bytes);
 
   SourceTraits traits() const override { return device_.traits(); }
   SourceUsage usage() const override { return device_.usage(); }
@@ -64,12 +43,11 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   void complete(std::uint32_t slot);
   /// Whether nothing that was queued for this slot's block is left to wait for.
   bool is_complete(std::uint32_t slot) const;
+  /// Called when the policy has waited for streams, which then are further than in the recording.
+  void when_waited(std::function<void()> told) { when_waited_ = std::move(told); }
   /// The stream that a deferred free of this slot waits for.
   static StreamRef waiting_stream(std::uint32_t slot) { return {kWaitingStreamBase + slot}; }
 
-  std::uint64_t reserved_bytes() const { return reserved_bytes_; }
-  std::uint64_t peak_reserved_bytes() const { return peak_reserved_bytes_; }
-  const DeviceCalls& calls() const { return calls_; }
   /// Every capacity from this one up to that of this device would have given the same answers so far: what was granted
   /// would have been granted, and what is refused here is refused by a smaller device too. For a policy that looks at
   /// the capacity for nothing but the length of its address ranges, and tells how much of that mattered. See
@@ -77,16 +55,12 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   std::uint64_t same_from_bytes() const;
 
  private:
-  void grow(std::uint64_t bytes);
   void taken();
 
   AddressOnlySource device_;
-  SourceListener* listener_;
-  std::uint64_t reserved_bytes_ = 0;
-  std::uint64_t peak_reserved_bytes_ = 0;
+  std::function<void()> when_waited_;
   std::uint64_t peak_used_bytes_ = 0;         ///< of the device: in its granules
   std::uint64_t ranges_same_from_bytes_ = 0;  ///< capacity whose address ranges are as long as they had to be
-  DeviceCalls calls_;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t completed_everywhere_ = 0;
   std::vector<std::uint64_t> completed_;  ///< by slot: tickets up to this one are reached

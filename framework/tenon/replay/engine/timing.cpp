@@ -60,7 +60,7 @@ class NullAllocator final : public Allocator {
 
 /// A policy on a device of its own, and the blocks that live.
 struct World {
-  World(const Trace& trace, const StackConfig* policy, const CellOptions& options)
+  World(const Trace& trace, const StackConfig* policy, const JobOptions& options)
       : source(options.capacity_bytes.value_or(0)), blocks(std::max<std::uint32_t>(1, trace.slot_count)) {
     if (policy != nullptr) {
       allocator = policy->policy.create({.source = source, .options = policy->options});
@@ -174,7 +174,7 @@ Latency latency_of(std::vector<float>& samples) {
   return latency;
 }
 
-void time_passes(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row) {
+void time_passes(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row) {
   const SleepingThread sleeping;
   // The first pass of a forked process pays for every page that it copies and for every cache line: where no observed
   // pass came before, one that is not timed does.
@@ -196,7 +196,7 @@ void time_passes(const Trace& trace, const StackConfig& policy, const CellOption
   row.events_per_second = row.seconds > 0 ? static_cast<double>(trace.facts.events) / row.seconds : 0;
 }
 
-void time_calls(const Trace& trace, const StackConfig& policy, const CellOptions& options, ReplayRow& row) {
+void time_calls(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row) {
   const SleepingThread sleeping;
   World world(trace, &policy, options);
   Allocator& allocator = *world.allocator;

@@ -46,6 +46,15 @@ enum class BinaryTag : std::uint8_t {
   kSeedAddress
 };
 
+/// The kind of a device call in the file: 0 alloc, 1 free, 2 map, 3 unmap, 4 out of memory.
+constexpr std::uint64_t binary_device_call(HistoryAction action) {
+  return static_cast<std::uint64_t>(action) - static_cast<std::uint64_t>(HistoryAction::kSegmentAlloc);
+}
+constexpr HistoryAction action_of_binary(std::uint64_t kind) {
+  return static_cast<HistoryAction>(kind + static_cast<std::uint64_t>(HistoryAction::kSegmentAlloc));
+}
+static_assert(binary_device_call(HistoryAction::kOom) == 4);
+
 /// The header that says how many device calls there are: a file that was cut has fewer.
 inline constexpr char kDeviceCallCount[] = "recorded_device_calls";
 
@@ -65,7 +74,7 @@ class TENON_API BinaryTraceWriter {
 
   void header(std::string_view key, std::string_view value);
   /// Returns the allocation's number, for the calls below. `stack`: innermost first, may be empty.
-  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<Frame>& stack = {});
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<StackFrame>& stack = {});
   /// The next allocation is a request that ran out of memory; its free is to follow at once. Figures of that moment.
   void next_fails(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes);
   void free(std::uint64_t allocation, bool deferred = false);
@@ -77,7 +86,7 @@ class TENON_API BinaryTraceWriter {
   /// The number of device calls, the segments and the places of the blocks that the recording began with.
   void start_of(const RecordedAllocator& recorded);
   /// `events_since`: counted events that were written after the one it belongs before.
-  void device_call(const SegmentAction& action, std::uint64_t events_since);
+  void device_call(const DeviceCall& call, std::uint64_t events_since);
 
   /// Everything so far survives a kill of this process.
   void flush();
@@ -89,7 +98,7 @@ class TENON_API BinaryTraceWriter {
   void tag(BinaryTag tag);
   void varint(std::uint64_t value);
   void text(std::string_view value);
-  void stack(const std::vector<Frame>& frames);
+  void stack(const std::vector<StackFrame>& frames);
   void end_record();
 
   std::string path_;
@@ -100,7 +109,7 @@ class TENON_API BinaryTraceWriter {
   std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
   std::unordered_map<std::uint64_t, std::uint64_t> streams_;
   std::unordered_map<std::string, std::uint64_t> texts_;
-  std::map<std::vector<Frame>, std::uint64_t> stacks_;
+  std::map<std::vector<StackFrame>, std::uint64_t> stacks_;
 };
 
 }  // namespace tenon::replay

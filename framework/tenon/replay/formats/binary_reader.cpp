@@ -209,16 +209,15 @@ class BinaryReader {
     const std::uint64_t kind = varint();
     const std::uint64_t bytes = varint();
     const std::uint64_t since = varint();
-    if (kind > static_cast<std::uint64_t>(SegmentAction::Kind::kOom) || bytes > kMaxAddress ||
-        since > builder_.counted())
+    if (kind > binary_device_call(HistoryAction::kOom) || bytes > kMaxAddress || since > builder_.counted())
       fail("a device call that cannot be");
-    recorded_.actions.push_back({static_cast<SegmentAction::Kind>(kind), bytes, builder_.counted() - since});
+    recorded_.actions.push_back({action_of_binary(kind), bytes, builder_.counted() - since});
   }
   void segment() {
-    InitialSegment segment;
+    SegmentInfo segment;
     segment.address = varint();
     segment.bytes = varint();
-    segment.stream = varint();
+    segment.stream.id = varint();
     const std::uint64_t flags = varint();
     segment.is_large = (flags & 1) != 0;
     segment.is_expandable = (flags & 2) != 0;
@@ -311,7 +310,7 @@ class BinaryReader {
   std::vector<std::uint64_t> streams_;
   std::vector<std::string> texts_;
   std::uint64_t copied_bytes_ = 0;
-  std::vector<Frame> frames_;
+  std::vector<StackFrame> frames_;
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint32_t> frame_ids_;  ///< function, file, line
   std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
   std::vector<std::uint32_t> stack_numbers_;

@@ -70,13 +70,13 @@ void BinaryTraceWriter::text(std::string_view value) {
   chunk_.append(value);
 }
 
-void BinaryTraceWriter::stack(const std::vector<Frame>& frames) {
+void BinaryTraceWriter::stack(const std::vector<StackFrame>& frames) {
   const auto [entry, is_new] = stacks_.try_emplace(frames, stacks_.size());
   varint(entry->second);
   if (!is_new) return;
   varint(frames.size());
-  for (const Frame& frame : frames) {
-    text(frame.function);
+  for (const StackFrame& frame : frames) {
+    text(frame.name);
     text(frame.file);
     varint(frame.line);
   }
@@ -93,7 +93,8 @@ void BinaryTraceWriter::header(std::string_view key, std::string_view value) {
   end_record();
 }
 
-std::uint64_t BinaryTraceWriter::allocate(std::uint64_t bytes, std::uint64_t stream, const std::vector<Frame>& frames) {
+std::uint64_t BinaryTraceWriter::allocate(std::uint64_t bytes, std::uint64_t stream,
+                                          const std::vector<StackFrame>& frames) {
   tag(frames.empty() ? BinaryTag::kAllocate : BinaryTag::kAllocateWithStack);
   const auto [size, is_new_size] = sizes_.try_emplace(bytes, sizes_.size());
   varint(size->second);
@@ -151,11 +152,11 @@ void BinaryTraceWriter::recording_starts() {
 
 void BinaryTraceWriter::start_of(const RecordedAllocator& recorded) {
   header(kDeviceCallCount, std::to_string(recorded.actions.size()));
-  for (const InitialSegment& segment : recorded.initial_segments) {
+  for (const SegmentInfo& segment : recorded.initial_segments) {
     tag(BinaryTag::kSegment);
     varint(segment.address);
     varint(segment.bytes);
-    varint(segment.stream);
+    varint(segment.stream.id);
     varint((segment.is_large ? 1U : 0U) + (segment.is_expandable ? 2U : 0U));
     end_record();
   }
@@ -168,10 +169,10 @@ void BinaryTraceWriter::start_of(const RecordedAllocator& recorded) {
   }
 }
 
-void BinaryTraceWriter::device_call(const SegmentAction& action, std::uint64_t events_since) {
+void BinaryTraceWriter::device_call(const DeviceCall& call, std::uint64_t events_since) {
   tag(BinaryTag::kDeviceCall);
-  varint(static_cast<std::uint64_t>(action.kind));
-  varint(action.bytes);
+  varint(binary_device_call(call.action));
+  varint(call.bytes);
   varint(events_since);
   end_record();
 }

@@ -18,28 +18,28 @@ struct Before {
 };
 Before before_history(const SnapshotImage& image) {
   Before before;
-  for (const ImageSegment& segment : image.segments) {
+  for (const Segment& segment : image.segments) {
     before.reserved += segment.bytes;
-    for (const ImageBlock& block : segment.blocks) {
+    for (const BlockInfo& block : segment.blocks) {
       if (block.state == BlockState::kActive) before.live += block.requested_bytes;
     }
   }
-  for (std::size_t i = image.entries.size(); i-- > 0;) {
-    const ImageEntry& entry = image.entries[i];
-    switch (entry.action) {
+  for (std::size_t i = image.events.size(); i-- > 0;) {
+    const HistoryEvent& event = image.events[i];
+    switch (event.action) {
       case HistoryAction::kAlloc:
-        before.live -= std::min(before.live, entry.bytes);
+        before.live -= std::min(before.live, event.bytes);
         break;
       case HistoryAction::kFreeRequested:
-        before.live += entry.bytes;
+        before.live += event.bytes;
         break;
       case HistoryAction::kSegmentAlloc:
       case HistoryAction::kSegmentMap:
-        before.reserved -= std::min(before.reserved, entry.bytes);
+        before.reserved -= std::min(before.reserved, event.bytes);
         break;
       case HistoryAction::kSegmentFree:
       case HistoryAction::kSegmentUnmap:
-        before.reserved += entry.bytes;
+        before.reserved += event.bytes;
         break;
       default:
         break;
@@ -48,22 +48,22 @@ Before before_history(const SnapshotImage& image) {
   return before;
 }
 
-/// Moves the sums by one entry; true when they changed.
-bool apply(const ImageEntry& entry, Before& now) {
-  switch (entry.action) {
+/// Moves the sums by one event; true when they changed.
+bool apply(const HistoryEvent& event, Before& now) {
+  switch (event.action) {
     case HistoryAction::kAlloc:
-      now.live += entry.bytes;
+      now.live += event.bytes;
       return true;
     case HistoryAction::kFreeRequested:
-      now.live -= std::min(now.live, entry.bytes);
+      now.live -= std::min(now.live, event.bytes);
       return true;
     case HistoryAction::kSegmentAlloc:
     case HistoryAction::kSegmentMap:
-      now.reserved += entry.bytes;
+      now.reserved += event.bytes;
       return true;
     case HistoryAction::kSegmentFree:
     case HistoryAction::kSegmentUnmap:
-      now.reserved -= std::min(now.reserved, entry.bytes);
+      now.reserved -= std::min(now.reserved, event.bytes);
       return true;
     default:
       return false;
@@ -82,15 +82,15 @@ void write_chrome_counters(const SnapshotImage& image, const std::string& path) 
   };
   Before now = before_history(image);
   std::size_t next_mark = 0;
-  for (const ImageEntry& entry : image.entries) {
-    for (; next_mark < image.marks.size() && image.marks[next_mark].first <= entry.time_us; ++next_mark)
+  for (const HistoryEvent& event : image.events) {
+    for (; next_mark < image.marks.size() && image.marks[next_mark].first <= event.time_us; ++next_mark)
       instant(image.marks[next_mark].second, image.marks[next_mark].first);
-    if (entry.action == HistoryAction::kOom) instant("out of memory", entry.time_us);
-    if (!apply(entry, now)) continue;
+    if (event.action == HistoryAction::kOom) instant("out of memory", event.time_us);
+    if (!apply(event, now)) continue;
     out.write(separator);
     separator = ",\n";
     out.write(R"({"ph":"C","pid":1,"name":"memory","ts":)");
-    out.number(static_cast<std::uint64_t>(entry.time_us));
+    out.number(static_cast<std::uint64_t>(event.time_us));
     out.write(R"(,"args":{"live bytes":)");
     out.number(now.live);
     out.write(R"(,"reserved bytes":)");
@@ -112,8 +112,8 @@ void write_folded(const SnapshotImage& image, const std::string& path) {
   Before now = before_history(image);
   std::uint64_t peak = now.live;
   std::size_t peak_entry = 0;
-  for (std::size_t i = 0; i < image.entries.size(); ++i) {
-    apply(image.entries[i], now);
+  for (std::size_t i = 0; i < image.events.size(); ++i) {
+    apply(image.events[i], now);
     if (now.live > peak) {
       peak = now.live;
       peak_entry = i + 1;
@@ -121,20 +121,20 @@ void write_folded(const SnapshotImage& image, const std::string& path) {
   }
   std::unordered_map<std::uint64_t, Live> live;
   // What lived before the history: at the end still there, or freed in it before any allocation of its address.
-  for (const ImageSegment& segment : image.segments) {
-    for (const ImageBlock& block : segment.blocks) {
+  for (const Segment& segment : image.segments) {
+    for (const BlockInfo& block : segment.blocks) {
       if (block.state == BlockState::kActive) live[block.address] = {block.requested_bytes, block.stack};
     }
   }
-  for (std::size_t i = image.entries.size(); i-- > 0;) {
-    const ImageEntry& entry = image.entries[i];
-    if (entry.action == HistoryAction::kAlloc) live.erase(entry.address);
-    if (entry.action == HistoryAction::kFreeRequested) live[entry.address] = {entry.bytes, 0};
+  for (std::size_t i = image.events.size(); i-- > 0;) {
+    const HistoryEvent& event = image.events[i];
+    if (event.action == HistoryAction::kAlloc) live.erase(event.address);
+    if (event.action == HistoryAction::kFreeRequested) live[event.address] = {event.bytes, 0};
   }
   for (std::size_t i = 0; i < peak_entry; ++i) {
-    const ImageEntry& entry = image.entries[i];
-    if (entry.action == HistoryAction::kAlloc) live[entry.address] = {entry.bytes, entry.stack};
-    if (entry.action == HistoryAction::kFreeRequested) live.erase(entry.address);
+    const HistoryEvent& event = image.events[i];
+    if (event.action == HistoryAction::kAlloc) live[event.address] = {event.bytes, event.stack};
+    if (event.action == HistoryAction::kFreeRequested) live.erase(event.address);
   }
   std::map<std::string, std::uint64_t> by_stack;
   for (const auto& [address, block] : live) by_stack[folded_stack(image.stacks[block.stack])] += block.bytes;

@@ -165,8 +165,8 @@ void write_binary(const Trace& trace, const std::string& path) {
   if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
   for (const auto& [key, value] : recorded_lines(trace)) out.header(key, value);
   const bool has_device_calls = trace.recorded && trace.recorded->has_device_calls;
-  const std::vector<SegmentAction> no_actions;
-  const std::vector<SegmentAction>& actions = has_device_calls ? trace.recorded->actions : no_actions;
+  const std::vector<DeviceCall> no_actions;
+  const std::vector<DeviceCall>& actions = has_device_calls ? trace.recorded->actions : no_actions;
   if (has_device_calls) out.start_of(*trace.recorded);
   std::size_t next_action = 0;
   const auto write_actions = [&](std::uint64_t counted, bool is_end = false) {
@@ -178,7 +178,7 @@ void write_binary(const Trace& trace, const std::string& path) {
   std::uint64_t allocation = 0;
   std::uint64_t number = 0;
   std::size_t next_failure = 0;
-  std::vector<Frame> stack;
+  std::vector<StackFrame> stack;
   for (const TraceEvent& event : trace.events) {
     if (is_counted(event.kind)) {
       write_actions(number);
@@ -264,11 +264,11 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   out.close();
 }
 
-std::string folded_stack(const std::vector<Frame>& frames) {
+std::string folded_stack(const std::vector<StackFrame>& frames) {
   std::string line;
   for (std::size_t i = frames.size(); i-- > 0;) {
-    const Frame& frame = frames[i];
-    std::string name = frame.function + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
+    const StackFrame& frame = frames[i];
+    std::string name = frame.name + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) + ":" +
                        std::to_string(frame.line) + ")";
     std::ranges::replace(name, ';', ',');
     name = valid_utf8(name);
@@ -301,7 +301,7 @@ void write_folded(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   for (const auto& [stack, bytes] : live) {
     if (bytes == 0) continue;
-    std::vector<Frame> frames;
+    std::vector<StackFrame> frames;
     for (const std::uint32_t frame : trace.stacks.stacks[stack]) frames.push_back(trace.stacks.frames[frame]);
     out.write(folded_stack(frames) + " ");
     out.number(bytes);

@@ -37,7 +37,7 @@ TENON_API void write_minimalloc(const Trace& trace, const std::string& path);
 std::string text_mark(std::string_view name);
 
 /// One stack in that form, outermost first; "[no stack]" for an empty one.
-std::string folded_stack(const std::vector<Frame>& frames);
+std::string folded_stack(const std::vector<StackFrame>& frames);
 
 /// An instant event of a Chrome trace.
 std::string chrome_instant(std::string_view name, std::uint64_t time_us);

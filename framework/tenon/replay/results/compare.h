@@ -10,7 +10,7 @@
 
 namespace tenon::replay {
 
-/// Adds another round's timed passes of the same cell.
+/// Adds another round's timed passes of the same job.
 TENON_API void add_passes(ReplayRow& row, const ReplayRow& round);
 
 struct Interval {

@@ -19,25 +19,25 @@ constexpr std::uint64_t kQuantum = 512;
 constexpr std::uint64_t kSmallLimit = MiB;
 constexpr std::uint64_t kMaxSmallSegment = 64 * MiB;  // they are 2 MiB; a file may say anything
 
-std::uint64_t end_of(const InitialSegment& segment) {
-  return segment.address + std::min(segment.bytes, ~std::uint64_t{0} - segment.address);
+std::uint64_t end_of(const SegmentInfo& segment) {
+  return segment.address + std::min<std::uint64_t>(segment.bytes, ~std::uint64_t{0} - segment.address);
 }
 
 /// Puts one segment back: blocks at their places, the rest cached.
 class SegmentBuilder {
  public:
-  SegmentBuilder(TraceBuilder& builder, const InitialSegment& segment, std::vector<std::uint32_t>& gaps)
+  SegmentBuilder(TraceBuilder& builder, const SegmentInfo& segment, std::vector<std::uint32_t>& gaps)
       : builder_(builder), segment_(segment), next_(segment.address), gaps_(gaps) {}
 
   void begin() {
     if (!segment_.is_large) return;  // the first small request takes a whole small segment
-    builder_.free(builder_.allocate(segment_.bytes, segment_.stream));
+    builder_.free(builder_.allocate(segment_.bytes, segment_.stream.id));
   }
   /// A block that lives at `address` and reaches to `end`, including what was not worth splitting off.
   std::uint32_t block(std::uint64_t address, std::uint64_t end) {
     gap(address);
     next_ = end;
-    return builder_.allocate(end - address, segment_.stream);
+    return builder_.allocate(end - address, segment_.stream.id);
   }
   void end() { gap(end_of(segment_)); }
 
@@ -47,13 +47,13 @@ class SegmentBuilder {
     while (next_ < until) {
       const bool is_one = segment_.is_large || segment_.bytes > kMaxSmallSegment;
       const std::uint64_t bytes = is_one ? until - next_ : std::min(until - next_, kSmallLimit);
-      gaps_.push_back(builder_.allocate(bytes, segment_.stream));
+      gaps_.push_back(builder_.allocate(bytes, segment_.stream.id));
       next_ += bytes;
     }
   }
 
   TraceBuilder& builder_;
-  const InitialSegment& segment_;
+  const SegmentInfo& segment_;
   std::uint64_t next_;
   std::vector<std::uint32_t>& gaps_;  ///< freed once every segment stands, or the next one would use them
 };
@@ -107,7 +107,7 @@ Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   std::size_t seed = 0;
   std::vector<std::uint32_t> gaps;
   const auto lone = [&](std::size_t i) { slot_of[seed_slots[i]] = builder.allocate(seed_bytes[i], seed_streams[i]); };
-  for (const InitialSegment& segment : recorded.initial_segments) {
+  for (const SegmentInfo& segment : recorded.initial_segments) {
     const std::uint64_t segment_end = end_of(segment);
     for (; seed < seeds && recorded.seed_addresses[seed] < segment.address; ++seed) lone(seed);
     SegmentBuilder place(builder, segment, gaps);
@@ -171,16 +171,15 @@ Trace without_failures(Trace trace, const std::vector<RecordedOom>& ooms, std::i
 }
 
 /// PyTorch has an entry for each stretch that it maps, others one for each page: the sums of an event are compared.
-std::vector<SegmentAction> merged(const std::vector<SegmentAction>& actions) {
-  using Kind = SegmentAction::Kind;
-  std::vector<SegmentAction> result;
-  for (const SegmentAction& action : actions) {
-    if (action.kind == Kind::kOom) continue;
-    const bool is_paged = action.kind == Kind::kMap || action.kind == Kind::kUnmap;
-    if (is_paged && !result.empty() && result.back().kind == action.kind && result.back().event == action.event) {
-      result.back().bytes += action.bytes;
+std::vector<DeviceCall> merged(const std::vector<DeviceCall>& calls) {
+  std::vector<DeviceCall> result;
+  for (const DeviceCall& call : calls) {
+    if (call.action == HistoryAction::kOom) continue;
+    const bool is_paged = call.action == HistoryAction::kSegmentMap || call.action == HistoryAction::kSegmentUnmap;
+    if (is_paged && !result.empty() && result.back().action == call.action && result.back().event == call.event) {
+      result.back().bytes += call.bytes;
     } else {
-      result.push_back(action);
+      result.push_back(call);
     }
   }
   return result;
@@ -190,12 +189,12 @@ std::vector<SegmentAction> merged(const std::vector<SegmentAction>& actions) {
 Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, const StackConfig& policy,
                  std::optional<std::uint64_t> capacity_bytes, Fidelity fidelity) {
   const RecordedAllocator& recorded = *trace.recorded;
-  CellOptions options;
+  JobOptions options;
   options.capacity_bytes = capacity_bytes;
   options.timed_passes = 0;
   options.time_each_call = false;
   options.keep_actions = true;
-  const ReplayRow row = replay_cell(replayed, policy, options);
+  const ReplayRow row = run_job(replayed, policy, options);
   if (!row.failure.empty()) {
     fidelity.why_unknown = "the replay under the recorded settings failed: " + row.failure;
     return fidelity;
@@ -206,16 +205,16 @@ Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, 
   fidelity.recorded_peak_bytes = recorded.peak_reserved_bytes;
   fidelity.replayed_reserved_bytes = row.end_reserved_bytes;
   fidelity.replayed_peak_bytes = row.peak_reserved_bytes;
-  std::vector<SegmentAction> made;
+  std::vector<DeviceCall> made;
   const std::int64_t start = static_cast<std::int64_t>(trace.facts.seeded_blocks);
-  for (SegmentAction action : row.actions) {
+  for (DeviceCall action : row.actions) {
     const std::int64_t event = static_cast<std::int64_t>(action.event) - shift;
     if (!recorded.is_whole && event < start) continue;
     action.event = static_cast<std::uint64_t>(event);
     made.push_back(action);
   }
   made = merged(made);
-  const std::vector<SegmentAction> wanted = merged(recorded.actions);
+  const std::vector<DeviceCall> wanted = merged(recorded.actions);
   fidelity.recorded_actions = wanted.size();
   fidelity.replayed_actions = made.size();
   fidelity.matching_actions = static_cast<std::uint64_t>(std::ranges::mismatch(made, wanted).in1 - made.begin());

@@ -37,7 +37,7 @@ TENON_API std::vector<std::string> metric_names();
 TENON_API std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
                                            const std::vector<ReplayRow>& baseline);
 
-/// The same cell in another list, or null.
+/// The same job in another list, or null.
 TENON_API const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRow& row);
 
 }  // namespace tenon::replay

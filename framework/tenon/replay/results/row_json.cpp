@@ -155,15 +155,15 @@ std::string pack_row(const ReplayRow& row) {
   Json& curve = json["curve"] = Json::array();
   for (const CurvePoint& point : row.curve) curve.push_back({point.event, point.requested_bytes, point.reserved_bytes});
   Json& layout = json["layout"] = Json::array();
-  for (const LayoutSegment& segment : row.layout) {
+  for (const Segment& segment : row.layout) {
     Json blocks = Json::array();
-    for (const LayoutBlock& block : segment.blocks)
+    for (const BlockInfo& block : segment.blocks)
       blocks.push_back({block.bytes, block.requested_bytes, static_cast<int>(block.state)});
     layout.push_back({segment.bytes, segment.is_expandable, std::move(blocks)});
   }
   Json& actions = json["actions"] = Json::array();
-  for (const SegmentAction& action : row.actions)
-    actions.push_back({static_cast<int>(action.kind), action.bytes, action.event});
+  for (const DeviceCall& action : row.actions)
+    actions.push_back({static_cast<int>(action.action), action.bytes, action.event});
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -174,15 +174,17 @@ ReplayRow unpack_row(const std::string& packed) {
   for (const Json& point : json.at("curve"))
     row.curve.push_back({point[0].get<std::uint64_t>(), point[1].get<std::uint64_t>(), point[2].get<std::uint64_t>()});
   for (const Json& segment : json.at("layout")) {
-    LayoutSegment made{segment[0].get<std::uint64_t>(), segment[1].get<bool>(), {}};
+    Segment& made = row.layout.emplace_back();
+    made.bytes = segment[0].get<std::size_t>();
+    made.is_expandable = segment[1].get<bool>();
     for (const Json& block : segment[2]) {
-      made.blocks.push_back(
-          {block[0].get<std::uint64_t>(), block[1].get<std::uint64_t>(), static_cast<BlockState>(block[2].get<int>())});
+      made.blocks.push_back({.bytes = block[0].get<std::size_t>(),
+                             .requested_bytes = block[1].get<std::size_t>(),
+                             .state = static_cast<BlockState>(block[2].get<int>())});
     }
-    row.layout.push_back(std::move(made));
   }
   for (const Json& action : json.at("actions")) {
-    row.actions.push_back({static_cast<SegmentAction::Kind>(action[0].get<int>()), action[1].get<std::uint64_t>(),
+    row.actions.push_back({static_cast<HistoryAction>(action[0].get<int>()), action[1].get<std::uint64_t>(),
                            action[2].get<std::uint64_t>()});
   }
   return row;

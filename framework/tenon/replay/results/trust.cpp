@@ -123,10 +123,10 @@ void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
 /// The rows of a comparison start with an empty device. What the recorded one had cached by then is lost to them.
 void judge_cold_start(const Trace& trace, const std::string& conf, Trust& trust, std::string& why) {
   if (trust.reserved_at_start_bytes == 0 || trace.recorded->peak_reserved_bytes == 0) return;
-  CellOptions options;
+  JobOptions options;
   options.timed_passes = 0;
   options.time_each_call = options.check_placement = false;
-  const ReplayRow row = replay_cell(trace, policy_of_conf(conf), options);
+  const ReplayRow row = run_job(trace, policy_of_conf(conf), options);
   if (!row.failure.empty()) return;  // fidelity says so already
   const std::uint64_t recorded = trace.recorded->peak_reserved_bytes;
   const double lacking = 1 - ratio(row.peak_reserved_bytes, recorded);

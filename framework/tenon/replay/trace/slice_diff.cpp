@@ -42,21 +42,18 @@ RecordedAllocator recorded_part(const Trace& trace, std::uint64_t from, std::uin
     part.is_whole &= is_start;
     return part;
   }
-  using Kind = SegmentAction::Kind;
-  const auto is_gain = [](Kind kind) { return kind == Kind::kAlloc || kind == Kind::kMap; };
-  const auto is_loss = [](Kind kind) { return kind == Kind::kFree || kind == Kind::kUnmap; };
   std::uint64_t reserved = part.reserved_bytes;
   for (auto action = part.actions.rbegin(); action != part.actions.rend(); ++action) {
-    if (is_gain(action->kind)) reserved -= std::min(reserved, action->bytes);
-    if (is_loss(action->kind)) reserved += action->bytes;
+    if (takes_memory(action->action)) reserved -= std::min(reserved, action->bytes);
+    if (gives_memory(action->action)) reserved += action->bytes;
   }
-  std::vector<SegmentAction> kept;
+  std::vector<DeviceCall> kept;
   std::uint64_t at_cut = reserved;
   part.peak_reserved_bytes = 0;
-  for (const SegmentAction& action : part.actions) {
+  for (const DeviceCall& action : part.actions) {
     if (action.event >= to) break;
-    if (is_gain(action.kind)) reserved += action.bytes;
-    if (is_loss(action.kind)) reserved -= std::min(reserved, action.bytes);
+    if (takes_memory(action.action)) reserved += action.bytes;
+    if (gives_memory(action.action)) reserved -= std::min(reserved, action.bytes);
     if (action.event < from && !is_start) {
       at_cut = reserved;
     } else {

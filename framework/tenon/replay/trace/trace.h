@@ -1,4 +1,5 @@
-// Trace: one device's memory history as a flat array of events, whatever file it came from.
+// Trace: one device's memory history as a flat array of events, whatever file it came from. "History" is the word for
+// what was recorded; a Trace is the form in which it is replayed, and `trace` is what the files and verbs are called.
 //
 //   file ──reader──> Trace ──replay──> rows        (readers.h, replay.h)
 //                      └────writer───> file        (writers.h)
@@ -6,6 +7,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
+#include <tenon/memory/snapshot.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -44,13 +46,12 @@ static_assert(sizeof(TraceEvent) == 16);
 
 inline constexpr std::uint64_t kNoEvent = std::numeric_limits<std::uint64_t>::max();
 
-/// What PyTorch's allocator did to the device while the file was recorded.
-struct SegmentAction {
-  enum class Kind : std::uint8_t { kAlloc, kFree, kMap, kUnmap, kOom };
-  Kind kind = Kind::kAlloc;
+/// What an allocator did to the device, or that it ran out: one of kSegmentAlloc to kOom.
+struct DeviceCall {
+  HistoryAction action = HistoryAction::kSegmentAlloc;
   std::uint64_t bytes = 0;
   std::uint64_t event = 0;  ///< counted events before it
-  bool operator==(const SegmentAction&) const = default;
+  bool operator==(const DeviceCall&) const = default;
 };
 
 /// A request that ran out of memory while the file was recorded. In the trace it is an allocation that is freed at
@@ -64,15 +65,6 @@ struct RecordedOom {
 
   /// What the process could have had then; 0: the file does not say.
   std::uint64_t capacity_bytes() const { return reserved_bytes + device_free_bytes; }
-};
-
-/// A segment that was there before the recording began, with the blocks that lived in it (others were cached).
-struct InitialSegment {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;
-  bool is_expandable = false;
-  bool is_large = true;
 };
 
 /// The allocator that made the recording, as far as the file tells.
@@ -89,23 +81,15 @@ struct RecordedAllocator {
   std::uint64_t reserved_at_start_bytes = 0;            ///< in ordinary segments, when the recording began
   std::uint64_t pressed = 0;                            ///< how often segments were given back to go on
   bool has_device_calls = true;                         ///< false: the form of the file has no place for `actions`
-  std::vector<SegmentAction> actions;
-  std::vector<InitialSegment> initial_segments;  ///< by address; empty when is_whole
+  std::vector<DeviceCall> actions;                      ///< while the file was recorded
+  std::vector<SegmentInfo> initial_segments;  ///< there when the recording began; by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
   std::vector<std::uint64_t> seed_addresses;
 };
 
-/// One call stack frame, interned over the trace.
-struct Frame {
-  std::string function;
-  std::string file;
-  std::uint32_t line = 0;
-  auto operator<=>(const Frame&) const = default;
-};
-
 /// Where allocations were made, when the file says so and the reader was asked to keep it.
 struct Stacks {
-  std::vector<Frame> frames;
+  std::vector<StackFrame> frames;                  ///< each once
   std::vector<std::vector<std::uint32_t>> stacks;  ///< innermost first; stack 0 is empty
   std::vector<std::uint32_t> of_allocation;        ///< by allocation, in order of the kAllocate events
 };

@@ -1,8 +1,10 @@
-// SnapshotImage: what a PyTorch memory snapshot holds, to be written so that PyTorch's own viewer opens it.
+// SnapshotImage: a Snapshot with what a PyTorch snapshot file holds besides, to be written so that PyTorch's own viewer
+// opens it.
 #pragma once
 
 #include <tenon/core/export.h>
 #include <tenon/memory/history/history.h>
+#include <tenon/memory/snapshot.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace.h>
@@ -16,41 +18,12 @@
 
 namespace tenon::replay {
 
-struct ImageEntry {
-  HistoryAction action = HistoryAction::kAlloc;
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;
-  std::int64_t time_us = 0;
-  std::uint32_t stack = 0;  ///< into SnapshotImage::stacks
-};
-
-struct ImageBlock {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t requested_bytes = 0;
-  BlockState state = BlockState::kFree;
-  std::uint32_t stack = 0;
-};
-
-struct ImageSegment {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;
-  bool is_large = true;
-  bool is_expandable = false;
-  std::vector<ImageBlock> blocks;  ///< mapped ones, in address order, without gaps
-};
-
-struct SnapshotImage {
-  std::vector<ImageSegment> segments;
-  std::vector<ImageEntry> entries;
-  std::vector<std::vector<Frame>> stacks = {{}};            ///< 0 is empty
+struct SnapshotImage : Snapshot {
   std::vector<std::pair<std::int64_t, std::string>> marks;  ///< when, name: steps and phases
   std::string pytorch_conf;                                 ///< what makes PyTorch do the same
   std::string allocator;  ///< the policy's name; with its options below, under a key of Tenon's own
   std::string allocator_options;
-  /// Before which entries the program emptied the cache, where that is known: PyTorch's schema has no entry for it.
+  /// Before which events the program emptied the cache, where that is known: PyTorch's schema has no entry for it.
   std::optional<std::vector<std::uint64_t>> empty_caches;
   std::uint64_t max_split_bytes = 0;  ///< 0: no limit
   double garbage_collection_threshold = 0;
@@ -58,27 +31,14 @@ struct SnapshotImage {
   /// Placed by a replay: what is in it is no recording. What the recording itself was is in the lines below.
   bool is_replay = false;
   std::uint64_t seeded_blocks = 0;  ///< so many of the first allocations lived before that recording
-  /// Of requests that ran out of memory in the recording, in the order of their entries: what was reserved and what the
-  /// device had left then, 0 and 0 where it does not say. The entries themselves are about the replay's device.
+  /// Of requests that ran out of memory in the recording, in the order of their events: what was reserved and what the
+  /// device had left then, 0 and 0 where it does not say. The events themselves are about the replay's device.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> failures;
   RecordedLines recording;
 };
 
 /// The allocator's settings in PyTorch's words, where it has them, and its name and options in Tenon's.
 TENON_API void describe_settings(const StackConfig& policy, SnapshotImage& image);
-
-/// The segments of a walk, as a snapshot lists them: an expandable segment is one entry for each mapped stretch.
-class TENON_API ImageVisitor final : public SegmentVisitor {
- public:
-  explicit ImageVisitor(std::vector<ImageSegment>& segments) : segments_(segments) {}
-  void segment(const SegmentInfo& info) override;
-  void block(const BlockInfo& info) override;
-
- private:
-  std::vector<ImageSegment>& segments_;
-  SegmentInfo current_;
-  bool has_open_ = false;
-};
 
 /// What becomes of requests that ran out of memory in the recording: asked for again, or kept as the failures they
 /// were, which is what a conversion does.

@@ -22,12 +22,12 @@ class SnapshotWriter {
     pickle_.begin_dict();
     pickle_.text("segments");
     pickle_.begin_list();
-    for (const ImageSegment& segment : image_.segments) write(segment);
+    for (const Segment& segment : image_.segments) write(segment);
     pickle_.end_list();
     pickle_.text("device_traces");
     pickle_.begin_list();
     pickle_.begin_list();
-    for (const ImageEntry& entry : image_.entries) write(entry);
+    for (const HistoryEvent& event : image_.events) write(event);
     pickle_.end_list();
     pickle_.end_list();
     settings();
@@ -72,9 +72,9 @@ class SnapshotWriter {
     pickle_.text("frames");
     if (stack_ids_[stack] != kNone) return pickle_.recall(stack_ids_[stack]);
     pickle_.begin_list();
-    for (const Frame& frame : image_.stacks[stack]) {
+    for (const StackFrame& frame : image_.stacks[stack]) {
       pickle_.begin_dict();
-      item("name", frame.function);
+      item("name", frame.name);
       item("filename", frame.file);
       item("line", std::uint64_t{frame.line});
       pickle_.end_dict();
@@ -83,20 +83,15 @@ class SnapshotWriter {
     stack_ids_[stack] = pickle_.remember();
   }
 
-  void write(const ImageSegment& segment) {
-    std::uint64_t allocated = 0, active = 0, requested = 0;
-    for (const ImageBlock& block : segment.blocks) {
-      if (block.state == BlockState::kActive) allocated += block.bytes;
-      if (block.state != BlockState::kFree) active += block.bytes, requested += block.requested_bytes;
-    }
+  void write(const Segment& segment) {
     pickle_.begin_dict();
     item("device", std::uint64_t{0});
     item("address", segment.address);
     item("total_size", segment.bytes);
-    item("allocated_size", allocated);
-    item("active_size", active);
-    item("requested_size", requested);
-    item("stream", segment.stream);
+    item("allocated_size", segment.allocated_bytes());
+    item("active_size", segment.active_bytes());
+    item("requested_size", segment.requested_bytes());
+    item("stream", segment.stream.id);
     item("segment_type", segment.is_large ? "large" : "small");
     pickle_.text("segment_pool_id");
     pickle_.pair(0, 0);
@@ -105,7 +100,7 @@ class SnapshotWriter {
     frames(0);
     pickle_.text("blocks");
     pickle_.begin_list();
-    for (const ImageBlock& block : segment.blocks) {
+    for (const BlockInfo& block : segment.blocks) {
       pickle_.begin_dict();
       item("address", block.address);
       item("size", block.bytes);
@@ -120,16 +115,16 @@ class SnapshotWriter {
     pickle_.end_dict();
   }
 
-  void write(const ImageEntry& entry) {
+  void write(const HistoryEvent& event) {
     pickle_.begin_dict();
-    item("action", name_of(entry.action));
-    item(entry.action == HistoryAction::kOom ? "device_free" : "addr", entry.address);
-    item("size", entry.bytes);
-    item("stream", entry.stream);
-    item("time_us", static_cast<std::uint64_t>(entry.time_us));
+    item("action", name_of(event.action));
+    item(event.action == HistoryAction::kOom ? "device_free" : "addr", event.address);
+    item("size", event.bytes);
+    item("stream", event.stream.id);
+    item("time_us", static_cast<std::uint64_t>(event.time_us));
     item("compile_context", "N/A");
     item("user_metadata", "");
-    frames(entry.stack);
+    frames(event.stack);
     pickle_.end_dict();
   }
 

@@ -1,0 +1,198 @@
+// One walk through the trace, with the figures read off the stack after each event.
+#include <tenon/replay/engine/observed_pass.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::size_t kCurvePoints = 1500;
+
+std::size_t alignment_of(const StackConfig& policy) {
+  const auto& alignment = policy.policy.traits.alignment;
+  return alignment ? alignment(policy.options) : kDefaultAlignment;
+}
+
+}  // namespace
+
+void ReservedSeries::add(std::uint64_t event, std::uint64_t reserved) {
+  last_ = reserved;
+  ++changes_;
+  char line[48];
+  char* end = std::to_chars(line, line + 20, event).ptr;
+  *end++ = ' ';
+  end = std::to_chars(end, line + 46, reserved).ptr;
+  *end++ = '\n';
+  hash_.bytes(line, static_cast<std::size_t>(end - line));
+}
+
+CurveSampler::CurveSampler(std::uint64_t events) : stride_(std::max<std::uint64_t>(1, events / kCurvePoints)) {}
+
+void CurveSampler::after(std::uint64_t event, std::uint64_t requested, std::uint64_t reserved) {
+  if (points_.empty() || event / stride_ != points_.back().event / stride_) {
+    points_.push_back({event, requested, reserved});
+  } else {
+    points_.back().requested_bytes = std::max(points_.back().requested_bytes, requested);
+    points_.back().reserved_bytes = std::max(points_.back().reserved_bytes, reserved);
+  }
+}
+
+std::unique_ptr<AllocatorStack> trial_of(const StackConfig& policy, ReplaySource& source, SourceListener* listener) {
+  return AllocatorStack::make_trial(source, {.policy = policy.policy, .options = policy.options, .layers = {}},
+                                    {.source = listener});
+}
+
+ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,
+                           JobProgress* progress)
+    : trace_(trace),
+      options_(options),
+      row_(row),
+      progress_(progress),
+      log_(row.actions),
+      source_(options.capacity_bytes.value_or(0)),
+      alignment_(alignment_of(policy)),
+      stack_(trial_of(policy, source_, listener())),
+      blocks_(std::max<std::uint32_t>(1, trace.slot_count)),
+      curve_(trace.facts.events) {
+  if (checks()) source_.when_waited([this] { oracle_.synchronized(); });
+}
+
+SourceListener* ObservedPass::listener() {
+  if (options_.keep_actions) return &log_;
+  return options_.check_placement ? &oracle_ : nullptr;
+}
+
+void ObservedPass::run(std::uint64_t last_event) {
+  std::uint64_t event = 0;
+  try {
+    for (const TraceEvent& entry : trace_.events) {
+      if (!is_counted(entry.kind)) {
+        if (entry.kind == EventKind::kFreeCompleted) complete(entry.slot);
+        continue;
+      }
+      if (progress_ != nullptr) progress_->event.store(event, std::memory_order_relaxed);
+      log_.event = event;
+      apply(entry, event);
+      after(event);
+      if (event == last_event || (options_.stop_at_first_oom && row_.ooms != 0)) break;
+      ++event;
+    }
+    finish();
+  } catch (const std::exception& error) {
+    row_.failure = error.what();
+    row_.failed_event = event;
+  }
+}
+
+std::vector<Segment> ObservedPass::layout() const {
+  SegmentCollector collector;
+  stack_->walk(collector);
+  return collector.take();
+}
+
+void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
+  switch (entry.kind) {
+    case EventKind::kAllocate:
+      return allocate(entry, event);
+    case EventKind::kFree:
+      return free(entry);
+    case EventKind::kUse:
+      return stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
+    case EventKind::kEmptyCache:
+      stack_->trim(0);
+      return;
+    case EventKind::kMark:
+    case EventKind::kFreeCompleted:
+      return;
+  }
+}
+
+void ObservedPass::allocate(const TraceEvent& entry, std::uint64_t event) {
+  Block& block = blocks_[entry.slot];
+  try {
+    block = stack_->allocate({.bytes = entry.bytes, .stream = {trace_.streams[entry.stream]}});
+  } catch (const OutOfMemory&) {
+    block = {};
+    if (row_.ooms++ == 0) {
+      row_.first_oom_event = event;
+      row_.first_oom_bytes = entry.bytes;
+    }
+    if (checks()) oracle_.rethrow_problem();
+    return;
+  }
+  if (block.bytes < entry.bytes) {
+    throw PlacementError("handed out " + std::to_string(block.bytes) + " bytes for a request of " +
+                         std::to_string(entry.bytes));
+  }
+  if (checks()) {
+    const Place place =
+        oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, alignment_);
+    placement_.number(event);
+    placement_.number(place.segment);
+    placement_.number(place.offset);
+  }
+}
+
+void ObservedPass::free(const TraceEvent& entry) {
+  Block& block = blocks_[entry.slot];
+  if (block.data == nullptr) return;  // never served
+  if (entry.deferred) stack_->record_use(block, ReplaySource::waiting_stream(entry.slot));
+  if (checks()) oracle_.lift(entry.slot, entry.deferred);
+  stack_->deallocate(block);
+  if (entry.deferred) {
+    waiting_bytes_ += block.bytes;
+  } else {
+    block = {};
+  }
+}
+
+void ObservedPass::complete(std::uint32_t slot) {
+  source_.complete(slot);
+  if (checks()) oracle_.completed(slot);
+  waiting_bytes_ -= blocks_[slot].bytes;
+  blocks_[slot] = {};
+}
+
+void ObservedPass::after(std::uint64_t event) {
+  const Usage usage = stack_->usage();
+  series_.after(event, usage.held_bytes);
+  row_.peak_allocated_bytes = std::max<std::uint64_t>(row_.peak_allocated_bytes, usage.allocated_bytes);
+  row_.peak_active_bytes = std::max<std::uint64_t>(row_.peak_active_bytes, usage.allocated_bytes + waiting_bytes_);
+  if (usage.peak_held_bytes > peak_) {
+    peak_ = usage.peak_held_bytes;
+    row_.peak_reserved_event = event;
+    const auto requested = static_cast<double>(usage.requested_bytes);
+    const auto allocated = static_cast<double>(usage.allocated_bytes);
+    row_.internal_fragmentation = usage.allocated_bytes == 0 ? 0 : 1 - requested / allocated;
+    row_.external_fragmentation = usage.held_bytes == 0 ? 0 : 1 - allocated / static_cast<double>(usage.held_bytes);
+  }
+  if (options_.keep_curve) curve_.after(event, usage.requested_bytes, usage.held_bytes);
+}
+
+void ObservedPass::finish() {
+  if (checks()) oracle_.rethrow_problem();
+  const Usage usage = stack_->usage();
+  row_.peak_reserved_bytes = usage.peak_held_bytes;
+  row_.end_reserved_bytes = usage.held_bytes;
+  row_.same_from_bytes = std::min(source_.same_from_bytes(), row_.capacity_bytes.value_or(~std::uint64_t{0}));
+  if (row_.peak_requested_bytes != 0) {
+    row_.excess = static_cast<double>(row_.peak_reserved_bytes) / static_cast<double>(row_.peak_requested_bytes) - 1;
+  }
+  const auto number = [](std::int64_t figure) { return static_cast<std::uint64_t>(figure); };
+  const MemoryStats stats = stack_->stats();
+  row_.device_allocations = number(stats.device_allocations);
+  row_.device_frees = number(stats.device_frees);
+  row_.device_maps = number(stats.device_maps);
+  row_.device_unmaps = number(stats.device_unmaps);
+  row_.device_synchronizations = number(stats.device_synchronizations - stats.device_waits);
+  row_.retries = number(stats.policy.retries);
+  if (stats.policy.has_pools) row_.peak_active_bytes = number(stats.policy.active_bytes[0].peak);
+  row_.reserved_changes = series_.changes();
+  row_.reserved_series_fnv1a64 = series_.value();
+  row_.placement_hash = placement_.value();
+  row_.curve = curve_.take();
+}
+
+}  // namespace tenon::replay
