@@ -20,8 +20,8 @@ endif()
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TENON_CCACHE ccache)
-  if(TENON_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
+  if(TENON_CCACHE)  # it keeps nothing that uses a precompiled header unless it is told what may be ignored of one
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
   endif()
 endif()
 

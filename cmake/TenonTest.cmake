@@ -2,6 +2,11 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# GoogleTest's headers are a second of each test file, so they are compiled once. They alone: a header of ours in there
+# would compile every test anew when it changes. They belong to a program, since a library is compiled with -fPIC.
+add_executable(tenon_test_headers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
+target_precompile_headers(tenon_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+
 # The folder directly under tests/: the label of a test, and tests_LABEL is the target that builds what the label needs.
 function(tenon_test_label out)
   file(RELATIVE_PATH label ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
@@ -25,12 +30,16 @@ function(tenon_configure_test target)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endfunction()
 
+tenon_configure_test(tenon_test_headers)
+target_link_libraries(tenon_test_headers PRIVATE GTest::gtest GTest::gmock)
+
 # tenon_add_test(NAME sources…): one GoogleTest program, its cases registered one by one with CTest.
 function(tenon_add_test name)
   tenon_test_label(label)
   add_executable(${name} ${ARGN})
   tenon_configure_test(${name})
   target_link_libraries(${name} PRIVATE Tenon::tenon GTest::gtest GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
   add_dependencies(tests_${label} ${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${label})
 endfunction()
@@ -39,7 +48,8 @@ endfunction()
 # The environment tells it where things are: TENON_SOURCE_DIR, TENON_BINARY_DIR, TENON_PROGRAM.
 function(tenon_add_script_test name script)
   tenon_test_label(label)
+  list(JOIN CMAKE_CXX_COMPILER_LAUNCHER " " launcher)
   add_test(NAME ${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77 LABELS ${label}
-    ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}")
+    ENVIRONMENT "TENON_SOURCE_DIR=${PROJECT_SOURCE_DIR};TENON_BINARY_DIR=${PROJECT_BINARY_DIR};TENON_PROGRAM=${TENON_BIN_DIR}/tenon;CMAKE_COMMAND=${CMAKE_COMMAND};CXX=${CMAKE_CXX_COMPILER};CXX_LAUNCHER=${launcher}")
 endfunction()

@@ -5,8 +5,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 : "${TENON_SOURCE_DIR:?is set by CTest}" "${TENON_BINARY_DIR:?is set by CTest}"
 work=$TENON_BINARY_DIR/package
 installed=$work/moved
-export CMAKE_CXX_COMPILER_LAUNCHER=${CXX_LAUNCHER:-}
-if [[ -z $CMAKE_CXX_COMPILER_LAUNCHER ]]; then unset CMAKE_CXX_COMPILER_LAUNCHER; fi
+if [[ -n ${CXX_LAUNCHER:-} ]]; then export CMAKE_CXX_COMPILER_LAUNCHER=${CXX_LAUNCHER// /;}; fi
 
 fail() {
   echo "FAILED: $*" >&2
