@@ -48,7 +48,7 @@ class Decoder {
       segments(root, "");
     } else if (Pickle::is_dict(root)) {
       if (pickle_.size(root) > kMaxKeys)
-        fail("", "a dict of " + std::to_string(pickle_.size(root)) + " keys is no memory snapshot");
+        fail("", "a dict of " + std::to_string(pickle_.size(root)) + " keys is not a memory snapshot");
       const PickleValue list = pickle_.get(root, "segments");
       const PickleValue traces = pickle_.get(root, "device_traces");
       if (list.kind() == Kind::kNone && traces.kind() == Kind::kNone) {
@@ -60,7 +60,7 @@ class Decoder {
       settings(pickle_.get(root, "allocator_settings"));
       of_tenon(pickle_.get(root, "tenon"));
     } else {
-      fail("", "a pickle whose root is neither a dict nor a list is no memory snapshot");
+      fail("", "a pickle whose root is neither a dict nor a list is not a memory snapshot");
     }
     for (auto& [index, device] : devices_) file_.devices.push_back(std::move(device));
     return std::move(file_);
@@ -92,7 +92,7 @@ class Decoder {
     const std::uint64_t handle = pickle_.unsigned_int(value, ok);
     if (ok) return handle;
     const std::int64_t as_signed = pickle_.signed_int(value, ok);
-    if (!ok) fail(place, "'stream' is no integer of 64 bits");
+    if (!ok) fail(place, "'stream' is not an integer of 64 bits");
     return static_cast<std::uint64_t>(as_signed);
   }
   SnapshotDevice& device(std::int64_t index) {
@@ -129,7 +129,7 @@ class Decoder {
   }
 
   void segments(PickleValue list, const std::string& name) {
-    if (!Pickle::is_sequence(list)) fail(name, "is no list");
+    if (!Pickle::is_sequence(list)) fail(name, "is not a list");
     spend(pickle_.size(list));
     pickle_.for_each(list, [&](std::uint64_t index, PickleValue value) {
       segment(value, at(name.empty() ? "segments" : name, index));
@@ -137,7 +137,7 @@ class Decoder {
   }
 
   void segment(PickleValue value, const std::string& place) {
-    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place, "is no segment");
+    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place, "is not a segment");
     SnapshotSegment segment;
     segment.address = number(pickle_.get(value, "address"), "address", place, ~std::uint64_t{0} - 1);
     segment.bytes = number(pickle_.get(value, "total_size"), "total_size", place, kMaxBytes);
@@ -155,7 +155,7 @@ class Decoder {
     owner.segments.push_back(segment);
 
     const PickleValue blocks = pickle_.get(value, "blocks");
-    if (!Pickle::is_sequence(blocks)) fail(place, "'blocks' is no list");
+    if (!Pickle::is_sequence(blocks)) fail(place, "'blocks' is not a list");
     spend(pickle_.size(blocks));
     std::uint64_t next = segment.address;
     pickle_.for_each(
@@ -166,7 +166,7 @@ class Decoder {
   std::uint64_t block(PickleValue value, const SnapshotSegment& segment, std::uint64_t next, SnapshotDevice& owner,
                       const std::string& segment_place, std::uint64_t index) {
     if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys)
-      fail(at(segment_place + ".blocks", index), "is no block");
+      fail(at(segment_place + ".blocks", index), "is not a block");
     const std::string_view state = pickle_.text(pickle_.get(value, "state"));
     const PickleValue stated = pickle_.get(value, "address");
     const auto place = [&] { return at(segment_place + ".blocks", index); };
@@ -226,13 +226,13 @@ class Decoder {
   }
 
   void device_traces(PickleValue lists) {
-    if (!Pickle::is_sequence(lists)) fail("device_traces", "is no list");
+    if (!Pickle::is_sequence(lists)) fail("device_traces", "is not a list");
     if (pickle_.size(lists) > static_cast<std::uint64_t>(kMaxDevices))
       fail("device_traces", "has more than 4096 devices");
     spend(pickle_.size(lists));
     pickle_.for_each(lists, [&](std::uint64_t index, PickleValue list) {
       const std::string place = at("device_traces", index);
-      if (!Pickle::is_sequence(list)) fail(place, "is no list");
+      if (!Pickle::is_sequence(list)) fail(place, "is not a list");
       if (pickle_.size(list) == 0) return;
       spend(pickle_.size(list));
       SnapshotDevice& owner = device(static_cast<std::int64_t>(index));
@@ -258,7 +258,7 @@ class Decoder {
 
   SnapshotEntry entry(PickleValue value, const std::string& list, std::uint64_t index, std::int64_t& time) {
     const auto place = [&] { return at(list, index); };
-    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place(), "is no trace entry");
+    if (!Pickle::is_dict(value) || pickle_.size(value) > kMaxKeys) fail(place(), "is not a trace entry");
     std::array<PickleValue, kFieldCount> fields{};
     std::uint32_t shape = 0;
     if (const PickleValue* row = pickle_.row(value, shape)) {

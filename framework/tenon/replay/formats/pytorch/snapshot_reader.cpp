@@ -5,7 +5,7 @@
 //   segments:                                                                    what lives at the end
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
-#include <tenon/replay/formats/readers.h>
+#include <tenon/replay/formats/pytorch/snapshot_reader.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
