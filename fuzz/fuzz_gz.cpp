@@ -1,9 +1,11 @@
 // Fuzzes the reading of files, gz or not: the bytes are a file of their own, which any reader may then take.
-#include "fuzz_target.h"
+#include <tenon/replay/formats/readers.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 

@@ -84,7 +84,7 @@ TEST_F(ConfigVerb, ExplainSaysWhichPlaceWon) {
 }
 
 TEST_F(ConfigVerb, ABadOverrideOrVariableIsNamed) {
-  EXPECT_THAT(tenon({"run", "exp.toml", "train.epochs"}).error, HasSubstr("is no KEY=VALUE"));
+  EXPECT_THAT(tenon({"run", "exp.toml", "train.epochs"}).error, HasSubstr("expected KEY=VALUE"));
   const Said word = tenon({"run", "exp.toml", "train.epochs=lots"});
   EXPECT_EQ(word.code, 2);
   EXPECT_THAT(word.error, HasSubstr("command line train.epochs=lots"));

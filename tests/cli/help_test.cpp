@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
 
 namespace tenon::test {
 namespace {
@@ -12,37 +15,55 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class Help : public Program {};
+class Help : public Program {
+ protected:
+  /// The names under "Subcommands:" of a help.
+  static std::vector<std::string> subcommands(const std::string& help) {
+    std::vector<std::string> names;
+    std::istringstream lines(help);
+    bool is_list = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "Subcommands:") {
+        is_list = true;
+      } else if (is_list && line.starts_with("  ") && line[2] != ' ') {
+        names.push_back(line.substr(2, line.find(' ', 2) - 2));
+      } else if (is_list && !line.starts_with("  ")) {
+        break;
+      }
+    }
+    return names;
+  }
 
-const std::vector<std::vector<std::string>> kVerbs = {{},
-                                                      {"run"},
-                                                      {"replay"},
-                                                      {"tune"},
-                                                      {"trace"},
-                                                      {"view"},
-                                                      {"plugins"},
-                                                      {"plugins", "list"},
-                                                      {"plugins", "info"},
-                                                      {"plugins", "test"},
-                                                      {"devices"},
-                                                      {"config"},
-                                                      {"config", "check"},
-                                                      {"config", "show"},
-                                                      {"config", "explain"},
-                                                      {"doctor"},
-                                                      {"new"},
-                                                      {"new", "allocator"}};
-
-TEST_F(Help, OfEveryVerbFitsAScreenAndShowsAnExample) {
-  for (std::vector<std::string> verb : kVerbs) {
-    verb.push_back("--help");
-    const Said said = tenon(verb);
-    SCOPED_TRACE(testing::PrintToString(verb));
+  /// The help of this verb, and of all below it.
+  void expect_good_help(const std::vector<std::string>& verb) {
+    std::vector<std::string> words = verb;
+    words.push_back("--help");
+    const Said said = tenon(words);
+    SCOPED_TRACE(testing::PrintToString(words));
     EXPECT_EQ(said.code, 0);
     EXPECT_THAT(said.out, HasSubstr("xample"));
     EXPECT_THAT(said.out, HasSubstr("  tenon "));
     EXPECT_LE(std::count(said.out.begin(), said.out.end(), '\n'), 40);
+    ++helps_;
+    for (const std::string& name : subcommands(said.out)) {
+      words.back() = name;
+      expect_good_help(words);
+    }
   }
+  int helps_ = 0;
+};
+
+TEST_F(Help, OfEveryVerbFitsAScreenAndShowsAnExample) {
+  expect_good_help({});
+  EXPECT_GE(helps_, 18);
+}
+
+TEST_F(Help, ListsEveryVerbThatHasAFile) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(TENON_SOURCE_DIR "/framework/tenon/cli/verbs"))
+    files.insert(entry.path().stem());
+  const std::vector<std::string> listed = subcommands(tenon({"--help"}).out);
+  EXPECT_EQ(std::set<std::string>(listed.begin(), listed.end()), files);
 }
 
 TEST_F(Help, TheVersionIsOneLine) {

@@ -79,7 +79,7 @@ TEST_F(ReplayGate, AWrongBaselineIsToldInWordsOfItsOwn) {
       {R"({"schema_version": 1, "rows": [{"setting": "", "kind": "pytorch"}]})", "row 1 has no \"trace\""},
       {R"({"schema_version": 1, "rows": [{"trace": "t", "allocator": "a", "events": 1, "peak_requested_bytes": 1,
           "peak_reserved_bytes": "x", "ooms": 0}]})",
-       "\"peak_reserved_bytes\" of row 1 is no count: \"x\""},
+       "\"peak_reserved_bytes\" of row 1 is \"x\", not a count"},
       {R"({"schema_version": 1, "rows": [{"trace": "t", "allocator": "a", "events": 1, "peak_requested_bytes": 1,
           "peak_reserved_bytes": 1, "ooms": 0, "pass_seconds": "x"}]})",
        "row 1 holds a value of the wrong type"}};

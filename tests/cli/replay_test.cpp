@@ -150,7 +150,7 @@ TEST_F(ReplayVerb, AnIllFormedHistoryNamesFilePositionAndReason) {
        "tenon: bad.trace: byte 2: operator 0x63: GLOBAL could run code: refused, nothing was executed"},
       {"", "tenon: bad.trace: byte 0: the file is empty"},
       {"Thread,Time,Action,Pointer,Size,Stream\n1,0,free,0x10,8,0\n", "tenon: bad.trace:2: frees 0x10"},
-      {"[{\"name\":", "tenon: bad.trace: byte 9: no valid JSON"},
+      {"[{\"name\":", "tenon: bad.trace: byte 9: invalid JSON"},
   };
   for (const auto& [text, message] : mistakes) {
     folder_.write("bad.trace", text);
@@ -332,7 +332,7 @@ TEST_F(ReplayVerb, TheBudgetOfTuneIsATime) {
   for (const char* none : {"", "0", "-3s", "soon", "1d", "inf", "nan"}) {
     const Said said = tenon({"tune", "tiny.trace", "-q", "--budget", none});
     EXPECT_EQ(said.code, 2) << none;
-    EXPECT_THAT(said.error, HasSubstr("is no time; for example 500ms, 30s, 2m or 1h")) << none;
+    EXPECT_THAT(said.error, HasSubstr("a time, for example 500ms, 30s, 2m or 1h")) << none;
   }
 }
 

@@ -460,6 +460,54 @@ TEST(TraceLayer, WritesEveryEventInTheTextForm) {
   std::remove(path.c_str());
 }
 
+TEST(TraceLayer, AMarkThatWouldMeanSomethingToAReaderIsEscaped) {
+  const std::string path = ::testing::TempDir() + "layers_test_marks.trace";
+  AddressOnlySource source;
+  auto stack = make_stack(source, {{"trace", {{"file", path}}}});
+  for (const char* name : {"tenon:failed 0 0 0", "recording starts", "two\nlines", "step 1"}) stack->mark(name);
+  stack.reset();
+  EXPECT_THAT(lines_of(path), ElementsAre("m tenon:mark tenon:failed 0 0 0", "m tenon:mark recording starts",
+                                          "m two lines", "m step 1"));
+  std::remove(path.c_str());
+}
+
+TEST(TraceLayer, ARequestThatRanOutOfMemoryIsInTheHistory) {
+  const std::string path = ::testing::TempDir() + "layers_test_failed.trace";
+  AddressOnlySource source({.capacity_bytes = 8192});
+  auto stack = make_stack(source, {{"trace", {{"file", path}}}});
+  const Block block = stack->allocate({.bytes = 6144});
+  EXPECT_THROW(stack->allocate({.bytes = 4096, .stream = {2}}), OutOfMemory);
+  stack->deallocate(block);
+  EXPECT_THROW(stack->allocate({.bytes = 16384}), OutOfMemory);
+  stack.reset();
+  EXPECT_THAT(lines_of(path), ElementsAre("a 0 6144 0", "m tenon:failed 1 6144 2048", "a 1 4096 2", "f 1", "f 0", "e",
+                                          "m tenon:failed 3 0 8192", "a 3 16384 0", "f 3"))
+      << "what the host asks for again is one failure, with the figures of the last time";
+  std::remove(path.c_str());
+}
+
+TEST(TraceLayer, AFailureThatTheHostMendedIsNone) {
+  const std::string path = ::testing::TempDir() + "layers_test_mended.trace";
+  AddressOnlySource source({.capacity_bytes = 8192});
+  auto stack = make_stack(source, {{"trace", {{"file", path}}}});
+  stack->deallocate(stack->allocate({.bytes = 6144}));
+  stack->deallocate(stack->allocate({.bytes = 8192}));  // fits once the cache is given back, which the host does
+  stack.reset();
+  EXPECT_THAT(lines_of(path), ElementsAre("a 0 6144 0", "f 0", "e", "a 2 8192 0", "f 2"));
+  std::remove(path.c_str());
+}
+
+TEST(TraceLayer, AFreeOnAnotherStreamIsAUseThere) {
+  const std::string path = ::testing::TempDir() + "layers_test_streams.trace";
+  AddressOnlySource source;
+  auto stack = make_stack(source, {{"trace", {{"file", path}}}});
+  const Block block = stack->allocate({.bytes = 64, .stream = {1}});
+  stack->deallocate(block, {2});
+  stack.reset();
+  EXPECT_THAT(lines_of(path), ElementsAre("a 0 64 1", "u 0 2", "f 0"));
+  std::remove(path.c_str());
+}
+
 TEST(TraceLayer, CompressesWhereTheNameSaysSo) {
   const std::string path = ::testing::TempDir() + "layers_test.trace.gz";
   AddressOnlySource source;

@@ -21,7 +21,7 @@ std::string content(const std::string& path) {
 TEST(BinaryTrace, ARealHistoryComesBackUnchangedAndSmall) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   const std::string path = testing::TempDir() + "history.tenon";
-  write_binary(trace, path);
+  write_trace(trace, path);
   const Trace back = read_traces(path).front();
   EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
   EXPECT_EQ(back.marks, trace.marks);
@@ -65,7 +65,7 @@ TEST(BinaryTrace, IsValidUpToTheLastFlush) {
 TEST(BinaryTrace, ACutConversionKeepsWhatCameBefore) {
   const std::string path = testing::TempDir() + "half.tenon";
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
-  write_binary(trace, path);
+  write_trace(trace, path);
   const std::string whole = content(path);
   const Trace half = read_one(whole.substr(0, whole.size() / 2));
   EXPECT_GT(half.facts.events, trace.facts.events / 4);
@@ -75,7 +75,7 @@ TEST(BinaryTrace, ACutConversionKeepsWhatCameBefore) {
 
 TEST(BinaryTrace, ReadsTheFirstVersion) {
   const std::string path = testing::TempDir() + "old.tenon";
-  write_binary(read_one("a 0 100 0\nf 0\n"), path);
+  write_trace(read_one("a 0 100 0\nf 0\n"), path);
   std::string bytes = content(path);
   bytes[8] = 1;
   EXPECT_EQ(read_one(bytes).facts.events, 2u);
@@ -100,7 +100,7 @@ TEST(BinaryTrace, RefusesANewerVersion) { EXPECT_NE(refusal_of("TENONTRC\x09").f
 TEST(TextWriter, ARealHistoryComesBackUnchanged) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   const std::string path = testing::TempDir() + "history.trace.gz";
-  write_text(trace, path);
+  write_trace(trace, path);
   const Trace back = read_traces(path).front();
   EXPECT_TRUE(difference(trace, back).are_equal);
   EXPECT_EQ(back.marks, trace.marks);
@@ -109,13 +109,13 @@ TEST(TextWriter, ARealHistoryComesBackUnchanged) {
 TEST(ChromeWriter, WritesWhatAJsonReaderAccepts) {
   const Trace trace = read_one("a 0 8 0\nm say \"hi\"\nf 0\n");
   const std::string path = testing::TempDir() + "counters.json";
-  write_chrome_counters(trace, path);
+  write_trace(trace, path);
   EXPECT_NE(refusal_of(content(path)).find("no [memory] events"), std::string::npos)
       << "valid JSON, without a profiler's events";
 }
 
 TEST(FoldedWriter, NeedsStacks) {
-  EXPECT_THROW(write_folded(read_one("a 0 8 0\n"), testing::TempDir() + "x.folded"), Error);
+  EXPECT_THROW(write_trace(read_one("a 0 8 0\n"), testing::TempDir() + "x.folded"), Error);
 }
 
 }  // namespace

@@ -119,13 +119,13 @@ void expect_the_failure(const std::string& path) {
 
 TEST(FailedRequest, ComesBackFromEveryFormThatIsReadAgain) {
   const Trace trace = read_traces(died()).front();
-  write_text(trace, scratch("out.trace.gz"));
+  write_trace(trace, scratch("out.trace.gz"));
   expect_the_failure(scratch("out.trace.gz"));
-  write_binary(trace, scratch("out.tenon"));
+  write_trace(trace, scratch("out.tenon"));
   expect_the_failure(scratch("out.tenon"));
   write_snapshot(image_of_replay(trace, keeping_policy(), {}, Failures::kKept), scratch("out.pickle"));
   expect_the_failure(scratch("out.pickle"));
-  write_rmm(trace, scratch("out.csv"));
+  write_trace(trace, scratch("out.csv"));
   const Trace log = read_traces(scratch("out.csv")).front();
   EXPECT_TRUE(difference(trace, log).are_equal) << difference(trace, log).what;
   EXPECT_EQ(log.ooms.size(), 1u);

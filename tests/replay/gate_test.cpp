@@ -58,12 +58,13 @@ TEST(Gate, SaysWhatIsWrong) {
 TEST(Gate, AUnitThatDoesNotFitItsMetricIsRefused) {
   // Each of these was accepted once, and could never trip.
   EXPECT_NE(mistake("ooms > 0x10").find("neither a number"), std::string::npos) << mistake("ooms > 0x10");
-  EXPECT_NE(mistake("ooms > 1 GiB").find("\"1 GiB\" is a size, and ooms is none"), std::string::npos);
-  EXPECT_NE(mistake("excess > 1KiB").find("is a size, and excess is none"), std::string::npos);
+  EXPECT_NE(mistake("ooms > 1 GiB").find("\"1 GiB\" is a size, which ooms is not"), std::string::npos);
+  EXPECT_NE(mistake("excess > 1KiB").find("is a size, which excess is not"), std::string::npos);
   EXPECT_NE(mistake("seconds > 1MiB").find("is a size"), std::string::npos);
-  EXPECT_NE(mistake("peak_reserved_bytes > 1ms").find("is a time, and peak_reserved_bytes is none"), std::string::npos);
+  EXPECT_NE(mistake("peak_reserved_bytes > 1ms").find("is a time, which peak_reserved_bytes is not"),
+            std::string::npos);
   EXPECT_NE(mistake("peak_reserved_bytes > +-5").find("two signs"), std::string::npos);
-  EXPECT_NE(mistake("excess > 5 parts%").find("is no percentage"), std::string::npos);
+  EXPECT_NE(mistake("excess > 5 parts%").find("expected a percentage"), std::string::npos);
 }
 
 TEST(Gate, TimesMayHaveUnits) {

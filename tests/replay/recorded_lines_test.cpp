@@ -32,10 +32,9 @@ class Carried : public testing::TestWithParam<const char*> {
   /// Written in the form of that ending and read again.
   static Trace through(const Trace& trace, const std::string& ending) {
     const std::string file = path(ending);
-    if (ending == ".trace") write_text(trace, file);
-    if (ending == ".tenon") write_binary(trace, file);
-    if (ending == ".pickle")
-      write_snapshot(image_of_replay(trace, policy_of_conf(""), std::nullopt, Failures::kKept), file);
+    write_trace(trace, file, {.place = [](const Trace& it) {
+                  return image_of_replay(it, policy_of_conf(""), std::nullopt, Failures::kKept);
+                }});
     Trace back = read_traces(file).front();
     std::filesystem::remove(file);
     return back;
@@ -95,7 +94,7 @@ TEST_P(Carried, APartOfWhatIsRefusedIsRefused) {
 TEST_F(Carried, APartOfWhatIsRefusedIsRefusedBehindAnyNumberOfComments) {
   const Trace trace = late(kWarm, kLostOfWarm);
   const std::string file = path("_part.trace");
-  write_text(slice(trace, 3, trace.facts.events), file);
+  write_trace(slice(trace, 3, trace.facts.events), file);
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
   std::string comments;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 
 namespace tenon::replay {
 namespace {
@@ -176,6 +177,37 @@ TEST(Recorder, ChunkCutInTheMiddleIsLeftOut) {
 TEST(Recorder, AFileThatCannotBeWrittenIsSaidAtOnce) {
   Recorder recorder;
   EXPECT_THROW(recorder.write_to("/no/such/folder/memory.tenon", {}), Error);
+}
+
+TEST(Recorder, WritesTheLinesOfTheTraceLayer) {
+  const std::string layers = scratch("layer.trace").string(), recorders = scratch("recorder.trace").string();
+  const auto recorder = std::make_shared<Recorder>();
+  recorder->write_to(recorders, {});
+  add_private_layer(recording_layer("test recorder of lines", recorder));
+  {
+    AddressOnlySource source({.capacity_bytes = 8192});
+    const auto stack =
+        tenon::testing::make_stack(source, {{"test recorder of lines", {}}, {"trace", {{"file", layers}}}});
+    stack->mark("tenon:failed 1 2 3");
+    const Block block = stack->allocate({.bytes = 6144, .stream = {1}});
+    stack->record_use(block, {2});
+    stack->deallocate(block, {3});
+    stack->deallocate(stack->allocate({.bytes = 8192}));  // after the host has given back the cache
+    stack->mark("two\nlines");
+    stack->trim();
+  }
+  recorder->close();
+  const auto lines_of = [](const std::string& path) {
+    std::vector<std::string> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with('#')) lines.push_back(line);
+    }
+    return lines;
+  };
+  EXPECT_EQ(lines_of(layers), lines_of(recorders));
+  EXPECT_EQ(lines_of(layers).size(), 9u);
+  for (const std::string& path : {layers, recorders}) std::filesystem::remove(path);
 }
 
 }  // namespace

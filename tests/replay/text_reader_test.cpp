@@ -183,7 +183,7 @@ TEST_F(Files, RefusesWhatFollowsAGzAndIsNone) {
   const std::uintmax_t bytes = std::filesystem::file_size(path);
   std::ofstream(path, std::ios::app | std::ios::binary) << "more";
   EXPECT_EQ(refusal(path), path + ": byte " + std::to_string(bytes) +
-                               " of the compressed file: the gz stream has ended, and something follows that is none");
+                               " of the compressed file: the gz stream has ended, and something else follows");
 }
 
 TEST_F(Files, RefusesAnEmptyGz) {

@@ -71,11 +71,5 @@ TEST(Difference, SaysWhatTellsTwoFreesApart) {
   EXPECT_EQ(difference(a, b).what, "f of 10 bytes against f of 10 bytes, which waits for a stream");
 }
 
-TEST(FormatOfName, ComesFromTheEnding) {
-  EXPECT_EQ(format_of_name("x.trace.gz"), "text");
-  EXPECT_EQ(format_of_name("x.pickle"), "snapshot");
-  EXPECT_THROW(format_of_name("x.doc"), ConfigError);
-}
-
 }  // namespace
 }  // namespace tenon::replay

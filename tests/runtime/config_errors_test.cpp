@@ -135,7 +135,7 @@ TEST_F(ConfigMistake, TheEnvironmentAndTheCommandLineAreNamedAsThePlace) {
   ::unsetenv("TENON_TRAIN__EPOCHZ");
   EXPECT_THAT(mistake("", {"train.epochs=-1"}),
               AllOf(HasSubstr("command line train.epochs=-1: "), HasSubstr("from 1 to 1000")));
-  EXPECT_THAT(mistake("", {"train.epochs"}), HasSubstr("is no KEY=VALUE"));
+  EXPECT_THAT(mistake("", {"train.epochs"}), HasSubstr("expected KEY=VALUE"));
   EXPECT_THAT(mistake("", {"epoch=1"}), HasSubstr("command line epoch=1: unknown key 'epoch'"));
   EXPECT_THAT(mistake("", {"train.epochs=[1, 2]"}), HasSubstr("add --sweep"));
 }

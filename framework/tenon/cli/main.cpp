@@ -9,6 +9,13 @@
 #include <cstdio>
 #include <new>
 
+// CMake writes verbs.inc from the list in CMakeLists.txt.
+namespace tenon::cli {
+#define ROW(name) void add_##name(CLI::App& program, Outcome& outcome);
+#include "verbs.inc"
+#undef ROW
+}  // namespace tenon::cli
+
 namespace {
 
 using namespace tenon;
@@ -22,16 +29,9 @@ constexpr char kExamples[] =
     "            4 out of memory, 5 a plugin would not load";
 
 void add_verbs(CLI::App& program, cli::Outcome& outcome) {
-  cli::add_run(program, outcome);
-  cli::add_plugins(program, outcome);
-  cli::add_devices(program, outcome);
-  cli::add_config(program, outcome);
-  cli::add_doctor(program, outcome);
-  cli::add_new(program, outcome);
-  cli::add_replay(program, outcome);
-  cli::add_tune(program, outcome);
-  cli::add_trace(program, outcome);
-  cli::add_view(program, outcome);
+#define ROW(name) cli::add_##name(program, outcome);
+#include "verbs.inc"
+#undef ROW
 }
 
 int complain(const std::string& message, ExitCode code) {
@@ -59,7 +59,7 @@ std::string unknown_verb(CLI::App& program, int argc, char** argv) {
     }
     if (next == nullptr) {
       const std::string near = nearest_name(argv[i], names);
-      return fmt::format("\"{} {}\" is no verb{} (see {} --help)", so_far, argv[i],
+      return fmt::format("unknown verb \"{} {}\"{} (see {} --help)", so_far, argv[i],
                          near.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
                                       : fmt::format("; did you mean \"{} {}\"?", so_far, near),
                          so_far);

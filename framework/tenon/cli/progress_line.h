@@ -1,7 +1,8 @@
-// A progress line on stderr with an estimate of what is left: for work of more than two seconds, on a terminal only.
+// A progress line with an estimate of what is left.
 #pragma once
 
-#include <chrono>
+#include <tenon/cli/status_line.h>
+
 #include <cstddef>
 #include <string>
 
@@ -10,17 +11,12 @@ namespace tenon::cli {
 class ProgressLine {
  public:
   /// `what`: "replaying", "searching".
-  ProgressLine(std::string what, bool quiet);
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
+  ProgressLine(std::string what, bool quiet) : what_(std::move(what)), line_(quiet) {}
   void update(std::size_t done, std::size_t total);
 
  private:
   std::string what_;
-  bool is_on_;
-  bool is_shown_ = false;
-  std::chrono::steady_clock::time_point start_;
+  StatusLine line_;
 };
 
 }  // namespace tenon::cli

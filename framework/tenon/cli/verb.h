@@ -1,13 +1,16 @@
-// How a verb of the program is made: one file each, with one function that adds a CLI11 subcommand.
+// How a verb of the program is made: a file verbs/NAME.cpp with a function add_NAME() that adds a CLI11 subcommand, and
+// its name in the list of CMakeLists.txt.
 //
-//   void add_replay(CLI::App& program, Outcome& outcome) {
-//     auto options = std::make_shared<ReplayOptions>();
-//     CLI::App* verb = program.add_subcommand("replay", "run memory traces under allocators and compare");
+//   void add_NAME(CLI::App& program, Outcome& outcome) {
+//     auto options = std::make_shared<Options>();
+//     CLI::App* verb = program.add_subcommand("NAME", "one line for the help");
 //     verb->add_option("traces", options->traces, "trace files")->required();
 //     add_format_option(*verb, options->format);
-//     verb->footer(example("tenon replay train.trace.gz --capacity 24GiB"));
-//     verb->callback([options, &outcome] { outcome.exit_code = replay(*options); });
+//     verb->footer(example("tenon NAME train.trace.gz --capacity 24GiB"));
+//     verb->callback([options, &outcome] { outcome.exit_code = run(*options); });
 //   }
+//
+// It parses options and calls; tables, sentences and JSON are made in report/.
 //
 // A callback throws tenon::Error for what goes wrong: main prints it as "tenon: …" and ends with its exit code.
 #pragma once
@@ -25,18 +28,6 @@ namespace tenon::cli {
 struct Outcome {
   ExitCode exit_code = ExitCode::kDone;
 };
-
-void add_run(CLI::App& program, Outcome& outcome);
-void add_plugins(CLI::App& program, Outcome& outcome);
-void add_plugins_test(CLI::App& plugins, Outcome& outcome);  ///< `tenon plugins test`
-void add_devices(CLI::App& program, Outcome& outcome);
-void add_config(CLI::App& program, Outcome& outcome);
-void add_doctor(CLI::App& program, Outcome& outcome);
-void add_new(CLI::App& program, Outcome& outcome);
-void add_replay(CLI::App& program, Outcome& outcome);
-void add_tune(CLI::App& program, Outcome& outcome);
-void add_trace(CLI::App& program, Outcome& outcome);
-void add_view(CLI::App& program, Outcome& outcome);
 
 /// --format table|json|csv|markdown, --quiet.
 void add_format_option(CLI::App& verb, TableFormat& format);

@@ -38,7 +38,7 @@ bool is_kind_name(std::string_view name) {
 DeviceType DeviceType::named(std::string_view name) {
   if (!is_kind_name(name)) {
     throw Error(
-        fmt::format("'{}' is no device kind: expected lower-case letters, digits and '_', as in \"cuda\"", name));
+        fmt::format("invalid device kind '{}': expected lower-case letters, digits and '_', as in \"cuda\"", name));
   }
   KindTable& table = kinds();
   std::lock_guard lock(table.mutex);

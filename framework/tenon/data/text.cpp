@@ -65,7 +65,7 @@ std::vector<std::uint32_t> code_points(const std::string& bytes, const fs::path&
     valid = valid && point >= kLeast[length] && point < 0x110000 && (point < 0xd800 || point > 0xdfff);
     if (!valid) {
       throw Error(
-          fmt::format("'{}' is no UTF-8 text at byte {}; data.unit = \"byte\" reads any file", path.string(), i));
+          fmt::format("'{}' is not UTF-8 text at byte {}; data.unit = \"byte\" reads any file", path.string(), i));
     }
     points.push_back(point);
     i += length;

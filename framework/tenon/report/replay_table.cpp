@@ -2,9 +2,11 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/results/row_fields.h>
+#include <tenon/replay/results/row_json.h>
 #include <tenon/report/replay_table.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
@@ -14,10 +16,10 @@ namespace {
 
 using replay::ReplayRow;
 
-Cell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
-Cell count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-Cell optional_count(const std::optional<std::uint64_t>& value) {
-  return value ? Cell(static_cast<std::int64_t>(*value)) : Cell();
+TableCell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
+TableCell count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+TableCell optional_count(const std::optional<std::uint64_t>& value) {
+  return value ? TableCell(static_cast<std::int64_t>(*value)) : TableCell();
 }
 
 std::string options_text(const ReplayRow& row) {
@@ -28,21 +30,25 @@ std::string options_text(const ReplayRow& row) {
 
 struct ColumnSource {
   Column column;
-  Cell (*cell)(const ReplayRow&);
+  TableCell (*cell)(const ReplayRow&);
 };
 
 bool was_observed(const ReplayRow& row) { return row.failure.empty(); }
 bool is_ideal(const ReplayRow& row) { return row.allocator == "ideal"; }
-Cell unless_ideal(const ReplayRow& row, Cell cell) { return is_ideal(row) || !was_observed(row) ? Cell() : cell; }
+TableCell unless_ideal(const ReplayRow& row, TableCell cell) {
+  return is_ideal(row) || !was_observed(row) ? TableCell() : cell;
+}
 
 const std::vector<ColumnSource>& sources() {
   static const std::vector<ColumnSource> kSources = {
-      {{"trace", "trace"}, [](const ReplayRow& row) -> Cell { return row.trace; }},
-      {{"allocator", "allocator"}, [](const ReplayRow& row) -> Cell { return row.allocator; }},
+      {{"trace", "trace"}, [](const ReplayRow& row) -> TableCell { return row.trace; }},
+      {{"allocator", "allocator"}, [](const ReplayRow& row) -> TableCell { return row.allocator; }},
       {{"options", "options"},
-       [](const ReplayRow& row) -> Cell { return row.options.empty() ? Cell() : Cell(options_text(row)); }},
+       [](const ReplayRow& row) -> TableCell {
+         return row.options.empty() ? TableCell() : TableCell(options_text(row));
+       }},
       {{"capacity_bytes", "capacity"},
-       [](const ReplayRow& row) { return row.capacity_bytes ? bytes(*row.capacity_bytes) : Cell(); }},
+       [](const ReplayRow& row) { return row.capacity_bytes ? bytes(*row.capacity_bytes) : TableCell(); }},
       {{"events", "events", false}, [](const ReplayRow& row) { return count(row.events); }},
       {{"allocations", "allocations", false}, [](const ReplayRow& row) { return count(row.allocations); }},
       {{"frees", "frees", false}, [](const ReplayRow& row) { return count(row.frees); }},
@@ -53,8 +59,9 @@ const std::vector<ColumnSource>& sources() {
        [](const ReplayRow& row) { return bytes(row.peak_allocated_bytes); }},
       {{"peak_active_bytes", "peak active", false}, [](const ReplayRow& row) { return bytes(row.peak_active_bytes); }},
       {{"peak_reserved_bytes", "peak reserved"},
-       [](const ReplayRow& row) { return was_observed(row) ? bytes(row.peak_reserved_bytes) : Cell(); }},
-      {{"excess", "excess"}, [](const ReplayRow& row) { return was_observed(row) ? Cell(Ratio{row.excess}) : Cell(); }},
+       [](const ReplayRow& row) { return was_observed(row) ? bytes(row.peak_reserved_bytes) : TableCell(); }},
+      {{"excess", "excess"},
+       [](const ReplayRow& row) { return was_observed(row) ? TableCell(Ratio{row.excess}) : TableCell(); }},
       {{"internal_fragmentation", "internal"},
        [](const ReplayRow& row) { return unless_ideal(row, Ratio{row.internal_fragmentation}); }},
       {{"external_fragmentation", "external"},
@@ -71,47 +78,47 @@ const std::vector<ColumnSource>& sources() {
       {{"ooms", "OOMs"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.ooms)); }},
       {{"first_oom_event", "first OOM at"}, [](const ReplayRow& row) { return optional_count(row.first_oom_event); }},
       {{"reserved_series_fnv1a64", "series", false},
-       [](const ReplayRow& row) -> Cell {
-         return row.reserved_series_fnv1a64 == 0 ? Cell() : Cell(replay::hex64(row.reserved_series_fnv1a64));
+       [](const ReplayRow& row) -> TableCell {
+         return row.reserved_series_fnv1a64 == 0 ? TableCell() : TableCell(replay::hex64(row.reserved_series_fnv1a64));
        }},
       {{"placement_hash", "placement", false},
-       [](const ReplayRow& row) -> Cell {
-         return row.placement_hash == 0 ? Cell() : Cell(replay::hex64(row.placement_hash));
+       [](const ReplayRow& row) -> TableCell {
+         return row.placement_hash == 0 ? TableCell() : TableCell(replay::hex64(row.placement_hash));
        }},
       {{"seconds", "seconds", false},
        [](const ReplayRow& row) {
-         return row.seconds > 0 ? Cell(Real{row.seconds, 4}) : Cell();
+         return row.seconds > 0 ? TableCell(Real{row.seconds, 4}) : TableCell();
        }},
       {{"events_per_second", "events/s", false},
        [](const ReplayRow& row) {
-         return row.seconds > 0 ? Cell(Real{row.events_per_second, 0}) : Cell();
+         return row.seconds > 0 ? TableCell(Real{row.events_per_second, 0}) : TableCell();
        }},
       {{"mevents", "M events/s"},
        [](const ReplayRow& row) {
-         return row.seconds > 0 ? Cell(Real{row.events_per_second / 1e6, 1}) : Cell();
+         return row.seconds > 0 ? TableCell(Real{row.events_per_second / 1e6, 1}) : TableCell();
        }},
       {{"harness_seconds", "harness", false},
        [](const ReplayRow& row) {
-         return row.seconds > 0 ? Cell(Real{row.harness_seconds, 4}) : Cell();
+         return row.seconds > 0 ? TableCell(Real{row.harness_seconds, 4}) : TableCell();
        }},
       {{"allocate_ns_p50", "alloc p50"},
        [](const ReplayRow& row) {
-         return row.allocate_ns.p50 > 0 ? Cell(Real{row.allocate_ns.p50, 0}) : Cell();
+         return row.allocate_ns.p50 > 0 ? TableCell(Real{row.allocate_ns.p50, 0}) : TableCell();
        }},
       {{"allocate_ns_p99", "p99"},
        [](const ReplayRow& row) {
-         return row.allocate_ns.p50 > 0 ? Cell(Real{row.allocate_ns.p99, 0}) : Cell();
+         return row.allocate_ns.p50 > 0 ? TableCell(Real{row.allocate_ns.p99, 0}) : TableCell();
        }},
       {{"free_ns_p50", "free p50"},
        [](const ReplayRow& row) {
-         return row.free_ns.p50 > 0 ? Cell(Real{row.free_ns.p50, 0}) : Cell();
+         return row.free_ns.p50 > 0 ? TableCell(Real{row.free_ns.p50, 0}) : TableCell();
        }},
       {{"free_ns_p99", "p99 ns"},
        [](const ReplayRow& row) {
-         return row.free_ns.p50 > 0 ? Cell(Real{row.free_ns.p99, 0}) : Cell();
+         return row.free_ns.p50 > 0 ? TableCell(Real{row.free_ns.p99, 0}) : TableCell();
        }},
       {{"failure", "failure", false},
-       [](const ReplayRow& row) -> Cell { return row.failure.empty() ? Cell() : Cell(row.failure); }},
+       [](const ReplayRow& row) -> TableCell { return row.failure.empty() ? TableCell() : TableCell(row.failure); }},
   };
   return kSources;
 }
@@ -123,7 +130,7 @@ Table replay_table(const std::vector<ReplayRow>& rows) {
   for (const ColumnSource& source : sources()) columns.push_back(source.column);
   Table table(std::move(columns));
   for (const ReplayRow& row : rows) {
-    std::vector<Cell> cells;
+    std::vector<TableCell> cells;
     for (const ColumnSource& source : sources()) cells.push_back(source.cell(row));
     table.add_row(std::move(cells));
   }
@@ -144,6 +151,17 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
     }
   }
   return remarks;
+}
+
+std::string replay_json(const std::vector<ReplayRow>& rows, const std::vector<replay::Gate>& gates,
+                        const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
+  std::string text = replay::rows_json(rows, environment_json);
+  if (gates.empty()) return text;
+  using Json = nlohmann::ordered_json;
+  Json json = Json::parse(text);
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tenon

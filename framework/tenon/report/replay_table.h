@@ -1,10 +1,12 @@
-// The comparison that `tenon replay` prints: a row per trace and allocator, the ideal one last.
+// The comparison that `tenon replay` prints, as a table or as JSON: a row per trace and allocator, the ideal one last.
 #pragma once
 
 #include <tenon/core/export.h>
 #include <tenon/replay/engine/replay.h>
+#include <tenon/replay/results/gate.h>
 #include <tenon/report/table.h>
 
+#include <string>
 #include <vector>
 
 namespace tenon {
@@ -14,5 +16,10 @@ TENON_API Table replay_table(const std::vector<replay::ReplayRow>& rows);
 
 /// A sentence for each row that says what a table cannot: why it failed, where it ran out of memory.
 TENON_API std::vector<std::string> replay_remarks(const std::vector<replay::ReplayRow>& rows);
+
+/// The rows' JSON with what became of each gate: `trips` are the sentences of its rows, in the order of `gates`.
+TENON_API std::string replay_json(const std::vector<replay::ReplayRow>& rows, const std::vector<replay::Gate>& gates,
+                                  const std::vector<std::vector<std::string>>& trips,
+                                  const std::string& environment_json);
 
 }  // namespace tenon

@@ -58,7 +58,7 @@ std::string chart(const std::string& title, bool bytes, std::vector<SvgLine> lin
          svg_chart({.title = title, .x_label = "step", .y_is_bytes = bytes, .lines = std::move(lines)});
 }
 
-Cell cell_of(const std::string& key, const Json& value) {
+TableCell cell_of(const std::string& key, const Json& value) {
   if (value.is_null()) return {};
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_string()) return value.get<std::string>();

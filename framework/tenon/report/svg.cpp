@@ -1,4 +1,4 @@
-// Inline SVG.
+// Inline SVG. By hand: what plots in C++ needs a program (gnuplot) or Python at run time, and a report is made offline.
 #include <tenon/core/units.h>
 #include <tenon/report/svg.h>
 

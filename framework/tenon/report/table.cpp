@@ -1,4 +1,5 @@
-// Tables in four formats.
+// Tables in four formats. By hand: Debian packages no library for tables of text, and the rules of what people see
+// (units, columns that say nothing) are ours.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
@@ -25,12 +26,12 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
-bool is_number(const Cell& cell) {
+bool is_number(const TableCell& cell) {
   return !std::holds_alternative<std::string>(cell) && !std::holds_alternative<bool>(cell) &&
          !std::holds_alternative<std::monostate>(cell);
 }
 
-std::string for_machines(const Cell& cell, bool json) {
+std::string for_machines(const TableCell& cell, bool json) {
   struct Writer {
     bool json;
     std::string operator()(std::monostate) const { return json ? "null" : ""; }
@@ -69,7 +70,7 @@ std::string json_quote(std::string_view text) { return replay::quoted_json(text)
 
 std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
-std::string show(const Cell& cell) {
+std::string show(const TableCell& cell) {
   struct Writer {
     std::string operator()(std::monostate) const { return "-"; }
     std::string operator()(bool value) const { return value ? "yes" : "no"; }
@@ -90,7 +91,7 @@ std::string show(const Cell& cell) {
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-void Table::add_row(std::vector<Cell> cells) {
+void Table::add_row(std::vector<TableCell> cells) {
   TENON_ASSERT(cells.size() == columns_.size(), "a row has a cell for each column");
   rows_.push_back(std::move(cells));
 }

@@ -32,10 +32,10 @@ struct Real {
   int digits = 2;
 };
 /// monostate: unknown or not meaningful; "-" to people, null in JSON, empty in CSV.
-using Cell = std::variant<std::monostate, bool, std::int64_t, Real, Bytes, Ratio, std::string>;
+using TableCell = std::variant<std::monostate, bool, std::int64_t, Real, Bytes, Ratio, std::string>;
 
 /// The text that people see.
-TENON_API std::string show(const Cell& cell);
+TENON_API std::string show(const TableCell& cell);
 
 struct Column {
   std::string key;         ///< machine name, snake_case with its unit: "peak_reserved_bytes"
@@ -48,10 +48,10 @@ class TENON_API Table {
   explicit Table(std::vector<Column> columns);
 
   /// One cell for each column.
-  void add_row(std::vector<Cell> cells);
+  void add_row(std::vector<TableCell> cells);
   bool empty() const { return rows_.empty(); }
   const std::vector<Column>& columns() const { return columns_; }
-  const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+  const std::vector<std::vector<TableCell>>& rows() const { return rows_; }
 
   /// Aligned with two spaces between columns, numbers to the right; ends in a newline. Columns that are "-" in every
   /// row are left out.
@@ -64,7 +64,7 @@ class TENON_API Table {
  private:
   std::vector<std::size_t> columns_for_people() const;
   std::vector<Column> columns_;
-  std::vector<std::vector<Cell>> rows_;
+  std::vector<std::vector<TableCell>> rows_;
 };
 
 /// The whole output of a verb: the table itself, or {"schema_version":1,"environment":…,"rows":…} where

@@ -1,11 +1,13 @@
-// Writing TFRecords of Event messages.
+// Writing TFRecords of Event messages. Their six fields are written by hand: libprotobuf would need TensorFlow's
+// schema, its compiler in the build and itself in every program.
 #include <tenon/core/error.h>
 #include <tenon/report/tensorboard.h>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
+#include <boost/crc.hpp>
+
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -17,17 +19,6 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 16;
-
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0x82f63b78U : 0U);
-    table[i] = value;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
 
 // Little-endian, whatever the host.
 template <class T>
@@ -58,10 +49,10 @@ std::string event_head(double wall_time) {
 }  // namespace
 
 std::uint32_t masked_crc32c(std::string_view text) {
-  std::uint32_t crc = 0xffffffffU;
-  for (const char c : text) crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
-  crc = ~crc;
-  return (crc >> 15 | crc << 17) + 0xa282ead8U;
+  constexpr std::uint32_t kCastagnoli = 0x1edc6f41U, kOnes = 0xffffffffU;
+  boost::crc_optimal<32, kCastagnoli, kOnes, kOnes, true, true> sum;
+  sum.process_bytes(text.data(), text.size());
+  return std::rotr(static_cast<std::uint32_t>(sum.checksum()), 15) + 0xa282ead8U;
 }
 
 TensorboardWriter::TensorboardWriter(const std::string& folder) {

@@ -125,7 +125,7 @@ void set_options_from_spec(Options& options, std::string_view spec) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
       throw ConfigError(fmt::format(
-          "allocator \"{}\": \"{}\" is no NAME=VALUE; write it as caching:max_split_size=128MiB", spec, item));
+          "allocator \"{}\": expected NAME=VALUE, as in caching:max_split_size=128MiB, not \"{}\"", spec, item));
     }
     try {
       options.set_text(item.substr(0, equals), item.substr(equals + 1));

@@ -95,7 +95,7 @@ struct Loaded {
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
     const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
-    if (!descriptor) throw Error(path + " is no Tenon plugin");
+    if (!descriptor) throw Error(path + " is not a Tenon plugin");
     descriptor->register_plugin(collector);
     Backend& backend = *collector.backend_;
     bool has_levels = false;

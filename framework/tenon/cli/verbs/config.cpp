@@ -45,7 +45,7 @@ ExitCode check(const ConfigOptions& options) {
                  {"sweep_keys", "sweep over"}});
     table.add_row({options.file, experiment.name, experiment.device.str(), experiment.allocator.policy.name,
                    static_cast<std::int64_t>(cells),
-                   cells == 0 ? Cell() : Cell(fmt::format("{}", fmt::join(config.sweep_keys(), ", ")))});
+                   cells == 0 ? TableCell() : TableCell(fmt::format("{}", fmt::join(config.sweep_keys(), ", ")))});
     print(render(table, options.format, environment_json()));
     return ExitCode::kDone;
   }
@@ -93,7 +93,8 @@ ExitCode explain(const ConfigOptions& options) {
     for (const auto& source : setting.overruled)
       overruled.push_back(fmt::format("{} ({})", source.text, source.position.str()));
     table.add_row({setting.key, setting.text, setting.winner.str(),
-                   overruled.empty() ? Cell() : Cell(fmt::format("{}", fmt::join(overruled, ", "))), setting.help});
+                   overruled.empty() ? TableCell() : TableCell(fmt::format("{}", fmt::join(overruled, ", "))),
+                   setting.help});
   }
   print(render(table, options.format, environment_json()));
   return ExitCode::kDone;

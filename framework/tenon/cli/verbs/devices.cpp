@@ -50,15 +50,16 @@ ExitCode devices(const DeviceOptions& options) {
       const DeviceProperties properties = driver.properties();
       const SourceUsage usage = driver.memory().usage();
       const bool limited = properties.capacity_bytes != 0;
-      table.add_row({fmt::format("{}:{}", kind, index),
-                     properties.name,
-                     limited ? Cell(Bytes{static_cast<std::int64_t>(properties.capacity_bytes)}) : Cell("unlimited"),
-                     limited ? Cell(Bytes{static_cast<std::int64_t>(usage.free_bytes)}) : Cell(),
-                     static_cast<std::int64_t>(properties.compute_units),
-                     driver.memory().traits().virtual_memory,
-                     properties.asynchronous,
-                     details_of(properties),
-                     {}});
+      table.add_row(
+          {fmt::format("{}:{}", kind, index),
+           properties.name,
+           limited ? TableCell(Bytes{static_cast<std::int64_t>(properties.capacity_bytes)}) : TableCell("unlimited"),
+           limited ? TableCell(Bytes{static_cast<std::int64_t>(usage.free_bytes)}) : TableCell(),
+           static_cast<std::int64_t>(properties.compute_units),
+           driver.memory().traits().virtual_memory,
+           properties.asynchronous,
+           details_of(properties),
+           {}});
     }
   }
   print(render(table, options.format, environment_json()));

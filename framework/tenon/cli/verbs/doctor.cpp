@@ -1,127 +1,78 @@
 // `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
 // under.
+#include <tenon/cli/health.h>
 #include <tenon/cli/verb.h>
-#include <tenon/cli/verbs/doctor_trace.h>
 
 #include <tenon/core/units.h>
-#include <tenon/device/device_driver.h>
 #include <tenon/memory/pytorch_conf.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/replay/advise/diagnosis.h>
+#include <tenon/replay/formats/readers.h>
+#include <tenon/report/doctor_report.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 namespace tenon::cli {
 
 namespace {
 
-struct Finding {
-  std::string what;
-  std::string state;  ///< "ok", "missing", "broken"
-  std::string detail;
-  std::string remedy;  ///< empty when ok
-  bool needed = true;  ///< whether its absence makes the exit code 1
+struct DoctorOptions {
+  std::string file;
+  std::string capacity;
+  std::string allocator;
+  std::string pytorch_conf;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
 };
 
-void check_plugins(std::vector<Finding>& findings) {
-  for (const PluginProblem& problem : load_all_plugins()) {
-    findings.push_back(
-        {problem.path.stem().string(), "broken", problem.problem, "rebuild it, or take it out of the folder", true});
-  }
-  const std::vector<LoadedPlugin> loaded = loaded_plugins();
-  for (const LoadedPlugin& plugin : loaded)
-    findings.push_back({"plugin " + plugin.name, "ok", plugin.path.string(), "", true});
-  for (const char* name : {"cpu", "simulated", "direct", "caching", "expandable"}) {
-    const bool there =
-        std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& plugin) { return plugin.name == name; });
-    if (!there) {
-      findings.push_back({fmt::format("plugin {}", name), "missing", "not in any plugin folder",
-                          "build Tenon whole (./dev build) or install it whole (cmake --install)", true});
-    }
-  }
-}
-
-void check_devices(std::vector<Finding>& findings) {
-  for (const std::string& kind : backend_names()) {
-    Backend& backend = configured_backend(kind);
-    const int count = backend.device_count();
-    if (count > 0) {
-      findings.push_back({"device " + kind, "ok",
-                          fmt::format("{} of this kind, the first is {}", count, backend.device(0).properties().name),
-                          "", true});
-    } else {
-      findings.push_back({"device " + kind, "missing", backend.why_unavailable(),
-                          kind == "cuda" ? "needs an NVIDIA GPU with its driver; everything else works without" : "",
-                          kind == "cpu"});
-    }
-  }
-  const std::vector<std::string> kinds = backend_names();
-  if (std::find(kinds.begin(), kinds.end(), "cuda") == kinds.end()) {
-    findings.push_back({"device cuda", "missing", "its plugin is not built",
-                        "install the CUDA Toolkit (nvcc) and build again; only needed for GPUs", false});
-  }
-}
-
-void check_data(std::vector<Finding>& findings) {
-  const std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";
-  std::error_code ignored;
-  const bool there = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz", ignored);
-  findings.push_back(
-      {"data fashion-mnist", there ? "ok" : "missing", folder.string(),
-       there ? "" : "apt install dataset-fashion-mnist, or set data.path to a folder with the four IDX files", false});
-}
-
-void check_program(std::vector<Finding>& findings, const char* name, const char* what_for, const char* package) {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  std::error_code ignored;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
-    const auto candidate = std::filesystem::path(folder) / name;
-    if (!folder.empty() && std::filesystem::exists(candidate, ignored)) {
-      findings.push_back({name, "ok", candidate.string(), "", false});
-      return;
-    }
-  }
-  findings.push_back({name, "missing", what_for, fmt::format("apt install {}", package), false});
-}
-
-ExitCode doctor(const DoctorTraceOptions& options) {
-  std::vector<Finding> findings;
-  check_plugins(findings);
-  check_devices(findings);
-  check_data(findings);
-  check_program(findings, "cmake", "builds plugins of your own (tenon new)", "cmake");
-  check_program(findings, "c++", "builds plugins of your own (tenon new)", "g++");
-  Table table(
-      {{"what", "what"}, {"state", "state"}, {"detail", "detail"}, {"remedy", "remedy"}, {"needed", "needed", false}});
-  bool healthy = true;
-  for (const Finding& finding : findings) {
-    healthy = healthy && (finding.state == "ok" || !finding.needed);
-    table.add_row({finding.what, finding.state, finding.detail.empty() ? Cell() : Cell(finding.detail),
-                   finding.remedy.empty() ? Cell() : Cell(finding.remedy), finding.needed});
-  }
+ExitCode doctor_machine(const DoctorOptions& options) {
+  const std::vector<Finding> findings = check_health();
   if (options.format == TableFormat::kTable) {
     const Environment& env = environment();
     print(fmt::format("tenon {} ({}, {}) on {}\n{}, {} cores, {}\n\n", env.version, env.compiler, env.build_type,
                       env.system, env.cpu, env.cores, format_bytes(env.memory_bytes)));
   }
-  print(render(table, options.format, environment_json()));
-  return healthy ? ExitCode::kDone : ExitCode::kFailed;
+  print(render(findings_table(findings), options.format, environment_json()));
+  const bool is_healthy =
+      std::ranges::all_of(findings, [](const Finding& finding) { return finding.state == "ok" || !finding.needed; });
+  return is_healthy ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+/// Throws TraceError for a file that cannot be read.
+ExitCode doctor_history(const DoctorOptions& options) {
+  const replay::DiagnosisRequest request{.capacity_bytes = options.capacity.empty() ? 0 : parse_size(options.capacity),
+                                         .allocator = options.allocator,
+                                         .pytorch_conf = options.pytorch_conf};
+  const std::vector<replay::Trace> traces = replay::read_traces(options.file);
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  std::vector<replay::Diagnosis> diagnoses;
+  for (const replay::Trace& trace : traces) {
+    if (!options.quiet) {
+      for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+    }
+    diagnoses.push_back(replay::diagnose(trace, request));
+  }
+  print(diagnosis_report(diagnoses, request.capacity_bytes != 0, options.file, options.format, environment_json()));
+  bool has_answers = true;
+  for (const replay::Diagnosis& diagnosis : diagnoses) {
+    const std::vector<std::string> complaints = diagnosis.complaints();
+    for (const std::string& sentence : complaints) say(fmt::format("{}: {}", diagnosis.trace, sentence));
+    has_answers &= diagnosis.is_known && complaints.empty();
+    if (!diagnosis.is_known && options.format != TableFormat::kTable) say(diagnosis.trust.refusal);
+  }
+  return has_answers ? ExitCode::kDone : ExitCode::kFailed;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& program, Outcome& outcome) {
-  auto options = std::make_shared<DoctorTraceOptions>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App* verb = program.add_subcommand(
       "doctor", "what is missing here and how to get it; or why a run died and what would have fitted");
   verb->add_option("file", options->file, "a memory history: what would it have fitted under?")->type_name("FILE");
@@ -140,7 +91,7 @@ void add_doctor(CLI::App& program, Outcome& outcome) {
     if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
       throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf are about a memory history: name it");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
-    outcome.exit_code = options->file.empty() ? doctor(*options) : doctor_trace(*options);
+    outcome.exit_code = options->file.empty() ? doctor_machine(*options) : doctor_history(*options);
   });
 }
 

@@ -1,7 +1,7 @@
 // `tenon new allocator NAME`: an out-of-tree project that builds against the installed package.
-#include <tenon/cli/run_files.h>
+#include <tenon/cli/new_templates.h>
+#include <tenon/cli/output_folder.h>
 #include <tenon/cli/verb.h>
-#include <tenon/cli/verbs/new_templates.h>
 
 #include <fmt/format.h>
 

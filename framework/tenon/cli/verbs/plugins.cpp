@@ -1,4 +1,5 @@
 // `tenon plugins`: what is loadable, what it offers, and whether it keeps the contract.
+#include <tenon/cli/plugins_test.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/options.h>
@@ -71,12 +72,14 @@ Table option_table(const OptionSchema& schema) {
                {"maximum", "to"},
                {"choices", "one of"},
                {"help", "help"}});
-  const auto bound = [](const std::optional<OptionValue>& value) { return value ? Cell(to_string(*value)) : Cell(); };
+  const auto bound = [](const std::optional<OptionValue>& value) {
+    return value ? TableCell(to_string(*value)) : TableCell();
+  };
   for (const OptionSpec& option : schema) {
     const std::string shown = to_string(option.default_value);
     table.add_row({option.name, std::string(name_of(option.type)), shown.empty() ? std::string("\"\"") : shown,
                    bound(option.minimum), bound(option.maximum),
-                   option.choices.empty() ? Cell() : Cell(join(option.choices)), option.help});
+                   option.choices.empty() ? TableCell() : TableCell(join(option.choices)), option.help});
   }
   return table;
 }
@@ -135,7 +138,7 @@ void print_offers(const std::vector<Offer>& offers, TableFormat format) {
               {"help", "help"}});
   for (const Offer& offer : offers) {
     const Table options = option_table(offer.schema);
-    for (std::vector<Cell> row : options.rows()) {
+    for (std::vector<TableCell> row : options.rows()) {
       row.insert(row.begin(), offer.section);
       rows.add_row(std::move(row));
     }

@@ -23,9 +23,9 @@
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 namespace tenon::cli {
@@ -136,17 +136,6 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
   return rows;
 }
 
-/// The rows' JSON with what became of each --fail-if.
-std::string with_gates(std::string rows, const std::vector<replay::Gate>& gates,
-                       const std::vector<std::vector<std::string>>& trips) {
-  if (gates.empty()) return rows;
-  using Json = nlohmann::ordered_json;
-  Json json = Json::parse(rows);
-  for (std::size_t i = 0; i < gates.size(); ++i)
-    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 /// A history of nothing passes every gate: that is no result.
 void add_empty_histories(const std::vector<replay::Trace>& traces, const std::vector<replay::Gate>& gates,
                          std::vector<std::vector<std::string>>& trips) {
@@ -170,57 +159,68 @@ CommandFiles files_of(const ReplayOptions& options) {
   return files;
 }
 
-ExitCode replay_verb(const ReplayOptions& options) {
-  const CommandFiles files = files_of(options);
-  std::vector<replay::Gate> gates;
-  bool needs_baseline = false;
-  for (const std::string& text : options.gates) {
-    gates.push_back(replay::parse_gate(text));
-    needs_baseline |= gates.back().is_relative;
+/// What --fail-if asks, and the baseline that it may be about.
+struct Gates {
+  explicit Gates(const ReplayOptions& options) {
+    bool needs_baseline = false;
+    for (const std::string& text : options.gates) {
+      asked.push_back(replay::parse_gate(text));
+      needs_baseline |= asked.back().is_relative;
+    }
+    if (needs_baseline && options.baseline.empty())
+      throw ConfigError("--fail-if compares with a baseline: name its file with --baseline");
+    if (!options.baseline.empty()) baseline = replay::read_rows(options.baseline);
   }
-  if (needs_baseline && options.baseline.empty())
-    throw ConfigError("--fail-if compares with a baseline: name its file with --baseline");
-  const std::vector<replay::ReplayRow> baseline =
-      options.baseline.empty() ? std::vector<replay::ReplayRow>{} : replay::read_rows(options.baseline);
-  const std::optional<std::uint64_t> capacity =
-      options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
 
-  const std::vector<Policy> policies = choose_policies(options);
-  check_files(files);  // now that the plugins are known, which no output may replace either
-  if (!options.snapshot.empty() && policies.size() != 1)
-    throw ConfigError(
-        fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
-  const std::vector<replay::Trace> traces = read_all(options);
-  if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
-    throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
-  const std::vector<replay::ReplayRow> replayed = run_all(traces, policies, options);
+  void judge(const std::vector<replay::Trace>& traces, const std::vector<replay::ReplayRow>& rows) {
+    for (const replay::Gate& gate : asked) trips.push_back(replay::tripped(gate, rows, baseline));
+    add_empty_histories(traces, asked, trips);
+  }
+  bool is_tripped() const {
+    return std::ranges::any_of(trips, [](const std::vector<std::string>& sentences) { return !sentences.empty(); });
+  }
 
+  std::vector<replay::Gate> asked;
+  std::vector<replay::ReplayRow> baseline;
+  std::vector<std::vector<std::string>> trips;  ///< sentences, by gate
+};
+
+/// The rows of each trace, its ideal one last.
+std::vector<replay::ReplayRow> with_ideal_rows(std::vector<replay::ReplayRow> jobs,
+                                               const std::vector<replay::Trace>& traces, std::size_t policies,
+                                               std::optional<std::uint64_t> capacity) {
   std::vector<replay::ReplayRow> rows;
   for (std::size_t t = 0; t < traces.size(); ++t) {
-    rows.insert(rows.end(), replayed.begin() + static_cast<std::ptrdiff_t>(t * policies.size()),
-                replayed.begin() + static_cast<std::ptrdiff_t>((t + 1) * policies.size()));
+    const auto first = jobs.begin() + static_cast<std::ptrdiff_t>(t * policies);
+    std::move(first, first + static_cast<std::ptrdiff_t>(policies), std::back_inserter(rows));
     rows.push_back(replay::ideal_row(traces[t], capacity));
   }
-  std::vector<std::vector<std::string>> trips;
-  for (const replay::Gate& gate : gates) trips.push_back(replay::tripped(gate, rows, baseline));
-  add_empty_histories(traces, gates, trips);
-  if (options.format == TableFormat::kJson) {
-    print(with_gates(replay::rows_json(rows, environment_json()), gates, trips));
+  return rows;
+}
+
+void print_rows(const std::vector<replay::ReplayRow>& rows, const Gates& gates, const CommandFiles& files,
+                TableFormat format) {
+  if (format == TableFormat::kJson) return print(replay_json(rows, gates.asked, gates.trips, environment_json()));
+  const std::string table = render(replay_table(rows), format, environment_json());
+  if (uses_standard_output(files)) {
+    fmt::print(stderr, "{}", table);
   } else {
-    const std::string table = render(replay_table(rows), options.format, environment_json());
-    if (uses_standard_output(files)) {
-      fmt::print(stderr, "{}", table);
-    } else {
-      print(table);
-    }
+    print(table);
   }
-  if (!options.quiet) {
-    for (const std::string& remark : replay_remarks(rows)) say(remark);
-    if (options.repeat > 1) {
-      for (const std::string& remark : replay::timing_remarks(rows)) say(remark);
-    }
-    for (const std::string& verdict : replay::verdicts(rows, baseline)) say(verdict);
+}
+
+void say_remarks(const std::vector<replay::ReplayRow>& rows, const Gates& gates, const ReplayOptions& options) {
+  if (options.quiet) return;
+  for (const std::string& remark : replay_remarks(rows)) say(remark);
+  if (options.repeat > 1) {
+    for (const std::string& remark : replay::timing_remarks(rows)) say(remark);
   }
+  for (const std::string& verdict : replay::verdicts(rows, gates.baseline)) say(verdict);
+}
+
+void write_files(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
+                 const std::vector<replay::ReplayRow>& rows, std::optional<std::uint64_t> capacity,
+                 const ReplayOptions& options) {
   if (!options.html.empty()) {
     write_replay_html(options.html, traces, rows, environment_json());
     say(fmt::format("report: {}", options.html));
@@ -234,17 +234,37 @@ ExitCode replay_verb(const ReplayOptions& options) {
                            options.snapshot);
     say(fmt::format("snapshot: {}", options.snapshot));
   }
-  bool is_tripped = false;
-  for (const std::vector<std::string>& sentences : trips) {
+}
+
+ExitCode replay_verb(const ReplayOptions& options) {
+  const CommandFiles files = files_of(options);
+  Gates gates(options);
+  const std::optional<std::uint64_t> capacity =
+      options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
+  const std::vector<Policy> policies = choose_policies(options);
+  check_files(files);  // now that the plugins are known, which no output may replace either
+  if (!options.snapshot.empty() && policies.size() != 1)
+    throw ConfigError(
+        fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
+  const std::vector<replay::Trace> traces = read_all(options);
+  if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
+    throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
+
+  const std::vector<replay::ReplayRow> rows =
+      with_ideal_rows(run_all(traces, policies, options), traces, policies.size(), capacity);
+  gates.judge(traces, rows);
+  print_rows(rows, gates, files, options.format);
+  say_remarks(rows, gates, options);
+  write_files(traces, policies, rows, capacity, options);
+  for (const std::vector<std::string>& sentences : gates.trips) {
     for (const std::string& sentence : sentences) say(sentence);
-    is_tripped |= !sentences.empty();
   }
   const bool has_failed = std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return !row.failure.empty(); });
   if (options.quiet && has_failed) {
     for (const std::string& remark : replay_remarks(rows)) say(remark);
   }
   if (has_failed) return ExitCode::kFailed;
-  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+  return gates.is_tripped() ? ExitCode::kGate : ExitCode::kDone;
 }
 
 }  // namespace
@@ -253,9 +273,7 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ReplayOptions>();
   CLI::App* verb =
       program.add_subcommand("replay", "run memory traces under allocators, without their program or device");
-  verb->add_option(
-          "traces", options->traces,
-          "text traces, PyTorch snapshots, profiler JSON, RMM or minimalloc CSV; gz or not; - is standard input")
+  verb->add_option("traces", options->traces, replay::read_files() + "; gz or not; - is standard input")
       ->required()
       ->type_name("TRACE");
   verb->add_option("--allocator,-a", options->allocators,

@@ -1,7 +1,7 @@
 // Layer `align`: a larger alignment for the requests above a size, by taking more where the policy need not honour it.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ LayerInfo align_layer() {
                   OptionSpec::size("min_size", 0, "only for requests of at least this many bytes")},
       .create = [](std::unique_ptr<Allocator> inner, const LayerContext& context) -> std::unique_ptr<LayerAllocator> {
         if (const std::size_t alignment = context.options.size("alignment"); !is_power_of_two(alignment)) {
-          throw ConfigError(fmt::format("layer 'align': alignment = {} is no power of two", alignment));
+          throw ConfigError(fmt::format("layer 'align': alignment = {} is not a power of two", alignment));
         }
         return std::make_unique<Align>(std::move(inner), context.options);
       }};

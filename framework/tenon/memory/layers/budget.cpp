@@ -1,7 +1,7 @@
 // Layer `budget`: a ceiling of its own for each purpose, on bytes as requested.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 

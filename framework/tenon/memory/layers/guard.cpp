@@ -4,8 +4,8 @@
 //     0xFD…      0xCD… when fresh, 0xDD… when freed       0xFD…
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/layers/built_in.h>
 #include <tenon/memory/layers/fault_log.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Layer `inject`: makes chosen calls fail, to see that everything above survives it. Requests fail at the door, calls
 // to the device fail at the source, where the policy has to cope.
 #include <tenon/core/error.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/memory/layers/request_filter.h>
 
 #include <fmt/format.h>

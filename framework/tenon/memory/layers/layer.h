@@ -1,4 +1,5 @@
-// Layer: an adaptor that stands around any allocator. Built-in ones are rows of one table; they stack in any order.
+// Layer: an adaptor that stands around any allocator; they stack in any order. A built-in one is a file layers/NAME.cpp
+// that defines `LayerInfo NAME_layer()`, and its name in the list of memory/CMakeLists.txt.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -37,7 +38,7 @@ class LayerAllocator : public ForwardingAllocator {
   virtual void mark(std::string_view) {}
 };
 
-/// One built-in layer.
+/// One layer.
 struct LayerInfo {
   std::string name;     ///< as in TOML `layers = ["limit"]`, options in [allocator.limit]
   std::string summary;  ///< one line

@@ -1,7 +1,7 @@
 // Layer `limit`: a ceiling, as if the device were smaller.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/observed_source.h>
 
 #include <atomic>

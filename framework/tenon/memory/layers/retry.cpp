@@ -1,6 +1,6 @@
 // Layer `retry`: when memory runs out, waits for the device, gives back what is cached, and tries again.
 #include <tenon/core/error.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <atomic>
 

@@ -1,6 +1,6 @@
 // Layer `route`: sends the requests that match to another allocator over the same device.
 #include <tenon/core/error.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/memory/layers/request_filter.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Layer `stats`: counts what passes at its place in the stack, with a histogram of sizes. The host's own figures are
 // taken outside of all layers; this one shows what another layer makes of the requests.
 #include <tenon/core/units.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
-// The table of built-in layers, and finding one by name.
+// The built-in layers, and finding one by name. CMake writes built_in_layers.inc from the list in
+// memory/CMakeLists.txt: one ROW(name) for each file layers/NAME.cpp, which defines NAME_layer().
 #include <tenon/core/error.h>
-#include <tenon/memory/layers/built_in.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,10 @@
 #include <mutex>
 
 namespace tenon {
+
+#define ROW(name) LayerInfo name##_layer();
+#include "built_in_layers.inc"
+#undef ROW
 
 namespace {
 
@@ -28,8 +33,9 @@ PrivateLayers& private_layers() {
 
 const std::vector<LayerInfo>& built_in_layers() {
   static const auto* layers = new std::vector<LayerInfo>{
-      align_layer(), budget_layer(), guard_layer(), inject_layer(), limit_layer(),
-      retry_layer(), route_layer(),  stats_layer(), trace_layer(),  track_layer(),
+#define ROW(name) name##_layer(),
+#include "built_in_layers.inc"
+#undef ROW
   };
   return *layers;
 }

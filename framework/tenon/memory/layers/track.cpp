@@ -2,8 +2,8 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/history/call_stack.h>
-#include <tenon/memory/layers/built_in.h>
 #include <tenon/memory/layers/fault_log.h>
+#include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ namespace {
 
 LossReduction reduction_of(const char* op, std::int64_t reduction) {
   if (reduction < 0 || reduction > 2) {
-    throw Error(fmt::format("{}: {} is no reduction: expected 0 (none), 1 (mean) or 2 (sum)", op, reduction));
+    throw Error(fmt::format("{}: unknown reduction {}: expected 0 (none), 1 (mean) or 2 (sum)", op, reduction));
   }
   return static_cast<LossReduction>(reduction);
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/output_file.h>
 #include <tenon/replay/trace/trace.h>
 
@@ -57,6 +58,8 @@ static_assert(binary_device_call(HistoryAction::kOom) == 4);
 
 /// The header that says how many device calls there are: a file that was cut has fewer.
 inline constexpr char kDeviceCallCount[] = "recorded_device_calls";
+
+Trace read_binary(InputFile& input, const ReadOptions& options);
 
 /// Writes as events come. Not thread-safe.
 class TENON_API BinaryTraceWriter {

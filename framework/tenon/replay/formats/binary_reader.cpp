@@ -1,7 +1,6 @@
 // Reading Tenon's binary traces. An unfinished last chunk is what a killed recording leaves: it is dropped and said.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/binary_format.h>
-#include <tenon/replay/formats/readers.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 

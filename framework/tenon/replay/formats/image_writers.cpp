@@ -1,7 +1,8 @@
 // Pictures of a running device for other people's viewers: Chrome counters and folded stacks.
+#include <tenon/replay/formats/chrome_counters.h>
+#include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/output_file.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
-#include <tenon/replay/formats/writers.h>
 
 #include <algorithm>
 #include <map>

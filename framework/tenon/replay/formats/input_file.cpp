@@ -137,7 +137,7 @@ class InputFile::Source {
       const auto raw = unread();
       const auto odd = std::ranges::find_if(raw, [](std::uint8_t byte) { return byte != 0; });
       raw_begin_ += static_cast<std::size_t>(odd - raw.begin());
-      if (odd != raw.end()) fail("the gz stream has ended, and something follows that is none");
+      if (odd != raw.end()) fail("the gz stream has ended, and something else follows");
     }
     is_at_end_ = true;
   }

@@ -1,5 +1,6 @@
 // The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
-#include <tenon/replay/formats/readers.h>
+#include <tenon/memory/history/text_lines.h>
+#include <tenon/replay/formats/text_format.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
@@ -227,7 +228,7 @@ class TextReader {
       failed_.reserved_bytes = std::min(fields.number("the bytes reserved"), kMaxDeviceBytes);
       failed_.device_free_bytes = std::min(fields.number("the bytes that the device had left"), kMaxDeviceBytes);
       fields.end();
-    } else if (name == "recording starts" && builder_.trace().facts.frees == 0 &&
+    } else if (name == kRecordingStarts && builder_.trace().facts.frees == 0 &&
                builder_.trace().facts.seeded_blocks == 0) {
       builder_.recording_starts();
     } else {

@@ -165,12 +165,12 @@ Gate parse_gate(std::string_view text) {
   if (unit.empty()) {
     gate.value = sign * (has_percent && !gate.is_relative ? number / 100 : number);
   } else if (has_percent) {
-    fail(fmt::format("\"{}%\" is no percentage", value));
+    fail(fmt::format("expected a percentage, not \"{}%\"", value));
   } else if (const auto seconds = time_of(number, unit)) {
-    if (seconds_in(gate.metric) == 0) fail(fmt::format("\"{}\" is a time, and {} is none", value, gate.metric));
+    if (seconds_in(gate.metric) == 0) fail(fmt::format("\"{}\" is a time, which {} is not", value, gate.metric));
     gate.value = sign * *seconds * seconds_in(gate.metric);
   } else if (size) {
-    if (!is_size(gate.metric)) fail(fmt::format("\"{}\" is a size, and {} is none", value, gate.metric));
+    if (!is_size(gate.metric)) fail(fmt::format("\"{}\" is a size, which {} is not", value, gate.metric));
     gate.value = sign * static_cast<double>(*size);
   } else {
     fail(fmt::format("\"{}\" is neither a number, a size, a time nor a percentage", value));

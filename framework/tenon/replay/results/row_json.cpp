@@ -131,7 +131,7 @@ std::vector<ReplayRow> read_rows(const std::string& path) {
     if (!row.is_object()) fail(fmt::format("{} is of type {}", where, row.type_name()));
     const auto require = [&](const char* key, bool (*is_right)(const Json&), const char* what) {
       if (!row.contains(key)) fail(fmt::format("{} has no \"{}\"; other verbs write other rows", where, key));
-      if (!is_right(row[key])) fail(fmt::format("\"{}\" of {} is no {}: {}", key, where, what, row[key].dump()));
+      if (!is_right(row[key])) fail(fmt::format("\"{}\" of {} is {}, not a {}", key, where, row[key].dump(), what));
     };
     for (const char* key : {"trace", "allocator"})
       require(

@@ -1,7 +1,7 @@
 // Recording requests as they pass.
 #include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/output_file.h>
-#include <tenon/replay/formats/writers.h>
 #include <tenon/replay/trace/recorder.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxMarks = 1'000'000;
 
-bool is_text(std::string name) {
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  return name.ends_with(".trace") || name.ends_with(".txt");
+bool is_text(const std::string& name) {
+  const Format* const format = format_of_ending(name);
+  return format != nullptr && format->name == "text";
 }
 
 /// Passes everything on and tells the recorder. A free is told before the call, an allocation after it: another thread
@@ -72,11 +72,7 @@ void Recorder::write_to(const std::string& path, const std::vector<std::pair<std
   const std::lock_guard lock(mutex_);
   if (is_text(path)) {
     text_ = std::make_unique<OutputFile>(path);
-    for (const auto& [key, value] : header) {
-      std::string line = "# " + key + ": " + value;
-      std::ranges::replace(line, '\n', ' ');
-      text_->write(line + "\n");
-    }
+    for (const auto& [key, value] : header) text_->write(lines_.header(key, value));
   } else {
     binary_ = std::make_unique<BinaryTraceWriter>(path);
     for (const auto& [key, value] : header) binary_->header(key, value);
@@ -123,9 +119,7 @@ void Recorder::guarded(Change change) noexcept {
 
 void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
   guarded([&] {
-    // The host gave back the cache and asked again: the program never saw the failure.
-    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
-      open_failure_.erase(open_failure_.begin());
+    open_failure_.asked_again(bytes, stream);
     const Event event{.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate};
     live_[data] = event.id;
     add_locked(event);
@@ -134,20 +128,14 @@ void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t st
 
 void Recorder::failed(std::uint64_t bytes, std::uint64_t stream) noexcept {
   guarded([&] {
-    // The same request once more, after the cache was given back: one failure.
-    if (open_failure_.size() > 1 && open_failure_.front().bytes == bytes && open_failure_.front().stream == stream)
-      open_failure_.erase(open_failure_.begin());
+    open_failure_.asked_again(bytes, stream);
     settle_locked();
-    open_failure_.push_back({.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kFailed});
+    open_failure_.open({.id = next_id_++, .bytes = bytes, .stream = stream});
   });
 }
 
 void Recorder::explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept {
-  guarded([&] {
-    if (open_failure_.empty() || open_failure_.front().kind != Kind::kFailed) return;
-    open_failure_.front().reserved_bytes = reserved_bytes;
-    open_failure_.front().device_free_bytes = device_free_bytes;
-  });
+  guarded([&] { open_failure_.explain(reserved_bytes, device_free_bytes); });
 }
 
 void Recorder::used(const void* data, std::uint64_t stream) noexcept {
@@ -169,8 +157,7 @@ void Recorder::freed(const void* data) noexcept {
 
 void Recorder::trimmed() noexcept {
   guarded([&] {
-    if (open_failure_.empty()) return add_locked({.kind = Kind::kTrim});
-    open_failure_.push_back({.kind = Kind::kTrim});
+    if (!open_failure_.trimmed()) add_locked({.kind = Kind::kTrim});
   });
 }
 
@@ -193,9 +180,18 @@ void Recorder::add_locked(const Event& event) {
   keep_locked(event);
 }
 
+Recorder::Event Recorder::event_of(const FailedRequest& request) {
+  return {.id = request.id,
+          .bytes = request.bytes,
+          .stream = request.stream,
+          .reserved_bytes = request.reserved_bytes,
+          .device_free_bytes = request.device_free_bytes,
+          .kind = Kind::kFailed};
+}
+
 void Recorder::settle_locked() {
-  const std::vector<Event> settled = std::exchange(open_failure_, {});
-  for (const Event& event : settled) keep_locked(event);
+  open_failure_.settle([this](const FailedRequest& request) { keep_locked(event_of(request)); },
+                       [this] { keep_locked({.kind = Kind::kTrim}); });
 }
 
 void Recorder::keep_locked(const Event& event) {
@@ -224,29 +220,20 @@ void Recorder::forget_locked() {
 }
 
 void Recorder::write_text_locked(const Event& event) {
-  const auto line = [&](std::string_view tag, std::initializer_list<std::uint64_t> numbers) {
-    text_->write(tag);
-    for (const std::uint64_t number : numbers) {
-      text_->put(' ');
-      text_->number(number);
-    }
-    text_->write("\n");
-  };
   switch (event.kind) {
     case Kind::kAllocate:
-      return line("a", {event.id, event.bytes, event.stream});
+      return text_->write(lines_.allocate(event.id, event.bytes, event.stream));
     case Kind::kFailed:
-      line("m tenon:failed", {event.id, event.reserved_bytes, event.device_free_bytes});
-      line("a", {event.id, event.bytes, event.stream});
-      return line("f", {event.id});
+      text_->write(lines_.failed(event.id, event.bytes, event.stream, event.reserved_bytes, event.device_free_bytes));
+      return text_->write(lines_.free(event.id));
     case Kind::kUse:
-      return line("u", {event.id, event.stream});
+      return text_->write(lines_.use(event.id, event.stream));
     case Kind::kFree:
-      return line("f", {event.id});
+      return text_->write(lines_.free(event.id));
     case Kind::kTrim:
-      return line("e", {});
+      return text_->write(lines_.empty_cache());
     case Kind::kMark:
-      return text_->write(text_mark(names_[event.bytes]) + "\n");
+      return text_->write(lines_.mark(names_[event.bytes]));
   }
 }
 
@@ -309,7 +296,8 @@ Trace Recorder::tail(const std::string& name) const {
     }
   };
   std::ranges::for_each(events_, add);
-  std::ranges::for_each(open_failure_, add);
+  if (open_failure_.is_open()) add(event_of(*open_failure_.request()));
+  for (std::uint64_t i = 0; i < open_failure_.trims(); ++i) add({.kind = Kind::kTrim});
   return std::move(builder).finish();
 }
 

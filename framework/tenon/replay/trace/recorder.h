@@ -3,6 +3,8 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/history/open_failure.h>
+#include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/replay/trace/trace.h>
 
@@ -64,6 +66,7 @@ class TENON_API Recorder {
     std::uint64_t reserved_bytes = 0, device_free_bytes = 0;  ///< kFailed
     Kind kind = Kind::kMark;
   };
+  static Event event_of(const FailedRequest& request);
   void add_locked(const Event& event);
   void keep_locked(const Event& event);
   void settle_locked();
@@ -76,8 +79,7 @@ class TENON_API Recorder {
   const std::size_t tail_events_;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
-  /// The last failure and the caches emptied since: the host may yet mend it, and then it never was.
-  std::vector<Event> open_failure_;
+  OpenFailure open_failure_;
   std::vector<std::string> names_;
   std::deque<std::pair<std::int64_t, std::string>> marks_;
   std::map<std::uint64_t, Event> seeds_;  ///< by id: alive where the tail begins
@@ -88,6 +90,7 @@ class TENON_API Recorder {
 
   std::unique_ptr<BinaryTraceWriter> binary_;
   std::unique_ptr<OutputFile> text_;
+  TextLines lines_;
   std::unordered_map<std::uint64_t, std::uint64_t> file_ids_;  ///< of blocks that the binary file knows
 };
 

@@ -254,25 +254,4 @@ TraceDifference difference(const Trace& a, const Trace& b) {
   return result;
 }
 
-std::string format_of_name(const std::string& path) {
-  std::string name = path;
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  for (const auto& [ending, format] : {std::pair<std::string_view, const char*>{".trace", "text"},
-                                       {".txt", "text"},
-                                       {".tenon", "binary"},
-                                       {".bin", "binary"},
-                                       {".pickle", "snapshot"},
-                                       {".pkl", "snapshot"},
-                                       {".json", "chrome"},
-                                       {".folded", "folded"},
-                                       {".csv", "rmm"}}) {
-    if (name.ends_with(ending)) return format;
-  }
-  throw ConfigError(
-      fmt::format("{}: the ending says no format; .trace (text), .tenon (binary), .pickle (PyTorch snapshot), .json "
-                  "(Chrome counters), .folded "
-                  "(flame graph) and .csv (RMM log) do, each also with .gz; or use --to",
-                  path));
-}
-
 }  // namespace tenon::replay

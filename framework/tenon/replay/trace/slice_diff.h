@@ -29,7 +29,4 @@ struct TraceDifference {
 /// Compares events by kind, size, stream and block; marks are left out.
 TENON_API TraceDifference difference(const Trace& a, const Trace& b);
 
-/// "text", "binary", "snapshot", "chrome", "folded" by a file name's ending; throws ConfigError that lists them.
-TENON_API std::string format_of_name(const std::string& path);
-
 }  // namespace tenon::replay

@@ -51,7 +51,7 @@ ConfigEntry setting_from_argument(const std::string& argument) {
   position.source = argument;
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw config_error(position, fmt::format("\"{}\" is no KEY=VALUE; write it like train.batch_size=64", argument));
+    throw config_error(position, fmt::format("expected KEY=VALUE, as in train.batch_size=64, not \"{}\"", argument));
   }
   return {argument.substr(0, equals), position, value_from_words(argument.substr(equals + 1), position)};
 }

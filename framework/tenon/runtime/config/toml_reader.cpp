@@ -124,7 +124,7 @@ std::vector<ConfigEntry> read_toml_file(const std::filesystem::path& path) {
 
 std::vector<ConfigEntry> read_toml(std::string_view text, const std::string& source) {
   if (text.size() > kMaxFileBytes) {
-    throw ConfigError(fmt::format("{}: more than a mebibyte: this is no configuration", source));
+    throw ConfigError(fmt::format("{}: larger than a mebibyte, so not a configuration", source));
   }
   Reader reader{source, split_lines(text), {}};
   for (std::size_t i = 0; i < reader.lines.size(); ++i) {

@@ -137,7 +137,8 @@ void run_registration(const plugin::Descriptor& descriptor, const PluginFile& fi
     throw PluginError(fmt::format("plugin {}: its register function failed: {}", file.path.string(), error.what()));
   } catch (...) {
     throw PluginError(
-        fmt::format("plugin {}: its register function threw something that is no std::exception", file.path.string()));
+        fmt::format("plugin {}: its register function threw something that does not derive from std::exception",
+                    file.path.string()));
   }
 }
 

@@ -154,14 +154,14 @@ class PickleMachine {
 
   void append(std::size_t from, bool is_batch) {
     if (from == floor()) fail("appends to nothing");
-    if (stack_[from - 1].kind() != Kind::kList) fail("appends to something that is no list");
+    if (stack_[from - 1].kind() != Kind::kList) fail("appends to something that is not a list");
     builder_.append(stack_[from - 1], values(from));
     stack_.shrink(from);
     if (is_batch) settle();
   }
   void set_items(std::size_t from, bool is_batch) {
     if (from == floor()) fail("sets an item of nothing");
-    if (stack_[from - 1].kind() != Kind::kDict) fail("sets an item of something that is no dict");
+    if (stack_[from - 1].kind() != Kind::kDict) fail("sets an item of something that is not a dict");
     builder_.set_items(stack_[from - 1], values(from));
     stack_.shrink(from);
     if (is_batch) settle();
@@ -213,6 +213,7 @@ class PickleMachine {
     push(value);
   }
 
+  // Longer than a function should be, since it is a table: one case an operator, each read by itself.
   bool step() {
     builder_.op_offset = input_.position();
     const int op = byte();

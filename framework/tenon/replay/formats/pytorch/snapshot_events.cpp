@@ -73,7 +73,7 @@ void SnapshotEvents::of_device(PickleValue list, const std::string& place, Snaps
 MemoryEvent SnapshotEvents::event(PickleValue value, const std::string& list, std::uint64_t index, std::int64_t& time) {
   const Pickle& pickle = fields_.pickle;
   const auto place = [&] { return SnapshotFields::at(list, index); };
-  if (!fields_.is_small_dict(value)) fields_.fail(place(), "is no trace entry");
+  if (!fields_.is_small_dict(value)) fields_.fail(place(), "is not a trace entry");
   const Values values = values_of(value);
   MemoryEvent made;
   made.action = action(values[kAction], list, index);

@@ -31,7 +31,7 @@ StreamRef SnapshotFields::stream(PickleValue value, const std::string& place) co
   const std::uint64_t handle = pickle.unsigned_int(value, ok);
   if (ok) return {handle};
   const std::int64_t as_signed = pickle.signed_int(value, ok);
-  if (!ok) fail(place, "'stream' is no integer of 64 bits");
+  if (!ok) fail(place, "'stream' is not an integer of 64 bits");
   return {static_cast<std::uint64_t>(as_signed)};
 }
 

@@ -27,7 +27,7 @@ class Decoder {
       segments(root, "");
     } else if (Pickle::is_dict(root)) {
       if (!fields_.is_small_dict(root))
-        fields_.fail("", "a dict of " + std::to_string(pickle.size(root)) + " keys is no memory snapshot");
+        fields_.fail("", "a dict of " + std::to_string(pickle.size(root)) + " keys is not a memory snapshot");
       const PickleValue list = pickle.get(root, "segments");
       const PickleValue traces = pickle.get(root, "device_traces");
       if (list.kind() == Kind::kNone && traces.kind() == Kind::kNone) {
@@ -39,7 +39,7 @@ class Decoder {
       decode_settings(fields_, pickle.get(root, "allocator_settings"), file_);
       decode_tenons_own(fields_, pickle.get(root, "tenon"), file_);
     } else {
-      fields_.fail("", "a pickle whose root is neither a dict nor a list is no memory snapshot");
+      fields_.fail("", "a pickle whose root is neither a dict nor a list is not a memory snapshot");
     }
     for (auto& [index, device] : devices_) file_.devices.push_back(std::move(device));
     return std::move(file_);
@@ -54,13 +54,13 @@ class Decoder {
 
   void device_traces(PickleValue lists) {
     const Pickle& pickle = fields_.pickle;
-    if (!Pickle::is_sequence(lists)) fields_.fail("device_traces", "is no list");
+    if (!Pickle::is_sequence(lists)) fields_.fail("device_traces", "is not a list");
     if (pickle.size(lists) > static_cast<std::uint64_t>(SnapshotFields::kMaxDevices))
       fields_.fail("device_traces", "has more than 4096 devices");
     fields_.spend(pickle.size(lists));
     pickle.for_each(lists, [&](std::uint64_t index, PickleValue list) {
       const std::string place = SnapshotFields::at("device_traces", index);
-      if (!Pickle::is_sequence(list)) fields_.fail(place, "is no list");
+      if (!Pickle::is_sequence(list)) fields_.fail(place, "is not a list");
       if (pickle.size(list) == 0) return;
       events_.of_device(list, place, device(static_cast<std::int64_t>(index)));
       file_.has_history = true;
@@ -68,7 +68,7 @@ class Decoder {
   }
 
   void segments(PickleValue list, const std::string& name) {
-    if (!Pickle::is_sequence(list)) fields_.fail(name, "is no list");
+    if (!Pickle::is_sequence(list)) fields_.fail(name, "is not a list");
     fields_.spend(fields_.pickle.size(list));
     fields_.pickle.for_each(list, [&](std::uint64_t index, PickleValue value) {
       segment(value, SnapshotFields::at(name.empty() ? "segments" : name, index));
@@ -77,7 +77,7 @@ class Decoder {
 
   void segment(PickleValue value, const std::string& place) {
     const Pickle& pickle = fields_.pickle;
-    if (!fields_.is_small_dict(value)) fields_.fail(place, "is no segment");
+    if (!fields_.is_small_dict(value)) fields_.fail(place, "is not a segment");
     Segment segment;
     segment.address = fields_.number(pickle.get(value, "address"), "address", place, ~std::uint64_t{0} - 1);
     segment.bytes = fields_.number(pickle.get(value, "total_size"), "total_size", place, kMaxBytes);
@@ -101,7 +101,7 @@ class Decoder {
     Segment& kept = device(device_index).segments.emplace_back(std::move(segment));
 
     const PickleValue blocks = pickle.get(value, "blocks");
-    if (!Pickle::is_sequence(blocks)) fields_.fail(place, "'blocks' is no list");
+    if (!Pickle::is_sequence(blocks)) fields_.fail(place, "'blocks' is not a list");
     fields_.spend(pickle.size(blocks));
     std::uint64_t next = kept.address;
     pickle.for_each(blocks,
@@ -114,7 +114,7 @@ class Decoder {
                       std::uint64_t index) {
     const Pickle& pickle = fields_.pickle;
     const auto place = [&] { return SnapshotFields::at(segment_place + ".blocks", index); };
-    if (!fields_.is_small_dict(value)) fields_.fail(place(), "is no block");
+    if (!fields_.is_small_dict(value)) fields_.fail(place(), "is not a block");
     const std::string_view state = pickle.text(pickle.get(value, "state"));
     const PickleValue stated = pickle.get(value, "address");
     bool ok = false;

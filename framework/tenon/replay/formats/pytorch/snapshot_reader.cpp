@@ -7,7 +7,7 @@
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
-#include <tenon/replay/formats/readers.h>
+#include <tenon/replay/formats/pytorch/snapshot_reader.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>

@@ -1,0 +1,95 @@
+// Looking for plugins, devices, data and programs.
+#include <tenon/cli/health.h>
+
+#include <tenon/device/device_driver.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+namespace tenon::cli {
+
+namespace {
+
+void check_plugins(std::vector<Finding>& findings) {
+  for (const PluginProblem& problem : load_all_plugins()) {
+    findings.push_back(
+        {problem.path.stem().string(), "broken", problem.problem, "rebuild it, or take it out of the folder", true});
+  }
+  const std::vector<LoadedPlugin> loaded = loaded_plugins();
+  for (const LoadedPlugin& plugin : loaded)
+    findings.push_back({"plugin " + plugin.name, "ok", plugin.path.string(), "", true});
+  for (const char* name : {"cpu", "simulated", "direct", "caching", "expandable"}) {
+    const bool there =
+        std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& plugin) { return plugin.name == name; });
+    if (!there) {
+      findings.push_back({fmt::format("plugin {}", name), "missing", "not in any plugin folder",
+                          "build Tenon whole (./dev build) or install it whole (cmake --install)", true});
+    }
+  }
+}
+
+void check_devices(std::vector<Finding>& findings) {
+  for (const std::string& kind : backend_names()) {
+    Backend& backend = configured_backend(kind);
+    const int count = backend.device_count();
+    if (count > 0) {
+      findings.push_back({"device " + kind, "ok",
+                          fmt::format("{} of this kind, the first is {}", count, backend.device(0).properties().name),
+                          "", true});
+    } else {
+      findings.push_back({"device " + kind, "missing", backend.why_unavailable(),
+                          kind == "cuda" ? "needs an NVIDIA GPU with its driver; everything else works without" : "",
+                          kind == "cpu"});
+    }
+  }
+  const std::vector<std::string> kinds = backend_names();
+  if (std::find(kinds.begin(), kinds.end(), "cuda") == kinds.end()) {
+    findings.push_back({"device cuda", "missing", "its plugin is not built",
+                        "install the CUDA Toolkit (nvcc) and build again; only needed for GPUs", false});
+  }
+}
+
+void check_data(std::vector<Finding>& findings) {
+  const std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz", ignored);
+  findings.push_back(
+      {"data fashion-mnist", there ? "ok" : "missing", folder.string(),
+       there ? "" : "apt install dataset-fashion-mnist, or set data.path to a folder with the four IDX files", false});
+}
+
+void check_program(std::vector<Finding>& findings, const char* name, const char* what_for, const char* package) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  std::error_code ignored;
+  while (!rest.empty()) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+    const auto candidate = std::filesystem::path(folder) / name;
+    if (!folder.empty() && std::filesystem::exists(candidate, ignored)) {
+      findings.push_back({name, "ok", candidate.string(), "", false});
+      return;
+    }
+  }
+  findings.push_back({name, "missing", what_for, fmt::format("apt install {}", package), false});
+}
+
+}  // namespace
+
+std::vector<Finding> check_health() {
+  std::vector<Finding> findings;
+  check_plugins(findings);
+  check_devices(findings);
+  check_data(findings);
+  check_program(findings, "cmake", "builds plugins of your own (tenon new)", "cmake");
+  check_program(findings, "c++", "builds plugins of your own (tenon new)", "g++");
+  return findings;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,10 @@
+// `tenon plugins test`: the conformance kit on every allocator of a plugin.
+#pragma once
+
+#include <tenon/cli/verb.h>
+
+namespace tenon::cli {
+
+void add_plugins_test(CLI::App& plugins, Outcome& outcome);
+
+}  // namespace tenon::cli

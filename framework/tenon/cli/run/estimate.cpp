@@ -1,0 +1,16 @@
+// The estimate, or why there is none.
+#include <tenon/cli/run/estimate.h>
+
+namespace tenon::cli {
+
+Estimate estimate_of(const ExperimentConfig& config) {
+  Estimate estimate;
+  try {
+    estimate.memory = estimate_memory(config);
+  } catch (const std::exception& error) {
+    estimate.problem = error.what();
+  }
+  return estimate;
+}
+
+}  // namespace tenon::cli

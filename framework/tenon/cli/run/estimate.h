@@ -1,0 +1,11 @@
+// Memory before a run.
+#pragma once
+
+#include <tenon/report/estimate_report.h>
+
+namespace tenon::cli {
+
+/// No device may be open. Throws nothing: an estimate that cannot be made stops no run.
+Estimate estimate_of(const ExperimentConfig& config);
+
+}  // namespace tenon::cli

@@ -1,0 +1,12 @@
+// One experiment in this process, with its recording, its folder and its report.
+#pragma once
+
+#include <tenon/cli/run/run_options.h>
+#include <tenon/core/error.h>
+
+namespace tenon::cli {
+
+/// Runs here. What goes wrong is written to result.json, then thrown on.
+ExitCode run_one(const RunOptions& options, const Config& config);
+
+}  // namespace tenon::cli

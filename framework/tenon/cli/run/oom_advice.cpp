@@ -1,0 +1,40 @@
+// The hint of an OutOfMemory, from a replay.
+#include <tenon/cli/run/oom_advice.h>
+
+#include <tenon/replay/advise/diagnosis.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::cli {
+
+std::optional<replay::FitReport> replay_failure(const StackConfig& config, const replay::Recorder& recorder,
+                                                OutOfMemoryInfo& info) {
+  // What this process could have had: other processes may hold the rest of the device.
+  std::size_t capacity = info.capacity_bytes == 0 ? 0 : info.reserved_bytes + info.device_free_bytes;
+  if (info.limit_bytes != 0) capacity = capacity == 0 ? info.limit_bytes : std::min(capacity, info.limit_bytes);
+  const replay::Trace trace = recorder.tail("the failed run");
+  if (capacity == 0 || trace.facts.allocations == 0) return std::nullopt;
+  StackConfig policy = config;
+  policy.layers.clear();
+  load_all_plugins();
+  replay::FitReport report =
+      replay::what_would_fit(trace, {replay::spec_of(policy), policy},
+                             replay::other_allocators(policy, trace.facts.max_request_bytes), capacity);
+  report.lost_events = recorder.lost_events();
+  if (!report.is_reproduced()) return report;  // the hint of the moment stands
+  const bool names_allocator = info.hint.find("allocator '") != std::string::npos;
+  const replay::FitAttempt* const best = report.best();
+  std::string hint = report.sentence();
+  if (best != nullptr) {
+    hint += fmt::format(" up to this request; set allocator.name=\"{}\"", replay::spec_of(best->policy));
+  } else if (!names_allocator && !info.hint.empty()) {
+    hint = info.hint + "; " + hint;
+  }
+  info.hint = std::move(hint);
+  return report;
+}
+
+}  // namespace tenon::cli

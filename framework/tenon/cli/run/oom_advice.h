@@ -1,0 +1,18 @@
+// Out of memory in a run: what led there is replayed under the other allocators.
+#pragma once
+
+#include <tenon/core/error.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/trace/recorder.h>
+
+#include <optional>
+
+namespace tenon::cli {
+
+/// Puts what was found into info.hint, where it proves something. Empty when there is nothing to replay, or no limit to
+/// replay it under.
+std::optional<replay::FitReport> replay_failure(const StackConfig& config, const replay::Recorder& recorder,
+                                                OutOfMemoryInfo& info);
+
+}  // namespace tenon::cli

@@ -1,0 +1,31 @@
+// What a command line of `tenon run` asks for.
+#pragma once
+
+#include <tenon/report/table.h>
+#include <tenon/runtime/config/config.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct RunOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  bool sweep = false;
+  bool no_sweep = false;
+  std::string out;
+  std::string record;
+  bool dry_run = false;
+  bool quiet = false;
+  std::string label;  ///< of a cell, set by the sweep that started us
+  TableFormat format = TableFormat::kTable;
+};
+
+/// The configuration that this asks for: --record is a setting like any other.
+ConfigRequest request_of(const RunOptions& options);
+
+/// "report.record=[…]", as a word of a command line.
+std::string record_override(const RunOptions& options);
+
+}  // namespace tenon::cli

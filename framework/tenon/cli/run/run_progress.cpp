@@ -1,0 +1,28 @@
+// Where a run is, and the time left.
+#include <tenon/cli/run/run_progress.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace tenon::cli {
+
+void RunProgress::progress(const Progress& now) {
+  if (!line_.is_due()) return;
+  std::string text = label_ + now.phase;
+  if (now.epochs > 0) text += fmt::format("  epoch {}/{}", now.epoch, now.epochs);
+  if (now.steps > 0) text += fmt::format("  step {}/{}  loss {:.4f}", now.step, now.steps, now.loss);
+  if (now.step > 0 && now.steps > now.step) {
+    const double per_step = line_.seconds() / static_cast<double>(now.step);
+    text += fmt::format("  {} left", format_duration(per_step * static_cast<double>(now.steps - now.step)));
+  }
+  line_.show(text);
+}
+
+void RunProgress::note(std::string_view line) {
+  if (quiet_) return;
+  line_.erase();
+  fmt::print(stderr, "{}{}\n", label_, line);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,25 @@
+// A training run's progress on stderr: one line that is rewritten on a terminal, finished lines only when piped.
+#pragma once
+
+#include <tenon/cli/status_line.h>
+#include <tenon/runtime/experiment.h>
+
+#include <string>
+#include <string_view>
+
+namespace tenon::cli {
+
+class RunProgress final : public ProgressSink {
+ public:
+  /// `label` stands before every line ("[2/6] "); quiet: nothing at all.
+  RunProgress(std::string label, bool quiet) : label_(std::move(label)), quiet_(quiet), line_(quiet) {}
+  void progress(const Progress& now) override;
+  void note(std::string_view line) override;
+
+ private:
+  std::string label_;
+  bool quiet_;
+  StatusLine line_;
+};
+
+}  // namespace tenon::cli

@@ -1,0 +1,16 @@
+// A sweep: every cell in a process of its own, so that a crash, a kill or an out-of-memory loses one row.
+#pragma once
+
+#include <tenon/cli/run/run_options.h>
+#include <tenon/core/error.h>
+
+namespace tenon::cli {
+
+/// Runs the cells one after the other and compares them. Cells that failed for one and the same reason hand on their
+/// code; otherwise the sweep just failed.
+ExitCode run_sweep(const RunOptions& options, const Config& config);
+
+/// What each cell would need, without running any.
+ExitCode estimate_sweep(const RunOptions& options, const Config& config);
+
+}  // namespace tenon::cli

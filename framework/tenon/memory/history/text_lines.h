@@ -1,0 +1,51 @@
+// TextLines: the text form of a memory history, line by line. Everything that writes this form writes it through here:
+// the layer `trace`, the recorder of `tenon run`, `tenon trace convert`. What the lines mean is read in
+// replay/formats/text_reader.cpp.
+//
+//   a ID SIZE STREAM   f ID   u ID STREAM   e   m NAME   # KEY: VALUE
+//   m tenon:failed ID RESERVED LEFT     the next allocation ran out of memory; its free follows at once
+//   m tenon:deferred ID                 the next free waits for a stream
+//   m tenon:completed ID                that wait is over
+//   m tenon:mark NAME                   a mark whose name would mean something to the reader
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+/// Each function returns one record with the end of its line; the view is valid until the next call. Not thread-safe.
+class TENON_API TextLines {
+ public:
+  /// `# TEXT`
+  std::string_view comment(std::string_view text);
+  /// `# KEY: VALUE`
+  std::string_view header(std::string_view key, std::string_view value);
+  std::string_view allocate(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream);
+  /// An allocation that ran out of memory, with what was reserved and what the device had left; `free` is to follow.
+  std::string_view failed(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream, std::uint64_t reserved_bytes,
+                          std::uint64_t device_free_bytes);
+  std::string_view free(std::uint64_t id);
+  /// A free that waits for a stream, until `completed`.
+  std::string_view deferred_free(std::uint64_t id);
+  std::string_view completed(std::uint64_t id);
+  std::string_view use(std::uint64_t id, std::uint64_t stream);
+  std::string_view empty_cache();
+  /// Any name: what has a meaning in this form is escaped, and the ends of lines in it become spaces.
+  std::string_view mark(std::string_view name);
+  /// The mark that ends the blocks from before the recording.
+  std::string_view recording_starts();
+
+ private:
+  void add(std::string_view record, std::initializer_list<std::uint64_t> numbers);
+  std::string text_;
+};
+
+/// The name of the mark that ends the blocks from before the recording.
+inline constexpr std::string_view kRecordingStarts = "recording starts";
+
+}  // namespace tenon

@@ -1,0 +1,91 @@
+// What was in use, and what could have been.
+#include <tenon/replay/advise/diagnosis.h>
+#include <tenon/replay/advise/tune_space.h>
+#include <tenon/runtime/device_setup.h>
+
+#include <fmt/format.h>
+
+namespace tenon::replay {
+
+namespace {
+
+struct Question {
+  bool is_pytorch = true;
+  FitCandidate current;
+  std::vector<FitCandidate> others;
+  std::vector<std::string> dropped_settings;
+};
+
+std::string header(const Trace& trace, const char* key) {
+  const auto found = trace.header.find(key);
+  return found == trace.header.end() ? std::string() : found->second;
+}
+
+Question question_of(const Trace& trace, const DiagnosisRequest& request) {
+  Question question;
+  std::string spec = request.allocator;
+  // `tenon run` writes its allocator into what it records.
+  if (spec.empty() && request.pytorch_conf.empty() && !header(trace, "allocator").empty()) {
+    const std::string set = header(trace, "allocator_options");
+    spec = header(trace, "allocator") + (set.empty() ? "" : ":" + set);
+  }
+  if (!spec.empty()) {
+    question.is_pytorch = false;
+    question.current = {spec, allocator_from_spec(spec)};
+    question.others = other_allocators(question.current.policy, trace.facts.max_request_bytes);
+    return question;
+  }
+  std::string conf = request.pytorch_conf;
+  if (conf.empty() && trace.recorded) conf = valid_part(trace.recorded->pytorch_conf, &question.dropped_settings);
+  question.current = {conf.empty() ? "PyTorch's defaults" : conf, policy_of_conf(conf)};
+  question.others = other_pytorch_settings(conf, trace.facts.max_request_bytes);
+  return question;
+}
+
+}  // namespace
+
+bool Diagnosis::is_hopeless() const {
+  return report.capacity_bytes != 0 && report.peak_requested_bytes > report.capacity_bytes;
+}
+
+std::string Diagnosis::how_to_set(const FitAttempt& attempt) const {
+  return is_pytorch ? attempt.label : spec_of(attempt.policy);
+}
+
+std::vector<std::string> Diagnosis::complaints() const {
+  std::vector<std::string> sentences;
+  if (!report.current.failure.empty()) sentences.push_back(report.current.complaint());
+  for (const FitAttempt& attempt : report.others) {
+    if (!attempt.failure.empty()) sentences.push_back(attempt.complaint());
+  }
+  return sentences;
+}
+
+Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
+  const Question question = question_of(trace, request);
+  const std::uint64_t capacity =
+      request.capacity_bytes != 0 ? request.capacity_bytes : capacity_at_failure(trace).value_or(0);
+  Diagnosis diagnosis;
+  diagnosis.trace = trace.name;
+  if (!trace.ooms.empty()) diagnosis.failed_request = trace.ooms.back();
+  diagnosis.is_pytorch = question.is_pytorch;
+  diagnosis.report = what_would_fit(trace, question.current, question.others, capacity);
+  diagnosis.trust =
+      judge(trace, request.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(request.pytorch_conf));
+  diagnosis.dropped_settings = question.dropped_settings;
+  if (!question.dropped_settings.empty()) {
+    diagnosis.trust.caveats.push_back(fmt::format(
+        "{} was recorded with {}, which PyTorch's native allocator does not take: left out, so that what was "
+        "in use is not what is replayed",
+        trace.name, fmt::join(question.dropped_settings, ", ")));
+  }
+  diagnosis.is_known = diagnosis.trust.refusal.empty() || diagnosis.is_hopeless();
+  return diagnosis;
+}
+
+std::string spec_of(const StackConfig& config) {
+  const std::string options = config.options.spec();
+  return options.empty() ? config.policy.name : config.policy.name + ":" + options;
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,49 @@
+// Diagnosis: a run that died, or a smaller device. What was in use is found out from the history, the other settings
+// are replayed beside it, and the recording is judged: how far does that prove anything?
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/results/trust.h>
+#include <tenon/replay/trace/trace.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+/// What the user says of the run, where the file does not or is overruled.
+struct DiagnosisRequest {
+  std::uint64_t capacity_bytes = 0;  ///< 0: what the process could have when the recording ran out of memory
+  std::string allocator;             ///< Tenon's, as a SPEC
+  std::string pytorch_conf;
+};
+
+/// What is found out about one history.
+struct Diagnosis {
+  std::string trace;
+  std::optional<RecordedOom> failed_request;  ///< the last one
+  bool is_pytorch = true;                     ///< what was in use is PyTorch's, so are the others
+  FitReport report;
+  Trust trust;
+  std::vector<std::string> dropped_settings;  ///< of the recording's, which PyTorch's native allocator does not take
+  bool is_known = true;  ///< false: the file is too poor, so that a setting did not run out proves nothing
+
+  /// More lives at once than the device has: that much is certain however poor the history is.
+  TENON_API bool is_hopeless() const;
+  /// As a user sets it: PyTorch's string, or a SPEC of Tenon's.
+  TENON_API std::string how_to_set(const FitAttempt& attempt) const;
+  /// What has gone wrong in itself, one sentence for each setting.
+  TENON_API std::vector<std::string> complaints() const;
+};
+
+/// Throws ConfigError for a setting or an allocator that is unknown.
+TENON_API Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request);
+
+/// "caching:max_split_size=128MiB", as allocator_from_spec takes it.
+TENON_API std::string spec_of(const StackConfig& config);
+
+}  // namespace tenon::replay

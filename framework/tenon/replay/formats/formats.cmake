@@ -1,0 +1,38 @@
+# The file formats of memory histories, in the order of help and messages. A format is a line here: its name and its
+# sources, of which one defines `const Format& NAME_format()` (see format.h). One that is read has its fuzz target and its
+# corpus test by that; the folder fuzz/corpus/NAME holds its inputs.
+set(TENON_FORMATS)
+set(TENON_FORMAT_SOURCES)
+macro(tenon_format name)
+  list(APPEND TENON_FORMATS ${name})
+  list(APPEND TENON_FORMAT_SOURCES ${ARGN})
+endmacro()
+
+tenon_format(text       text_format.cpp text_reader.cpp text_writer.cpp)
+tenon_format(binary     binary_format.cpp binary_reader.cpp binary_writer.cpp)
+tenon_format(snapshot   pytorch/snapshot_format.cpp pytorch/snapshot_file.cpp pytorch/snapshot_fields.cpp
+                        pytorch/snapshot_events.cpp pytorch/snapshot_settings.cpp pytorch/snapshot_stacks.cpp
+                        pytorch/snapshot_reader.cpp pytorch/snapshot_beginning.cpp pytorch/snapshot_writer.cpp
+                        pytorch/pickle.cpp pytorch/pickle_builder.cpp pytorch/pickle_machine.cpp)
+tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp pytorch/chrome_reader.cpp chrome_counters.cpp)
+tenon_format(folded     folded_format.cpp)
+tenon_format(rmm        rmm_format.cpp csv_table.cpp)
+tenon_format(minimalloc minimalloc_format.cpp)
+
+# What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
+set(TENON_FORMAT_SUPPORT
+  core/error.cpp
+  core/options.cpp
+  core/units.cpp
+  memory/history/text_lines.cpp
+  memory/snapshot.cpp
+  replay/formats/format.cpp
+  replay/formats/image_writers.cpp
+  replay/formats/input_file.cpp
+  replay/formats/output_file.cpp
+  replay/formats/readers.cpp
+  replay/formats/utf8.cpp
+  replay/trace/recorded_lines.cpp
+  replay/trace/trace_builder.cpp
+)
+tenon_write_rows(history_formats ${TENON_FORMATS})

@@ -1,0 +1,30 @@
+// Memory before a run: what `tenon run --dry-run` prints, and what result.json holds beside the measured figures.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/report/table.h>
+#include <tenon/train/run_experiment.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+struct Estimate {
+  std::optional<MemoryEstimate> memory;
+  std::string problem;  ///< why there is none
+};
+
+/// A few lines, each with a '#' before it, so that they may stand in the TOML that a dry run prints.
+TENON_API std::string estimate_comment(const Estimate& estimate);
+
+/// A JSON object with bytes as integers; with what was measured, also `error`: estimate / measured - 1 for each peak.
+TENON_API std::string estimate_json(const Estimate& estimate, const MemoryStats* measured);
+
+/// The cells of a sweep: `keys` are the swept settings, `values` each cell's values for them.
+TENON_API Table estimate_table(const std::vector<std::string>& keys,
+                               const std::vector<std::vector<std::string>>& values,
+                               const std::vector<Estimate>& estimates);
+
+}  // namespace tenon

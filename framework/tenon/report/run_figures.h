@@ -1,0 +1,31 @@
+// Figures of a run that result.json and the comparison both state.
+#pragma once
+
+#include <tenon/runtime/experiment.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// Equal for runs whose losses are equal to the last bit.
+std::string losses_hash(const std::vector<double>& losses);
+
+/// The nearest value at that rank; `values` are not empty.
+inline double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+/// After the warm-up; empty when the run did not get so far.
+inline std::optional<double> device_calls_per_step(const ExperimentResult& result) {
+  const std::int64_t counted = result.steps - result.warmup_steps;
+  if (counted <= 0) return std::nullopt;
+  return static_cast<double>(result.device_calls_after_warmup) / static_cast<double>(counted);
+}
+
+}  // namespace tenon

@@ -1,7 +1,0 @@
-// Fuzzes the reader of rmm files.
-#include "fuzz_target.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tenon;
-  return fuzz::run(data, size, [](replay::InputFile& input) { replay::read_rmm(input); });
-}

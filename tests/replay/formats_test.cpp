@@ -1,0 +1,85 @@
+// The table of formats: each is whole in itself, none is taken for another.
+#include "replay/support.h"
+
+#include <tenon/replay/formats/readers.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+namespace tenon::replay {
+namespace {
+
+TEST(Formats, EachHasANameOfItsOwnAndIsReadOrWritten) {
+  std::set<std::string_view> names, endings;
+  for (const Format* const format : formats()) {
+    SCOPED_TRACE(std::string(format->name));
+    EXPECT_TRUE(names.insert(format->name).second);
+    EXPECT_EQ(find_format(format->name), format);
+    EXPECT_FALSE(format->files.empty());
+    EXPECT_TRUE(format->read != nullptr || format->write != nullptr);
+    EXPECT_EQ(format->read != nullptr, format->likeness != nullptr) << "what is read has to be told from the others";
+    EXPECT_EQ(format->endings.empty(), format->written_as.empty());
+    for (const std::string_view ending : format->endings) {
+      EXPECT_TRUE(endings.insert(ending).second) << ending << " means two formats";
+      EXPECT_TRUE(ending.starts_with('.')) << ending;
+    }
+  }
+}
+
+TEST(Formats, TheEndingOfANameSaysWhatIsWritten) {
+  EXPECT_EQ(format_of_name("x.trace.gz").name, "text");
+  EXPECT_EQ(format_of_name("x.pickle").name, "snapshot");
+  EXPECT_THROW(format_of_name("x.doc"), ConfigError);
+  for (const Format* const format : formats()) {
+    for (const std::string_view ending : format->endings) {
+      EXPECT_EQ(format_of_ending("x" + std::string(ending)), format) << ending;
+      EXPECT_EQ(format_of_ending("x" + std::string(ending) + ".gz"), format) << ending;
+    }
+  }
+}
+
+TEST(Formats, AnUnknownNameIsRefusedWithTheKnownOnes) {
+  try {
+    written_format("doc");
+    FAIL();
+  } catch (const ConfigError& error) {
+    for (const Format* const format : formats()) {
+      if (format->write != nullptr)
+        EXPECT_NE(std::string_view(error.what()).find(format->name), std::string_view::npos) << format->name;
+    }
+  }
+}
+
+// Each file of a fuzz corpus that its own reader takes is found to be of that format by its first bytes.
+TEST(Formats, AFileIsToldFromThoseOfEveryOtherFormat) {
+  std::size_t files = 0;
+  for (const Format* const format : formats()) {
+    if (format->read == nullptr) continue;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(TENON_SOURCE_DIR "/fuzz/corpus/" + std::string(format->name))) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      try {
+        InputFile input(entry.path().string());
+        format->read(input, {});
+      } catch (const TraceError&) {
+        continue;
+      }
+      EXPECT_EQ(detect_format(bytes), format) << entry.path();
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 20u);
+}
+
+TEST(Formats, RemarksInFrontOfACsvHeaderDoNotMakeItText) {
+  EXPECT_EQ(detect_format("# made by hand\nid,lower,upper,size\n")->name, "minimalloc");
+  EXPECT_EQ(detect_format("# made by hand\na 0 8 0\n")->name, "text");
+  EXPECT_EQ(detect_format("hello"), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon::replay
