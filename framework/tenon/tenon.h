@@ -7,13 +7,6 @@
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/all_ops.h>
-#include <tenon/ops/indexing/embedding_bag.h>
-#include <tenon/ops/linalg/pair_distances.h>
-#include <tenon/ops/nn/ctc.h>
-#include <tenon/ops/nn/resample.h>
-#include <tenon/ops/nn/vision.h>
-#include <tenon/ops/ops.h>
-#include <tenon/ops/pointwise/special.h>
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/environment.h>
 #include <tenon/tensor/libtorch/libtorch_dispatch.h>

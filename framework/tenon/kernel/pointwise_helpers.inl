@@ -1,8 +1,24 @@
-// Functions that rows of pointwise.h use, for float and double (and integers where a row takes integers). Symbolic tensors
-// bring their own overloads by argument-dependent look-up. Included inside pointwise.h's namespace.
+// Functions that rows use and <cmath> lacks, for float and double (and integers where a row takes integers). Included
+// inside pointwise.h's namespace. A function is added here and nowhere else:
+//
+//   - One that is an operator too has the operator's name: slopes of tensors then find the operator (ops/support/symbolic.h).
+//   - TENON_OF_DRESSED_1(name) or _2 after it lets a backend's dressed number {v} use it. A backend that has a better one
+//     for its numbers declares it as their friend.
+#define TENON_OF_DRESSED_1(name)                                   \
+  template <class Number>                                          \
+  requires requires(Number x) { x.v; }                             \
+  TENON_HOST_DEVICE inline Number name(Number x) {                 \
+    return Number(name(x.v));                                      \
+  }
+#define TENON_OF_DRESSED_2(name)                                   \
+  template <class Number>                                          \
+  requires requires(Number x) { x.v; }                             \
+  TENON_HOST_DEVICE inline Number name(Number a, Number b) {       \
+    return Number(name(a.v, b.v));                                 \
+  }
 
 template <class T>
-TENON_HOST_DEVICE inline T logistic(T x) {
+TENON_HOST_DEVICE inline T sigmoid(T x) {
   return T(1) / (T(1) + std::exp(-x));
 }
 
@@ -49,6 +65,7 @@ TENON_HOST_DEVICE inline T remainder_floor(T a, T b) {
   if (r != T(0) && ((r < T(0)) != (b < T(0)))) r = static_cast<T>(r + b);
   return r;
 }
+TENON_OF_DRESSED_2(remainder_floor)
 
 template <class T>
 TENON_HOST_DEVICE inline T divide_trunc(T a, T b) {
@@ -77,6 +94,7 @@ TENON_HOST_DEVICE inline T divide_floor(T a, T b) {
     return floored;
   }
 }
+TENON_OF_DRESSED_2(divide_floor)
 
 template <class T>
 TENON_HOST_DEVICE inline T log_add_exp(T a, T b) {
@@ -85,6 +103,7 @@ TENON_HOST_DEVICE inline T log_add_exp(T a, T b) {
   const T gap = a > b ? b - a : a - b;
   return high + std::log1p(std::exp(gap));
 }
+TENON_OF_DRESSED_2(log_add_exp)
 
 template <class T>
 TENON_HOST_DEVICE inline bool is_negative_zero(T x) {
@@ -97,7 +116,7 @@ TENON_HOST_DEVICE inline bool is_negative_zero(T x) {
 
 /// Giles' polynomial start, then two Newton steps: full precision in double.
 template <class T>
-TENON_HOST_DEVICE inline T erf_inverse(T x) {
+TENON_HOST_DEVICE inline T erfinv(T x) {
   if (!(x > T(-1) && x < T(1))) {
     if (x == T(1)) return std::numeric_limits<T>::infinity();
     if (x == T(-1)) return -std::numeric_limits<T>::infinity();
@@ -135,11 +154,12 @@ TENON_HOST_DEVICE inline T erf_inverse(T x) {
   }
   return y;
 }
+TENON_OF_DRESSED_1(erfinv)
 
 /// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n+1, x). Recurrence up to 10, then Euler and Maclaurin's
 /// series; at the poles it is infinite.
 template <class T>
-TENON_HOST_DEVICE inline T polygamma_of(T n, T x) {
+TENON_HOST_DEVICE inline T polygamma(T n, T x) {
   if (x <= T(0) && x == std::floor(x)) return std::numeric_limits<T>::infinity();
   const T s = n + T(1);
   T sum = T(0);
@@ -158,11 +178,12 @@ TENON_HOST_DEVICE inline T polygamma_of(T n, T x) {
   const T factorial = std::tgamma(s);
   return std::fmod(n, T(2)) == T(0) ? -factorial * sum : factorial * sum;
 }
+TENON_OF_DRESSED_2(polygamma)
 
 /// Recurrence up to 10, then the asymptotic series; reflection below zero. The pole at zero has its side's sign, as in
 /// PyTorch; the others have none.
 template <class T>
-TENON_HOST_DEVICE inline T digamma_of(T x) {
+TENON_HOST_DEVICE inline T digamma(T x) {
   T result = T(0);
   if (x == T(0)) return std::copysign(std::numeric_limits<T>::infinity(), -x);
   if (x < T(0)) {
@@ -182,3 +203,7 @@ TENON_HOST_DEVICE inline T digamma_of(T x) {
                       square * (T(1.0 / 120) - square * (T(1.0 / 252) - square * (T(1.0 / 240) - square * T(1.0 / 132)))));
   return result;
 }
+TENON_OF_DRESSED_1(digamma)
+
+#undef TENON_OF_DRESSED_1
+#undef TENON_OF_DRESSED_2

@@ -1,58 +1,19 @@
 // The _out forms: a result goes into a tensor of the caller's, which is resized where its sizes differ. Not
 // differentiable: each throws Error where an argument requires a gradient, and where the result's dtype cannot be cast
-// to out's. (Here the result is computed first and copied: what these forms save is the name of a tensor, not memory.)
+// to out's. Those of the rows of kernel/rows stand in pointwise.h.
 #pragma once
 
-#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/out_argument.h>
 
-#include <concepts>
 #include <utility>
 
 namespace tenon {
-
-namespace detail {
-
-TENON_API void check_out_argument(const char* op, const Tensor& argument);
-/// `out` takes the sizes and the values of `result`.
-TENON_API Tensor& write_out(const char* op, Tensor& out, const Tensor& result);
-
-template <class Argument>
-void check_out(const char* op, const Argument& argument) {
-  if constexpr (std::same_as<Argument, Tensor>) {
-    check_out_argument(op, argument);
-  } else if constexpr (std::same_as<Argument, TensorList>) {
-    for (const Tensor& one : argument) check_out_argument(op, one);
-  }
-}
-
-/// function(arguments...) into `out`.
-template <class Function, class... Arguments>
-Tensor& into(const char* op, Tensor& out, Function function, const Arguments&... arguments) {
-  check_out_argument(op, out);
-  (check_out(op, arguments), ...);
-  NoGradGuard no_grad;
-  return write_out(op, out, function(arguments...));
-}
-
-/// A function of two results into `first` and `second`.
-template <class Function, class... Arguments>
-std::tuple<Tensor&, Tensor&> into_both(const char* op, Tensor& first, Tensor& second, Function function,
-                                       const Arguments&... arguments) {
-  check_out_argument(op, first);
-  check_out_argument(op, second);
-  (check_out(op, arguments), ...);
-  NoGradGuard no_grad;
-  const auto [a, b] = function(arguments...);
-  return {write_out(op, first, a), write_out(op, second, b)};
-}
-
-}  // namespace detail
 
 /// name_out(out, …) of name(…): TENON_OUT(mm, (const Tensor& a, const Tensor& b), a, b).
 #define TENON_OUT_PARAMETERS(...) __VA_ARGS__
@@ -61,27 +22,7 @@ std::tuple<Tensor&, Tensor&> into_both(const char* op, Tensor& first, Tensor& se
     const auto function = [](const auto&... arguments) { return tenon::name(arguments...); }; \
     return detail::into(#name, out, function, __VA_ARGS__);                                   \
   }
-#define TENON_OUT_UNARY(name) TENON_OUT(name, (const Tensor& self), self)
-#define TENON_OUT_BINARY(name)                                            \
-  TENON_OUT(name, (const Tensor& self, const Tensor& other), self, other) \
-  TENON_OUT(name, (const Tensor& self, const Scalar& other), self, other)
 
-TENON_UNARY_METHODS(TENON_OUT_UNARY)
-TENON_COMPARISON_METHODS(TENON_OUT_BINARY)
-TENON_OUT_BINARY(pow)
-TENON_OUT_BINARY(fmod)
-TENON_OUT_BINARY(remainder)
-TENON_OUT_BINARY(floor_divide)
-TENON_OUT_BINARY(bitwise_and)
-TENON_OUT_BINARY(bitwise_or)
-TENON_OUT_BINARY(bitwise_xor)
-TENON_OUT(maximum, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(minimum, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(atan2, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(hypot, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(logaddexp, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(copysign, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(logical_not, (const Tensor& self), self)
 TENON_OUT(bitwise_not, (const Tensor& self), self)
 TENON_OUT(where, (const Tensor& condition, const Tensor& self, const Tensor& other), condition, self, other)
 TENON_OUT(clamp,
@@ -120,40 +61,18 @@ TENON_OUT(masked_select, (const Tensor& self, const Tensor& mask), self, mask)
 TENON_OUT(nonzero, (const Tensor& self), self)
 TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
 
-TENON_OUT(sum,
-          (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
-           std::optional<Dtype> dtype = std::nullopt),
-          self, dim, keepdim, dtype)
-TENON_OUT(mean,
-          (const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
-           std::optional<Dtype> dtype = std::nullopt),
-          self, dim, keepdim, dtype)
-TENON_OUT(prod, (const Tensor& self, std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt),
-          self, dim, keepdim, dtype)
-TENON_OUT(var, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased,
-          keepdim)
-TENON_OUT(std, (const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false), self, dim, unbiased,
-          keepdim)
-TENON_OUT(norm, (const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false), self, p,
-          dim, keepdim)
-TENON_OUT(amax, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(amin, (const Tensor& self, IntArrayRef dim = {}, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(argmax, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim,
-          keepdim)
-TENON_OUT(argmin, (const Tensor& self, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false), self, dim,
-          keepdim)
-TENON_OUT(any, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(all, (const Tensor& self, std::int64_t dim, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(cumsum, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
-TENON_OUT(cumprod, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
-TENON_OUT(logsumexp, (const Tensor& self, IntArrayRef dim, bool keepdim = false), self, dim, keepdim)
-TENON_OUT(softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim, dtype)
-TENON_OUT(log_softmax, (const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), self, dim,
-          dtype)
 #undef TENON_OUT
-#undef TENON_OUT_UNARY
-#undef TENON_OUT_BINARY
 #undef TENON_OUT_PARAMETERS
+
+// Reductions and scans.
+#define TENON_AFTER_SELF(...) __VA_OPT__(, ) __VA_ARGS__
+#define TENON_REDUCTION(name, parameters, ...)                                             \
+  inline Tensor& name##_out(Tensor& out, const Tensor& self TENON_AFTER_SELF parameters) { \
+    const auto function = [&](const Tensor& x) { return x.name(__VA_ARGS__); };            \
+    return detail::into(#name, out, function, self);                                       \
+  }
+#include <tenon/tensor/reduction_rows.inl>
+#undef TENON_AFTER_SELF
 
 /// Values and places, each into a tensor of the caller's.
 inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,

@@ -4,7 +4,6 @@
 
 #include <tenon/core/export.h>
 #include <tenon/tensor/generator.h>
-#include <tenon/tensor/method_list.h>
 #include <tenon/tensor/scalar.h>
 #include <tenon/tensor/shape/accessor.h>
 #include <tenon/tensor/shape/array_ref.h>
@@ -397,20 +396,8 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor nonzero() const;
   TENON_API Tensor take(const Tensor& index) const;
 
-  // Pointwise (ops/pointwise.cpp).
-#define TENON_DECLARE_UNARY(name) \
-  TENON_API Tensor name() const;  \
-  TENON_API Tensor& name##_() const;
-  TENON_UNARY_METHODS(TENON_DECLARE_UNARY)
-#undef TENON_DECLARE_UNARY
-#define TENON_DECLARE_BINARY(name)                      \
-  TENON_API Tensor name(const Tensor& other) const;     \
-  TENON_API Tensor name(const Scalar& other) const;     \
-  TENON_API Tensor& name##_(const Tensor& other) const; \
-  TENON_API Tensor& name##_(const Scalar& other) const;
-  TENON_BINARY_METHODS(TENON_DECLARE_BINARY)
-  TENON_COMPARISON_METHODS(TENON_DECLARE_BINARY)
-#undef TENON_DECLARE_BINARY
+  // Pointwise (ops/pointwise): those of kernel/rows, then those with a signature of their own.
+#include <tenon/tensor/pointwise_methods.inl>
   TENON_API Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
   TENON_API Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
   TENON_API Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
@@ -444,56 +431,27 @@ class TENON_EXPORT Tensor {
   Tensor subtract(const Tensor& other) const { return sub(other); }
   Tensor divide(const Tensor& other) const { return div(other); }
   Tensor true_divide(const Tensor& other) const { return div(other); }
-  TENON_API Tensor logical_not() const;
   TENON_API Tensor bitwise_not() const;
-  TENON_API Tensor isnan() const;
-  TENON_API Tensor isinf() const;
-  TENON_API Tensor isfinite() const;
   TENON_API bool equal(const Tensor& other) const;
   TENON_API bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   TENON_API bool is_nonzero() const;
   TENON_API Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
 
-  // Reductions (ops/reduce/reduction.cpp).
-  TENON_API Tensor sum(std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor sum(OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor mean(std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor mean(OptionalIntArrayRef dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor prod(std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor prod(std::int64_t dim, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor amax(IntArrayRef dim = {}, bool keepdim = false) const;
-  TENON_API Tensor amin(IntArrayRef dim = {}, bool keepdim = false) const;
+  // Reductions and scans (ops/reduce).
+#define TENON_REDUCTION(name, parameters, ...) TENON_API Tensor name parameters const;
+#include <tenon/tensor/reduction_rows.inl>
   TENON_API Tensor max() const;
   TENON_API Tensor max(const Tensor& other) const;
   TENON_API std::tuple<Tensor, Tensor> max(std::int64_t dim, bool keepdim = false) const;
   TENON_API Tensor min() const;
   TENON_API Tensor min(const Tensor& other) const;
   TENON_API std::tuple<Tensor, Tensor> min(std::int64_t dim, bool keepdim = false) const;
-  TENON_API Tensor argmax(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false) const;
-  TENON_API Tensor argmin(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false) const;
-  TENON_API Tensor any() const;
-  TENON_API Tensor any(std::int64_t dim, bool keepdim = false) const;
-  TENON_API Tensor all() const;
-  TENON_API Tensor all(std::int64_t dim, bool keepdim = false) const;
-  TENON_API Tensor norm(const Scalar& p = 2) const;
-  TENON_API Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false) const;
-  TENON_API Tensor var(bool unbiased) const;
-  TENON_API Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   TENON_API Tensor var(int dim) const;
-  Tensor var() const { return var(true); }
-  TENON_API Tensor std(bool unbiased) const;
-  TENON_API Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   TENON_API Tensor std(int dim) const;
-  Tensor std() const { return std(true); }
-  TENON_API Tensor cumsum(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor cumprod(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API std::tuple<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false) const;
   TENON_API Tensor argsort(std::int64_t dim = -1, bool descending = false) const;
   TENON_API std::tuple<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
                                             bool sorted = true) const;
-  TENON_API Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
-  TENON_API Tensor softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
-  TENON_API Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
   TENON_API Tensor count_nonzero() const;
   TENON_API Tensor median() const;
   /// Sums over the dims that broadcasting to this tensor's sizes had enlarged. Throws Error where `sizes` do not

@@ -1,4 +1,7 @@
-// Every row of pointwise.h against its own definition in double (int64 for integers), for all dtypes and layouts.
+// Every kernel of a pointwise row against the row in double (int64 for integers), for all dtypes and layouts. That the
+// rows are right is shown in tests/kernel.
+#include "../../support/row_checks.h"
+
 #include <tenon/core/error.h>
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/pointwise.h>
@@ -14,34 +17,16 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed, Layout::kStrided};
 
-template <class F, class... Rows>
-void for_each_row(pointwise::List<Rows...>, const F& f) {
-  (f(Rows{}), ...);
-}
+using tenon::testing::Check;
+using tenon::testing::for_each_row;
 
-// Where each row is defined and well conditioned.
-struct Domain {
-  double low = -2, high = 2;
-};
-Domain domain_of(std::string_view name) {
-  if (name == "log" || name == "log2" || name == "log10" || name == "sqrt" || name == "rsqrt" || name == "reciprocal" ||
-      name == "lgamma" || name == "polygamma" || name == "pow_scalar" || name == "pow") {
-    return {0.25, 3};
-  }
-  if (name == "digamma") return {1.75, 4};  // terms cancel at its zero, 1.46
-  if (name == "log1p") return {-0.5, 3};
-  if (name == "asin" || name == "acos" || name == "atanh" || name == "erfinv") return {-0.8, 0.8};
-  if (name == "acosh") return {1.25, 4};
-  if (name == "tan") return {-1.2, 1.2};
-  if (name == "sinc") return {0.25, 2};  // its slope cancels near 0
-  return {};
-}
-constexpr double kParameters[3] = {0.75, 1.5, 0.5};
+// Of an integer tensor the parameters are others: the rows name fractions.
 constexpr i64 kIntegerParameters[3] = {-1, 2, 3};
 
+template <class Row>
 PointwiseAttributes attributes_of() {
   PointwiseAttributes attributes;
-  for (int i = 0; i < 3; ++i) attributes.parameters[i] = {kParameters[i], kIntegerParameters[i]};
+  for (int i = 0; i < 3; ++i) attributes.parameters[i] = {Check<Row>::kParameters[i], kIntegerParameters[i]};
   return attributes;
 }
 
@@ -64,20 +49,19 @@ void expect_close(const Tensor& got, const std::function<double(i64)>& want, std
 TEST(Pointwise, UnaryRowsMatchTheirDefinition) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Unary{}, [&]<class Row>(Row) {
-      const Domain domain = domain_of(Row::name);
-      const PointwiseAttributes attributes = attributes_of();
-      double p[3];
-      for (int i = 0; i < 3; ++i) p[i] = kParameters[i];
+      using C = Check<Row>;
+      const PointwiseAttributes attributes = attributes_of<Row>();
+      const double* const p = C::kParameters;
       for (const Dtype dtype : kFloats) {
         for (const Sizes& sizes : shapes()) {
           for (const Layout layout : kLayouts) {
             Random random(7);
-            const Tensor x = random_tensor(dtype, sizes, layout, random, domain.low, domain.high);
+            const Tensor x = random_tensor(dtype, sizes, layout, random, C::kLow, C::kHigh);
             Tensor y(dtype, sizes, layout == Layout::kStrided ? Layout::kContiguous : layout);
             bench.run(Row::name, {y}, {x}, &attributes);
             expect_close(
                 y, [&](i64 i) { return Row::template value<double>(x.real(i), p); }, Row::name);
-            if (testing::Test::HasFatalFailure()) return;
+            if (::testing::Test::HasFatalFailure()) return;
           }
         }
       }
@@ -88,15 +72,14 @@ TEST(Pointwise, UnaryRowsMatchTheirDefinition) {
 TEST(Pointwise, UnaryBackwardsAreTheSlope) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Unary{}, [&]<class Row>(Row) {
-      const Domain domain = domain_of(Row::name);
-      const PointwiseAttributes attributes = attributes_of();
-      double p[3];
-      for (int i = 0; i < 3; ++i) p[i] = kParameters[i];
+      using C = Check<Row>;
+      const PointwiseAttributes attributes = attributes_of<Row>();
+      const double* const p = C::kParameters;
       for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
         for (const Sizes& sizes : {Sizes{67}, Sizes{31, 37}}) {
           for (const Layout layout : kLayouts) {
             Random random(11);
-            const Tensor x = random_tensor(dtype, sizes, layout, random, domain.low, domain.high);
+            const Tensor x = random_tensor(dtype, sizes, layout, random, C::kLow, C::kHigh);
             const Tensor dy = random_tensor(dtype, sizes, Layout::kContiguous, random, -1, 1);
             Tensor y(dtype, sizes, layout);
             y.fill([&](i64 i) { return Row::template value<double>(x.real(i), p); });
@@ -152,8 +135,8 @@ TEST(Pointwise, UnaryRowsKeepNanAndInfinity) {
 TEST(Pointwise, IntegerUnaryRowsAreExact) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Unary{}, [&]<class Row>(Row) {
-      if constexpr (Row::kIntegers) {
-        const PointwiseAttributes attributes = attributes_of();
+      if constexpr (pointwise::computes(Row::kIntegers)) {
+        const PointwiseAttributes attributes = attributes_of<Row>();
         for (const Dtype dtype : kIntegers) {
           for (const Sizes& sizes : shapes()) {
             Random random(13);
@@ -178,18 +161,17 @@ enum class Second { kSame, kBroadcast, kScalar };
 TEST(Pointwise, BinaryRowsMatchTheirDefinition) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Binary{}, [&]<class Row>(Row) {
-      const Domain domain = domain_of(Row::name);
-      const bool jumps = std::string_view(Row::name).find("divide") != std::string_view::npos ||
-                         std::string_view(Row::name) == "remainder" || std::string_view(Row::name) == "fmod";
+      using C = Check<Row>;
+      constexpr bool jumps = Row::kIntegers == pointwise::Integers::kDivided;
       for (const Dtype dtype : kFloats) {
         if (jumps && dtype != Dtype::kFloat32 && dtype != Dtype::kFloat64) continue;
         for (const Sizes& sizes : shapes()) {
           for (const Second second : {Second::kSame, Second::kBroadcast, Second::kScalar}) {
             Random random(17);
-            const Tensor a = random_tensor(dtype, sizes, Layout::kTransposed, random, domain.low, domain.high);
+            const Tensor a = random_tensor(dtype, sizes, Layout::kTransposed, random, C::kLow, C::kHigh);
             Sizes narrow = sizes;
             if (second == Second::kBroadcast && !narrow.empty()) narrow[0] = 1;
-            Tensor b = random_tensor(dtype, narrow, Layout::kContiguous, random, domain.low, domain.high);
+            Tensor b = random_tensor(dtype, narrow, Layout::kContiguous, random, C::kLow, C::kHigh);
             b = b.expanded(sizes);
             BinaryAttributes attributes;
             attributes.scalar = {1.25, 1};
@@ -207,7 +189,7 @@ TEST(Pointwise, BinaryRowsMatchTheirDefinition) {
               expect_close(
                   y, [&](i64 i) { return Row::template value<double>(a.real(i), operand(i)); }, Row::name);
             }
-            if (testing::Test::HasFatalFailure()) return;
+            if (::testing::Test::HasFatalFailure()) return;
           }
         }
       }
@@ -237,9 +219,8 @@ TEST(Pointwise, BinaryRowsTakeAScalarOnTheLeft) {
 TEST(Pointwise, IntegerBinaryRowsAreExactAndWrap) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Binary{}, [&]<class Row>(Row) {
-      if constexpr (Row::kIntegers) {
-        const bool divides = std::string_view(Row::name).find("divide") != std::string_view::npos ||
-                             std::string_view(Row::name) == "remainder" || std::string_view(Row::name) == "fmod";
+      if constexpr (pointwise::computes(Row::kIntegers)) {
+        const bool divides = Row::kIntegers == pointwise::Integers::kDivided;
         const bool power = std::string_view(Row::name) == "pow";
         for (const Dtype dtype : kIntegers) {
           Random random(23);

@@ -1,28 +1,17 @@
 // Functional embeddings.
 #include <tenon/nn/functional/embedding.h>
 
-#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/indexing/embedding_bag.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 
 #include <fmt/format.h>
 
-#include <set>
-
 namespace tenon::nn::functional {
 namespace {
 
-/// Scales the rows that `indices` name to at most max_norm, in place.
-void renormalise(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
-  NoGradGuard no_grad;
-  const Tensor flat = indices.contiguous().cpu().flatten().to(kInt64);
-  const std::int64_t* values = flat.data_ptr<std::int64_t>();
-  for (const std::int64_t row : std::set<std::int64_t>(values, values + flat.numel())) {
-    const Tensor vector = weight.select(0, row);
-    const double norm = vector.norm(norm_type).item<double>();
-    if (norm > max_norm) vector.mul_(max_norm / (norm + 1e-7));
-  }
+void renormalise(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
+  tenon::embedding_renorm_(weight, indices, max_norm, norm_type);
 }
 
 std::int64_t padding_row(const std::optional<std::int64_t>& padding_idx, std::int64_t rows) {
@@ -73,14 +62,6 @@ Tensor embedding_bag(const Tensor& given, const Tensor& weight, const EmbeddingB
                                           padding < 0 ? std::nullopt : std::optional<std::int64_t>(padding)));
 }
 
-Tensor one_hot(const Tensor& indices, std::int64_t num_classes) {
-  if (num_classes < 0) {
-    if (indices.numel() == 0) throw Error("Can not infer total number of classes from empty tensor.");
-    num_classes = indices.max().item<std::int64_t>() + 1;
-  }
-  std::vector<std::int64_t> sizes = indices.sizes().vec();
-  sizes.push_back(num_classes);
-  return tenon::zeros(sizes, indices.options()).scatter(-1, indices.unsqueeze(-1), 1);
-}
+Tensor one_hot(const Tensor& indices, std::int64_t num_classes) { return tenon::one_hot(indices, num_classes); }
 
 }  // namespace tenon::nn::functional

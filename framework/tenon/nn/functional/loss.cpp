@@ -69,15 +69,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFunc
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
-  Tensor loss;
-  if (o.log_target()) {
-    loss = target.exp() * (target - input);
-  } else {
-    // 0 log 0 is 0: the logarithm sees 1 there.
-    const Tensor safe = tenon::where(target.gt(0), target, tenon::ones_like(target));
-    loss = tenon::where(target.gt(0), target * (safe.log() - input), tenon::zeros_like(target) * input);
-  }
-  const Tensor reduced = reduce(loss, o.reduction());
+  const Tensor reduced = tenon::kl_div(input, target, enumtype::reduction_get_enum(o.reduction()), o.log_target());
   return std::holds_alternative<enumtype::kBatchMean>(o.reduction()) && input.dim() > 0
              ? reduced / static_cast<double>(input.size(0))
              : reduced;

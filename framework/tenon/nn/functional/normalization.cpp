@@ -1,8 +1,6 @@
 // Functional normalisation.
 #include <tenon/nn/functional/normalization.h>
 
-#include <tenon/autograd/checkpoint.h>
-#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
@@ -25,21 +23,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
 
 Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, double momentum, double eps) {
-  // Every instance's channel is a channel of its own in a batch of one.
-  const std::int64_t batch = input.size(0), channels = input.size(1);
-  std::vector<std::int64_t> folded = input.sizes().vec();
-  folded[0] = 1;
-  folded[1] = batch * channels;
-  const auto repeated = [&](const Tensor& t) { return t.defined() ? t.repeat({batch}) : Tensor(); };
-  const Tensor mean = repeated(running_mean), variance = repeated(running_var);
-  const Tensor y = tenon::batch_norm(input.reshape(folded), repeated(weight), repeated(bias), mean, variance,
-                                     use_input_stats, momentum, eps, true);
-  if (use_input_stats && running_mean.defined() && !is_recomputing()) {
-    NoGradGuard no_grad;
-    running_mean.copy_(mean.view({batch, channels}).mean({0}));
-    running_var.copy_(variance.view({batch, channels}).mean({0}));
-  }
-  return y.view(input.sizes());
+  return tenon::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps);
 }
 
 Tensor layer_norm(const Tensor& input, const std::vector<std::int64_t>& normalized_shape, const Tensor& weight,

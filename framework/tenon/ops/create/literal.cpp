@@ -1,4 +1,4 @@
-// Tensors from literals.
+// Tensors from literals. Declared in tensor/literal.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/tensor/literal.h>

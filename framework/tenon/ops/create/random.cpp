@@ -1,4 +1,4 @@
-// Random numbers: every draw takes its positions of a generator's Philox stream.
+// Random numbers: every draw takes its positions of a generator's Philox stream. Declared in factory.h and tensor.h.
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/support/fresh.h>

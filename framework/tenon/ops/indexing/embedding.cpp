@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace tenon {
 
 using namespace ops;
@@ -68,11 +70,14 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
 
 Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
   NoGradGuard no_grad;
-  const Tensor rows = indices.to(kInt64).reshape({-1});
-  const Tensor chosen = weight.index_select(0, rows);
-  const Tensor norms = chosen.norm(Scalar(norm_type), {1}, true);
-  const Tensor scale = where(norms.gt(max_norm), max_norm / (norms + 1e-7), ones_like(norms));
-  weight.index_copy_(0, rows, chosen * scale);
+  // Row by row in double, as PyTorch: the same bits.
+  const Tensor flat = indices.contiguous().cpu().flatten().to(kInt64);
+  const std::int64_t* values = flat.data_ptr<std::int64_t>();
+  for (const std::int64_t row : std::set<std::int64_t>(values, values + flat.numel())) {
+    const Tensor vector = weight.select(0, row);
+    const double norm = vector.norm(norm_type).item<double>();
+    if (norm > max_norm) vector.mul_(max_norm / (norm + 1e-7));
+  }
   return weight;
 }
 

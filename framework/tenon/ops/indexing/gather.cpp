@@ -1,4 +1,5 @@
 // Elements along one dimension, picked or written by a tensor of positions of the result's shape.
+// Declared in indexing.h and tensor.h.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>

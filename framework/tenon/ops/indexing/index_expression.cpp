@@ -1,4 +1,5 @@
 // x.index({…}) and x[…]: basic indices are views, and what tensors stand among them is left to index().
+// Declared in tensor.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/shape/view.h>

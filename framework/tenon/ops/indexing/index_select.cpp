@@ -1,4 +1,4 @@
-// Rows along one dimension, picked or written by a vector of positions.
+// Rows along one dimension, picked or written by a vector of positions. Declared in indexing.h and tensor.h.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>

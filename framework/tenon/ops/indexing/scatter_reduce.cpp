@@ -1,5 +1,5 @@
 // scatter() with a reduction: what falls on one element meets by sorting the indices, and a scan over each group
-// reduces it.
+// reduces it. Declared in tensor.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/pointwise/pointwise.h>

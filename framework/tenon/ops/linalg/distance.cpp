@@ -20,16 +20,19 @@ Tensor reduced(const Tensor& loss, std::int64_t reduction) {
 
 Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction, bool log_target) {
   if (log_target) return reduced(target.exp().mul(target.sub(input)), reduction);
-  const Tensor entropy = where(target.gt(0), target.mul(target.clamp_min(1e-300).log()), Scalar(0.0));
-  return reduced(entropy.sub(target.mul(input)), reduction);
+  return reduced(target.xlogy(target).sub(target.mul(input)), reduction);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   return norm(a.sub(b).add(eps), p, -1, keepdim);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
+  const Dtype dtype = result_type(a, b);
+  if (!is_floating_point(dtype)) {
+    throw Error(std::string("expected common dtype to be floating point, yet common dtype is ") + toString(dtype));
+  }
   const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
-  const Tensor x = a.expand(sizes);
-  const Tensor y = b.expand(sizes);
+  const Tensor x = a.to(dtype).expand(sizes);
+  const Tensor y = b.to(dtype).expand(sizes);
   const Tensor left = x.div(norm(x, 2, dim, true).clamp_min(eps));
   const Tensor right = y.div(norm(y, 2, dim, true).clamp_min(eps));
   return left.mul(right).sum(OptionalIntArrayRef(dim));

@@ -1,5 +1,5 @@
 // Einstein's summation: each operand is brought to one order of dims, and two at a time become a batched matrix
-// product.
+// product. Declared in products.h.
 #include <tenon/ops/linalg/einsum_equation.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/linalg/products.h>

@@ -1,9 +1,9 @@
-// Dropout of whole channels, alpha dropout, and normalisation of single pictures: out of other operators.
-#include <tenon/autograd/checkpoint.h>
+// Dropout of elements and of whole channels, and alpha dropout: one mask, out of other operators.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/dropout.h>
-#include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/support/support.h>
+
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -11,34 +11,11 @@ namespace tenon {
 
 using namespace ops;
 
-Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                     const Tensor& running_var, bool use_input_stats, double momentum, double eps, bool) {
-  // Each picture is a batch of its own: fold the batch into the channels.
-  const std::int64_t n = input.size(0);
-  const std::int64_t c = input.size(1);
-  const auto repeated = [&](const Tensor& tensor) { return tensor.defined() ? tensor.repeat(n) : Tensor(); };
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  sizes[0] = 1;
-  sizes[1] = n * c;
-  const Tensor mean = repeated(running_mean);
-  const Tensor variance = repeated(running_var);
-  const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance,
-                                   use_input_stats, momentum, eps);
-  if (use_input_stats && mean.defined() && !is_recomputing()) {
-    NoGradGuard no_grad;
-    running_mean.copy_(mean.view({n, c}).mean(0));
-    running_var.copy_(variance.view({n, c}).mean(0));
-  }
-  return result.view(input.sizes());
-}
-
-// --- dropout --------------------------------------------------------------------------------------------------------
-
 namespace {
 
 Tensor noise(const Tensor& input, double p, bool features) {
   NoGradGuard no_grad;
-  if (!(p >= 0 && p <= 1)) throw Error("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
   if (!features) return empty_like(input).bernoulli_(1 - p);
   if (input.dim() < 2) throw Error("Feature dropout requires at least 2 dimensions in the input");
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);
@@ -48,9 +25,9 @@ Tensor noise(const Tensor& input, double p, bool features) {
 }
 
 Tensor dropped(const Tensor& input, double p, bool train, bool features, bool alpha, bool inplace) {
-  if (!(p >= 0 && p <= 1)) throw Error("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
   if (p == 0 || !train || input.numel() == 0) return input;
-  if (p == 1) return inplace ? input.mul_(0) : input.mul(0);
+  if (p == 1) return inplace ? input.mul_(input.new_zeros({})) : input.mul(input.new_zeros({}));
   const Tensor mask = noise(input, p, features);
   if (!alpha) {
     {
@@ -72,6 +49,11 @@ Tensor dropped(const Tensor& input, double p, bool train, bool features, bool al
 
 }  // namespace
 
+Tensor dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, false, false, false); }
+Tensor& dropout_(Tensor& input, double p, bool train) {
+  dropped(input, p, train, false, false, true);
+  return input;
+}
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
   return dropped(input, p, train, true, false, false);
 }

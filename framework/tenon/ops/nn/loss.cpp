@@ -289,29 +289,4 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   return reduced("binary_cross_entropy_with_logits", loss, reduction);
 }
 
-Tensor dropout(const Tensor& input, double p, bool train) {
-  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
-  if (!train || p == 0 || input.numel() == 0) return input;
-  if (p == 1) return input.mul(input.new_zeros({}));
-  Tensor mask;
-  {
-    NoGradGuard no_grad;
-    mask = empty_like(input).bernoulli_(1 - p);
-    mask.div_(1 - p);
-  }
-  return input.mul(mask);
-}
-
-Tensor& dropout_(Tensor& input, double p, bool train) {
-  if (p < 0 || p > 1) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
-  if (!train || p == 0 || input.numel() == 0) return input;
-  Tensor mask;
-  {
-    NoGradGuard no_grad;
-    mask = p == 1 ? input.new_zeros({}) : empty_like(input).bernoulli_(1 - p);
-    if (p != 1) mask.div_(1 - p);
-  }
-  return input.mul_(mask);
-}
-
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Losses, and dropout. `reduction` is 0 (none), 1 (mean) or 2 (sum), as in at::Reduction.
+// Losses. `reduction` is 0 (none), 1 (mean) or 2 (sum), as in at::Reduction.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -33,9 +33,5 @@ TENON_API Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
 /// binary_cross_entropy() of sigmoid(input), without its overflow; pos_weight multiplies the first term.
 TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight = {},
                                                   const Tensor& pos_weight = {}, std::int64_t reduction = 1);
-
-/// In training, elements are zero with probability p and the others divided by 1 - p; otherwise the input itself.
-TENON_API Tensor dropout(const Tensor& input, double p, bool train);
-TENON_API Tensor& dropout_(Tensor& input, double p, bool train);
 
 }  // namespace tenon

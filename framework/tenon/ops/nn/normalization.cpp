@@ -282,4 +282,25 @@ Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor&
   return weight.defined() ? scaled * weight : scaled;
 }
 
+Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                     const Tensor& running_var, bool use_input_stats, double momentum, double eps, bool) {
+  // Each picture is a batch of its own: fold the batch into the channels.
+  const std::int64_t n = input.size(0);
+  const std::int64_t c = input.size(1);
+  const auto repeated = [&](const Tensor& tensor) { return tensor.defined() ? tensor.repeat(n) : Tensor(); };
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes[0] = 1;
+  sizes[1] = n * c;
+  const Tensor mean = repeated(running_mean);
+  const Tensor variance = repeated(running_var);
+  const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance,
+                                   use_input_stats, momentum, eps);
+  if (use_input_stats && mean.defined() && !is_recomputing()) {
+    NoGradGuard no_grad;
+    running_mean.copy_(mean.view({n, c}).mean(0));
+    running_var.copy_(variance.view({n, c}).mean(0));
+  }
+  return result.view(input.sizes());
+}
+
 }  // namespace tenon

@@ -18,6 +18,10 @@ TENON_API Tensor group_norm(const Tensor& input, std::int64_t num_groups, const 
 TENON_API Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                             const Tensor& running_var, bool training, double momentum, double eps,
                             bool cudnn_enabled = true);
+/// input (N, C, …): batch_norm() of each picture by itself; running statistics take the mean over the batch.
+TENON_API Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                               const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
+                               double momentum, double eps, bool cudnn_enabled = true);
 /// x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions.
 TENON_API Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight = {},
                           std::optional<double> eps = std::nullopt);

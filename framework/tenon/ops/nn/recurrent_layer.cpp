@@ -1,5 +1,5 @@
 // A recurrent layer as one operator: input products of all steps at once, one small product and one kernel per step,
-// and in the backward one product for each weight.
+// and in the backward one product for each weight. Declared in recurrence.h.
 //
 // Saved are the input, the output, the gates and (LSTM) the cells. The second derivative is that of recurrence.cpp.
 #include <tenon/autograd/autograd.h>

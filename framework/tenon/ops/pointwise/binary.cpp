@@ -1,6 +1,8 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
-#include <tenon/ops/pointwise/binary_rule.h>
+#include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/pointwise/unary.h>
+#include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
@@ -16,9 +18,9 @@ Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b
   });
 }
 
-Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
+}  // namespace
 
-Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {}) {
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes) {
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
   attributes.scalar = operand_of(b, dtype);
   if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
@@ -54,6 +56,8 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
   recording.output(result);
   return result;
 }
+
+namespace {
 
 Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
                        BinaryAttributes attributes) {
@@ -204,35 +208,34 @@ void check_power(const Tensor& base, const Scalar& exponent) {
 namespace tenon {
 
 using namespace ops;
-namespace rows = pointwise;
 
 Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
-  return binary(rule<rows::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
+  return binary(rule<pointwise::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
 }
 Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const {
-  return binary(rule<rows::Add>(), *this, product(*this, other, alpha, "add"));
+  return binary(rule<pointwise::Add>(), *this, product(*this, other, alpha, "add"));
 }
 Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Add>(), *this, &other, 0, with_alpha(alpha, *this, other, "add_"));
+  return binary_inplace(rule<pointwise::Add>(), *this, &other, 0, with_alpha(alpha, *this, other, "add_"));
 }
 Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
-  return binary_inplace(rule<rows::Add>(), *this, nullptr, product(*this, other, alpha, "add_"), {});
+  return binary_inplace(rule<pointwise::Add>(), *this, nullptr, product(*this, other, alpha, "add_"), {});
 }
 Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary(rule<rows::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
+  return binary(rule<pointwise::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
 }
 Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary(rule<rows::Sub>(), *this, product(*this, other, alpha, "sub"));
+  return binary(rule<pointwise::Sub>(), *this, product(*this, other, alpha, "sub"));
 }
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary_inplace(rule<rows::Sub>(), *this, &other, 0, with_alpha(alpha, *this, other, "sub_"));
+  return binary_inplace(rule<pointwise::Sub>(), *this, &other, 0, with_alpha(alpha, *this, other, "sub_"));
 }
 Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary_inplace(rule<rows::Sub>(), *this, nullptr, product(*this, other, alpha, "sub_"), {});
+  return binary_inplace(rule<pointwise::Sub>(), *this, nullptr, product(*this, other, alpha, "sub_"), {});
 }
 Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { return self.add(other, alpha); }
 Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.add(other, alpha); }
@@ -240,85 +243,73 @@ Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { retur
 Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.sub(other, alpha); }
 
 Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  return binary_out(rule<rows::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
+  return binary_out(rule<pointwise::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
 }
 Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_subtracts(self, other);
-  return binary_out(rule<rows::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
+  return binary_out(rule<pointwise::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
 }
-Tensor& mul_out(Tensor& out, const Tensor& self, const Tensor& other) {
-  return binary_out(rule<rows::Mul>(), out, self, other);
+Tensor rsub(const Tensor& self, const Scalar& other) {
+  check_subtracts(self, other);
+  return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
-Tensor& div_out(Tensor& out, const Tensor& self, const Tensor& other) {
-  return binary_out(rule<rows::Div>(), out, self, other);
+Tensor pow(const Scalar& base, const Tensor& exponent) {
+  return binary(rule<pointwise::Pow>(), exponent, base, number_on_the_left());
 }
 
 namespace {
-BinaryAttributes number_on_the_left() {
-  BinaryAttributes attributes;
-  attributes.scalar_side = ScalarSide::kLeft;
-  return attributes;
+
+/// x op number, and its in-place form.
+template <class Row>
+Tensor with_number(const Tensor& self, const Scalar& other) {
+  return binary(rule<Row>(), self, other);
 }
+template <class Row>
+Tensor& with_number_inplace(const Tensor& self, const Scalar& other) {
+  return binary_inplace(rule<Row>(), self, nullptr, other, {});
+}
+template <>
+Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
+  if (self.is_floating_point()) {
+    const double power = exponent.toDouble();
+    if (power == 2) return self.square();
+    return ops::unary<pointwise::PowScalar>(self, {{exponent.value()}});
+  }
+  check_power(self, exponent);
+  element_of(exponent, tenon::result_type(self, exponent));  // throws where it overflows
+  return binary(rule<pointwise::Pow>(), self, exponent);
+}
+template <>
+Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
+  if (self.is_floating_point()) return ops::unary_inplace<pointwise::PowScalar>(self, {{exponent.value()}});
+  check_power(self, exponent);
+  return binary_inplace(rule<pointwise::Pow>(), self, nullptr, exponent, {});
+}
+
 }  // namespace
 
-Tensor rsub(const Tensor& self, const Scalar& other) {
-  check_subtracts(self, other);
-  return binary(rule<rows::Sub>(), self, other, number_on_the_left());
-}
-Tensor pow(const Scalar& base, const Tensor& exponent) {
-  return binary(rule<rows::Pow>(), exponent, base, number_on_the_left());
-}
-
-#define TENON_BINARY_FUNCTIONS(name, Row)                                                            \
-  Tensor Tensor::name(const Tensor& other) const { return binary(rule<rows::Row>(), *this, other); } \
-  Tensor Tensor::name(const Scalar& other) const { return binary(rule<rows::Row>(), *this, other); } \
-  Tensor& Tensor::name##_(const Tensor& other) const {                                               \
-    return binary_inplace(rule<rows::Row>(), *this, &other, 0, {});                                  \
-  }                                                                                                  \
-  Tensor& Tensor::name##_(const Scalar& other) const {                                               \
-    return binary_inplace(rule<rows::Row>(), *this, nullptr, other, {});                             \
-  }                                                                                                  \
-  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                  \
-  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }
-
-TENON_BINARY_FUNCTIONS(mul, Mul)
-TENON_BINARY_FUNCTIONS(div, Div)
-TENON_BINARY_FUNCTIONS(maximum, Maximum)
-TENON_BINARY_FUNCTIONS(minimum, Minimum)
-TENON_BINARY_FUNCTIONS(atan2, Atan2)
-TENON_BINARY_FUNCTIONS(hypot, Hypot)
-TENON_BINARY_FUNCTIONS(fmod, Fmod)
-TENON_BINARY_FUNCTIONS(remainder, Remainder)
-TENON_BINARY_FUNCTIONS(floor_divide, FloorDivide)
-TENON_BINARY_FUNCTIONS(logaddexp, LogAddExp)
-TENON_BINARY_FUNCTIONS(copysign, Copysign)
-
-Tensor Tensor::pow(const Tensor& exponent) const { return binary(rule<rows::Pow>(), *this, exponent); }
-Tensor& Tensor::pow_(const Tensor& exponent) const {
-  return binary_inplace(rule<rows::Pow>(), *this, &exponent, 0, {});
-}
-Tensor Tensor::pow(const Scalar& exponent) const {
-  if (is_floating_point()) {
-    const double power = exponent.toDouble();
-    if (power == 2) return square();
-    return ops::unary<rows::PowScalar>(*this, {{exponent.value()}});
+#define TENON_BINARY(Row, name, ...)                                                                               \
+  Tensor Tensor::name(const Tensor& other) const { return binary(rule<pointwise::Row>(), *this, other); }          \
+  Tensor Tensor::name(const Scalar& other) const { return with_number<pointwise::Row>(*this, other); }             \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                                             \
+    return binary_inplace(rule<pointwise::Row>(), *this, &other, 0, {});                                           \
+  }                                                                                                                \
+  Tensor& Tensor::name##_(const Scalar& other) const { return with_number_inplace<pointwise::Row>(*this, other); } \
+  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                                \
+  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }                                \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other) {                                       \
+    return binary_out(rule<pointwise::Row>(), out, self, other);                                                   \
+  }                                                                                                                \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {                                       \
+    return detail::into(                                                                                           \
+        #name, out, [&](const Tensor& x) { return x.name(other); }, self);                                         \
   }
-  check_power(*this, exponent);
-  element_of(exponent, tenon::result_type(*this, exponent));  // throws where it overflows
-  return binary(rule<rows::Pow>(), *this, exponent);
-}
-Tensor& Tensor::pow_(const Scalar& exponent) const {
-  if (is_floating_point()) return ops::unary_inplace<rows::PowScalar>(*this, {{exponent.value()}});
-  check_power(*this, exponent);
-  return binary_inplace(rule<rows::Pow>(), *this, nullptr, exponent, {});
-}
-Tensor pow(const Tensor& self, const Tensor& exponent) { return self.pow(exponent); }
-Tensor pow(const Tensor& self, const Scalar& exponent) { return self.pow(exponent); }
+#include <tenon/kernel/rows/binary.inl>
 
 Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return self.div(other);
   if (*rounding_mode == "floor") return self.floor_divide(other);
-  if (*rounding_mode == "trunc") return binary(rule<rows::TruncDivide>(), self, other);
+  if (*rounding_mode == "trunc") return binary(rule<pointwise::TruncDivide>(), self, other);
   throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" +
               std::string(*rounding_mode) + "'");
 }
@@ -350,9 +341,11 @@ TENON_OPERATOR(^, bitwise_xor)
 Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
-Tensor operator/(const Scalar& a, const Tensor& b) { return binary(rule<rows::Div>(), b, a, number_on_the_left()); }
+Tensor operator/(const Scalar& a, const Tensor& b) {
+  return binary(rule<pointwise::Div>(), b, a, number_on_the_left());
+}
 Tensor operator%(const Scalar& a, const Tensor& b) {
-  return binary(rule<rows::Remainder>(), b, a, number_on_the_left());
+  return binary(rule<pointwise::Remainder>(), b, a, number_on_the_left());
 }
 Tensor operator==(const Scalar& a, const Tensor& b) { return b.eq(a); }
 Tensor operator!=(const Scalar& a, const Tensor& b) { return b.ne(a); }

@@ -1,7 +1,8 @@
-// Comparisons, logic and bits: results of two operands that have no gradient.
+// Comparisons, logic and bits: results of two operands that have no gradient. Declared in pointwise.h.
 #include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
@@ -74,31 +75,38 @@ Tensor& copy_result(const char* op, const Tensor& self, const Tensor& result) {
 namespace tenon {
 
 using namespace ops;
-namespace rows = pointwise;
 
-#define TENON_COMPARISON_FUNCTIONS(name)                                                                        \
+#define TENON_OUT_OF_TWO(name)                                                        \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other) {          \
+    const auto function = [](const Tensor& a, const Tensor& b) { return a.name(b); }; \
+    return detail::into(#name, out, function, self, other);                           \
+  }                                                                                   \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {          \
+    return detail::into(                                                              \
+        #name, out, [&](const Tensor& a) { return a.name(other); }, self);            \
+  }
+#define TENON_COMPARISON(Row, name, ...)                                                                        \
   Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); } \
   Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); } \
   Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                          \
   Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                          \
   Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }            \
-  Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }
-TENON_COMPARISON_METHODS(TENON_COMPARISON_FUNCTIONS)
-
-#define TENON_BITWISE_FUNCTIONS(name, Row)                                                         \
-  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<rows::Row>(self, other); } \
-  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<rows::Row>(self, other); } \
-  Tensor Tensor::name(const Tensor& other) const { return bitwise<rows::Row>(*this, other); }      \
-  Tensor Tensor::name(const Scalar& other) const { return bitwise<rows::Row>(*this, other); }      \
-  Tensor& Tensor::name##_(const Tensor& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                            \
-  }                                                                                                \
-  Tensor& Tensor::name##_(const Scalar& other) const {                                             \
-    return copy_result(#name, *this, bitwise<rows::Row>(*this, other));                            \
-  }
-TENON_BITWISE_FUNCTIONS(bitwise_and, BitwiseAnd)
-TENON_BITWISE_FUNCTIONS(bitwise_or, BitwiseOr)
-TENON_BITWISE_FUNCTIONS(bitwise_xor, BitwiseXor)
+  Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }            \
+  TENON_OUT_OF_TWO(name)
+#define TENON_BITWISE(Row, name, ...)                                                                   \
+  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<pointwise::Row>(self, other); } \
+  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<pointwise::Row>(self, other); } \
+  Tensor Tensor::name(const Tensor& other) const { return bitwise<pointwise::Row>(*this, other); }      \
+  Tensor Tensor::name(const Scalar& other) const { return bitwise<pointwise::Row>(*this, other); }      \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                                  \
+    return copy_result(#name, *this, bitwise<pointwise::Row>(*this, other));                            \
+  }                                                                                                     \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                                  \
+    return copy_result(#name, *this, bitwise<pointwise::Row>(*this, other));                            \
+  }                                                                                                     \
+  TENON_OUT_OF_TWO(name)
+#include <tenon/kernel/rows/relations.inl>
+#undef TENON_OUT_OF_TWO
 
 bool equal(const Tensor& self, const Tensor& other) {
   check_same_device("equal", {&self, &other});

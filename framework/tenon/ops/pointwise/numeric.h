@@ -1,4 +1,4 @@
-// Functions of single elements beyond the rows of kernel/pointwise.h, out of these.
+// Functions of single elements beyond the rows of kernel/rows, out of these.
 #pragma once
 
 #include <tenon/ops/pointwise/pointwise.h>

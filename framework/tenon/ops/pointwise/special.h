@@ -27,6 +27,10 @@ using tenon::sinc;
 using tenon::softmax;
 using tenon::xlogy;
 
+/// The distribution function of the standard normal distribution.
+inline Tensor ndtr(const Tensor& self) { return special_ndtr(self); }
+/// -x log(x), 0 at 0, and -infinity below.
+inline Tensor entr(const Tensor& self) { return special_entr(self); }
 /// log |gamma(x)|
 inline Tensor gammaln(const Tensor& self) { return lgamma(self); }
 /// The logarithmic derivative of gamma.

@@ -1,4 +1,5 @@
-// Operators of three operands: where, masked_fill, clamp by tensors, addcmul, addcdiv, lerp; and prelu, rrelu, glu.
+// Operators of three operands: where, masked_fill, clamp by tensors, addcmul, addcdiv, lerp. Declared in
+// pointwise.h.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -282,44 +283,6 @@ Tensor& Tensor::lerp_(const Tensor& end, const Scalar& weight) const {
 Tensor& Tensor::lerp_(const Tensor& end, const Tensor& weight) const {
   lerp_impl(*this, end, weight, 0, true);
   return const_cast<Tensor&>(*this);
-}
-
-Tensor prelu(const Tensor& self, const Tensor& weight) {
-  Tensor slopes = weight;
-  if (weight.numel() != 1) {
-    const std::int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-    if (channels != weight.numel()) {
-      throw Error("Mismatch of parameter numbers and input channel size. Found parameter numbers = " +
-                  std::to_string(weight.numel()) + " and channel size = " + std::to_string(channels) + ".");
-    }
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(self.dim()), 1);
-    sizes[1] = channels;
-    slopes = weight.view(sizes);
-  }
-  return where(self.gt(0), self, self.mul(slopes));
-}
-Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
-  if (!training) return leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
-  Tensor slopes;
-  {
-    NoGradGuard no_grad;
-    slopes = empty_like(self).uniform_(lower.toDouble(), upper.toDouble());
-  }
-  return where(self.gt(0), self, self.mul(slopes));
-}
-Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
-  if (!training) return leaky_relu_(self, (lower.toDouble() + upper.toDouble()) / 2);
-  return self.copy_(rrelu(self, lower, upper, training));
-}
-Tensor glu(const Tensor& self, std::int64_t dim) {
-  const int at = wrap_dim(dim, self.impl().rank());
-  if (self.dim() == 0) throw Error("glu does not support 0-dimensional tensors");
-  const std::int64_t length = self.size(at);
-  if (length % 2 != 0) {
-    throw Error("Halving dimension must be even, but dimension " + std::to_string(at) + " is size " +
-                std::to_string(length));
-  }
-  return self.narrow(at, 0, length / 2).mul(self.narrow(at, length / 2, length / 2).sigmoid());
 }
 
 }  // namespace tenon

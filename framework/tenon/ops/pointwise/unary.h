@@ -1,22 +1,55 @@
-// What makes a pointwise row an operator: value, fused backward, and a differentiable backward, from one row.
+// What makes a unary row an operator: value, fused backward, and a differentiable backward, from one row.
 #pragma once
 
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/pointwise.h>
-#include <tenon/ops/support/support.h>
+#include <tenon/ops/support/kernel_call.h>
+#include <tenon/ops/support/recording.h>
+#include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/symbolic.h>
+
+#include <string>
 
 namespace tenon::ops {
 
 struct UnaryRule {
+  const char* text;
   OperatorId forward;
   OperatorId backward;
   const char* node_name;
   pointwise::Saves saves;
-  bool integers;
+  pointwise::Integers integers;  ///< what becomes of an integer operand
+  pointwise::Integers bools;     ///< what becomes of a bool one
+  /// Throws Error where PyTorch refuses an operand that the row could compute.
+  void (*check)(const Tensor& self, const PointwiseAttributes& attributes);
   /// dy * slope(x, y), as operators on tensors.
   Tensor (*symbolic)(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes& attributes);
 };
+
+/// What a row does with bools: what it does with integers where it converts those, else it refuses them.
+template <class Row>
+inline constexpr pointwise::Integers kBools =
+    Row::kIntegers == pointwise::Integers::kConverted ? pointwise::Integers::kConverted : pointwise::Integers::kRefused;
+template <>
+inline constexpr pointwise::Integers kBools<pointwise::Square> = pointwise::Integers::kSigned;
+template <>
+inline constexpr pointwise::Integers kBools<pointwise::Sign> = pointwise::Integers::kKept;  // true is its own sign
+
+/// What a row refuses beyond that; unary.cpp has the rows that do.
+template <class Row>
+void check_operand(const Tensor&, const PointwiseAttributes&) {}
+template <>
+void check_operand<pointwise::Neg>(const Tensor& self, const PointwiseAttributes&);
+template <>
+void check_operand<pointwise::Relu>(const Tensor& self, const PointwiseAttributes&);
+template <>
+void check_operand<pointwise::Relu6>(const Tensor& self, const PointwiseAttributes&);
+template <>
+void check_operand<pointwise::Hardtanh>(const Tensor& self, const PointwiseAttributes& bounds);
+template <>
+void check_operand<pointwise::Celu>(const Tensor&, const PointwiseAttributes& alpha);
+template <>
+void check_operand<pointwise::Softshrink>(const Tensor&, const PointwiseAttributes& lambda);
 
 template <class Row>
 Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes& attributes) {
@@ -31,17 +64,33 @@ const char* backward_name(const char* op);
 
 template <class Row>
 const UnaryRule& rule_of() {
-  static const UnaryRule rule{intern_operator(Row::name),
-                              intern_operator(std::string(Row::name) + "_backward"),
-                              backward_name(Row::name),
-                              Row::kSaves,
-                              Row::kIntegers,
-                              &symbolic_slope<Row>};
+  static const UnaryRule rule{.text = Row::name,
+                              .forward = intern_operator(Row::name),
+                              .backward = intern_operator(std::string(Row::name) + "_backward"),
+                              .node_name = backward_name(Row::name),
+                              .saves = Row::kSaves,
+                              .integers = Row::kIntegers,
+                              .bools = kBools<Row>,
+                              .check = &check_operand<Row>,
+                              .symbolic = &symbolic_slope<Row>};
   return rule;
 }
 
+/// The operator of a row, and its in-place form.
 Tensor unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
 Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
+
+inline PointwiseAttributes parameters(const Scalar& a, const Scalar& b = 0, const Scalar& c = 0) {
+  return {{a.value(), b.value(), c.value()}};
+}
+/// Parameters of a row. Where it computes integers, what the numbers are as elements: bounds do not make integers
+/// fractional.
+template <class Row>
+PointwiseAttributes parameters_for(const Tensor& self, const Scalar& a, const Scalar& b = 0, const Scalar& c = 0) {
+  const Dtype dtype = self.scalar_type();
+  if (!pointwise::computes(Row::kIntegers) || !is_integral(dtype)) return parameters(a, b, c);
+  return {{element_of(a, dtype), element_of(b, dtype), element_of(c, dtype)}};
+}
 
 template <class Row>
 Tensor unary(const Tensor& self, PointwiseAttributes attributes = {}) {

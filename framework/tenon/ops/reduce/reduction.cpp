@@ -166,17 +166,9 @@ Tensor truth(OperatorId op, const Tensor& self, std::uint32_t mask, bool keepdim
 
 }  // namespace
 
-Tensor sum(const Tensor& self, std::optional<Dtype> dtype) { return sum_impl(self, std::nullopt, false, dtype); }
-Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
-  return sum_impl(self, dim, keepdim, dtype);
-}
 Tensor Tensor::sum(std::optional<Dtype> dtype) const { return sum_impl(*this, std::nullopt, false, dtype); }
 Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
   return sum_impl(*this, dim, keepdim, dtype);
-}
-Tensor mean(const Tensor& self, std::optional<Dtype> dtype) { return mean_impl(self, std::nullopt, false, dtype); }
-Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
-  return mean_impl(self, dim, keepdim, dtype);
 }
 Tensor Tensor::mean(std::optional<Dtype> dtype) const { return mean_impl(*this, std::nullopt, false, dtype); }
 Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
@@ -215,10 +207,10 @@ Tensor prod_gradient(const Tensor& gradient, const Tensor& input, int at) {
 
 }  // namespace
 
-Tensor prod(const Tensor& self, std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) {
-  const Dtype wanted = sum_dtype(self, dtype);
-  const Tensor input = self.to(wanted);
-  const int rank = self.impl().rank();
+Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const {
+  const Dtype wanted = sum_dtype(*this, dtype);
+  const Tensor input = to(wanted);
+  const int rank = impl().rank();
   const int at = wrap_dim(dim, rank);
   const std::uint32_t mask = rank == 0 ? 0 : 1u << at;
   Recording recording = record<1>("ProdBackward1", {&input}, [at, rank, mask, keepdim](Backward& b) {
@@ -233,20 +225,14 @@ Tensor prod(const Tensor& self, std::int64_t dim, bool keepdim, std::optional<Dt
   recording.output(result);
   return result;
 }
-Tensor prod(const Tensor& self, std::optional<Dtype> dtype) { return prod(self.reshape({-1}), 0, false, dtype); }
-Tensor Tensor::prod(std::optional<Dtype> dtype) const { return tenon::prod(*this, dtype); }
-Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const {
-  return tenon::prod(*this, dim, keepdim, dtype);
-}
+Tensor Tensor::prod(std::optional<Dtype> dtype) const { return reshape({-1}).prod(0, false, dtype); }
 
-Tensor amax(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
+Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
+  return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
 }
-Tensor amin(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  return extreme(TENON_OP("amin"), "amin", "AminBackward0", self, dim_mask(dim, self.impl().rank()), keepdim);
+Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const {
+  return extreme(TENON_OP("amin"), "amin", "AminBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
 }
-Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const { return tenon::amax(*this, dim, keepdim); }
-Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const { return tenon::amin(*this, dim, keepdim); }
 Tensor Tensor::max() const { return extreme(TENON_OP("amax"), "max", "MaxBackward1", *this, every(*this), false); }
 Tensor Tensor::min() const { return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false); }
 Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
@@ -317,13 +303,9 @@ Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim)
 
 }  // namespace
 
-Tensor norm(const Tensor& self, const Scalar& p) { return norm_impl(self, p.toDouble(), every(self), false); }
-Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
-  return norm_impl(self, p ? p->toDouble() : 2.0, dim_mask(dim, self.impl().rank()), keepdim);
-}
-Tensor Tensor::norm(const Scalar& p) const { return tenon::norm(*this, p); }
+Tensor Tensor::norm(const Scalar& p) const { return norm_impl(*this, p.toDouble(), every(*this), false); }
 Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
-  return tenon::norm(*this, p, dim, keepdim);
+  return norm_impl(*this, p ? p->toDouble() : 2.0, dim_mask(dim, impl().rank()), keepdim);
 }
 
 namespace {

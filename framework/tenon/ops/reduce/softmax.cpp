@@ -1,7 +1,7 @@
 // Softmax and its logarithm along a dimension, and logsumexp.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/support/support.h>
 
 #include <limits>
@@ -52,32 +52,27 @@ Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int6
 
 }  // namespace
 
-Tensor softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
-  return softmax_impl(TENON_OP("softmax"), false, self, dim, dtype);
+Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
+  return softmax_impl(TENON_OP("softmax"), false, *this, dim, dtype);
 }
-Tensor log_softmax(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
-  return softmax_impl(TENON_OP("log_softmax"), true, self, dim, dtype);
+Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
+  return softmax_impl(TENON_OP("log_softmax"), true, *this, dim, dtype);
 }
 Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
-  return softmax(self.neg(), dim, dtype);
-}
-Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const { return tenon::softmax(*this, dim, dtype); }
-Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
-  return tenon::log_softmax(*this, dim, dtype);
+  return self.neg().softmax(dim, dtype);
 }
 
-Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  const std::uint32_t mask = dim_mask(dim, self.impl().rank());
-  if (self.numel() == 0) return self.exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
+Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
+  const std::uint32_t mask = dim_mask(dim, impl().rank());
+  if (numel() == 0) return exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
   Tensor highest;
   {
     NoGradGuard no_grad;
-    highest = amax(self, dim, true);
+    highest = amax(dim, true);
     highest = highest.masked_fill(highest.abs().eq(std::numeric_limits<double>::infinity()), 0);
   }
-  const Tensor result = self.sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
-  return keepdim ? result : result.view(reduced_sizes(self.impl().sizes(), mask, false));
+  const Tensor result = sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
+  return keepdim ? result : result.view(reduced_sizes(impl().sizes(), mask, false));
 }
-Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const { return tenon::logsumexp(*this, dim, keepdim); }
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
-#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/reduce/sorting.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {

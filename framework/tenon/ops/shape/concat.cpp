@@ -1,4 +1,4 @@
-// Operators that join tensors, repeat one, or move its elements along a dimension.
+// Operators that join tensors, repeat one, or move its elements along a dimension. Declared in view.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/layout.h>

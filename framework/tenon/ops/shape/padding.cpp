@@ -1,4 +1,4 @@
-// Padding: by a constant, or by positions of the tensor itself.
+// Padding: by a constant, or by positions of the tensor itself. Declared in view.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>

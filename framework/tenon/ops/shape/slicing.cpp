@@ -1,5 +1,5 @@
 // Views of a part: a position, a range, a diagonal, windows, neighbouring pieces. Each knows how its gradient is laid
-// back into the whole.
+// back into the whole. Declared in tensor.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>

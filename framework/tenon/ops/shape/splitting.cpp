@@ -1,4 +1,4 @@
-// tensor_split and its like: parts of a dim as views of their own.
+// tensor_split and its like: parts of a dim as views of their own. Declared in rearrange.h and tensor.h.
 #include <tenon/ops/shape/rearrange.h>
 #include <tenon/tensor/shape/dims.h>
 

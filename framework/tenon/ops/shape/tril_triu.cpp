@@ -1,4 +1,4 @@
-// Triangles and diagonals of matrices.
+// Triangles and diagonals of matrices. Declared in view.h.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>

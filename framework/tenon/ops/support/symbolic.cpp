@@ -1,4 +1,5 @@
 // Symbolic arithmetic in terms of operators on tensors.
+#include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/symbolic.h>
 
@@ -58,30 +59,15 @@ Symbolic power(const Symbolic& a, const Symbolic& b) {
   return pow(a.tensor, b.tensor);
 }
 
-#define TENON_SYMBOLIC(name)                                                                \
-  Symbolic name(const Symbolic& x) {                                                        \
-    return x.is_number() ? Symbolic(std::name(x.number)) : Symbolic(tenon::name(x.tensor)); \
+#define TENON_UNARY(Row, name, ...)                                                                     \
+  Symbolic name(const Symbolic& x) {                                                                    \
+    return x.is_number() ? Symbolic(pointwise::Row::value(x.number)) : Symbolic(tenon::name(x.tensor)); \
   }
-TENON_SYMBOLIC(exp)
-TENON_SYMBOLIC(log)
-TENON_SYMBOLIC(log1p)
-TENON_SYMBOLIC(sqrt)
-TENON_SYMBOLIC(abs)
-TENON_SYMBOLIC(sin)
-TENON_SYMBOLIC(cos)
-TENON_SYMBOLIC(sinh)
-TENON_SYMBOLIC(cosh)
-TENON_SYMBOLIC(tanh)
-TENON_SYMBOLIC(erf)
-TENON_SYMBOLIC(trunc)
-TENON_SYMBOLIC(floor)
-#undef TENON_SYMBOLIC
+#include <tenon/kernel/rows/unary.inl>
 
-Symbolic logistic(const Symbolic& x) { return sigmoid(x.tensor); }
 Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
-Symbolic digamma_of(const Symbolic& x) { return digamma(x.tensor); }
-Symbolic polygamma_of(const Symbolic& n, const Symbolic& x) {
-  return polygamma(static_cast<std::int64_t>(n.number), x.tensor);
+Symbolic polygamma(const Symbolic& n, const Symbolic& x) {
+  return tenon::polygamma(static_cast<std::int64_t>(n.number), x.tensor);
 }
 
 }  // namespace tenon::ops

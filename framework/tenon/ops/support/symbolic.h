@@ -1,5 +1,5 @@
 // Symbolic: a tensor or a number, in which the slopes of pointwise rows are evaluated when their result must be
-// differentiable itself. It has the operators and functions that slopes use.
+// differentiable itself. It has the operators that slopes use, and every row as a function.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -29,22 +29,10 @@ Symbolic operator>=(const Symbolic& a, const Symbolic& b);
 Symbolic operator==(const Symbolic& a, const Symbolic& b);
 Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& no);
 Symbolic power(const Symbolic& a, const Symbolic& b);
-Symbolic exp(const Symbolic& x);
-Symbolic log(const Symbolic& x);
-Symbolic log1p(const Symbolic& x);
-Symbolic sqrt(const Symbolic& x);
-Symbolic abs(const Symbolic& x);
-Symbolic sin(const Symbolic& x);
-Symbolic cos(const Symbolic& x);
-Symbolic sinh(const Symbolic& x);
-Symbolic cosh(const Symbolic& x);
-Symbolic tanh(const Symbolic& x);
-Symbolic erf(const Symbolic& x);
-Symbolic trunc(const Symbolic& x);
-Symbolic floor(const Symbolic& x);
-Symbolic logistic(const Symbolic& x);
 Symbolic softplus1(const Symbolic& x);
-Symbolic digamma_of(const Symbolic& x);
-Symbolic polygamma_of(const Symbolic& n, const Symbolic& x);
+Symbolic polygamma(const Symbolic& n, const Symbolic& x);
+// Every operator of a row that has no parameters: exp(x), digamma(x), …
+#define TENON_UNARY(Row, name, ...) Symbolic name(const Symbolic& x);
+#include <tenon/kernel/rows/unary.inl>
 
 }  // namespace tenon::ops

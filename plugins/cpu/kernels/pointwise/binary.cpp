@@ -1,4 +1,4 @@
-// Binary and bitwise rows of pointwise.h, each with tensor or scalar on either side.
+// Binary and bitwise rows of kernel/pointwise.h, each with tensor or scalar on either side.
 #include <tenon/kernel/attributes/pointwise.h>
 
 #include "kernels/pointwise/engine.h"
@@ -22,7 +22,7 @@ enum class Form { kBoth, kScalarLeft, kScalarRight };
 template <class Row>
 struct Scaled {
   static constexpr const char* name = Row::name;
-  static constexpr bool kIntegers = Row::kIntegers;
+  static constexpr pointwise::Integers kIntegers = Row::kIntegers;
 };
 
 template <class Row, class T>
@@ -37,8 +37,19 @@ struct Apply<Scaled<Row>, T> {
 };
 template <class Row>
 struct Apply<Row, i64> {
-  static i64 value(i64 a, i64 b, const BinaryParams*) {
-    return static_cast<i64>(Row::template value<u64>(static_cast<u64>(a), static_cast<u64>(b)));  // wraps, never traps
+  static i64 value(i64 a, i64 b, [[maybe_unused]] const BinaryParams* params) {
+    if constexpr (Row::kIntegers == pointwise::Integers::kSigned) {
+      return Row::template value<i64>(a, b);
+    } else if constexpr (Row::kIntegers == pointwise::Integers::kDivided) {
+      if (b == 0) {  // noted, and reported after the loop
+        __atomic_store_n(const_cast<int*>(&params->divided_by_zero), 1, __ATOMIC_RELAXED);
+        return 0;
+      }
+      if (b == -1 && a == INT64_MIN) a = -INT64_MAX;  // the quotient does not exist
+      return Row::template value<i64>(a, b);
+    } else {
+      return static_cast<i64>(Row::template value<u64>(static_cast<u64>(a), static_cast<u64>(b)));  // never traps
+    }
   }
 };
 template <class Row>
@@ -48,36 +59,6 @@ struct Apply<Scaled<Row>, i64> {
                                   params);
   }
 };
-
-// Integer rows whose meaning depends on the sign.
-#define TENON_SIGNED_ROW(Row)                                                                                 \
-  template <>                                                                                                 \
-  struct Apply<pointwise::Row, i64> {                                                                         \
-    static i64 value(i64 a, i64 b, const BinaryParams*) { return pointwise::Row::template value<i64>(a, b); } \
-  };
-TENON_SIGNED_ROW(Maximum)
-TENON_SIGNED_ROW(Minimum)
-TENON_SIGNED_ROW(Pow)
-#undef TENON_SIGNED_ROW
-
-// Integer division: a zero divisor is noted and reported after the loop.
-#define TENON_DIVISION_ROW(Row)                                                            \
-  template <>                                                                              \
-  struct Apply<pointwise::Row, i64> {                                                      \
-    static i64 value(i64 a, i64 b, const BinaryParams* params) {                           \
-      if (b == 0) {                                                                        \
-        __atomic_store_n(const_cast<int*>(&params->divided_by_zero), 1, __ATOMIC_RELAXED); \
-        return 0;                                                                          \
-      }                                                                                    \
-      if (b == -1 && a == INT64_MIN) a = -INT64_MAX; /* the quotient does not exist */     \
-      return pointwise::Row::template value<i64>(a, b);                                    \
-    }                                                                                      \
-  };
-TENON_DIVISION_ROW(Fmod)
-TENON_DIVISION_ROW(Remainder)
-TENON_DIVISION_ROW(FloorDivide)
-TENON_DIVISION_ROW(TruncDivide)
-#undef TENON_DIVISION_ROW
 
 template <>
 struct Apply<pointwise::ShiftLeft, i64> {
@@ -150,7 +131,7 @@ void float_or_integer(KernelContext&, Views outputs, Views inputs, const void* a
   if (lane == Lane::kF32) loop = body_for<Row, float>(given.scalar_side);
   if (lane == Lane::kF64) loop = body_for<Row, double>(given.scalar_side);
   if (lane == Lane::kI64) {
-    if constexpr (Row::kIntegers) {
+    if constexpr (pointwise::computes(Row::kIntegers)) {
       loop = body_for<Row, i64>(given.scalar_side);
     } else {
       refuse_dtype(Row::name, at(outputs, 0).dtype);

@@ -164,34 +164,18 @@ inline void sincos_turn(float u, float& sine, float& cosine) {
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
 
-// The rest is the C library's, one element at a time.
-#define TENON_LIBM(name)                                        \
+// The rest is the C library's, one element at a time. This list and the one below are all that has to know a function.
+#define TENON_C_LIBRARY_FUNCTIONS(X)                                                                                  \
+  X(sin)                                                                                                              \
+  X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(expm1) X(log1p) X(log2) X(log10) \
+      X(exp2) X(cbrt) X(erfc) X(lgamma) X(tgamma) X(floor) X(ceil) X(trunc) X(nearbyint) X(j0) X(j1) X(y0) X(y1)
+#define TENON_OWN_FUNCTIONS(X) X(exp) X(log) X(tanh) X(erf) X(sqrt)
+
+#define TENON_C_LIBRARY_FUNCTION(name)                          \
   inline float name(float x) { return __builtin_##name##f(x); } \
   inline double name(double x) { return __builtin_##name(x); }
-TENON_LIBM(sin)
-TENON_LIBM(cos)
-TENON_LIBM(tan)
-TENON_LIBM(asin)
-TENON_LIBM(acos)
-TENON_LIBM(atan)
-TENON_LIBM(sinh)
-TENON_LIBM(cosh)
-TENON_LIBM(asinh)
-TENON_LIBM(acosh)
-TENON_LIBM(atanh)
-TENON_LIBM(expm1)
-TENON_LIBM(log1p)
-TENON_LIBM(log2)
-TENON_LIBM(log10)
-TENON_LIBM(exp2)
-TENON_LIBM(erfc)
-TENON_LIBM(lgamma)
-TENON_LIBM(tgamma)
-TENON_LIBM(floor)
-TENON_LIBM(ceil)
-TENON_LIBM(trunc)
-TENON_LIBM(nearbyint)
-#undef TENON_LIBM
+TENON_C_LIBRARY_FUNCTIONS(TENON_C_LIBRARY_FUNCTION)
+#undef TENON_C_LIBRARY_FUNCTION
 inline float pow(float a, float b) { return __builtin_powf(a, b); }
 inline double pow(double a, double b) { return __builtin_pow(a, b); }
 inline float fmod(float a, float b) { return __builtin_fmodf(a, b); }

@@ -30,51 +30,20 @@ struct Real {
 
 #define TENON_REAL_FUNCTION(name) \
   friend Real name(Real x) { return Real(math::name(x.v)); }
-  TENON_REAL_FUNCTION(exp)
-  TENON_REAL_FUNCTION(exp2)
-  TENON_REAL_FUNCTION(expm1)
-  TENON_REAL_FUNCTION(log)
-  TENON_REAL_FUNCTION(log2)
-  TENON_REAL_FUNCTION(log10)
-  TENON_REAL_FUNCTION(log1p)
-  TENON_REAL_FUNCTION(sqrt)
-  TENON_REAL_FUNCTION(sin)
-  TENON_REAL_FUNCTION(cos)
-  TENON_REAL_FUNCTION(tan)
-  TENON_REAL_FUNCTION(asin)
-  TENON_REAL_FUNCTION(acos)
-  TENON_REAL_FUNCTION(atan)
-  TENON_REAL_FUNCTION(sinh)
-  TENON_REAL_FUNCTION(cosh)
-  TENON_REAL_FUNCTION(tanh)
-  TENON_REAL_FUNCTION(asinh)
-  TENON_REAL_FUNCTION(acosh)
-  TENON_REAL_FUNCTION(atanh)
-  TENON_REAL_FUNCTION(erf)
-  TENON_REAL_FUNCTION(erfc)
-  TENON_REAL_FUNCTION(ceil)
-  TENON_REAL_FUNCTION(floor)
-  TENON_REAL_FUNCTION(trunc)
-  TENON_REAL_FUNCTION(nearbyint)
-  TENON_REAL_FUNCTION(lgamma)
+  TENON_C_LIBRARY_FUNCTIONS(TENON_REAL_FUNCTION)
+  TENON_OWN_FUNCTIONS(TENON_REAL_FUNCTION)
 #undef TENON_REAL_FUNCTION
   friend Real abs(Real x) { return Real(math::absolute(x.v)); }
   friend Real atan2(Real a, Real b) { return Real(math::atan2(a.v, b.v)); }
   friend Real hypot(Real a, Real b) { return Real(math::hypot(a.v, b.v)); }
   friend Real copysign(Real a, Real b) { return Real(math::copysign(a.v, b.v)); }
 
-  // The helpers of pointwise.h that name std:: functions.
-  friend Real logistic(Real x) { return Real(math::sigmoid(x.v)); }
+  // Those of pointwise_helpers.inl that math.h does better.
+  friend Real sigmoid(Real x) { return Real(math::sigmoid(x.v)); }
   friend Real softplus1(Real x) { return log1p(exp(x)); }
   friend Real power(Real a, Real b) { return Real(math::pow(a.v, b.v)); }
   friend Real remainder_c(Real a, Real b) { return Real(math::fmod(a.v, b.v)); }
-  friend Real remainder_floor(Real a, Real b) { return Real(pointwise::remainder_floor(a.v, b.v)); }
   friend Real divide_trunc(Real a, Real b) { return trunc(a / b); }
-  friend Real divide_floor(Real a, Real b) { return Real(pointwise::divide_floor(a.v, b.v)); }
-  friend Real log_add_exp(Real a, Real b) { return Real(pointwise::log_add_exp(a.v, b.v)); }
-  friend Real erf_inverse(Real x) { return Real(pointwise::erf_inverse(x.v)); }
-  friend Real digamma_of(Real x) { return Real(pointwise::digamma_of(x.v)); }
-  friend Real polygamma_of(Real n, Real x) { return Real(pointwise::polygamma_of(n.v, x.v)); }
 };
 
 using Real32 = Real<float>;

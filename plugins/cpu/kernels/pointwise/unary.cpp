@@ -1,4 +1,4 @@
-// Unary rows of pointwise.h and their backwards: y = value(x), dx = dy * slope.
+// Unary rows of kernel/pointwise.h and their backwards: y = value(x), dx = dy * slope.
 #include <tenon/kernel/attributes/pointwise.h>
 
 #include "kernels/pointwise/engine.h"
@@ -63,7 +63,7 @@ void forward(KernelContext&, Views outputs, Views inputs, const void* attributes
   if (lane == Lane::kF32) work.body = &forward_body<Row, float>;
   if (lane == Lane::kF64) work.body = &forward_body<Row, double>;
   if (lane == Lane::kI64) {
-    if constexpr (Row::kIntegers) {
+    if constexpr (pointwise::computes(Row::kIntegers)) {
       work.body = &integer_body<Row>;
     } else {
       refuse_dtype(Row::name, at(outputs, 0).dtype);

@@ -1,7 +1,7 @@
-// The _out forms' common part.
-#include <tenon/ops/out.h>
+// What the _out forms share.
+#include <tenon/autograd/variable.h>
 #include <tenon/ops/pointwise/binary_operands.h>
-#include <tenon/ops/support/support.h>
+#include <tenon/ops/support/out_argument.h>
 
 namespace tenon::detail {
 

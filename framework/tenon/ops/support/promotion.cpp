@@ -1,35 +1,13 @@
-// Checks, promotion and shapes shared by operators.
+// Promotion as PyTorch's: tensors with dims weigh more than those without, and these more than numbers.
 #include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/ops/support/kernel_call.h>
+#include <tenon/ops/support/promotion.h>
 #include <tenon/ops/support/scalar_operand.h>
-#include <tenon/ops/support/support.h>
+
+#include <optional>
+#include <string>
 
 namespace tenon::ops {
-
-void check_same_device(const char* op, std::initializer_list<const Tensor*> tensors) {
-  const Tensor* first = nullptr;
-  for (const Tensor* tensor : tensors) {
-    if (!tensor->defined()) continue;
-    if (!first) {
-      first = tensor;
-    } else if (!(tensor->device() == first->device())) {
-      throw Error(std::string("Expected all tensors to be on the same device, but found at least two devices, ") +
-                  first->device().str() + " and " + tensor->device().str() + "! (in operator " + op + ")");
-    }
-  }
-}
-
-void check_written(const Tensor& self) {
-  if (self.impl().may_overlap_itself()) {
-    throw Error(
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation.");
-  }
-}
-
-bool reads_elsewhere_in(const Tensor& operand, const Tensor& self) {
-  return operand.is_alias_of(self) && !(operand.data_ptr() == self.data_ptr() && operand.sizes() == self.sizes() &&
-                                        operand.strides() == self.strides());
-}
 
 Dtype floating_default(std::string_view op) {
   const Dtype dtype = default_dtype();
@@ -60,11 +38,6 @@ void check_floating(const char* op, const Tensor& tensor) {
   }
 }
 
-Tensor reduce_to(Tensor gradient, const Dims& sizes) {
-  if (gradient.impl().sizes() == sizes) return gradient;
-  return gradient.sum_to_size(sizes);
-}
-
 Tensor wrapped_scalar(const Scalar& value, DeviceState& state) {
   Tensor result = allocate_tensor(state, Dims{}, value.type());
   const FillAttributes attributes{value.value()};
@@ -77,40 +50,6 @@ Tensor scalar_tensor_like(const Scalar& value, const Tensor& like) {
   Tensor result = allocate_tensor(state_of(like), Dims{}, like.scalar_type());
   const FillAttributes attributes{element_of(value, like.scalar_type())};
   run(TENON_OP("fill"), state_of(like), {view_of(result)}, {}, &attributes);
-  return result;
-}
-
-Dims reduced_sizes(const Dims& sizes, std::uint32_t mask, bool keep) {
-  Dims result;
-  for (int i = 0; i < sizes.rank(); ++i) {
-    if (!(mask >> i & 1)) {
-      result.push_back(sizes[i]);
-    } else if (keep) {
-      result.push_back(1);
-    }
-  }
-  return result;
-}
-
-std::uint32_t dim_mask(OptionalIntArrayRef dims, int rank) {
-  if (!dims.has_value() || dims->empty()) return rank == 0 ? 0 : (1u << rank) - 1;
-  std::uint32_t mask = 0;
-  for (const std::int64_t dim : *dims) {
-    const int wrapped = wrap_dim(dim, rank);
-    if (rank == 0) continue;
-    if (mask >> wrapped & 1) {
-      throw Error("dim " + std::to_string(wrapped) + " appears multiple times in the list of dims");
-    }
-    mask |= 1u << wrapped;
-  }
-  return mask;
-}
-
-Tensor unsqueeze_mask(const Tensor& tensor, std::uint32_t mask, int rank) {
-  Tensor result = tensor;
-  for (int i = 0; i < rank; ++i) {
-    if (mask >> i & 1) result = result.unsqueeze(i);
-  }
   return result;
 }
 

@@ -3,11 +3,8 @@
 
 #include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/binary_operands.h>
-#include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/unary.h>
 #include <tenon/ops/support/symbolic.h>
-
-#include <type_traits>
 
 namespace tenon::ops {
 
@@ -16,26 +13,44 @@ struct BinaryRule {
   OperatorId op;
   const char* text;
   const char* node_name;
-  bool integers = true;  ///< false: integers become the default dtype
-  /// Which operands the slopes read: none (add), only the partner's (mul), the divisor always (div), or all.
-  enum class Reads { kNone, kPartner, kDivisor, kAll } reads = Reads::kAll;
-  bool saves() const { return reads != Reads::kNone; }
-  /// Gradients of a and b from the result's; either may be undefined (a number).
-  void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) = nullptr;
+  pointwise::Reads reads;
+  pointwise::Integers integers;
+  /// Gradients of a and b; either may be undefined (a number).
+  void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes);
+  bool saves() const { return reads != pointwise::Reads::kNothing; }
 };
 
+template <class Row>
+const BinaryRule& rule();
+
+// binary.cpp. With scalar_side == kLeft the number is the first operand.
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
+Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {});
+
+inline BinaryAttributes number_on_the_left() {
+  BinaryAttributes attributes;
+  attributes.scalar_side = ScalarSide::kLeft;
+  return attributes;
+}
+
+/// The dtype that a binary operator computes integers of the promoted dtype in, where its kernel has none for them.
+inline Dtype dtype_of_integers(const BinaryRule& rule, Dtype promoted) {
+  if (rule.integers == pointwise::Integers::kConverted) return floating_default(rule.text);
+  throw Error(std::string("\"") + rule.text + "_cpu\" not implemented for '" + toString(promoted) + "'");
+}
 inline Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
-  return !rule.integers && !is_floating_point(promoted) ? floating_default(rule.text) : promoted;
+  return is_floating_point(promoted) || pointwise::computes(rule.integers) ? promoted
+                                                                           : dtype_of_integers(rule, promoted);
 }
 
 /// Whether operand `side` must be saved, given whose gradients are wanted.
 inline bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool right_wanted, bool partner_is_number) {
   switch (rule.reads) {
-    case BinaryRule::Reads::kNone:
+    case pointwise::Reads::kNothing:
       return false;
-    case BinaryRule::Reads::kPartner:
+    case pointwise::Reads::kPartner:
       return !partner_is_number && (side == 0 ? right_wanted : left_wanted);
-    case BinaryRule::Reads::kDivisor:
+    case pointwise::Reads::kDivisor:
       return side == 1 || (!partner_is_number && right_wanted);
     default:
       return true;
@@ -80,23 +95,21 @@ inline void div_gradient(Backward& b, const Tensor& left, const Tensor& right, c
   }
 }
 
+/// The operator itself, of tensors or numbers.
+template <class Row>
+Symbolic result_of(const Symbolic& x, const Symbolic& y) {
+  if (x.is_number()) return binary(rule<Row>(), y.tensor, Scalar(x.number), number_on_the_left());
+  return y.is_number() ? binary(rule<Row>(), x.tensor, Scalar(y.number)) : binary(rule<Row>(), x.tensor, y.tensor);
+}
+
 /// Any other row: slopes evaluated on tensors.
 template <class Row>
 void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
   const Symbolic x = left.defined() ? Symbolic(left) : Symbolic(attributes.scalar.real);
   const Symbolic y = right.defined() ? Symbolic(right) : Symbolic(attributes.scalar.real);
-  Symbolic result;  // recomputed: saving it too would cost memory for rows whose slopes do not read it
-  if constexpr (std::is_same_v<Row, pointwise::Pow>) {
-    result = power(x, y);
-  } else if constexpr (std::is_same_v<Row, pointwise::Hypot>) {
-    result = sqrt(x * x + y * y);
-  } else if constexpr (std::is_same_v<Row, pointwise::LogAddExp>) {
-    result = x.is_number()   ? Symbolic(logaddexp(y.tensor, Scalar(x.number)))
-             : y.is_number() ? Symbolic(logaddexp(x.tensor, Scalar(y.number)))
-                             : Symbolic(logaddexp(x.tensor, y.tensor));
-  } else if constexpr (std::is_same_v<Row, pointwise::Copysign>) {
-    result = y.is_number() ? Symbolic(copysign(x.tensor, Scalar(y.number))) : Symbolic(copysign(x.tensor, y.tensor));
-  }
+  Symbolic result;
+  // Computed again: saving it too would cost memory.
+  if constexpr (Row::kReads == pointwise::Reads::kResult) result = result_of<Row>(x, y);
   const auto product = [&](const Symbolic& slope) {
     if (slope.is_number() && slope.number == 0) return b.grad().new_zeros(b.grad().sizes());
     return slope.is_number() && slope.number == 1 ? b.grad() : (Symbolic(b.grad()) * slope).tensor;
@@ -106,29 +119,24 @@ void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const Bi
 }
 
 template <class Row>
-BinaryRule make_rule() {
-  BinaryRule rule{intern_operator(Row::name), Row::name, backward_name(Row::name)};
-  rule.integers = Row::kIntegers;
-  rule.gradient = &row_gradient<Row>;
-  if constexpr (std::is_same_v<Row, pointwise::Add>) {
-    rule.gradient = &add_gradient;
-    rule.reads = BinaryRule::Reads::kNone;
-  } else if constexpr (std::is_same_v<Row, pointwise::Sub>) {
-    rule.gradient = &sub_gradient;
-    rule.reads = BinaryRule::Reads::kNone;
-  } else if constexpr (std::is_same_v<Row, pointwise::Mul>) {
-    rule.gradient = &mul_gradient;
-    rule.reads = BinaryRule::Reads::kPartner;
-  } else if constexpr (std::is_same_v<Row, pointwise::Div>) {
-    rule.gradient = &div_gradient;
-    rule.reads = BinaryRule::Reads::kDivisor;
-  }
-  return rule;
-}
+inline constexpr auto kGradient = &row_gradient<Row>;
+template <>
+inline constexpr auto kGradient<pointwise::Add> = &add_gradient;
+template <>
+inline constexpr auto kGradient<pointwise::Sub> = &sub_gradient;
+template <>
+inline constexpr auto kGradient<pointwise::Mul> = &mul_gradient;
+template <>
+inline constexpr auto kGradient<pointwise::Div> = &div_gradient;
 
 template <class Row>
 const BinaryRule& rule() {
-  static const BinaryRule made = make_rule<Row>();
+  static const BinaryRule made{.op = intern_operator(Row::name),
+                               .text = Row::name,
+                               .node_name = backward_name(Row::name),
+                               .reads = Row::kReads,
+                               .integers = Row::kIntegers,
+                               .gradient = kGradient<Row>};
   return made;
 }
 

@@ -1,0 +1,65 @@
+// Activations beyond the rows of kernel/rows/unary.inl: with other arguments, or of several operands.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/activation.h>
+#include <tenon/ops/pointwise/unary.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/support.h>
+
+namespace tenon {
+
+using namespace ops;
+
+Tensor gelu(const Tensor& self, std::string_view approximate) {
+  check_floating("GeluKernelImpl", self);
+  if (approximate == "tanh") return ops::unary<pointwise::GeluTanh>(self);
+  if (approximate != "none")
+    throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
+  return ops::unary<pointwise::Gelu>(self);
+}
+Tensor threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  return ops::unary<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
+}
+Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {
+  return ops::unary_inplace<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
+}
+
+Tensor prelu(const Tensor& self, const Tensor& weight) {
+  Tensor slopes = weight;
+  if (weight.numel() != 1) {
+    const std::int64_t channels = self.dim() > 1 ? self.size(1) : 1;
+    if (channels != weight.numel()) {
+      throw Error("Mismatch of parameter numbers and input channel size. Found parameter numbers = " +
+                  std::to_string(weight.numel()) + " and channel size = " + std::to_string(channels) + ".");
+    }
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(self.dim()), 1);
+    sizes[1] = channels;
+    slopes = weight.view(sizes);
+  }
+  return where(self.gt(0), self, self.mul(slopes));
+}
+Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  if (!training) return leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
+  Tensor slopes;
+  {
+    NoGradGuard no_grad;
+    slopes = empty_like(self).uniform_(lower.toDouble(), upper.toDouble());
+  }
+  return where(self.gt(0), self, self.mul(slopes));
+}
+Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  if (!training) return leaky_relu_(self, (lower.toDouble() + upper.toDouble()) / 2);
+  return self.copy_(rrelu(self, lower, upper, training));
+}
+Tensor glu(const Tensor& self, std::int64_t dim) {
+  if (self.dim() == 0) throw Error("glu does not support scalars because halving size must be even");
+  check_floating("glu_cpu", self);
+  const int at = wrap_dim(dim, self.impl().rank());
+  const std::int64_t length = self.size(at);
+  if (length % 2 != 0) {
+    throw Error("Halving dimension must be even, but dimension " + std::to_string(at) + " is size " +
+                std::to_string(length));
+  }
+  return self.narrow(at, 0, length / 2).mul(self.narrow(at, length / 2, length / 2).sigmoid());
+}
+
+}  // namespace tenon
