@@ -34,22 +34,29 @@ namespace tenon {
 
 // Those with a signature of their own.
 TENON_API Tensor pow(const Scalar& base, const Tensor& exponent);
+/// self + alpha * other, broadcast; dtypes are promoted. Throws Error for alpha that the result's dtype cannot hold.
 TENON_API Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha = 1);
+/// self - alpha * other, broadcast; dtypes are promoted. Throws Error for bool.
 TENON_API Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha = 1);
 TENON_API Tensor rsub(const Tensor& self, const Scalar& other);
+/// self / other, broadcast: true division, or rounded: "trunc", "floor". Throws Error for another rounding mode.
 TENON_API Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode);
 inline Tensor max(const Tensor& self, const Tensor& other) { return maximum(self, other); }
+/// The minimum of all elements; along `dim` the minima and their positions (int64). NaN counts as the smallest.
 inline Tensor min(const Tensor& self, const Tensor& other) { return minimum(self, other); }
 inline Tensor negative(const Tensor& self) { return neg(self); }
 inline Tensor absolute(const Tensor& self) { return abs(self); }
 
+/// Every bit of an integer turned; logical_not() of bool. Throws Error for floating dtypes.
 TENON_API Tensor bitwise_not(const Tensor& self);
 TENON_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                          bool equal_nan = false);
+/// Whether isclose() holds for every pair of elements.
 TENON_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
+/// Whether sizes and all elements are equal. NaN equals nothing.
 TENON_API bool equal(const Tensor& self, const Tensor& other);
 
 TENON_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
@@ -66,7 +73,9 @@ TENON_API Tensor clamp_min(const Tensor& self, const Scalar& low);
 TENON_API Tensor clamp_max(const Tensor& self, const Scalar& high);
 TENON_API Tensor nan_to_num(const Tensor& self, std::optional<double> nan = std::nullopt,
                             std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt);
+/// self + value * a * b, broadcast.
 TENON_API Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
+/// self + value * a / b, broadcast; floating dtypes only.
 TENON_API Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
 TENON_API Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight);
 TENON_API Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight);

@@ -20,13 +20,17 @@ inline Tensor min(const Tensor& self) { return self.min(); }
 inline std::tuple<Tensor, Tensor> min(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.min(dim, keepdim);
 }
+/// The variance over `dim` (all if none), divided by n - 1, or by n if `unbiased` is off. Floating dtypes only.
 inline Tensor var(const Tensor& self, int dim) { return self.var(dim); }
+/// The standard deviation over `dim` (all if none), divided by n - 1, or by n if `unbiased` is off. Floating dtypes
+/// only.
 inline Tensor std(const Tensor& self, int dim) { return self.std(dim); }
 /// Both at once.
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                               bool keepdim = false);
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased = true);
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
+/// Standard deviation and mean: see std() and mean().
 TENON_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                               bool keepdim = false);
 TENON_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased = true);
