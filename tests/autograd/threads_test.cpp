@@ -4,21 +4,36 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <support/stress.h>
 
 namespace tenon {
 namespace {
 
-TEST(Threads, AccumulateIntoOneLeaf) {
+using testing::on_threads;
+using testing::stress_rounds;
+
+TEST(Threads, AddUpTheGradientsOfALeafThatTheyShare) {
   const Tensor x = ones({4}, TensorOptions(kFloat64).requires_grad(true));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&x] {
-      for (int round = 0; round < 50; ++round) (x * 2 + x).sum().backward();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(x.grad().equal(full({4}, 600.0, kFloat64)));
+  const int rounds = stress_rounds(20'000);
+  on_threads(4, [&](int) {
+    for (int round = 0; round < rounds; ++round) (x * 2).sum().backward();
+  });
+  EXPECT_TRUE(x.grad().equal(full({4}, 8.0 * rounds, kFloat64)));
+}
+
+TEST(Threads, NeverGetAnAccumulatorThatIsOnItsWayOut) {
+  // It lives as long as some edge leads to it: every few rounds the last edge goes while another thread asks for one.
+  constexpr std::uint32_t kThreads = 4;
+  const Tensor x = ones({4}, TensorOptions(kFloat64).requires_grad(true));
+  const int rounds = stress_rounds(200'000);
+  on_threads(kThreads, [&](int) {
+    for (int round = 0; round < rounds; ++round) {
+      const autograd::Edge edge = autograd::gradient_edge(x);
+      const std::uint32_t owners = edge.function->use_count();
+      ASSERT_TRUE(owners >= 1 && owners <= kThreads) << owners << " owners in round " << round;
+      ASSERT_EQ(edge.function->num_inputs(), 1u);
+    }
+  });
 }
 
 TEST(Threads, NestedBackwardGoesDeep) {
