@@ -293,6 +293,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   AutogradMeta* meta = meta_of(*this);
   if (!meta) return none;
   if (!meta->view) return meta->grad_fn;
+  IntrusivePtr<Node> replaced;  // its end may take other metas' mutexes: after this one is given back
   std::lock_guard lock(mutex_of(meta));
   ViewInfo& view = *meta->view;
   const std::uint32_t version = impl_->version();
@@ -302,7 +303,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
     // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because
     // writing through a view of a leaf that requires grad is an error.
     if (meta_of(view.base)->grad_fn) {
-      meta->grad_fn = IntrusivePtr<Node>(new ViewOfBase(view.base, *this));
+      replaced = std::exchange(meta->grad_fn, IntrusivePtr<Node>(new ViewOfBase(view.base, *this)));
       meta->output_nr = 0;
     }
     view.attr_version = version;
