@@ -6,6 +6,9 @@
 // thread of the process pass a barrier (membarrier, some microseconds), waits for the owner to be out, and ends the
 // ownership: a lock that threads share is a spin lock. Where there is no membarrier, nobody ever owns it. The owner
 // alone unbars, holding the lock: so ownership needs no ordering beyond that.
+// One thread only may ever own a lock, again and again if need be. A former owner can be stopped for any length of time
+// between finding its name on the lock and saying "I am in": if the lock were another's by then, and not barred, both
+// would be in, or the one would take back what the other had said.
 #pragma once
 
 #include "spin_lock.h"
@@ -73,7 +76,7 @@ class ArenaLock {
     if (last_ != me) {
       last_ = me;
       turns_ = 0;
-    } else if (++turns_ >= kTurnsToOwn && has_heavy_barrier()) {
+    } else if (++turns_ >= kTurnsToOwn && may_own(me)) {
       // From here on it holds the lock as its owner, as if it had come in that way.
       turns_ = 0;
       as_owner_ = true;
@@ -84,7 +87,12 @@ class ArenaLock {
     }
   }
 
-  std::atomic<const void*> owner_{nullptr};
+  bool may_own(const void* me) const {
+    const void* const owner = owner_.load(std::memory_order_relaxed);
+    return (owner == nullptr || owner == me) && has_heavy_barrier();
+  }
+
+  std::atomic<const void*> owner_{nullptr};  // set once
   std::atomic<bool> inside_{false};
   std::atomic<bool> barred_{true};  // nobody owns it
   bool as_owner_ = false;           // how the holder got in; the holder's alone, as is what follows

@@ -1,10 +1,7 @@
-// The intra-op thread pool: each worker spins briefly on its own flag, then sleeps in a futex.
+// The intra-op thread pool: each worker spins briefly on its own ticket, then sleeps until it changes.
 #include "thread_pool.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,18 +23,15 @@ thread_local bool inside_part = false;
 
 void relax() noexcept { __builtin_ia32_pause(); }
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-}
-void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
 // One cache line each, so that waking one worker does not disturb the others.
 struct alignas(64) Worker {
   std::atomic<std::uint32_t> ticket{0};  // changes when there is work
-  std::atomic<bool> asleep{false};
   std::thread thread;
+
+  void wake() noexcept {
+    ticket.fetch_add(1);
+    ticket.notify_one();
+  }
 };
 
 class Pool {
@@ -65,11 +59,7 @@ class Pool {
     part_ = part;
     state_ = state;
     pending_.store(static_cast<std::uint32_t>(helpers), std::memory_order_relaxed);
-    for (int i = 0; i < helpers; ++i) {
-      Worker& worker = *workers_[i];
-      worker.ticket.fetch_add(1, std::memory_order_seq_cst);
-      if (worker.asleep.load(std::memory_order_seq_cst)) futex_wake(worker.ticket);
-    }
+    for (int i = 0; i < helpers; ++i) workers_[i]->wake();
     inside_part = true;
     part(state, 0);
     for (int i = helpers + 1; i < parts; ++i) part(state, i);  // threads that the system refused
@@ -107,10 +97,7 @@ class Pool {
 
   void stop_locked() noexcept {
     part_ = nullptr;
-    for (auto& worker : workers_) {
-      worker->ticket.fetch_add(1, std::memory_order_seq_cst);
-      futex_wake(worker->ticket);
-    }
+    for (auto& worker : workers_) worker->wake();
     for (auto& worker : workers_) worker->thread.join();
     workers_.clear();
   }
@@ -124,11 +111,9 @@ class Pool {
       while ((now = self.ticket.load(std::memory_order_acquire)) == seen) {
         if (++spin < kSpins) {
           relax();
-          continue;
+        } else {
+          self.ticket.wait(seen, std::memory_order_acquire);
         }
-        self.asleep.store(true, std::memory_order_seq_cst);
-        if (self.ticket.load(std::memory_order_seq_cst) == seen) futex_wait(self.ticket, seen);
-        self.asleep.store(false, std::memory_order_relaxed);
       }
       seen = now;
       if (part_ == nullptr) return;

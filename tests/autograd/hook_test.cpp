@@ -40,6 +40,21 @@ TEST(Hook, RetainGradKeepsTheGradientOfAResult) {
   EXPECT_TRUE(x.grad().equal(full({2}, 6.0)));
 }
 
+TEST(Hook, RetainGradFollowsAViewWhoseBaseWasWrittenTo) {
+  const Tensor x = ones({2}, TensorOptions(kFloat64).requires_grad(true));
+  const Tensor base = x * 1;
+  Tensor view = base.select(0, 0);
+  view.retain_grad();
+  const Tensor before = view * 5;  // of the view's first history
+  base.mul_(3);
+  (view * 2).backward();
+  EXPECT_EQ(view.grad().item<double>(), 2);
+  EXPECT_TRUE(x.grad().equal(tensor({6.0, 0.0}, kFloat64)));
+  view.reset();
+  before.backward();  // where nobody keeps a gradient any more
+  EXPECT_TRUE(x.grad().equal(tensor({11.0, 0.0}, kFloat64)));
+}
+
 TEST(Hook, StaysWithTheHistoryItWasRegisteredOn) {
   const Tensor x = ones({2}, requires_grad());
   Tensor y = x.clone();

@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/graph_task.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/libtorch/warning.h>
@@ -241,10 +242,7 @@ void GraphTask::evaluate(Ready&& ready) {
       const auto entry = hooks->tensor_hooks[i];
       if (entry.first < gradients.size()) apply_hooks(*entry.second, gradients[entry.first]);
     }
-    for (const auto& [input, meta] : hooks->retain_grad) {
-      if (input >= gradients.size() || !gradients[input].defined()) continue;
-      meta->grad = meta->grad.defined() ? meta->grad.add(gradients[input]) : gradients[input].clone();
-    }
+    if (!hooks->retain_grad.empty()) keep_retained(node, gradients);
   } else if (node.sequence_nr() == std::numeric_limits<std::uint64_t>::max()) {
     if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(&node)) {
       const AutogradMeta* meta = meta_of(leaf->variable());

@@ -50,6 +50,25 @@ Tensor copied_for(const Tensor& leaf, const Tensor& gradient) {
   return gradient.new_empty_strided(like.sizes(), like.strides()).copy_(gradient);
 }
 
+/// Adds a gradient whose history is recorded. Recording may take other metas' mutexes, so the sum is made without this
+/// one, and made anew where another graph was quicker.
+void accumulate_recorded(AutogradMeta& meta, const Tensor& leaf, const Tensor& incoming) {
+  for (;;) {
+    Tensor before;
+    std::uint32_t version = 0;
+    {
+      std::lock_guard lock(mutex_of(&meta));
+      before = meta.grad;
+      if (before.defined()) version = before.impl().version();
+    }
+    Tensor sum = before.defined() ? before.add(incoming) : copied_for(leaf, incoming);
+    std::lock_guard lock(mutex_of(&meta));
+    if (!meta.grad.is_same(before) || (before.defined() && before.impl().version() != version)) continue;
+    std::swap(meta.grad, sum);  // what it was goes after the lock
+    return;
+  }
+}
+
 }  // namespace
 
 Node* running_node() { return running; }
@@ -104,7 +123,7 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   if (!incoming.defined() || !variable_.requires_grad()) return {};
   AutogradMeta& meta = materialize_meta(variable_);
   if (GradMode::is_enabled()) {
-    meta.grad = meta.grad.defined() ? meta.grad.add(incoming) : copied_for(variable_, incoming);
+    accumulate_recorded(meta, variable_, incoming);
     return {};
   }
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf

@@ -63,8 +63,9 @@ struct NodeHooks {
   std::vector<NodePostHook> post;
 };
 
-/// Destroyed without recursion, however long the chain: see destroy_counted below.
-class TENON_EXPORT Node : public RefCounted {
+/// Destroyed without recursion, however long the chain: see destroy_counted below. Leaves know their accumulators
+/// without owning them.
+class TENON_EXPORT Node : public WeaklyKnown {
  public:
   TENON_API Node();
   TENON_API virtual ~Node();

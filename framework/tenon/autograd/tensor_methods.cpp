@@ -1,6 +1,7 @@
 // The methods of Tensor that concern gradients.
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
@@ -99,8 +100,9 @@ void Tensor::retain_grad() const {
   if (is_leaf()) return;
   AutogradMeta& meta = materialize_meta(*this);
   if (meta.retains_grad) return;
-  grad_fn()->mutable_hooks().retain_grad.emplace_back(meta.output_nr, &meta);
+  grad_fn();  // regenerated, where this is a view of something that was written to
   meta.retains_grad = true;
+  list_retained(meta);
 }
 
 bool Tensor::retains_grad() const {

@@ -1,9 +1,11 @@
 // Histories: edges of tensors, views and what in-place writes do to them.
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
 
 #include <array>
+#include <utility>
 
 namespace tenon::autograd {
 namespace {
@@ -145,12 +147,7 @@ void CopySlices::throw_released() {
 }
 
 AutogradMeta::~AutogradMeta() {
-  if (retains_grad && grad_fn) {
-    std::lock_guard lock(mutex_of(this));
-    if (NodeHooks* hooks = grad_fn->hooks()) {
-      std::erase_if(hooks->retain_grad, [this](const auto& entry) { return entry.second == this; });
-    }
-  }
+  if (retains_grad) forget_retained(*this);
 }
 
 std::recursive_mutex& mutex_of(const AutogradMeta* meta) {
@@ -182,15 +179,10 @@ Edge gradient_edge(const Tensor& tensor) {
 
 void set_gradient_edge(const Tensor& tensor, Edge edge) {
   AutogradMeta& meta = materialize_meta(tensor);
-  if (meta.retains_grad) {  // what keeps the gradient follows the tensor to its new history
-    std::lock_guard lock(mutex_of(&meta));
-    if (meta.grad_fn && meta.grad_fn->hooks()) {
-      std::erase_if(meta.grad_fn->hooks()->retain_grad, [&](const auto& entry) { return entry.second == &meta; });
-    }
-    if (edge.function) edge.function->mutable_hooks().retain_grad.emplace_back(edge.input_nr, &meta);
-  }
+  if (meta.retains_grad) forget_retained(meta);
   meta.grad_fn = std::move(edge.function);
   meta.output_nr = edge.input_nr;
+  if (meta.retains_grad) list_retained(meta);  // what keeps the gradient follows the tensor to its new history
   meta.hooks.reset();
   if (meta.view) meta.view->attr_version = tensor.impl().version();
 }
@@ -293,6 +285,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   AutogradMeta* meta = meta_of(*this);
   if (!meta) return none;
   if (!meta->view) return meta->grad_fn;
+  IntrusivePtr<Node> replaced;  // its end may take other metas' mutexes: after this one is given back
   std::lock_guard lock(mutex_of(meta));
   ViewInfo& view = *meta->view;
   const std::uint32_t version = impl_->version();
@@ -302,8 +295,11 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
     // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because
     // writing through a view of a leaf that requires grad is an error.
     if (meta_of(view.base)->grad_fn) {
-      meta->grad_fn = IntrusivePtr<Node>(new ViewOfBase(view.base, *this));
+      IntrusivePtr<Node> fresh(new ViewOfBase(view.base, *this));
+      if (meta->retains_grad) forget_retained(*meta);
+      replaced = std::exchange(meta->grad_fn, std::move(fresh));
       meta->output_nr = 0;
+      if (meta->retains_grad) list_retained(*meta);
     }
     view.attr_version = version;
   }

@@ -56,10 +56,10 @@ class BatchBuffer {
                       std::to_string(count));
         }
         batch.push_back(std::move(chunk[index]));
+        ++stored_;  // one by one: where the sampler fails, what went in before is there
       }
       left -= std::min(left, indices->size());
     }
-    stored_ += count;
     lock.unlock();
     readable_.notify_all();
   }

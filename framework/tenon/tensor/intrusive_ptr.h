@@ -1,4 +1,11 @@
 // IntrusivePtr: shared ownership with the count inside the object.
+//
+// Note [The last reference]
+// Whoever holds the only reference may give it up with a plain load and a store: others can raise the count only
+// through a reference of theirs, and there is none. That is what most objects of an operator go through, so it has to
+// be cheap. It does not hold for an object that is also known by an address that owns nothing: between the load that
+// sees 1 and the store of 0 somebody may come by that address. Such a type derives from WeaklyKnown, whose releases are
+// one atomic step each, and only there is try_retain().
 #pragma once
 
 #include <atomic>
@@ -10,7 +17,7 @@
 
 namespace tenon {
 
-/// The base of what IntrusivePtr owns. Born with a count of zero.
+/// The base of what IntrusivePtr owns, and reaches through owners only. Born with a count of zero.
 class RefCounted {
  public:
   RefCounted() = default;
@@ -22,14 +29,25 @@ class RefCounted {
   void retain_new() const { references_.store(1, std::memory_order_relaxed); }
   /// True when the last reference is gone.
   bool release() const {
-    // A sole owner needs no read-modify-write: nobody else can be raising the count.
+    // See Note [The last reference].
     if (references_.load(std::memory_order_acquire) == 1) {
       references_.store(0, std::memory_order_relaxed);
       return true;
     }
     return references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
-  /// Retains unless the object is already on its way out.
+  std::uint32_t use_count() const { return references_.load(std::memory_order_acquire); }
+
+ protected:
+  ~RefCounted() = default;
+  mutable std::atomic<std::uint32_t> references_{0};
+};
+
+/// The base of what is also reached by somebody who owns nothing of it.
+class WeaklyKnown : public RefCounted {
+ public:
+  bool release() const { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  /// Retains unless the object is already on its way out. The caller sees to it that the memory stays until it returns.
   bool try_retain() const {
     std::uint32_t seen = references_.load(std::memory_order_relaxed);
     while (seen != 0) {
@@ -37,13 +55,9 @@ class RefCounted {
     }
     return false;
   }
-  std::uint32_t use_count() const { return references_.load(std::memory_order_acquire); }
 
  protected:
-  ~RefCounted() = default;
-
- private:
-  mutable std::atomic<std::uint32_t> references_{0};
+  ~WeaklyKnown() = default;
 };
 
 /// What happens when the last reference goes; a type with its own way overloads this.

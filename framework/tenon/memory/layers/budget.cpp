@@ -21,17 +21,11 @@ class Budget final : public LayerAllocator {
   Block allocate(const Request& request) override {
     const auto purpose = static_cast<std::size_t>(request.purpose);
     const std::size_t budget = budgets_[purpose];
-    const std::size_t before = live_[purpose].fetch_add(request.bytes, std::memory_order_relaxed);
-    if (budget != 0 && (request.bytes > budget || before > budget - request.bytes)) {
-      live_[purpose].fetch_sub(request.bytes, std::memory_order_relaxed);
-      throw OutOfMemory(
-          {.requested_bytes = request.bytes,
-           .limit_bytes = budget,
-           .hint = fmt::format("the budget for purpose '{}' is {}, of which {} are in use: raise option '{}' "
-                               "of layer 'budget'",
-                               name_of(request.purpose), format_bytes(budget), format_bytes(before),
-                               name_of(request.purpose))});
-    }
+    // What is refused was never counted: it would stand in the way of what another thread asks for meanwhile.
+    std::size_t live = live_[purpose].load(std::memory_order_relaxed);
+    do {
+      if (budget != 0 && (request.bytes > budget || live > budget - request.bytes)) refuse(request, budget, live);
+    } while (!live_[purpose].compare_exchange_weak(live, live + request.bytes, std::memory_order_relaxed));
     try {
       return inner_->allocate(request);
     } catch (...) {
@@ -58,6 +52,16 @@ class Budget final : public LayerAllocator {
   bool is_thread_safe() const override { return inner_->is_thread_safe(); }
 
  private:
+  [[noreturn]] static void refuse(const Request& request, std::size_t budget, std::size_t live) {
+    throw OutOfMemory(
+        {.requested_bytes = request.bytes,
+         .limit_bytes = budget,
+         .hint = fmt::format("the budget for purpose '{}' is {}, of which {} are in use: raise option '{}' "
+                             "of layer 'budget'",
+                             name_of(request.purpose), format_bytes(budget), format_bytes(live),
+                             name_of(request.purpose))});
+  }
+
   std::array<std::size_t, kPurposeCount> budgets_{};
   std::array<std::atomic<std::size_t>, kPurposeCount> live_{};
 };

@@ -37,9 +37,11 @@ class AllocatedLimit final : public LayerAllocator {
   Block allocate(const Request& request) override {
     if (!fits(live_.load(std::memory_order_relaxed), request.bytes)) refuse(request);
     Block block = inner_->allocate(request);
-    const std::size_t before = live_.fetch_add(block.bytes, std::memory_order_relaxed);
-    if (fits(before, block.bytes)) return block;
-    deallocate(block, request.stream);  // rounding, or another thread, took what was left
+    std::size_t live = live_.load(std::memory_order_relaxed);
+    while (fits(live, block.bytes)) {
+      if (live_.compare_exchange_weak(live, live + block.bytes, std::memory_order_relaxed)) return block;
+    }
+    inner_->deallocate(block, request.stream);  // rounding, or another thread, took what was left
     refuse(request);
   }
 

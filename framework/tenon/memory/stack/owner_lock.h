@@ -31,7 +31,7 @@ class OwnerLock {
     } else {
       inside_.exchange(true, std::memory_order_seq_cst);
     }
-    if (!barred_.load(std::memory_order_acquire)) [[likely]]
+    if (!barred_.load(std::memory_order_seq_cst)) [[likely]]
       return true;
     leave();
     return false;

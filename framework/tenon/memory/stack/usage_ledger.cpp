@@ -1,6 +1,8 @@
 // Settling between shards, and reading all of them: see Note [Escrowed peaks].
 #include <tenon/memory/stack/usage_ledger.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 /// Holds the ledger's mutex, with every shard's owner out and barred. A thread must not be inside its own shard.
@@ -87,7 +89,8 @@ Stat UsageLedger::total_locked(int gauge) const {
     total.allocated += shards_[i].counts[gauge].allocated;
   }
   total.freed = origin_[gauge] + total.allocated - total.current;
-  total.peak = peaks_[gauge];
+  // A thread that went over its limit may not have settled yet; what is seen here was, all the same.
+  total.peak = peaks_[gauge] = std::max(peaks_[gauge], total.current);
   return total;
 }
 

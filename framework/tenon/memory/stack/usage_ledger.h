@@ -111,7 +111,7 @@ class UsageLedger {
   std::unique_ptr<Shard[]> shards_;
   // Guarded by mutex_ (or by the caller, where serialised).
   const Shard* last_asking_ = nullptr;
-  std::array<std::int64_t, kGauges> peaks_{};
+  mutable std::array<std::int64_t, kGauges> peaks_{};
   std::array<std::int64_t, kGauges> origin_{};  ///< what was live when the accumulated sums were last set to 0
 };
 

@@ -1,0 +1,68 @@
+// ArenaLock: one holder at a time, whoever owns the lock, loses it or gets it.
+#include <schedules/seeds.h>
+
+#include <caching/arena_lock.h>
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace tenon::caching {
+namespace {
+
+using tenon::testing::run_scheduled;
+using tenon::testing::schedule_point;
+using tenon::testing::try_seeds;
+
+/// Takes the lock so many times and looks for somebody else in it.
+class Section {
+ public:
+  void enter() {
+    EXPECT_EQ(++holders_, 1);
+    schedule_point();
+    EXPECT_EQ(holders_--, 1);
+  }
+
+ private:
+  int holders_ = 0;
+};
+
+TEST(ArenaLockSchedules, HasOneHolderWhileItsOwnersChange) {
+  constexpr int kTurns = 1200;  // some hundreds in a row make an owner
+  try_seeds(150, [](std::uint64_t seed) {
+    ArenaLock lock;
+    Section section;
+    const auto body = [&] {
+      for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
+        const std::lock_guard guard(lock);
+        section.enter();
+      }
+    };
+    run_scheduled(seed, {body, body, body});
+  });
+}
+
+TEST(ArenaLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
+  constexpr int kTurns = 1200;
+  try_seeds(100, [](std::uint64_t seed) {
+    ArenaLock lock;
+    Section section;
+    const auto taker = [&] {
+      for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
+        const std::lock_guard guard(lock);
+        section.enter();
+      }
+    };
+    const auto trier = [&] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        if (!lock.try_lock()) continue;
+        section.enter();
+        lock.unlock();
+      }
+    };
+    run_scheduled(seed, {taker, taker, trier});
+  });
+}
+
+}  // namespace
+}  // namespace tenon::caching
