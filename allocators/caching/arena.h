@@ -2,12 +2,12 @@
 // except through the device.
 #pragma once
 
-#include "arena_lock.h"
 #include "block_record.h"
 #include "counters.h"
 #include "free_index.h"
 
 #include <tenon/memory/allocator.h>
+#include <tenon/memory/concurrent/biased_lock.h>
 
 #include <cstdint>
 #include <set>
@@ -28,7 +28,7 @@ struct alignas(64) Arena {
     free[large].insert(block);
   }
 
-  ArenaLock mutex;
+  BiasedLock mutex;
   StreamRef stream;       ///< both change only when a pool's arena, empty, is used again for another one
   std::uint64_t pool;     ///< 0 = the default pool
   Arena* next = nullptr;  ///< in the table of streams; set once

@@ -5,12 +5,12 @@
 //                                   │ none                                    hot_path.cpp, under the arena's lock
 //                                   ▼
 //      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory
-//                                              slow_path.cpp, under the registry's lock and every arena's (lock_all.h)
+//                                       slow_path.cpp, under the registry's lock and every arena's (lock_all.h)
 //
-//   Settings       rounding, and what each option means          ArenaRegistry       arenas by stream
-//   Limits         ceilings, garbage                             PrivatePools        scopes, arenas by pool and stream
-//   Segments       what was taken from the device                DeferredFrees       blocks that other streams still
-//   use ExpandableSegments   pages behind reserved addresses         Peaks               exact peaks over all arenas
+//   settings             what each option means, rounding      arena_registry   arenas by stream
+//   limits               ceilings, and garbage below them      private_pools    scopes; arenas by pool and stream
+//   segments             what was taken from the device        deferred_frees   blocks that other streams still use
+//   expandable           pages behind reserved addresses       counters         exact peaks over all arenas
 //
 // Note [Locks]
 // An arena's lock guards what is in the arena: a hit and a free take that one only, so threads on different streams

@@ -1,4 +1,4 @@
-// Exact peaks over many streams without a shared counter: allowances that add up to the known peak.
+// Asking for allowances, waking and resting, and the figures over all arenas.
 #include "counters.h"
 #include "arena.h"
 
@@ -20,6 +20,10 @@ void for_each_gauge(Visit visit) {
     for (int metric = 0; metric < kMetrics; ++metric) visit(pool, metric);
 }
 
+template <typename Row>
+auto& at(Row& row, int metric) {
+  return row[static_cast<std::size_t>(metric)];
+}
 template <typename Table>
 auto& at(Table& table, int pool, int metric) {
   return table[static_cast<std::size_t>(pool)][static_cast<std::size_t>(metric)];
@@ -34,23 +38,21 @@ void Peaks::add(Arena& arena) {
   if (counts_active_) arena.counters.special |= Counters::kCountsActive;
 }
 
-Counter& Peaks::allowance_of(Counters& counters, int pool, int metric) {
-  return pool == 0 ? counters.both[static_cast<std::size_t>(metric)]
-                   : counters.of[static_cast<std::size_t>(pool - 1)][static_cast<std::size_t>(metric)];
+EscrowShare Peaks::share_of(Counters& counters, int pool, int metric) {
+  if (pool == 0) return {counters.current(static_cast<Metric>(metric)), at(counters.both, metric)};
+  EscrowedCount& count = at(counters.of, pool - 1, metric);
+  return {count.current(), count};
 }
 
-std::int64_t Peaks::current_of(const Counters& counters, int pool, int metric) {
-  return pool == 0 ? counters.current(static_cast<Metric>(metric))
-                   : counters.of[static_cast<std::size_t>(pool - 1)][static_cast<std::size_t>(metric)].current();
-}
-
-Peaks::Sum Peaks::sum_locked(int pool, int metric) const {
-  Sum sum;
+EscrowSum Peaks::sum_locked(int pool, int metric) const {
+  EscrowSum sum;
   for (const Arena* arena : all_) {
-    sum.current += current_of(arena->counters, pool, metric);
-    for (const int kind : {0, 1})
-      if (pool == 0 || pool == kind + 1)
-        sum.came += arena->counters.of[static_cast<std::size_t>(kind)][static_cast<std::size_t>(metric)].came();
+    for (const int kind : {0, 1}) {
+      if (pool != 0 && pool != kind + 1) continue;
+      const EscrowedCount& count = at(arena->counters.of, kind, metric);
+      sum.current += count.current();
+      sum.came += count.came();
+    }
   }
   return sum;
 }
@@ -59,8 +61,9 @@ void Peaks::settle(Arena& arena) {
   std::lock_guard lock(mutex_);
   if (arena.counters.special & Counters::kResting) wake_locked(arena);
   for_each_gauge([&](int pool, int metric) {
-    if (current_of(arena.counters, pool, metric) > allowance_of(arena.counters, pool, metric).allowance())
-      grant_locked(arena, pool, metric);
+    const EscrowShare own = share_of(arena.counters, pool, metric);
+    if (own.current <= own.allowance.allowance()) return;
+    at(peaks_, pool, metric).grant(own, busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });
   });
 }
 
@@ -85,45 +88,8 @@ void Peaks::wake_locked(Arena& arena) {
 
 void Peaks::rest_locked(Arena& arena) {
   arena.counters.special |= Counters::kResting;
-  for_each_gauge([&](int pool, int metric) {
-    Counter& allowance = allowance_of(arena.counters, pool, metric);
-    const std::int64_t current = current_of(arena.counters, pool, metric);
-    at(undealt_, pool, metric) += allowance.allowance() - current;
-    allowance.set_allowance(current);
-  });
-}
-
-/// Raises the arena's allowance to what it has, from what is not dealt out, else from the slack of all who are busy,
-/// else by raising the peak; and deals out some of what is left, so that the next ones need not ask.
-void Peaks::grant_locked(Arena& arena, int pool, int metric) {
-  Counter& own = allowance_of(arena.counters, pool, metric);
-  const std::int64_t current = current_of(arena.counters, pool, metric);
-  const auto shares = static_cast<std::int64_t>(busy_.size()) + 1;  // one is kept for who wakes next
-  std::int64_t& undealt = at(undealt_, pool, metric);
-  undealt -= current - own.allowance();
-  own.set_allowance(current);
-  if (undealt >= 0) {
-    own.set_allowance(current + undealt / shares);
-    undealt -= undealt / shares;
-    return;
-  }
-  for (Arena* const busy : busy_) {
-    Counter& allowance = allowance_of(busy->counters, pool, metric);
-    const std::int64_t has = current_of(busy->counters, pool, metric);
-    undealt += allowance.allowance() - has;
-    allowance.set_allowance(has);
-  }
-  if (undealt <= 0) {
-    at(peak_, pool, metric) -= undealt;
-    undealt = 0;
-    return;
-  }
-  const std::int64_t share = undealt / shares;
-  for (Arena* const busy : busy_) {
-    Counter& allowance = allowance_of(busy->counters, pool, metric);
-    allowance.set_allowance(allowance.allowance() + share);
-  }
-  undealt -= share * (shares - 1);
+  for_each_gauge(
+      [&](int pool, int metric) { at(peaks_, pool, metric).give_back(share_of(arena.counters, pool, metric)); });
 }
 
 void Peaks::count_active() {
@@ -136,11 +102,7 @@ void Peaks::count_active() {
       for (auto& kind : arena->counters.of) kind[to].copy_from(kind[from]);
       arena->counters.both[to].copy_from(arena->counters.both[from]);
     }
-    for (int pool = 0; pool < 3; ++pool) {
-      at(peak_, pool, to) = at(peak_, pool, from);
-      at(undealt_, pool, to) = at(undealt_, pool, from);
-      at(base_, pool, to) = at(base_, pool, from);
-    }
+    for (int pool = 0; pool < 3; ++pool) at(peaks_, pool, to) = at(peaks_, pool, from);
   }
 }
 
@@ -148,38 +110,29 @@ Stat Peaks::stat(int pool, Metric metric) const {
   std::lock_guard lock(mutex_);
   if (!counts_active_ && metric == kActive) metric = kAllocation;
   if (!counts_active_ && metric == kActiveBytes) metric = kAllocatedBytes;
-  const Sum sum = sum_locked(pool, metric);
-  const Sum& base = at(base_, pool, metric);
-  Stat stat;
-  stat.current = sum.current;
-  stat.peak = std::max(at(peak_, pool, metric), sum.current);
-  stat.allocated = sum.came - base.came;
-  stat.freed = (sum.came - sum.current) - base.current;
-  return stat;
+  return at(peaks_, pool, metric).stat(sum_locked(pool, metric));
 }
 
 void Peaks::reset(bool peaks, bool accumulated) {
   std::lock_guard lock(mutex_);
   for_each_gauge([&](int pool, int metric) {
-    const Sum sum = sum_locked(pool, metric);
-    if (accumulated) at(base_, pool, metric) = {sum.came - sum.current, sum.came};
-    if (!peaks) return;
-    at(peak_, pool, metric) = sum.current;
-    at(undealt_, pool, metric) = 0;
-    for (Arena* arena : all_)
-      allowance_of(arena->counters, pool, metric).set_allowance(current_of(arena->counters, pool, metric));
+    const EscrowSum sum = sum_locked(pool, metric);
+    EscrowedPeak& peak = at(peaks_, pool, metric);
+    if (accumulated) peak.reset_accumulated(sum);
+    if (peaks)
+      peak.reset_peak(sum.current, all_, [=](Arena* arena) { return share_of(arena->counters, pool, metric); });
   });
 }
 
 void Peaks::check_invariants() const {
   std::lock_guard lock(mutex_);
   for_each_gauge([&](int pool, int metric) {
+    const EscrowedPeak& peak = at(peaks_, pool, metric);
     std::int64_t dealt = 0;
-    for (Arena* arena : all_) dealt += allowance_of(arena->counters, pool, metric).allowance();
-    if (dealt + at(undealt_, pool, metric) != at(peak_, pool, metric))
-      throw Error("caching: allowances of " + std::to_string(dealt) + " and " +
-                  std::to_string(at(undealt_, pool, metric)) + " that are not dealt out do not add up to the peak of " +
-                  std::to_string(at(peak_, pool, metric)));
+    for (Arena* arena : all_) dealt += share_of(arena->counters, pool, metric).allowance.allowance();
+    if (dealt + peak.undealt() != peak.peak())
+      throw Error("caching: allowances of " + std::to_string(dealt) + " and " + std::to_string(peak.undealt()) +
+                  " that are not dealt out do not add up to the peak of " + std::to_string(peak.peak()));
   });
 }
 

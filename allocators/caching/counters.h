@@ -1,12 +1,8 @@
 // Counters: what PyTorch's memory_stats counts per block, kept by each stream for itself, with exact peaks over all of
 // them.
 //
-// Note [Allowances]
-// A peak over several streams would need a shared counter, hence a cache line that every allocation of every thread
-// writes. Instead each stream gets an allowance: as long as all stay within theirs, the sum cannot pass the known peak.
-// Only the stream that outgrows its allowance takes the lock of Peaks. All allowances and what is not dealt out add up
-// to the peak; when nothing is left, the others' slack is called in, and only if that is not enough either the peak
-// rises.
+// Each stream counts by itself, and asks only when it outgrows its allowance: see Note [Escrowed peaks] in
+// memory/concurrent/escrowed_peak.h.
 //
 // Note [Resting]
 // A history may have thousands of streams of which few do something at a time. Only a few are therefore busy: the
@@ -14,9 +10,9 @@
 // that whatever they do next asks first. The oldest of the busy ones goes to rest when one too many wakes.
 #pragma once
 
-#include "spin_lock.h"
-
 #include <tenon/memory/allocator.h>
+#include <tenon/memory/concurrent/escrowed_peak.h>
+#include <tenon/memory/concurrent/spin_lock.h>
 
 #include <algorithm>
 #include <array>
@@ -38,39 +34,6 @@ enum Metric : int {
   kInactiveSplit,
   kInactiveSplitBytes,
   kMetrics
-};
-
-/// Written under its arena's lock only; read by anyone, hence atomic, but never a locked instruction.
-class Counter {
- public:
-  std::int64_t increase(std::int64_t amount) { return change(amount, amount); }
-  /// Up or down; only what comes counts as come.
-  std::int64_t change(std::int64_t amount) { return change(amount, std::max<std::int64_t>(amount, 0)); }
-  void decrease(std::int64_t amount) { set(current_, get(current_) - amount); }
-  std::int64_t current() const { return get(current_); }
-  std::int64_t came() const { return get(came_); }
-  std::int64_t allowance() const { return get(allowance_); }
-  void set_allowance(std::int64_t value) { set(allowance_, value); }
-  void copy_from(const Counter& other) {
-    set(current_, get(other.current_));
-    set(came_, get(other.came_));
-    set(allowance_, get(other.allowance_));
-  }
-
- private:
-  using Cell = std::atomic<std::int64_t>;
-  static std::int64_t get(const Cell& cell) { return cell.load(std::memory_order_relaxed); }
-  static void set(Cell& cell, std::int64_t value) { cell.store(value, std::memory_order_relaxed); }
-  std::int64_t change(std::int64_t amount, std::int64_t coming) {
-    const std::int64_t current = get(current_) + amount;
-    set(current_, current);
-    set(came_, get(came_) + coming);
-    return current;
-  }
-
-  Cell current_{0};
-  Cell came_{0};
-  Cell allowance_{0};
 };
 
 /// What reset_stats of an allocator does to one figure.
@@ -112,8 +75,8 @@ struct alignas(64) Counters {
     kResting = 2        ///< see Note [Resting]: a decrease is told to Peaks::settle too
   };
 
-  std::array<std::array<Counter, kMetrics>, 2> of;
-  std::array<Counter, kMetrics> both;  ///< only their allowances count
+  std::array<std::array<EscrowedCount, kMetrics>, 2> of;
+  std::array<EscrowedCount, kMetrics> both;  ///< only their allowances count
   std::uint8_t special = kResting;
 
   /// Whether an allowance is exceeded: Peaks::settle is then due.
@@ -152,27 +115,17 @@ class Peaks {
   void check_invariants() const;
 
  private:
-  struct Sum {
-    std::int64_t current = 0, came = 0;
-  };
-  template <typename T>
-  using Table = std::array<std::array<T, kMetrics>, 3>;
-
-  static Counter& allowance_of(Counters& counters, int pool, int metric);
-  static std::int64_t current_of(const Counters& counters, int pool, int metric);
-  Sum sum_locked(int pool, int metric) const;
+  static EscrowShare share_of(Counters& counters, int pool, int metric);
+  EscrowSum sum_locked(int pool, int metric) const;
   void wake_locked(Arena& arena);
   void rest_locked(Arena& arena);
-  void grant_locked(Arena& arena, int pool, int metric);
 
   mutable SpinLock mutex_;
   std::vector<Arena*> all_;
   std::vector<Arena*> busy_;  ///< oldest first; has room for all
   bool all_locked_ = false;
   bool counts_active_ = false;
-  Table<std::int64_t> peak_{};
-  Table<std::int64_t> undealt_{};  ///< peak - all allowances
-  Table<Sum> base_{};              ///< came and went before reset_accumulated; current = what had gone
+  std::array<std::array<EscrowedPeak, kMetrics>, 3> peaks_;
 };
 
 }  // namespace tenon::caching

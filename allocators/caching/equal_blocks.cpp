@@ -31,8 +31,8 @@ void EqualBlocks::rise(Entry* entries, std::size_t place, Entry entry) {
   put(entries, place, entry);
 }
 
-/// The entry goes down from `place`, below what comes before it. Which child is least nobody can predict: no branch
-/// asks.
+/// The entry goes down from `place`, below what comes before it. The least child cannot be predicted, so it is chosen
+/// without a branch.
 void EqualBlocks::sink(Entry* entries, std::size_t count, std::size_t place, Entry entry) {
   for (;;) {
     const std::size_t child = place * kBranches + 1;

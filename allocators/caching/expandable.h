@@ -31,7 +31,7 @@ class ExpandableSegments {
   /// bytes.
   std::size_t unmap(BlockRecord* block);
 
-  /// Of a replay; null: nobody wants to know how long the ranges had to be.
+  /// Is told how long the ranges had to be; null where nobody wants to know, as outside of a replay.
   AddressRangeWatcher* watcher() const { return watcher_; }
 
  private:

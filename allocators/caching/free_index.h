@@ -6,8 +6,8 @@
 //   classes_   the blocks of each class, ordered: up to 2 MiB one class for each multiple of 512 bytes (its blocks are
 //              equal) and one for what lies between two of them; above 2 MiB 512 classes per power of two
 //
-// The words stay in the nearest cache, the classes do not: a block that has its class to itself comes and goes without
-// a look at it.
+// The words stay in the processor's first cache, the classes do not: a block that is alone in its class comes and goes
+// without a look at the class.
 #pragma once
 
 #include "block_record.h"
@@ -37,7 +37,7 @@ class FreeIndex {
     std::size_t bytes = 0;
   };
 
-  /// The smallest block of at least so many bytes, no block when there is none.
+  /// The smallest block of at least so many bytes; Place::block is null when there is none.
   Place find(std::size_t bytes) const {
     std::size_t index = class_of(bytes);
     // All of a class of equal blocks suffices, or none: nothing needs to be compared.

@@ -31,7 +31,7 @@ struct Segment {
 // the segment's number and, below it, the offset in units of 512 bytes. In 1.13 the address alone decides.
 inline constexpr int kOffsetBits = 36;
 
-/// How much `order` grows over so many bytes of a segment.
+/// What `order` grows by over so many bytes of a segment.
 inline std::uint64_t order_step(bool compat_1_13, std::size_t bytes) { return compat_1_13 ? bytes : bytes >> 9; }
 
 /// Guarded by the registry's lock; what a call changes in an arena, by that arena's too.

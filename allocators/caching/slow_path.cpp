@@ -1,4 +1,4 @@
-// The slow path: no cached block would do. In PyTorch's order: collect garbage, a new segment, free oversized blocks
+// The slow path: no cached block suffices. In PyTorch's order: collect garbage, a new segment, free oversized blocks
 // and try again, flush everything and try again, out of memory.
 #include "caching_allocator.h"
 #include "hot_path.h"

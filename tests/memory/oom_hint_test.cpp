@@ -29,7 +29,7 @@ TEST(OomHint, ForMemoryCachedInPiecesTooSmallIsExpandableSegments) {
   for (int i = 0; i < 9; ++i) blocks.push_back(stack->allocate({.bytes = 10 * MiB}));
   for (const Block& block : blocks) stack->deallocate(block);
   EXPECT_EQ(hint_after(*stack, 50 * MiB),
-            "90.0 MiB are cached in pieces too small or for other streams: allocator 'expandable' would have fitted");
+            "90.0 MiB are cached in blocks too small or for other streams: allocator 'expandable' would have fitted");
   EXPECT_THAT(hint_after(*stack, 90 * MiB), HasSubstr("allocator 'expandable' could join them"))
       << "its pages leave no room for the promise";
 }

@@ -44,7 +44,7 @@ struct PoolTest : ::testing::Test {
                      }};
     stack = AllocatorStack::make(source, config);
   }
-  Pools& policy() { return static_cast<Pools&>(stack->outermost()); }
+  Pools& policy() { return static_cast<Pools&>(*stack->outermost()); }
   std::uint64_t pool_of_a_request() {
     stack->deallocate(stack->allocate({.bytes = 512}));
     return policy().last_pool;

@@ -1,6 +1,6 @@
 // Exact peaks from sharded counts: in sequence, across threads, and while threads come and go.
+#include <tenon/memory/concurrent/thread_slot.h>
 #include <tenon/memory/stack/usage_ledger.h>
-#include <tenon/memory/thread_slot.h>
 
 #include <gtest/gtest.h>
 
@@ -126,6 +126,25 @@ TEST(UsageLedger, ResettingThePeakUnderLoadNeverLosesTheCurrentValue) {
   }
   stop = true;
   churn.join();
+}
+
+// A thread's slot is given back by a destructor at its end; what destructors that run later free counts all the same.
+TEST(UsageLedger, CountsWhatIsFreedAtTheVeryEndOfAThread) {
+  struct Late {
+    UsageLedger* ledger = nullptr;
+    ~Late() { ledger->remove(1000, 1000, Purpose::kOther); }
+  };
+  UsageLedger ledger(false);
+  for (int round = 0; round < 3; ++round) {
+    std::thread([&] {
+      thread_local Late late;  // made before the slot, so destroyed after it
+      late.ledger = &ledger;
+      ledger.add(1000, 1000, Purpose::kOther);
+    }).join();
+  }
+  EXPECT_EQ(peak_of(ledger), 1000);
+  EXPECT_EQ(ledger.allocated_bytes(), 0);
+  EXPECT_EQ(ledger.live_blocks(), 0);
 }
 
 TEST(ThreadSlot, IsTheThreadsOwnAndHandedOnWhenItEnds) {

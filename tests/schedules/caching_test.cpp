@@ -1,7 +1,7 @@
 // The caching policy under threads: blocks do not overlap, nothing is lost, and the peaks are those of sums that were.
 #include <schedules/seeds.h>
 
-#include <caching/policy.h>
+#include <caching/caching_allocator.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <array>
@@ -51,7 +51,7 @@ TEST(PeaksSchedules, AreAtLeastWhatAllStreamsHadAtOneTime) {
 TEST(CachingSchedules, NoTwoThreadsGetTheSameBytes) {
   try_seeds(60, [](std::uint64_t seed) {
     AddressOnlySource device({.manual_completion = true});
-    Policy policy(device, Settings{});
+    CachingAllocator policy(device, Settings{});
     std::map<char*, std::size_t> taken;
     const auto take = [&](const Block& block) {
       auto* const begin = static_cast<char*>(block.data);

@@ -1,4 +1,4 @@
-// Bases for whoever stands between two others: everything is passed on, a child overrides what it is there for.
+// Bases for what stands around a source or an allocator: every call is passed on, a child overrides what it changes.
 #pragma once
 
 #include <tenon/memory/allocator.h>

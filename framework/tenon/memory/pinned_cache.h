@@ -1,5 +1,9 @@
 // PinnedCache: PyTorch's allocator of page-locked host memory. Blocks of powers of two, cached by size, the last freed
-// one first; never cut, never joined.
+// one first; never split, never merged.
+//
+// A policy inside the library, where others are plugins: a device's host memory is served by it whatever allocator the
+// configuration names, and before any plugin is loaded. Allocators cannot be linked here, and the device layer, which
+// makes it, may not look up.
 #pragma once
 
 #include <tenon/core/export.h>

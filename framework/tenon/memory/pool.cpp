@@ -37,26 +37,26 @@ std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {
 MemPool::MemPool(std::shared_ptr<AllocatorStack> allocator, const PoolOptions& options)
     : allocator_(std::move(allocator)), id_(next_pool.fetch_add(1, std::memory_order_relaxed)) {
   // Made known, and refused where there are none: here, not in the middle of a step.
-  allocator_->begin_pool(id_, {});
-  allocator_->end_pool(id_);
+  allocator_->outermost()->begin_pool(id_, {});
+  allocator_->outermost()->end_pool(id_);
   if (!options.use_on_oom && !options.no_split) return;
   try {
-    allocator_->configure_pool(id_, options);
+    allocator_->outermost()->configure_pool(id_, options);
   } catch (...) {
-    allocator_->release_pool(id_);
+    allocator_->outermost()->release_pool(id_);
     throw;
   }
 }
 
 MemPool::~MemPool() {
   try {
-    allocator_->release_pool(id_);
+    allocator_->outermost()->release_pool(id_);
   } catch (...) {  // The policy keeps its memory until it goes itself.
   }
 }
 
 UseMemPool::UseMemPool(MemPool& pool) : pool_(pool) {
-  pool_.allocator().begin_pool(pool_.id(), {});
+  pool_.allocator().outermost()->begin_pool(pool_.id(), {});
   scopes_of_thread().push_back({&pool_.allocator(), pool_.id()});
   ++detail::open_pool_scopes;
 }
@@ -65,7 +65,7 @@ UseMemPool::~UseMemPool() {
   --detail::open_pool_scopes;
   scopes_of_thread().pop_back();
   try {
-    pool_.allocator().end_pool(pool_.id());
+    pool_.allocator().outermost()->end_pool(pool_.id());
   } catch (...) {
   }
 }

@@ -1,5 +1,8 @@
 // PyTorch's configuration string (PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF): its grammar and checks, and what it
 // means in Tenon's terms.
+//
+// It stands here and not beside the readers of PyTorch's files because the caching allocator reads its option
+// roundup_power2_divisions by the same grammar, and an allocator sees only core, memory and plugin.
 #pragma once
 
 #include <tenon/core/export.h>

@@ -63,7 +63,7 @@ int add_symbol(void* data, std::uintptr_t, const char* file, int line, const cha
   return 0;
 }
 
-/// The symbol table knows whole names where line tables know bare ones.
+/// The symbol table has qualified names where line tables have bare ones.
 void add_full_name(void* data, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
   if (symbol != nullptr) *static_cast<std::string*>(data) = demangle(symbol);
 }
@@ -100,7 +100,7 @@ std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
 
 }  // namespace
 
-std::vector<void*> capture_stack() {
+std::vector<void*> capture_call_stack() {
   std::vector<void*> addresses;
   addresses.reserve(kMaxFrames);
   _Unwind_Backtrace(&add_frame, &addresses);

@@ -8,7 +8,7 @@
 namespace tenon {
 
 /// Return addresses of this thread, innermost first, at most 48; frames of the memory layer itself are left out.
-std::vector<void*> capture_stack();
+std::vector<void*> capture_call_stack();
 
 /// Functions, files and lines as far as the debug information knows them; inlined functions have frames of their own.
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses);

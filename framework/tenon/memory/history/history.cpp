@@ -48,7 +48,7 @@ StackId History::take_stack_locked(HistoryAction action) {
   if (settings_.stacks < wanted || settings_.stacks == StackContext::kNone) return 0;
   if (action == HistoryAction::kFreeCompleted) return 0;  // it may come long after, from nowhere in particular
   if (candidates_[static_cast<std::size_t>(action)]++ % settings_.stack_every != 0) return 0;
-  std::vector<void*> addresses = capture_stack();
+  std::vector<void*> addresses = capture_call_stack();
   std::uint64_t hash = 1469598103934665603u;
   for (void* address : addresses) hash = (hash ^ reinterpret_cast<std::uint64_t>(address)) * 1099511628211u;
   std::vector<StackId>& same_hash = stacks_by_hash_[hash];

@@ -36,7 +36,7 @@ class Track final : public LayerAllocator {
     faults_.throw_pending();
     const Block block = inner_->allocate(request);
     Live entry{.number = ++count_, .bytes = block.bytes, .cookie = block.cookie, .request = request};
-    if (stack_every_ > 0 && count_ % static_cast<std::uint64_t>(stack_every_) == 0) entry.stack = capture_stack();
+    if (stack_every_ > 0 && count_ % static_cast<std::uint64_t>(stack_every_) == 0) entry.stack = capture_call_stack();
     live_[block.data] = std::move(entry);
     freed_.erase(block.data);
     live_bytes_ += block.bytes;

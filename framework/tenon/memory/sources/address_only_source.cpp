@@ -103,7 +103,7 @@ void AddressOnlySource::map(void* address, std::size_t bytes, Physical physical,
   if (config_.page_bytes == 0) return MemorySource::map(address, bytes, physical, offset);
   if (reinterpret_cast<std::uintptr_t>(address) % config_.page_bytes != 0 || bytes % config_.page_bytes != 0 ||
       offset % config_.page_bytes != 0 || !physical)
-    throw Error(config_.device + ": map needs a physical piece, and address, size and offset in whole pages of " +
+    throw Error(config_.device + ": map needs physical memory, and address, size and offset in whole pages of " +
                 format_bytes(config_.page_bytes));
 }
 

@@ -24,7 +24,7 @@ struct HostMemoryConfig {
 
 class TENON_EXPORT HostMemorySource final : public MemorySource {
  public:
-  /// Throws ConfigError when page_bytes is no multiple of the system's page.
+  /// Throws ConfigError when page_bytes is not a multiple of the system's page.
   TENON_API explicit HostMemorySource(HostMemoryConfig config);
   TENON_API ~HostMemorySource() override;
 

@@ -22,7 +22,7 @@ std::size_t MappedRanges::add(std::uint64_t physical, std::size_t offset, std::s
     it->second += change;
     if (before == 0 || it->second == 0) changed += std::next(it)->first - it->first;
   }
-  // Equal neighbours say nothing, and a cover of zeros is no cover.
+  // Breaks that change nothing go, and so does a cover without mappings.
   for (auto it = cover.begin(); it != cover.end();) {
     const int before = it == cover.begin() ? 0 : std::prev(it)->second;
     it = it->second == before ? cover.erase(it) : std::next(it);

@@ -34,8 +34,8 @@ inline void copy_request(Request& to, const Request& from) noexcept {
 // The path of nearly every call, in one translation unit so that it becomes one function. The block is made where the
 // caller wants it: copying it would wait for the policy's narrow stores in the same way.
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
-  const Turn turn(*this);
-  Block block = history() == nullptr ? top_->allocate(request) : allocate_recorded(request);
+  const LockedAllocator allocator = locked();
+  Block block = history() == nullptr ? allocator->allocate(request) : allocate_recorded(request);
   copy_request(block.request, request);
   ledger_->add(request.bytes, block.bytes, request.purpose);
   if (request.label != 0) [[unlikely]]
@@ -70,14 +70,14 @@ inline void copy_request(Request& to, const Request& from) noexcept {
 }
 
 [[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
-  const Turn turn(*this);
+  const LockedAllocator allocator = locked();
   ledger_->remove(block.request.bytes, block.bytes, block.request.purpose);
   if (block.request.label != 0) [[unlikely]]
     labels_.remove(block.request.label, block.request.bytes);
   if (History* told = history()) [[unlikely]] {
     deallocate_recorded(*told, block, last_use);
   } else {
-    top_->deallocate(block, last_use);
+    allocator->deallocate(block, last_use);
   }
 }
 
@@ -135,37 +135,36 @@ void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept
 void AllocatorStack::record_use(const Block& block, StreamRef stream) {
   if (block.data == nullptr || stream == block.request.stream) return;
   const bool wrapped = block.request.alignment > kMaxAlignment;
-  impl_->record_use(wrapped ? static_cast<OverAligned*>(block.cookie)->inner : block, stream);
+  const Block& inner = wrapped ? static_cast<OverAligned*>(block.cookie)->inner : block;
+  const LockedAllocator allocator = impl_->locked();
+  if (impl_->history() != nullptr) impl_->note_use_elsewhere(inner);
+  allocator->record_use(inner, stream);
 }
 
-std::size_t AllocatorStack::trim(std::size_t keep_bytes) { return impl_->trim(keep_bytes); }
-void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->walk(visitor); }
-MemoryStats AllocatorStack::stats() const { return impl_->stats(); }
-Usage AllocatorStack::usage() const { return impl_->usage(); }
-std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->usage_by_label(); }
-void AllocatorStack::reset_peak_stats() { impl_->reset_stats(true, false); }
-void AllocatorStack::reset_accumulated_stats() { impl_->reset_stats(false, true); }
-void AllocatorStack::check_invariants() const { impl_->check_invariants(); }
+std::size_t AllocatorStack::trim(std::size_t keep_bytes) {
+  begin_operation();
+  return impl_->locked()->trim(keep_bytes);
+}
+
+void AllocatorStack::walk(SegmentVisitor& visitor) const { impl_->locked()->walk(visitor); }
 
 std::size_t AllocatorStack::set_reserved_limit(std::size_t limit_bytes) {
-  return impl_->set_reserved_limit(limit_bytes);
-}
-std::size_t AllocatorStack::reserved_limit() const { return impl_->observed().limit(); }
-
-void AllocatorStack::attach_history(std::shared_ptr<History> history) { impl_->attach_history(std::move(history)); }
-std::vector<LayerReport> AllocatorStack::layer_reports() const { return impl_->layer_reports(); }
-
-void AllocatorStack::mark(std::string_view name) { impl_->mark(name); }
-
-void AllocatorStack::begin_pool(std::uint64_t pool, StreamRef stream) { impl_->begin_pool(pool, stream); }
-void AllocatorStack::end_pool(std::uint64_t pool) { impl_->end_pool(pool); }
-void AllocatorStack::release_pool(std::uint64_t pool) { impl_->release_pool(pool); }
-void AllocatorStack::configure_pool(std::uint64_t pool, const PoolOptions& options) {
-  impl_->configure_pool(pool, options);
+  const LockedAllocator allocator = impl_->locked();
+  ObservedSource& observed = impl_->observed_;
+  const std::size_t old = observed.user_limit();
+  observed.set_user_limit(limit_bytes);
+  allocator->limit_changed(observed.limit());
+  return old;
 }
 
-const StackConfig& AllocatorStack::config() const { return impl_->config(); }
-MemorySource& AllocatorStack::source() const { return impl_->policy_source(); }
-Allocator& AllocatorStack::outermost() const { return impl_->outermost(); }
+std::size_t AllocatorStack::reserved_limit() const { return impl_->observed_.limit(); }
+
+void AllocatorStack::mark(std::string_view name) {
+  const LockedAllocator allocator = impl_->locked();
+  for (const auto& [layer_name, layer] : impl_->layers_) layer->mark(name);
+}
+
+LockedAllocator AllocatorStack::outermost() const { return impl_->locked(); }
+const StackConfig& AllocatorStack::config() const { return impl_->config_; }
 
 }  // namespace tenon

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +56,26 @@ struct Usage {
 struct LayerReport {
   std::string layer;
   std::vector<std::pair<std::string, std::string>> entries;
+};
+
+/// The top layer, or the policy where there is none; with the stack's lock held, where the policy needs one, for as
+/// long as this lives: `stack.outermost()->walk(visitor)`.
+class LockedAllocator {
+ public:
+  LockedAllocator(Allocator& allocator, std::mutex* mutex) : allocator_(allocator), mutex_(mutex) {
+    if (mutex_ != nullptr) mutex_->lock();
+  }
+  ~LockedAllocator() {
+    if (mutex_ != nullptr) mutex_->unlock();
+  }
+  LockedAllocator(const LockedAllocator&) = delete;
+  LockedAllocator& operator=(const LockedAllocator&) = delete;
+  Allocator* operator->() const { return &allocator_; }
+  Allocator& operator*() const { return allocator_; }
+
+ private:
+  Allocator& allocator_;
+  std::mutex* const mutex_;  ///< null where the policy is thread-safe
 };
 
 /// Thread-safe. Outlives every block that it gave: DeviceState keeps it until the device is closed.
@@ -107,15 +128,10 @@ class TENON_API AllocatorStack {
   /// Tells the layers where the program is ("step 3"): `trace` writes it as a mark.
   void mark(std::string_view name);
 
-  /// Opens, closes and gives up a private pool (memory/pool.h). Throws Error where the policy has none.
-  void begin_pool(std::uint64_t pool, StreamRef stream);
-  void end_pool(std::uint64_t pool);
-  void release_pool(std::uint64_t pool);
-  void configure_pool(std::uint64_t pool, const PoolOptions& options);
+  /// What is asked of the policy itself, such as private pools. What allocates goes through the stack, which counts it.
+  LockedAllocator outermost() const;
 
   const StackConfig& config() const;
-  MemorySource& source() const;  ///< what the policy sees
-  Allocator& outermost() const;  ///< the top layer, or the policy
 
  private:
   class Impl;

@@ -70,7 +70,7 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
   const std::size_t ceiling = info.limit_bytes != 0 ? std::min(info.limit_bytes, reachable) : reachable;
   if (cached != 0 && needed <= ceiling && info.largest_free_bytes < info.requested_bytes) {
     const std::string state =
-        fmt::format("{} are cached in pieces too small or for other streams", format_bytes(cached));
+        fmt::format("{} are cached in blocks too small or for other streams", format_bytes(cached));
     if (!circumstances.is_expandable && circumstances.has_virtual_memory) {
       // Its pages are up to 20 MiB long, one begun for large and one for small blocks.
       const bool surely = needed <= ceiling - std::min(ceiling, 22 * MiB);
@@ -94,18 +94,21 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
 }
 
 bool AllocatorStack::Impl::give_back_cache() {
-  const Turn turn(*this);
+  const LockedAllocator allocator = locked();
   if (observed_.reserved_bytes() <= static_cast<std::size_t>(ledger_->allocated_bytes())) return false;
   PolicyStats stats;
-  top_->report(stats);
-  if (stats.has_pools || top_->trim(0) == 0) return false;
+  allocator->report(stats);
+  if (stats.has_pools || allocator->trim(0) == 0) return false;
   retries_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& from_policy) {
   ooms_.fetch_add(1, std::memory_order_relaxed);
-  const MemoryStats stats = this->stats();
+  const MemoryStats stats = [&] {
+    const LockedAllocator allocator = locked();
+    return stats_locked();
+  }();
   const SourceTraits traits = observed_.traits();
   const SourceUsage usage = observed_.usage();
   OutOfMemoryInfo info = from_policy;

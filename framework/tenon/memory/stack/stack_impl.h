@@ -1,4 +1,4 @@
-// The inside of an AllocatorStack: chain, lock, counters.
+// The inside of an AllocatorStack: chain, lock, counters, history. The stack's own functions reach into it.
 #pragma once
 
 #include <tenon/memory/layers/layer.h>
@@ -26,47 +26,15 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
 
   Block allocate(const Request& request);
   void deallocate(const Block& block, StreamRef last_use) noexcept;
-  void record_use(const Block& block, StreamRef stream);
-  std::size_t trim(std::size_t keep_bytes);
-  void walk(SegmentVisitor& visitor) const;
-  MemoryStats stats() const;
-  Usage usage() const {
-    return {ledger_->requested_by_one_thread(), ledger_->allocated_by_one_thread(), observed_.held_bytes(),
-            observed_.peak_held_bytes()};
+  MemoryStats stats_locked() const;
+  LockedAllocator locked() const { return {*top_, serialised_ ? &mutex_ : nullptr}; }
+  History* history() const noexcept {
+    History* current = history_.load(std::memory_order_acquire);
+    return current != nullptr && current->recording() ? current : nullptr;
   }
-  void reset_stats(bool peaks, bool accumulated);
-  void check_invariants() const;
-  void attach_history(std::shared_ptr<History> history);
-  std::vector<LayerReport> layer_reports() const;
-  void mark(std::string_view name);
-  std::vector<LabelUsage> usage_by_label() const { return labels_.read(); }
-  std::size_t set_reserved_limit(std::size_t limit_bytes);
-  void begin_pool(std::uint64_t pool, StreamRef stream);
-  void end_pool(std::uint64_t pool);
-  void release_pool(std::uint64_t pool);
-  void configure_pool(std::uint64_t pool, const PoolOptions& options);
-
-  const StackConfig& config() const { return config_; }
-  ObservedSource& observed() const { return observed_; }
-  MemorySource& policy_source() const { return *policy_source_; }
-  Allocator& outermost() const { return *top_; }
 
  private:
-  /// The lock around a policy that is not thread-safe; free of cost for one that is.
-  class Turn {
-   public:
-    explicit Turn(const Impl& impl) : mutex_(impl.serialised_ ? &impl.mutex_ : nullptr) {
-      if (mutex_ != nullptr) mutex_->lock();
-    }
-    ~Turn() {
-      if (mutex_ != nullptr) mutex_->unlock();
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    std::mutex* mutex_;
-  };
+  friend class AllocatorStack;
 
   void free_completed(const void* address, std::size_t bytes, StreamRef stream) noexcept override;
   void acquired(const void* address, std::size_t bytes) noexcept override;
@@ -77,12 +45,9 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   Block recover(const Request& request, const OutOfMemoryInfo& failure);
   bool give_back_cache();
   [[noreturn]] void fail(const Request& request, const OutOfMemoryInfo& from_policy);
-  MemoryStats stats_locked() const;
-  History* history() const noexcept {
-    History* current = history_.load(std::memory_order_acquire);
-    return current != nullptr && current->recording() ? current : nullptr;
-  }
   Block serve(const Request& request);
+  void attach(std::shared_ptr<History> history);
+  void note_use_elsewhere(const Block& block);
   Block allocate_recorded(const Request& request);
   void deallocate_recorded(History& history, const Block& block, StreamRef last_use) noexcept;
   void segment_event(HistoryAction action, const void* address, std::size_t bytes) noexcept;
@@ -96,7 +61,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   std::unique_ptr<Allocator> top_;
   std::vector<std::pair<std::string, LayerAllocator*>> layers_;  ///< outermost first
   bool serialised_ = true;
-  mutable std::mutex mutex_;  ///< taken through Turn
+  mutable std::mutex mutex_;  ///< taken through locked()
   std::optional<UsageLedger> ledger_;
   LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};

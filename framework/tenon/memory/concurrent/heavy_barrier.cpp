@@ -1,11 +1,9 @@
-// The heavy side of owner locks: membarrier, and waiting for an owner to leave.
-#include <tenon/memory/stack/owner_lock.h>
+// membarrier(2), registered once for the process.
+#include <tenon/memory/concurrent/heavy_barrier.h>
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <thread>
 
 namespace tenon {
 
@@ -27,14 +25,7 @@ bool has_heavy_barrier() noexcept {
 }
 
 void heavy_barrier() noexcept {
-  // Without membarrier the owners have barriers of their own, and the store that barred them was one too.
   if (has_heavy_barrier()) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-}
-
-void OwnerLock::wait_until_out() const noexcept {
-  for (int spins = 0; inside_.load(std::memory_order_seq_cst); ++spins) {
-    if (spins > 100) std::this_thread::yield();
-  }
 }
 
 }  // namespace tenon

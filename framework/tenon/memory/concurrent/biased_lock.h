@@ -1,27 +1,33 @@
-// ArenaLock: a mutex that costs the thread that nearly always takes it two plain stores.
+// BiasedLock: a mutex that costs the thread that nearly always takes it two plain stores.
 //
 // Note [Bias]
-// A stream's requests mostly come from one thread. After it has taken the lock a few hundred times in a row that thread
-// owns it: from then on it says "I am in", looks whether it is barred, and is in. Any other thread bars it, makes every
-// thread of the process pass a barrier (membarrier, some microseconds), waits for the owner to be out, and ends the
-// ownership: a lock that threads share is a spin lock. Where there is no membarrier, nobody ever owns it. The owner
-// alone unbars, holding the lock: so ownership needs no ordering beyond that.
+// After a thread has taken the lock a few hundred times in a row it owns it: from then on it says "I am in", looks
+// whether it is barred, and is in. Any other thread bars it, makes every thread of the process pass a barrier
+// (membarrier, some microseconds), waits for the owner to be out, and ends the ownership: a lock that threads share is
+// a spin lock. Where there is no membarrier, nobody ever owns it. The owner alone unbars, holding the lock: so
+// ownership needs no ordering beyond that.
 // One thread only may ever own a lock, again and again if need be. A former owner can be stopped for any length of time
 // between finding its name on the lock and saying "I am in": if the lock were another's by then, and not barred, both
 // would be in, or the one would take back what the other had said.
+//
+// Note [Asymmetric barrier]
+// The owner says that it is in and then looks whether it is barred; whoever wants it out bars it and then looks whether
+// it is in. For one of the two to see the other, the processor must not move the look before the word. The owner, who
+// comes millions of times, leaves its barrier to the other side, which comes rarely.
 #pragma once
 
-#include "spin_lock.h"
-
-#include <tenon/memory/stack/owner_lock.h>
+#include <tenon/memory/concurrent/heavy_barrier.h>
+#include <tenon/memory/concurrent/spin_lock.h>
 
 #include <atomic>
+#include <thread>
 
-namespace tenon::caching {
+namespace tenon {
 
-class ArenaLock {
+/// For std::lock_guard. Sections are short, or rare: a waiter spins before it sleeps.
+class BiasedLock {
  public:
-  void lock() {
+  void lock() noexcept {
     // The address of the thread's control block: unique among the living, and a dead owner is in no section.
     const void* const me = __builtin_thread_pointer();
     if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
@@ -37,7 +43,7 @@ class ArenaLock {
   }
 
   /// False where anyone holds it, this thread included, and where another thread owns it.
-  bool try_lock() {
+  bool try_lock() noexcept {
     if (owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer()) {
       if (inside_.load(std::memory_order_relaxed)) return false;
       inside_.store(true, std::memory_order_relaxed);
@@ -54,7 +60,7 @@ class ArenaLock {
     return false;
   }
 
-  void unlock() {
+  void unlock() noexcept {
     if (as_owner_) [[likely]] {
       as_owner_ = false;
       inside_.store(false, std::memory_order_release);
@@ -66,7 +72,7 @@ class ArenaLock {
  private:
   static constexpr int kTurnsToOwn = 256;
 
-  [[gnu::noinline]] void lock_shared(const void* me) {
+  [[gnu::noinline]] void lock_shared(const void* me) noexcept {
     mutex_.lock();
     if (!barred_.load(std::memory_order_relaxed)) {  // someone owns it, and it is not this thread
       barred_.store(true, std::memory_order_seq_cst);
@@ -94,11 +100,11 @@ class ArenaLock {
 
   std::atomic<const void*> owner_{nullptr};  // set once
   std::atomic<bool> inside_{false};
-  std::atomic<bool> barred_{true};  // nobody owns it
-  bool as_owner_ = false;           // how the holder got in; the holder's alone, as is what follows
+  std::atomic<bool> barred_{true};  ///< nobody owns it
+  bool as_owner_ = false;           ///< how the holder got in; the holder's alone, as is what follows
   int turns_ = 0;
   const void* last_ = nullptr;
   SpinLock mutex_;
 };
 
-}  // namespace tenon::caching
+}  // namespace tenon

@@ -1,13 +1,13 @@
-// ArenaLock: one holder at a time, whoever owns the lock, loses it or gets it.
+// BiasedLock: one holder at a time, whoever owns the lock, loses it or gets it.
 #include <schedules/seeds.h>
 
-#include <caching/arena_lock.h>
+#include <tenon/memory/concurrent/biased_lock.h>
 
 #include <functional>
 #include <mutex>
 #include <vector>
 
-namespace tenon::caching {
+namespace tenon {
 namespace {
 
 using tenon::testing::run_scheduled;
@@ -27,10 +27,10 @@ class Section {
   int holders_ = 0;
 };
 
-TEST(ArenaLockSchedules, HasOneHolderWhileItsOwnersChange) {
+TEST(BiasedLockSchedules, HasOneHolderWhileItsOwnersChange) {
   constexpr int kTurns = 1200;  // some hundreds in a row make an owner
   try_seeds(150, [](std::uint64_t seed) {
-    ArenaLock lock;
+    BiasedLock lock;
     Section section;
     const auto body = [&] {
       for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
@@ -42,10 +42,10 @@ TEST(ArenaLockSchedules, HasOneHolderWhileItsOwnersChange) {
   });
 }
 
-TEST(ArenaLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
+TEST(BiasedLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
   constexpr int kTurns = 1200;
   try_seeds(100, [](std::uint64_t seed) {
-    ArenaLock lock;
+    BiasedLock lock;
     Section section;
     const auto taker = [&] {
       for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
@@ -65,4 +65,4 @@ TEST(ArenaLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
 }
 
 }  // namespace
-}  // namespace tenon::caching
+}  // namespace tenon

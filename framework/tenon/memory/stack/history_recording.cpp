@@ -27,11 +27,18 @@ constinit thread_local StreamRef serving_stream;
 
 }  // namespace
 
-void AllocatorStack::Impl::attach_history(std::shared_ptr<History> history) {
+void AllocatorStack::attach_history(std::shared_ptr<History> history) { impl_->attach(std::move(history)); }
+
+void AllocatorStack::Impl::attach(std::shared_ptr<History> history) {
   std::lock_guard lock(history_mutex_);
   histories_.push_back(history);
   history_.store(history.get(), std::memory_order_release);
   observed_.set_listener(history == nullptr ? nullptr : this);
+}
+
+void AllocatorStack::Impl::note_use_elsewhere(const Block& block) {
+  std::lock_guard lock(history_mutex_);
+  used_elsewhere_.insert(block.data);
 }
 
 Block AllocatorStack::Impl::allocate_recorded(const Request& request) {

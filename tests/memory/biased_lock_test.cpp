@@ -1,6 +1,6 @@
-// The lock of an arena changes hands between an owner, who pays no barrier, and others, who do: nothing is lost on the
+// A biased lock changes hands between an owner, who pays no barrier, and others, who do: nothing is lost on the
 // way.
-#include <caching/arena_lock.h>
+#include <tenon/memory/concurrent/biased_lock.h>
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
-namespace tenon::caching {
+namespace tenon {
 namespace {
 
-TEST(ArenaLock, ExcludesWhoeverOwnsIt) {
-  ArenaLock lock;
+TEST(BiasedLock, ExcludesWhoeverOwnsIt) {
+  BiasedLock lock;
   long counter = 0;  // plain: two holders at once would lose an increment
   constexpr int kThreads = 3, kRounds = 40, kTurns = 2000;
   // Long turns make owners, and the threads take each other's ownership away all the time.
@@ -32,8 +32,8 @@ TEST(ArenaLock, ExcludesWhoeverOwnsIt) {
   EXPECT_EQ(counter, static_cast<long>(kThreads) * kRounds * kTurns);
 }
 
-TEST(ArenaLock, OutlivesItsOwner) {
-  ArenaLock lock;
+TEST(BiasedLock, OutlivesItsOwner) {
+  BiasedLock lock;
   long counter = 0;
   for (int generation = 0; generation < 20; ++generation) {
     std::thread([&] {
@@ -48,8 +48,8 @@ TEST(ArenaLock, OutlivesItsOwner) {
   EXPECT_EQ(counter, 20 * 1001);
 }
 
-TEST(ArenaLock, IsNotTriedTwiceByWhoeverHoldsIt) {
-  ArenaLock lock;
+TEST(BiasedLock, IsNotTriedTwiceByWhoeverHoldsIt) {
+  BiasedLock lock;
   // Not owned at first, later owned; the turn in which it becomes owned is one of these.
   for (int turn = 0; turn < 1000; ++turn) {
     {
@@ -62,8 +62,8 @@ TEST(ArenaLock, IsNotTriedTwiceByWhoeverHoldsIt) {
   }
 }
 
-TEST(ArenaLock, IsNotTakenFromItsOwnerByTrying) {
-  ArenaLock lock;
+TEST(BiasedLock, IsNotTakenFromItsOwnerByTrying) {
+  BiasedLock lock;
   for (int turn = 0; turn < 1000; ++turn) std::lock_guard guard(lock);
   std::thread([&] {
     if (has_heavy_barrier()) {
@@ -77,8 +77,8 @@ TEST(ArenaLock, IsNotTakenFromItsOwnerByTrying) {
   std::lock_guard guard(lock);
 }
 
-TEST(ArenaLock, ExcludesWhoeverTriesIt) {
-  ArenaLock lock;
+TEST(BiasedLock, ExcludesWhoeverTriesIt) {
+  BiasedLock lock;
   long counter = 0, tried = 0;
   constexpr int kTurns = 100000;
   std::thread other([&] {
@@ -97,4 +97,4 @@ TEST(ArenaLock, ExcludesWhoeverTriesIt) {
 }
 
 }  // namespace
-}  // namespace tenon::caching
+}  // namespace tenon

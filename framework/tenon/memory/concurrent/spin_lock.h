@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace tenon::caching {
+namespace tenon {
 
 class SpinLock {
  public:
@@ -40,4 +40,4 @@ class SpinLock {
   std::atomic<bool> taken_{false};
 };
 
-}  // namespace tenon::caching
+}  // namespace tenon

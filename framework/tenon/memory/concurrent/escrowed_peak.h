@@ -1,0 +1,141 @@
+// EscrowedPeak: the exact peak of a sum that many shards count at, without a line of memory that all of them write.
+//
+// Note [Escrowed peaks]
+// Threads, or streams, count in shards of their own, yet the peak is that of the sum. Beside its current value each
+// shard has an allowance; all allowances and what is not dealt out add up to the peak seen so far. A shard that stays
+// within its allowance cannot raise the sum above the peak, so it touches only its own line. One that outgrows it asks,
+// under one lock: it gets from what is not dealt out, else the slack of all the others is called in, and only if that
+// is not enough the peak rises. The peak is thus the maximum of a sum that really was: in a sequential program the
+// exact one. In a concurrent one it is that of a linearisation if the others stand still while a shard asks
+// (UsageLedger); where they count on (caching::Peaks), what they do in that moment may be seen late.
+#pragma once
+
+#include <tenon/memory/allocator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace tenon {
+
+/// One shard's share of a sum. Written under its shard's lock only (the allowance: where shards ask); read by anyone,
+/// hence atomic, but never a locked instruction.
+class EscrowedCount {
+ public:
+  std::int64_t increase(std::int64_t amount) noexcept { return change(amount, amount); }
+  /// Up or down; only what comes counts as come.
+  std::int64_t change(std::int64_t amount) noexcept { return change(amount, std::max<std::int64_t>(amount, 0)); }
+  void decrease(std::int64_t amount) noexcept { set(current_, get(current_) - amount); }
+  std::int64_t current() const noexcept { return get(current_); }
+  std::int64_t came() const noexcept { return get(came_); }
+  std::int64_t allowance() const noexcept { return get(allowance_); }
+  void set_allowance(std::int64_t value) noexcept { set(allowance_, value); }
+  void copy_from(const EscrowedCount& other) noexcept {
+    set(current_, get(other.current_));
+    set(came_, get(other.came_));
+    set(allowance_, get(other.allowance_));
+  }
+
+ private:
+  using Value = std::atomic<std::int64_t>;
+  static std::int64_t get(const Value& value) noexcept { return value.load(std::memory_order_relaxed); }
+  static void set(Value& value, std::int64_t to) noexcept { value.store(to, std::memory_order_relaxed); }
+  std::int64_t change(std::int64_t amount, std::int64_t coming) noexcept {
+    const std::int64_t current = get(current_) + amount;
+    set(current_, current);
+    set(came_, get(came_) + coming);
+    return current;
+  }
+
+  Value current_{0};
+  Value came_{0};
+  Value allowance_{0};
+};
+
+/// What a shard has, and where its allowance is. (They may be two: of a sum of counts only the allowance is stored.)
+struct EscrowShare {
+  std::int64_t current;
+  EscrowedCount& allowance;
+};
+
+/// Sums over all shards.
+struct EscrowSum {
+  std::int64_t current = 0;
+  std::int64_t came = 0;
+};
+
+/// Guarded by one lock for all that shards ask for.
+class EscrowedPeak {
+ public:
+  /// `asking` has outgrown its allowance. `busy`: all shards that may have slack, itself included; `share_of` gives the
+  /// EscrowShare of each. Afterwards its allowance is at least what it has, often more, so that it need not ask again
+  /// at once.
+  template <class Shards, class ShareOf>
+  void grant(EscrowShare asking, const Shards& busy, ShareOf share_of) noexcept {
+    const auto shares = static_cast<std::int64_t>(busy.size()) + 1;  // one is kept for who comes next
+    undealt_ -= asking.current - asking.allowance.allowance();
+    asking.allowance.set_allowance(asking.current);
+    if (undealt_ >= 0) {
+      asking.allowance.set_allowance(asking.current + undealt_ / shares);
+      undealt_ -= undealt_ / shares;
+      return;
+    }
+    for (auto&& shard : busy) give_back(share_of(shard));
+    if (undealt_ <= 0) {
+      peak_ -= undealt_;
+      undealt_ = 0;
+      return;
+    }
+    const std::int64_t share = undealt_ / shares;
+    for (auto&& shard : busy) {
+      EscrowedCount& allowance = share_of(shard).allowance;
+      allowance.set_allowance(allowance.allowance() + share);
+    }
+    undealt_ -= share * (shares - 1);
+  }
+
+  /// The shard keeps no slack.
+  void give_back(EscrowShare share) noexcept {
+    undealt_ += share.allowance.allowance() - share.current;
+    share.allowance.set_allowance(share.current);
+  }
+
+  /// Peak := what is current, for all shards.
+  template <class Shards, class ShareOf>
+  void reset_peak(std::int64_t current, const Shards& all, ShareOf share_of) noexcept {
+    peak_ = current;
+    undealt_ = 0;
+    for (auto&& shard : all) {
+      const EscrowShare share = share_of(shard);
+      share.allowance.set_allowance(share.current);
+    }
+  }
+  /// What came and went so far counts no more.
+  void reset_accumulated(const EscrowSum& sum) noexcept { base_ = {sum.came - sum.current, sum.came}; }
+
+  /// A shard that has outgrown its allowance may not have asked yet: what is seen of the sum was, all the same. For
+  /// whoever has stopped all shards.
+  void see(const EscrowSum& sum) noexcept {
+    if (sum.current <= peak_) return;
+    undealt_ += sum.current - peak_;
+    peak_ = sum.current;
+  }
+  Stat stat(const EscrowSum& sum) const noexcept {
+    return {.current = sum.current,
+            .peak = std::max(peak_, sum.current),
+            .allocated = sum.came - base_.came,
+            .freed = (sum.came - sum.current) - base_.went};
+  }
+  std::int64_t peak() const noexcept { return peak_; }
+  std::int64_t undealt() const noexcept { return undealt_; }
+
+ private:
+  struct Base {
+    std::int64_t went = 0, came = 0;
+  };
+  std::int64_t peak_ = 0;
+  std::int64_t undealt_ = 0;  ///< peak - all allowances
+  Base base_;                 ///< at the last reset_accumulated
+};
+
+}  // namespace tenon
