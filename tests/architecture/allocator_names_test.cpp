@@ -20,7 +20,7 @@ const std::map<std::string, std::set<std::string>>& known_places() {
       {"device_setup.h", {"caching"}},
       {"allocator_spec.h", {"caching"}},
       // What a whole installation holds.
-      {"doctor.cpp", {"direct", "caching", "expandable"}},
+      {"health.cpp", {"direct", "caching", "expandable"}},
       // An experiment for a user to start from.
       {"new_templates.h", {"caching"}}};
   return *places;

@@ -24,7 +24,7 @@ CapacityWalk walk_down(const std::vector<Trace>& traces, const StackConfig& poli
   CapacityWalk walk(traces, rows);
   while (!walk.is_done()) {
     rows.clear();
-    for (const Cell& cell : walk.next(policy)) rows.push_back(run_job(*cell.trace, policy, cell.options));
+    for (const Job& job : walk.next(policy)) rows.push_back(run_job(*job.trace, policy, job.options));
     walk.take(rows);
   }
   return walk;

@@ -1,6 +1,7 @@
 // The overlap check, on its own and against policies that cheat.
 #include "replay/support.h"
 
+#include <tenon/core/units.h>
 #include <tenon/replay/engine/placement_oracle.h>
 
 namespace tenon::replay {

@@ -312,7 +312,7 @@ TEST(Snapshot, SegmentsWithoutEntriesAreNotSaidToBeOlderThanTheRecording) {
 
 TEST(Snapshot, IsRefusedWhenItIsSomethingElse) {
   EXPECT_NE(refusal_of(std::string("\x80\x04}.", 4)).find("not a memory snapshot"), std::string::npos);
-  EXPECT_NE(refusal_of(std::string("\x80\x04K\x01.", 5)).find("no memory snapshot"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("\x80\x04K\x01.", 5)).find("not a memory snapshot"), std::string::npos);
   EXPECT_NE(refusal_of(std::string("\x80\x04].", 4)).find("nothing was allocated"), std::string::npos);
 }
 

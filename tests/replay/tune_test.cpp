@@ -143,8 +143,8 @@ TEST(Tune, WhereAnySettingOfTheGridIsSafeOneIsRecommended) {
     CapacityWalk walk(traces, unlimited);
     while (!walk.is_smallest()) {
       std::vector<ReplayRow> rows;
-      for (const Cell& cell : walk.next(candidate.policy))
-        rows.push_back(run_job(*cell.trace, *cell.policy, cell.options));
+      for (const Job& job : walk.next(candidate.policy))
+        rows.push_back(run_job(*job.trace, *job.policy, job.options));
       walk.take(rows);
     }
     least = std::min(least, walk.safe_from_bytes());

@@ -84,11 +84,11 @@ MemoryEvent SnapshotEvents::event(PickleValue value, const std::string& list, st
       pickle.unsigned_int(values[is_oom && values[kAddress].kind() == Kind::kNone ? kDeviceFree : kAddress], ok);
   if (!ok || made.address > ~std::uint64_t{0} - 16) {
     fields_.fail(place(), std::string(is_oom ? "'device_free' (or 'addr')" : "'addr'") +
-                              " is missing, no integer or out of range");
+                              " is missing, not an integer or out of range");
   }
   made.bytes = pickle.unsigned_int(values[kSize], ok);
   if (!ok || made.bytes > SnapshotFields::kMaxBytes)
-    fields_.fail(place(), "'size' is missing, no integer or out of range");
+    fields_.fail(place(), "'size' is missing, not an integer or out of range");
   if (values[kStream].kind() == Kind::kInt) {
     made.stream = {values[kStream].payload()};
   } else {
@@ -114,7 +114,7 @@ SnapshotEvents::Values SnapshotEvents::values_of(PickleValue entry) {
 }
 
 HistoryAction SnapshotEvents::action(PickleValue value, const std::string& list, std::uint64_t index) {
-  if (value.kind() != Kind::kText) fields_.fail(SnapshotFields::at(list, index), "'action' is missing or no text");
+  if (value.kind() != Kind::kText) fields_.fail(SnapshotFields::at(list, index), "'action' is missing or not a text");
   if (value == last_action_value_) return last_action_;
   last_action_value_ = value;
   return last_action_ = action_of(fields_.pickle.text(value));

@@ -20,7 +20,7 @@ std::uint64_t SnapshotFields::number(PickleValue value, const char* key, const s
                                      std::uint64_t limit) const {
   bool ok = false;
   const std::uint64_t result = pickle.unsigned_int(value, ok);
-  if (!ok) fail(place, std::string("'") + key + "' is missing, negative, no integer or beyond 64 bits");
+  if (!ok) fail(place, std::string("'") + key + "' is missing, negative, not an integer or beyond 64 bits");
   if (result > limit) fail(place, std::string("'") + key + "' is out of range: " + std::to_string(result));
   return result;
 }

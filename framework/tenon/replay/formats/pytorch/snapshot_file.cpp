@@ -119,7 +119,7 @@ class Decoder {
     const PickleValue stated = pickle.get(value, "address");
     bool ok = false;
     const std::uint64_t bytes = pickle.unsigned_int(pickle.get(value, "size"), ok);
-    if (!ok || bytes > kMaxBytes) fields_.fail(place(), "'size' is missing, no integer or out of range");
+    if (!ok || bytes > kMaxBytes) fields_.fail(place(), "'size' is missing, not an integer or out of range");
     const std::uint64_t address =
         stated.kind() == Kind::kNone ? next : fields_.number(stated, "address", place(), ~std::uint64_t{0} - 1);
     if (state == "active_allocated" || state == "active_pending_free" || state == "active_awaiting_free") {

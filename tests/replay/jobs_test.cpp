@@ -1,4 +1,4 @@
-// Cells in child processes: a crash loses one row.
+// Replays in processes of their own: what crashes loses its own row.
 #include "replay/support.h"
 
 #include <tenon/replay/engine/process_pool.h>
