@@ -70,6 +70,26 @@ TEST_F(RunVerb, JsonOnStdoutIsJsonAlone) {
   EXPECT_EQ(json["rows"][0]["status"], "done");
 }
 
+TEST_F(RunVerb, ItsRowHasTheFiguresOfTheFileThatItWrote) {
+  const Said said = tenon({"run", "exp.toml", "--out", "res", "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const auto row = nlohmann::json::parse(said.out)["rows"][0];
+  const auto file = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  EXPECT_EQ(row["status"], file["status"]);
+  EXPECT_EQ(row["seconds"], file["seconds"]);
+  for (const char* key : {"test_accuracy", "final_loss", "losses_fnv1a64", "parameters", "steps"})
+    EXPECT_EQ(row[key], file["result"][key]) << key;
+  EXPECT_EQ(row["step_ms"], file["result"]["step_ms"]["p50"]);
+  for (const char* key :
+       {"peak_requested_bytes", "peak_allocated_bytes", "peak_reserved_bytes", "device_calls_per_step"})
+    EXPECT_EQ(row[key], file["memory"][key]) << key;
+  for (const char* purpose : {"activation", "gradient", "parameter", "optimizer_state"}) {
+    const auto bytes = file["memory"]["peak_requested_bytes_by_purpose"][purpose];
+    const auto shown = row[std::string("peak_") + purpose + "_bytes"];
+    EXPECT_EQ(shown.is_null() ? nlohmann::json(0) : shown, bytes) << purpose;
+  }
+}
+
 TEST_F(RunVerb, ADryRunRunsNothing) {
   const Said said = tenon({"run", "exp.toml", "--dry-run", "--out", "res"});
   EXPECT_EQ(said.code, 0);

@@ -2,13 +2,11 @@
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
-#include <tenon/cli/sections.h>
+#include <tenon/cli/replay_policies.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_conf.h>
-#include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/formats/readers.h>
@@ -17,10 +15,7 @@
 #include <tenon/replay/results/row_json.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
-#include <tenon/runtime/config/config.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 
@@ -34,10 +29,8 @@ namespace {
 
 struct ReplayOptions {
   std::vector<std::string> traces;
-  std::vector<std::string> allocators;
+  PolicyChoice policies;
   std::string capacity;
-  std::string config;
-  std::vector<std::string> pytorch_confs;
   std::string html;
   std::string svg;
   std::string snapshot;
@@ -48,54 +41,6 @@ struct ReplayOptions {
   TableFormat format = TableFormat::kTable;
   bool quiet = false;
 };
-
-struct Policy {
-  StackConfig config;
-  std::string label;
-};
-
-/// What an allocator says of options that do not go together is the user's mistake, not the replay's result.
-void check_options(const StackConfig& config) {
-  if (config.options.spec().empty()) return;
-  AddressOnlySource device;
-  try {
-    config.policy.create({.source = device, .options = config.options});
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), error.what()));
-  } catch (const std::exception&) {  // told by the row
-  }
-}
-
-std::vector<Policy> choose_policies(const ReplayOptions& options) {
-  std::vector<Policy> policies;
-  if (!options.config.empty()) {
-    StackConfig config = Config::load(experiment_request(options.config, {})).experiment().allocator;
-    std::string label = config.policy.name;
-    if (const std::string spec = config.options.spec(); !spec.empty()) label += ":" + spec;
-    policies.push_back({std::move(config), std::move(label)});
-  }
-  for (const std::string& spec : options.allocators) policies.push_back({allocator_from_spec(spec), spec});
-  for (const std::string& line : options.pytorch_confs) {
-    const std::string text = conf_of_line(line);
-    const PytorchConf conf = parse_pytorch_conf(text);
-    StackConfig config;
-    config.policy = find_allocator(conf.allocator);
-    config.options = Options(config.policy.options);
-    for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
-    if (!conf.ignored.empty() && !options.quiet)
-      say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
-    policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
-  }
-  for (const Policy& policy : policies) check_options(policy.config);
-  if (!policies.empty()) return policies;
-  for (const PluginProblem& problem : load_all_plugins()) {
-    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
-  }
-  for (const std::string& name : allocator_names()) policies.push_back({allocator_from_spec(name), name});
-  if (policies.empty())
-    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
-  return policies;
-}
 
 std::vector<replay::Trace> read_all(const ReplayOptions& options) {
   // Stacks are for the snapshot alone: of one history, and standard input cannot be read again for them.
@@ -110,13 +55,13 @@ std::vector<replay::Trace> read_all(const ReplayOptions& options) {
 
 /// All jobs of one round follow each other before the next round begins, so that a slow minute hits every allocator
 /// alike.
-std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
-                                       const ReplayOptions& options) {
+std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
+                                       const std::vector<NamedPolicy>& policies, const ReplayOptions& options) {
   std::vector<replay::Job> jobs;
   const int rounds = std::max(1, options.repeat);
   for (int round = 0; round < rounds; ++round) {
     for (const replay::Trace& trace : traces) {
-      for (const Policy& policy : policies) {
+      for (const NamedPolicy& policy : policies) {
         replay::Job job{.trace = &trace, .policy = &policy.config, .label = policy.label};
         if (!options.capacity.empty()) job.options.capacity_bytes = parse_size(options.capacity);
         job.options.observe = job.options.time_each_call = round == 0;
@@ -150,7 +95,7 @@ void add_empty_histories(const std::vector<replay::Trace>& traces, const std::ve
 /// What is read and written. Where an output is standard output, the table for people goes to standard error.
 CommandFiles files_of(const ReplayOptions& options) {
   CommandFiles files{.read = options.traces, .written = {options.html, options.svg, options.snapshot}};
-  for (const std::string& file : {options.baseline, options.config}) {
+  for (const std::string& file : {options.baseline, options.policies.config}) {
     if (!file.empty()) files.read.push_back(file);
   }
   if (uses_standard_output(files) && options.format != TableFormat::kTable)
@@ -218,7 +163,7 @@ void say_remarks(const std::vector<replay::ReplayRow>& rows, const Gates& gates,
   for (const std::string& verdict : replay::verdicts(rows, gates.baseline)) say(verdict);
 }
 
-void write_files(const std::vector<replay::Trace>& traces, const std::vector<Policy>& policies,
+void write_files(const std::vector<replay::Trace>& traces, const std::vector<NamedPolicy>& policies,
                  const std::vector<replay::ReplayRow>& rows, std::optional<std::uint64_t> capacity,
                  const ReplayOptions& options) {
   if (!options.html.empty()) {
@@ -241,7 +186,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
   Gates gates(options);
   const std::optional<std::uint64_t> capacity =
       options.capacity.empty() ? std::nullopt : std::optional<std::uint64_t>(parse_size(options.capacity));
-  const std::vector<Policy> policies = choose_policies(options);
+  const std::vector<NamedPolicy> policies = choose_policies(options.policies, options.quiet);
   check_files(files);  // now that the plugins are known, which no output may replace either
   if (!options.snapshot.empty() && policies.size() != 1)
     throw ConfigError(
@@ -276,14 +221,15 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   verb->add_option("traces", options->traces, replay::read_files() + "; gz or not; - is standard input")
       ->required()
       ->type_name("TRACE");
-  verb->add_option("--allocator,-a", options->allocators,
+  verb->add_option("--allocator,-a", options->policies.allocators,
                    "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  verb->add_option("--pytorch-conf", options->pytorch_confs, "the allocator that PyTorch would use for this string")
+  verb->add_option("--pytorch-conf", options->policies.pytorch_confs,
+                   "the allocator that PyTorch would use for this string")
       ->type_name("STRING")
       ->allow_extra_args(false);
-  verb->add_option("--config", options->config, "the [allocator] of an experiment")->type_name("FILE");
+  verb->add_option("--config", options->policies.config, "the [allocator] of an experiment")->type_name("FILE");
   add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
   verb->add_option("--html", options->html,
                    "write a report; - is standard output, the table goes to standard error then")

@@ -1,0 +1,64 @@
+// From specs, strings of PyTorch and files to policies.
+#include <tenon/cli/replay_policies.h>
+
+#include <tenon/cli/sections.h>
+#include <tenon/cli/verb.h>
+#include <tenon/core/error.h>
+#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+namespace tenon::cli {
+
+namespace {
+
+/// What an allocator says of options that do not go together is the user's mistake, not the replay's result.
+void check_options(const StackConfig& config) {
+  if (config.options.spec().empty()) return;
+  AddressOnlySource device;
+  try {
+    config.policy.create({.source = device, .options = config.options});
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), error.what()));
+  } catch (const std::exception&) {  // told by the row
+  }
+}
+
+}  // namespace
+
+std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet) {
+  std::vector<NamedPolicy> policies;
+  if (!choice.config.empty()) {
+    StackConfig config = Config::load(experiment_request(choice.config, {})).experiment().allocator;
+    std::string label = config.policy.name;
+    if (const std::string spec = config.options.spec(); !spec.empty()) label += ":" + spec;
+    policies.push_back({std::move(config), std::move(label)});
+  }
+  for (const std::string& spec : choice.allocators) policies.push_back({allocator_from_spec(spec), spec});
+  for (const std::string& line : choice.pytorch_confs) {
+    const std::string text = conf_of_line(line);
+    const PytorchConf conf = parse_pytorch_conf(text);
+    StackConfig config;
+    config.policy = find_allocator(conf.allocator);
+    config.options = Options(config.policy.options);
+    for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
+    if (!conf.ignored.empty() && !quiet)
+      say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
+    policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
+  }
+  for (const NamedPolicy& policy : policies) check_options(policy.config);
+  if (!policies.empty()) return policies;
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  for (const std::string& name : allocator_names()) policies.push_back({allocator_from_spec(name), name});
+  if (policies.empty())
+    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  return policies;
+}
+
+}  // namespace tenon::cli
