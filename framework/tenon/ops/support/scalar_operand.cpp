@@ -1,6 +1,6 @@
 // The conversion of numbers to elements, checked.
 #include <tenon/ops/support/scalar_operand.h>
-#include <tenon/tensor/types.h>
+#include <tenon/tensor/libtorch/types.h>
 
 #include <algorithm>
 #include <cmath>
