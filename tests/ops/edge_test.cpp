@@ -140,12 +140,45 @@ TEST(Edge, ChancesLieBetweenNoneAndCertain) {
 
 TEST(Edge, TargetsAreOfOneTypeAndOnePerRow) {
   const Tensor x = ones({3, 4});
-  expect_error([&] { nll_loss(x, tensor({0, 1, 2}, kInt32)); }, "expected scalar type Long but found Int");
+  expect_error(
+      [&] {
+        nll_loss(x, tensor({0, 1, 2}, kInt32));
+      },
+      "expected target dtype to be Long or Byte, but got Int");
   expect_error<ValueError>(
       [&] {
         nll_loss(x, tensor({0, 1}));
       },
       "Expected input batch_size (3) to match target batch_size (2).");
+}
+
+TEST(Edge, TargetsOfClassesMayBeBytes) {
+  const Tensor x = tensor({{0.5f, 1.f, 2.f}, {3.f, 4.f, 5.f}});
+  EXPECT_TRUE(nll_loss(x, tensor({0, 2}, kUInt8)).equal(nll_loss(x, tensor({0, 2}))));
+  EXPECT_EQ(nll_loss(x[0], tensor({1}), {}, Reduction::None).dim(), 0);
+  expect_error([&] { nll_loss(ones({2, 3, 1}), zeros({2, 1}, kUInt8)); }, "expected scalar type Long but found Byte");
+}
+
+TEST(Edge, IntegersAreConvolvedAndWrap) {
+  const Tensor x = arange(1, 19).reshape({1, 2, 3, 3});
+  const Tensor w = arange(1, 17).reshape({2, 2, 2, 2});
+  const auto exact = [](const Tensor& whole, const Tensor& real) {
+    EXPECT_EQ(whole.scalar_type(), kInt64);
+    EXPECT_TRUE(whole.equal(real.round().to(kInt64)));
+  };
+  const Tensor X = x.to(kDouble), W = w.to(kDouble), bias = tensor({3, -4});
+  exact(conv2d(x, w), conv2d(X, W));
+  exact(conv2d(x, w, bias, 2, 1, 2), conv2d(X, W, bias.to(kDouble), 2, 1, 2));
+  exact(conv2d(x, w.slice(1, 0, 1), {}, 1, 1, 1, 2), conv2d(X, W.slice(1, 0, 1), {}, 1, 1, 1, 2));
+  exact(conv2d(x[0], w), conv2d(X[0], W));
+  exact(conv1d(x[0], w[0]), conv1d(X[0], W[0]));
+  exact(conv3d(x.unsqueeze(0), w.unsqueeze(1).slice(2, 0, 1)), conv3d(X.unsqueeze(0), W.unsqueeze(1).slice(2, 0, 1)));
+  exact(conv_transpose2d(x, w), conv_transpose2d(X, W));
+  exact(conv_transpose2d(x, w, bias, 2, 1, 1, 1, 3), conv_transpose2d(X, W, bias.to(kDouble), 2, 1, 1, 1, 3));
+  exact(conv_transpose2d(x, w, {}, 3, 2, 0, 2), conv_transpose2d(X, W, {}, 3, 2, 0, 2));
+  const Tensor small = full({1, 1, 2, 2}, 100, kInt8);
+  EXPECT_EQ(conv2d(small, ones({1, 1, 2, 2}, kInt8)).item<int>(), -112);
+  expect_error<NotImplementedError>([&] { conv2d(small.to(kBool), small.to(kBool)); }, "not implemented for 'Bool'");
 }
 
 TEST(Edge, ReductionsSayWhatTheyWereCalled) {

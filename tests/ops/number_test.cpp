@@ -2,6 +2,7 @@
 #include "../support/expect_error.h"
 
 #include <tenon/autograd/autograd.h>
+#include <tenon/ops/all_ops.h>
 #include <tenon/ops/ops.h>
 
 #include <gtest/gtest.h>
@@ -61,7 +62,6 @@ TEST(Number, ThatDoesNotFitIsRefused) {
   expect_error([] { tensor({300}, kUInt8); }, kByte);
   expect_error([] { zeros({2}, kUInt8).masked_fill(tensor({true, false}), 300); }, kByte);
   expect_error([] { zeros({2}, kUInt8).index_put_({0}, 300); }, kByte);
-  expect_error([] { zeros({2}, kUInt8).clamp(0, 300); }, kByte);
   expect_error([] { full({2}, 1e20, kInt64); }, "value cannot be converted to type int64_t without overflow");
   expect_error([] { full({2}, 9223372036854775808.0, kInt64); }, "int64_t without overflow");
   expect_error([] { full({2}, 1e40); }, "value cannot be converted to type float without overflow");
@@ -88,6 +88,27 @@ TEST(Number, IntegersHaveNoNegativePowers) {
   expect_error([] { tensor({2}, kUInt8).pow(-3); }, kText);
   expect_error([] { tensor({2}, kUInt8).pow_(-3); }, kText);
   expect_error([] { tensor({true}).pow(-3); }, kText);
+}
+
+TEST(Number, BoundsThatNoIntegerCanPassAreNone) {
+  const Tensor bytes = tensor({5, 0, 6}, kUInt8);
+  EXPECT_TRUE(bytes.clamp(-3).equal(bytes));
+  EXPECT_TRUE(bytes.clamp(-3, 4).equal(tensor({4, 0, 4}, kUInt8)));
+  EXPECT_TRUE(bytes.clamp(0, 300).equal(bytes));
+  EXPECT_TRUE(bytes.clamp_min(-3).equal(bytes));
+  EXPECT_TRUE(clip(bytes, -3).equal(bytes));
+  EXPECT_TRUE(bytes.clone().clamp_(-3).equal(bytes));
+  EXPECT_TRUE(bytes.clone().clamp_max_(1000).equal(bytes));
+  EXPECT_TRUE(bytes.to(kInt8).clamp_max(300).equal(bytes.to(kInt8)));
+  EXPECT_TRUE(hardtanh(bytes, -3, 4).equal(tensor({4, 0, 4}, kUInt8)));
+  EXPECT_EQ(bytes.clamp(-3, 2.5).scalar_type(), kFloat32);
+  expect_error([&] { bytes.clamp_min(300); }, "Clamp min value 300 is outside the representable range of Byte");
+  expect_error([&] { bytes.clamp(-1, -2); }, "Clamp max value -2 is outside the representable range of Byte");
+  expect_error([&] { bytes.to(kInt8).clamp_(-1000, -500); },
+               "Clamp max value -500 is outside the representable range of Char");
+  expect_error([] { ones({2}, kFloat16).clamp_max(1e6); }, "at::Half without overflow");
+  expect_error<NotImplementedError>([] { tensor({true}).clamp_min(false); },
+                                    "\"clamp_min_scalar_cpu\" not implemented for 'Bool'");
 }
 
 TEST(Number, ClampInPlaceKeepsTheDtypeOrRefuses) {

@@ -49,6 +49,15 @@ TEST(Numeric, FunctionsOfSingleElements) {
   expect_tensor(in.N.isneginf(), {3, 3}, kBool, {0, 0, 0, 0, 0, 0, 0, 1, 0});
 }
 
+TEST(Numeric, DecimalsOf16BitNumbersAreRoundedIn32) {
+  expect_tensor(tensor({700.f, 0.9253f}, kHalf).round(2), {2}, kHalf, {700, 0.93017578125});
+  expect_tensor(tensor({2.546875f}, kBFloat16).round(1), {1}, kBFloat16, {2.5});
+  expect_tensor(tensor({12345.f}, kHalf).round_(-2), {1}, kHalf, {12304});
+  const Tensor x = tensor({0.9253f}, kHalf).set_requires_grad(true);
+  x.round(2).sum().backward();
+  EXPECT_EQ(x.grad().item<float>(), 0);
+}
+
 TEST(Numeric, ShiftsKeepToTheWidthOfTheirType) {
   const Inputs in;
   expect_tensor(in.I.bitwise_left_shift(2), {2, 3}, kLong, {20, 12, 20, -8, 0, 12});
@@ -193,11 +202,57 @@ TEST(Out, ResultsGoIntoTheTensorGiven) {
   arange_out(out, 3);
   EXPECT_TRUE(out.equal(tensor({0.f, 1.f, 2.f})));
   EXPECT_NE(memory, nullptr);
-  expect_error([&] { mm_out(places, a, a); }, "result type Float can't be cast to the desired output type Long");
+  expect_error([&] { exp_out(places, a); }, "result type Float can't be cast to the desired output type Long");
   const Tensor leaf = ones({2, 2}).set_requires_grad(true);
   expect_error([&] { mm_out(out, leaf, a); },
                "mm(): functions with out=... arguments don't support automatic differentiation");
   expect_error([&] { cat_out(out, {a, leaf}); }, "don't support automatic differentiation");
+}
+
+TEST(Out, FunctionsWithoutAGradientTakeInputsThatRequireOne) {
+  const Tensor leaf = tensor({{1.f, 2.f}}).set_requires_grad(true);
+  Tensor truth = empty({0}, kBool), places = empty({0}, kLong);
+  EXPECT_TRUE(eq_out(truth, leaf, leaf).equal(tensor({{true, true}})));
+  EXPECT_TRUE(lt_out(truth, leaf, 2).equal(tensor({{true, false}})));
+  EXPECT_TRUE(ge_out(truth, leaf, 2).equal(tensor({{false, true}})));
+  EXPECT_TRUE(logical_not_out(truth, leaf).equal(tensor({{false, false}})));
+  EXPECT_TRUE(any_out(truth, leaf, 1).equal(tensor({true})));
+  EXPECT_TRUE(argmax_out(places, leaf, 1).equal(tensor({1})));
+  EXPECT_TRUE(nonzero_out(places, leaf).equal(tensor({{0, 0}, {0, 1}})));
+  Tensor real = empty({0}).set_requires_grad(true);
+  EXPECT_TRUE(eq_out(real, leaf, leaf).equal(tensor({{1.f, 1.f}})));
+}
+
+TEST(Out, TruthOfBytesGoesIntoBools) {
+  const Tensor bytes = tensor({{0, 3}}, kByte);
+  Tensor truth = empty({0}, kBool), byte = empty({0}, kByte), real = empty({0});
+  EXPECT_TRUE(any_out(truth, bytes, 1).equal(tensor({true})));
+  EXPECT_TRUE(all_out(truth, bytes, 1).equal(tensor({false})));
+  EXPECT_TRUE(any_out(byte, bytes.to(kBool), 1).equal(tensor({1}, kByte)));
+  expect_error([&] { any_out(real, bytes, 1); }, "any only supports bool tensor for result, got: Float");
+}
+
+TEST(Out, HasTheDtypeThatItsFunctionAsksFor) {
+  const Tensor a = tensor({{1.f, 2.f}, {3.f, 4.f}});
+  Tensor out = empty({2, 2}, kDouble), places = empty({0}, kLong), half = empty({0}, kHalf);
+  EXPECT_TRUE(exp_out(out, a).equal(a.exp().to(kDouble))) << "what computes in the inputs' dtype, casts";
+  cat_out(out, {a, a});
+  addcmul_out(out, a, a, a);
+  constexpr const char* kText = "Expected out tensor to have dtype float, but got double instead";
+  expect_error([&] { mm_out(out, a, a); }, kText);
+  expect_error([&] { neg_out(out, a); }, kText);
+  expect_error([&] { clamp_out(out, a, 0); }, kText);
+  expect_error([&] { softmax_out(out, a, 0); }, kText);
+  expect_error([&] { tril_out(out, a); }, kText);
+  expect_error([&] { gather_out(out, a, 0, tensor({{0, 1}})); }, kText);
+  expect_error([&] { max_out(out, places, a, 0); }, kText);
+  expect_error([&] { amax_out(half, tensor({1e6f}), 0); }, "Expected out tensor to have dtype float");
+  expect_error([&] { argmax_out(out, a, 0); }, "Expected out tensor to have dtype long int, but got double instead");
+  const Tensor tenths = tensor({0.1f, 0.2f, 0.3f});
+  EXPECT_TRUE(sum_out(out, tenths, 0).equal(tenths.to(kDouble).sum())) << "sums are computed in out's dtype";
+  EXPECT_TRUE(mean_out(out, tenths, 0).equal(tenths.to(kDouble).mean()));
+  EXPECT_TRUE(cumsum_out(out, tenths, 0).equal(tenths.to(kDouble).cumsum(0)));
+  expect_error([&] { sum_out(out, tenths, 0, false, kFloat); }, kText);
 }
 
 }  // namespace

@@ -140,6 +140,34 @@ TEST(Order, SearchesFindTheFirstOrTheLastPlace) {
   expect_tensor(isin(in.K, empty({0}, kLong)), {4}, kBool, {0, 0, 0, 0});
 }
 
+TEST(Order, SearchesCompareInTheCommonDtype) {
+  const Tensor whole = tensor({0, 2});
+  EXPECT_EQ(searchsorted(whole, 0.75).item<int>(), 1);
+  EXPECT_EQ(bucketize(0.75, whole).item<int>(), 1);
+  EXPECT_EQ(searchsorted(whole.to(kByte), -0.625).item<int>(), 0);
+  EXPECT_TRUE(searchsorted(whole, tensor({0.75f, 2.5f})).equal(tensor({1, 2})));
+  EXPECT_TRUE(bucketize(tensor({0.75f}), whole).equal(tensor({1})));
+  EXPECT_TRUE(searchsorted(tensor({0.0, 0.1, 2.0}, kDouble), tensor({0.1f})).equal(tensor({2}))) << "0.1f > 0.1";
+  const Tensor small = tensor({0, 50}, kInt8);
+  EXPECT_TRUE(searchsorted(small, tensor({300})).equal(tensor({2})));
+  EXPECT_EQ(searchsorted(small, 300).item<int>(), 1) << "a number joins in the dtype of the tensor: 44";
+}
+
+TEST(Order, KthValuesKeepNoOthersAlive) {
+  const auto [values, places] = rand({1000, 1000}).kthvalue(3);
+  EXPECT_EQ(places.storage().nbytes(), 1000 * sizeof(std::int64_t));
+  EXPECT_EQ(values.storage().nbytes(), 1000 * sizeof(float));
+}
+
+TEST(Order, TheTopOfANumberIsTheNumber) {
+  const Tensor x = tensor(3.f).set_requires_grad(true);
+  const auto [values, places] = x.topk(0);
+  EXPECT_TRUE(values.equal(tensor(3.f)));
+  EXPECT_TRUE(places.equal(tensor(0)));
+  values.backward();
+  EXPECT_EQ(x.grad().item<float>(), 1);
+}
+
 TEST(Order, UniqueElementsComeWithTheirNumbersAndCounts) {
   const Inputs in;
   {
@@ -228,8 +256,14 @@ TEST(Order, MistakesAreNamed) {
         searchsorted(x, zeros({2, 4}));
       },
       "but we got boundaries tensor [3, 4] and input value tensor [2, 4]");
-  expect_error([&] { searchsorted(zeros({3}), tensor({1})); },
-               "boundary tensor's dtype Float and input value tensor's dtype Long");
+  expect_error<NotImplementedError>(
+      [] {
+        searchsorted(tensor({false, true}), true);
+      },
+      "\"searchsorted_out_cpu\" not implemented for 'Bool'");
+  expect_error([&] { searchsorted(x, 1); }, "boundaries tensor dim(2) and input value's dim(0) numel(1)");
+  expect_error([&] { searchsorted(zeros({3}), zeros({1}), false, false, {}, zeros({3}, kInt)); },
+               "sorter must be a tensor of long dtype but got dtype Int");
   expect_error([&] { searchsorted(zeros({3}), zeros({1}), false, false, "up"); },
                "side can only be 'left' or 'right' but got up");
   expect_error([&] { bucketize(x, x); }, "boundaries tensor must be 1 dimension, but got dim(2)");

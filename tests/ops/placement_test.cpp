@@ -97,6 +97,45 @@ TEST(Placement, ANumberIsAnElementToo) {
   EXPECT_TRUE(tensor(1.f).scatter_reduce(0, tensor(0), tensor(3.f), "prod").equal(tensor(3.f)));
 }
 
+TEST(Placement, AFillCountsOnceForItsValueWhoeverNamesThePlace) {
+  const Tensor value = tensor(2.f).set_requires_grad(true);
+  const Tensor x = zeros({3, 2}).set_requires_grad(true);
+  const Tensor filled = x.index_fill(0, tensor({0, 0, -3}), value);
+  EXPECT_TRUE(filled.equal(tensor({{2.f, 2.f}, {0.f, 0.f}, {0.f, 0.f}})));
+  (filled * tensor({{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}})).sum().backward();
+  EXPECT_EQ(value.grad().item<float>(), 3);
+  EXPECT_TRUE(x.grad().equal(tensor({{0.f, 0.f}, {3.f, 4.f}, {5.f, 6.f}})));
+  EXPECT_TRUE(zeros({2}, kLong).index_fill(0, tensor({0}), tensor(2.5f)).equal(tensor({2, 0})));
+  EXPECT_EQ(zeros({3}).index_fill_(0, tensor({1}), 3)._version(), 1);
+  expect_error<IndexError>([] { zeros({3}).index_fill(0, tensor({0}, kInt), 1); },
+                           "index_fill_(): Expected dtype int64 for index.");
+}
+
+TEST(Placement, TruthValuesAreOredHoweverLargeTheFactor) {
+  const Tensor at = tensor({0, 0, 1}), given = tensor({true, true, false});
+  for (const double alpha : {-1.0, 0.5, 1.0, 2.0}) {
+    EXPECT_TRUE(zeros({3}, kBool).index_add(0, at, given, alpha).equal(tensor({true, false, false}))) << alpha;
+    EXPECT_TRUE(ones({3}, kBool).index_add(0, at, given, alpha).equal(ones({3}, kBool))) << alpha;
+  }
+  EXPECT_TRUE(zeros({3}, kBool).index_add(0, at, given, 0).equal(zeros({3}, kBool)));
+  expect_error([] { zeros({2}, kInt8).index_add(0, tensor({0}), ones({1}, kInt8), 300); },
+               "type int8_t without overflow");
+}
+
+TEST(Placement, IndicesMayBeInt32) {
+  const Tensor at = tensor({1, 1}, kInt), given = tensor({2.f, 4.f});
+  EXPECT_TRUE(ones({3}).scatter(0, at, given, "add").equal(tensor({1.f, 7.f, 1.f})));
+  EXPECT_TRUE(ones({3}).scatter(0, at, 3, "multiply").equal(tensor({1.f, 9.f, 1.f})));
+  for (const auto* reduce : {"sum", "prod", "mean", "amax", "amin"}) {
+    EXPECT_TRUE(
+        ones({3}).scatter_reduce(0, at, given, reduce).equal(ones({3}).scatter_reduce(0, at.to(kLong), given, reduce)))
+        << reduce;
+  }
+  EXPECT_TRUE(given.take_along_dim(at).equal(tensor({4.f, 4.f})));
+  expect_error([&] { ones({3}).scatter_reduce(0, at.to(kInt16), given, "sum"); },
+               "scatter(): Expected dtype int32/int64 for index");
+}
+
 TEST(Placement, LeavesWhatItReadsAlone) {
   const Tensor x = zeros({3});
   const Tensor y = x.scatter(0, tensor({1}), ones({1}), "add");

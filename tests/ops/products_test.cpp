@@ -56,6 +56,46 @@ TEST(Products, AddToWhatTheyAreGiven) {
                 {0, -4, 2, -5, 4, 1, 5, -11, -4});
 }
 
+TEST(Products, OuterProductsJoinInTheCommonDtype) {
+  const Tensor byte = tensor({3}, kByte);
+  expect_tensor(byte.addr(tensor({-2.f}), tensor({5}, kByte), -1, 0), {1, 1}, kFloat, {-3});
+  expect_tensor(byte.addr(tensor({-2.f}), tensor({5}, kByte), 0, 1), {1, 1}, kFloat, {-10});
+  expect_tensor(tensor({3.}, kDouble).addr(tensor({-2}), tensor({5}, kByte), 0), {1, 1}, kDouble, {-10});
+  expect_tensor(byte.addr(tensor({1}, kByte), tensor({2}, kByte), -1), {1, 1}, kByte, {255});
+  expect_tensor(tensor({kNan}).addr(tensor({1.f}), tensor({2.f}), 0), {1, 1}, kFloat, {2});
+  expect_tensor(tensor({true}).addr(tensor({true}), tensor({false}), false), {1, 1}, kBool, {0});
+  expect_tensor(tensor({true}).addr(tensor({true}), tensor({true}), 2, 0), {1, 1}, kBool, {1});
+  expect_error([&] { byte.addr(byte, byte, 0.5); },
+               "For integral input tensors, argument beta must not be a floating point number.");
+  expect_error([&] { byte.addr(byte, byte, true); }, "Boolean beta only supported for Boolean results.");
+  expect_error([&] { byte.addr(byte, byte, 300); }, "type uint8_t without overflow");
+  expect_error([&] { zeros({1}).addr_(zeros({1}), zeros({1})); }, "2D tensor expected, got 1D tensor for input");
+  const Tensor x = tensor({{1.f, 2.f}}).set_requires_grad(true);
+  const Tensor a = tensor({1.f, 2.f}).set_requires_grad(true), b = tensor({1.f, 2.f}).set_requires_grad(true);
+  x.addr(a, b, 2, 3).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({{4.f, 4.f}})));
+  EXPECT_TRUE(a.grad().equal(tensor({9.f, 9.f})));
+  EXPECT_TRUE(b.grad().equal(tensor({9.f, 9.f})));
+}
+
+TEST(Products, SmallIntegersStayWhatTheyAreWhereADimOfOneIsSummed) {
+  for (const Dtype dtype : {kInt8, kInt16, kInt32, kByte}) {
+    const Tensor row = tensor({{1, 2}}, dtype), column = tensor({{3}, {4}}, dtype);
+    expect_tensor(tensordot(row, column, {0}, {0}), {2, 1}, dtype, {7, 14});
+    expect_tensor(tensordot(column, row, {0}, {0}), {1, 2}, dtype, {7, 14});
+  }
+  expect_tensor(tensor(3).inner(tensor({1.f, 2.f})), {2}, kFloat, {3, 6});
+}
+
+TEST(Einsum, RepeatedSubscriptsStandBesideAnEllipsis) {
+  const Tensor x = arange(18, kFloat).reshape({3, 3, 2});
+  expect_tensor(einsum("ii...->i...", {x}), {3, 2}, kFloat, {0, 1, 8, 9, 16, 17});
+  expect_tensor(einsum("ii...->...i", {x}), {2, 3}, kFloat, {0, 8, 16, 1, 9, 17});
+  const Tensor y = x.reshape({2, 3, 3});
+  expect_tensor(einsum("...ii->i...", {y}), {3, 2}, kFloat, {0, 9, 4, 13, 8, 17});
+  expect_tensor(einsum("i...i->i...", {x.reshape({3, 2, 3})}), {3, 2}, kFloat, {0, 3, 7, 10, 14, 17});
+}
+
 TEST(Einsum, SumsWhatItsEquationSays) {
   const Inputs in;
   expect_tensor(einsum("bij,bkj->bik", {in.T, in.T}), {2, 3, 3}, kFloat,
@@ -112,6 +152,48 @@ TEST(Linalg, NormsOfVectorsAndMatrices) {
   expect_tensor(linalg::norm(in.M, "fro"), {}, kFloat, {8.07774734});
   expect_tensor(linalg::norm(in.M, 1, 0), {4}, kFloat, {5, 4, 9, 5.5});
   expect_tensor(linalg::vecdot(in.M, in.M), {3}, kFloat, {15, 33, 17.25});
+}
+
+TEST(Linalg, GradientsOfNormsAreZeroWhereTheyWouldBeInfinite) {
+  for (const double p : {-2.5, -1.0, -0.5, 0.5, 1.5, 2.0, 2.5, 3.0}) {
+    const Tensor x = tensor({0.0, 3.0}, kDouble).set_requires_grad(true);
+    linalg::vector_norm(x, p).backward();
+    expect_tensor(x.grad(), {2}, kDouble, {0, p > 0 ? 1.0 : 0.0});
+  }
+  const Tensor x = tensor({1.0, 2.0, -3.0}, kDouble).set_requires_grad(true);
+  linalg::vector_norm(x, -1).backward();
+  expect_tensor(x.grad(), {3}, kDouble, {0.297520661, 0.074380165, -0.033057851});
+}
+
+TEST(Linalg, DistancesAreSmoothWhereRowsShareElements) {
+  const Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}, kDouble).set_requires_grad(true);
+  const Tensor y = tensor({{1.0, 2.0}, {3.0, 5.0}}, kDouble).set_requires_grad(true);
+  const auto second = [&](double p) {
+    const Tensor first = autograd::grad({cdist(x, y, p).sum()}, {x}, {}, true, true)[0];
+    return autograd::grad({first.square().sum() + first.sum()}, {x})[0];
+  };
+  expect_tensor(second(0.5), {2, 2}, kDouble, {0.518745, -0.345830, -0.5, 0.5});
+  expect_tensor(second(1.5), {2, 2}, kDouble, {0.008463, -0.005642, 0.198425, -0.198425});
+  expect_tensor(second(2), {2, 2}, kDouble, {0.064009, -0.042672, 2.767767, -0.353553});
+  expect_tensor(second(3), {2, 2}, kDouble, {0.203904, -0.135936, 0.629961, -0.629961});
+}
+
+TEST(MarginLoss, OneSampleHasTheShapeOfItsTarget) {
+  const Tensor x = tensor({1.f, 2.f, 3.f});
+  expect_tensor(multi_margin_loss(x, tensor({1}), 1, 1, {}, Reduction::None), {1}, kFloat, {2.f / 3});
+  expect_tensor(multi_margin_loss(x, tensor(1), 1, 1, {}, Reduction::None), {}, kFloat, {2.f / 3});
+  expect_tensor(multi_margin_loss(tensor(1.f), tensor({0}), 1, 1, {}, Reduction::None), {1}, kFloat, {0});
+  expect_tensor(multilabel_margin_loss(x, tensor({1, -1, 0}), Reduction::None), {}, kFloat, {2.f / 3});
+  expect_error(
+      [&] {
+        multi_margin_loss(x, tensor({0, 1}));
+      },
+      "Expected target size [1], but got [2]. Input has shape [3].");
+  expect_error(
+      [&] {
+        multilabel_margin_loss(x, tensor({0, 1}));
+      },
+      "inconsistent target size: [2] for input of size: [3]");
 }
 
 TEST(MarginLoss, FunctionsAgreeWithTheirFormulas) {

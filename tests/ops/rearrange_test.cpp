@@ -123,6 +123,19 @@ TEST(Rearrange, DimsMove) {
   expect_tensor(in.E.diag_embed(), {0, 3, 3}, kFloat, {});
 }
 
+TEST(Rearrange, TheDimOfANumberMayBeMoved) {
+  for (const std::int64_t dim : {0, -1}) EXPECT_TRUE(tensor(3.f).movedim(dim, dim).equal(tensor(3.f)));
+  EXPECT_TRUE(moveaxis(tensor(3.f), {0}, {-1}).equal(tensor(3.f)));
+  expect_error<IndexError>([] { tensor(3.f).movedim(1, 0); }, "Dimension out of range");
+}
+
+TEST(Rearrange, NothingJoinedHasTheCommonDtype) {
+  const Tensor whole = empty({0}, kLong), real = empty({0}).set_requires_grad(true);
+  EXPECT_EQ(cat({whole, real}).scalar_type(), kFloat);
+  EXPECT_EQ(cat({real, whole}).scalar_type(), kFloat);
+  EXPECT_TRUE(cat({whole, real}).requires_grad());
+}
+
 TEST(Rearrange, RepetitionFollowsATensorOfNumbers) {
   const Inputs in;
   expect_tensor(in.V.repeat_interleave(tensor({0, 2, 1, 0, 3})), {6}, kFloat, {7, 7, 1, 2, 2, 2});

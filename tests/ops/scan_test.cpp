@@ -93,6 +93,14 @@ TEST(Scan, DifferencesAndAreasOfNeighbours) {
                 {2, 5, 6.5, 0.5, 6.5, 22.5, 4, 5.5, 4.875});
 }
 
+TEST(Scan, DifferencesEndWithTheElements) {
+  const Tensor x = arange(5, kFloat);
+  expect_tensor(x.diff(std::int64_t{1} << 40), {0}, kFloat, {});
+  expect_tensor(x.diff(4), {1}, kFloat, {0});
+  expect_tensor(x.diff(0, -1, tensor({9.f}), tensor({1.f})), {5}, kFloat, {0, 1, 2, 3, 4});
+  expect_error([&] { zeros({2, 3}).diff(1, 0, zeros({1, 2})); }, "input.size(1) = 3, but got tensor.size(1) = 2");
+}
+
 TEST(Counting, CountsOfNonzeroNumbersAndIntervals) {
   const Inputs in;
   expect_tensor(in.M.count_nonzero(0), {4}, kLong, {2, 3, 3, 3});
@@ -122,6 +130,8 @@ TEST(Scan, InPlaceFormsKeepTheirGradients) {
 
 TEST(Scan, MistakesAreNamed) {
   expect_error([] { tensor(1.f).diff(); }, "diff expects input to be at least one-dimensional");
+  expect_error([] { zeros({3}).cumsum_(0, kInt); },
+               "Bad in-place call: input tensor dtype float and output tensor dtype int should match");
   expect_error([] { zeros({3}).diff(-1); }, "order must be non-negative but got -1");
   expect_error(
       [] {

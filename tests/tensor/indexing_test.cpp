@@ -36,6 +36,36 @@ TEST(Indexing, TensorsGather) {
   EXPECT_TRUE(x.index({tensor({-1})}).equal(x.slice(0, 1)));
 }
 
+TEST(Indexing, AMaskOfNoDimensionTakesAllOrNothing) {
+  const Tensor yes = tensor(true), no = tensor(false);
+  EXPECT_TRUE(tensor(5.0f).masked_select(yes).equal(tensor({5.0f})));
+  EXPECT_TRUE(tensor(5.0f).masked_select(no).equal(zeros({0})));
+  EXPECT_TRUE(arange(3).masked_select(yes).equal(arange(3)));
+  EXPECT_EQ(arange(3).masked_select(no).numel(), 0);
+  const Tensor loss = tensor(2.0f).set_requires_grad(true);
+  (3 * loss.masked_select(loss.isfinite())).sum().backward();
+  EXPECT_EQ(loss.grad().item<float>(), 3);
+
+  // Among indices it stands for a dimension of size 1 that it keeps or empties, as in NumPy.
+  using Indices = std::vector<std::optional<Tensor>>;
+  const Tensor x = arange(6).view({2, 3});
+  EXPECT_TRUE(index(x, Indices{yes}).equal(x.unsqueeze(0)));
+  EXPECT_EQ(index(x, Indices{std::nullopt, no}).sizes().vec(), (std::vector<std::int64_t>{2, 0, 3}));
+  EXPECT_TRUE(index(x, Indices{yes, tensor({1, 0})}).equal(x.flip(0)));
+  EXPECT_TRUE(index(x, Indices{tensor({1, 0}), tensor(1, kUInt8)}).equal(x.flip(0)));
+  EXPECT_TRUE(x.index_put(Indices{yes}, tensor(7)).equal(full({2, 3}, 7, kInt64)));
+  EXPECT_TRUE(x.index_put(Indices{no}, tensor(7)).equal(x));
+  EXPECT_TRUE(x.index_put(Indices{yes}, x, true).equal(x * 2));
+  EXPECT_THAT([&] { index(tensor(5.0f), Indices{yes}); },
+              ThrowsMessage<IndexError>(HasSubstr("too many indices for tensor of dimension 0 (got 1)")));
+
+  EXPECT_TRUE(x.index_put(Indices{std::nullopt}, tensor(7)).equal(full({2, 3}, 7, kInt64))) << "no index: everything";
+
+  Tensor leaf = ones({2}).set_requires_grad(true);
+  (index(leaf, Indices{yes}) * tensor({2.0, 3.0})).sum().backward();
+  EXPECT_TRUE(leaf.grad().equal(tensor({2.0, 3.0})));
+}
+
 TEST(Indexing, WritesGoThrough) {
   Tensor x = zeros({3, 3}, kInt64);
   x.index_put_({1, Slice(0, 2)}, 5);

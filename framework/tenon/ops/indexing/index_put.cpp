@@ -55,15 +55,16 @@ Tensor Tensor::put(const Tensor& index, const Tensor& source, bool accumulate) c
   }
   if (numel() == 0 && index.numel() > 0) throw IndexError("put_(): tried to put elements into an empty tensor");
   const Tensor flat = clone(MemoryFormat::Contiguous).view({-1});
-  return flat.index_put(std::vector<std::optional<Tensor>>{index.reshape({-1})}, source.reshape({-1}), accumulate)
-      .view(sizes());
+  return as_owned(
+      flat.index_put(std::vector<std::optional<Tensor>>{index.reshape({-1})}, source.reshape({-1}), accumulate)
+          .view(sizes()));
 }
 Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) const {
   return overwrite("put_", *this, put(index, source, accumulate));
 }
 
 Tensor Tensor::take_along_dim(const Tensor& indices, std::optional<std::int64_t> dim) const {
-  if (indices.scalar_type() != kInt64) {
+  if (indices.scalar_type() != kInt64 && indices.scalar_type() != kInt32) {
     throw Error(std::string("torch.take_along_dim(): dtype of indices should be Long but got ") +
                 tenon::toString(indices.scalar_type()));
   }
@@ -90,19 +91,6 @@ Tensor Tensor::index_copy(std::int64_t dim, const Tensor& index, const Tensor& s
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Scalar& value) const {
   return as_fresh(clone().index_fill_(dim, index, value));
-}
-Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Tensor& value) const {
-  if (value.dim() != 0) {
-    throw Error(fmt::format(
-        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", value.dim()));
-  }
-  if (this->dim() == 0) {
-    unsqueeze(0).index_fill_(dim, index, value);
-    return const_cast<Tensor&>(*this);
-  }
-  std::vector<std::optional<Tensor>> indices(static_cast<std::size_t>(wrap_dim(dim, impl().rank())) + 1);
-  indices.back() = index;
-  return index_put_(indices, value.to(scalar_type()), false);
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Tensor& value) const {
   return as_fresh(clone().index_fill_(dim, index, value));

@@ -6,6 +6,7 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/index_operand.h>
+#include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {
@@ -135,7 +136,8 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     if (b.needs(0)) b.set(0, b.grad());
   });
   if (recording) recording.save(0, places);
-  const IndexAddAttributes attributes{at, alpha.toDouble()};
+  // A truth value is or-ed, however large alpha is: element_of() makes it 1.
+  const IndexAddAttributes attributes{at, element_of(alpha, scalar_type()).real};
   {
     NoGradGuard no_grad;
     const Tensor target = dim == 0 && this->dim() == 0 ? reshape({1}) : *this;
@@ -219,14 +221,50 @@ Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor&
   indices.back() = index.reshape({-1});
   return index_put_(indices, source.dim() == 0 ? source.reshape({1}) : source, false);
 }
-Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
-  if (this->dim() == 0) {
-    unsqueeze(0).index_fill_(dim, index, value);
-    return const_cast<Tensor&>(*this);
+namespace {
+
+/// `value`, of no dimension, in the rows that `index` names: once each, whoever names them.
+Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
+  if (self.dim() == 0) {
+    fill_rows(self.unsqueeze(0), dim, index, value);
+    return const_cast<Tensor&>(self);
   }
-  Indices indices(static_cast<std::size_t>(wrap_dim(dim, impl().rank())) + 1);
-  indices.back() = index;
-  return index_put_(indices, scalar_tensor_like(value, *this), false);
+  if (index.scalar_type() != kInt64) throw IndexError("index_fill_(): Expected dtype int64 for index.");
+  const int at = wrap_dim(dim, self.impl().rank());
+  if (index.dim() > 1) throw IndexError("Index has to be a vector/scalar");
+  check_same_device("index_fill_", {&self, &index});
+  autograd::check_inplace(self, autograd::requires_grad(value));
+  const std::int64_t length = self.size(at);
+  Recording recording = record<1>("IndexFillBackward0", {&self, &value}, [at, length](Backward& b) {
+    const Tensor places = b.saved(0);
+    if (b.needs(0)) b.set(0, b.grad().index_fill(at, places, Scalar(0)));
+    if (b.needs(1)) {
+      const Tensor filled = zeros({length}, places.options().dtype(kBool)).index_fill(0, places, Scalar(true));
+      b.set(1, b.grad().index_select(at, filled.nonzero().flatten()).sum());
+    }
+  });
+  if (recording) recording.save(0, index);
+  {
+    NoGradGuard no_grad;
+    Indices indices(static_cast<std::size_t>(at) + 1);
+    indices.back() = index;
+    self.index_put_(indices, scalar_tensor_like(value.item(), self), false);  // counts as the write
+  }
+  if (recording) autograd::rebase_history(self, recording.node());
+  return const_cast<Tensor&>(self);
+}
+
+}  // namespace
+
+Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  return fill_rows(*this, dim, index, scalar_tensor_like(value, *this));
+}
+Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Tensor& value) const {
+  if (value.dim() != 0) {
+    throw Error("index_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(value.dim()) + " dimension(s).");
+  }
+  return fill_rows(*this, dim, index, value);
 }
 
 }  // namespace tenon

@@ -18,8 +18,22 @@ using Indices = std::vector<std::optional<Tensor>>;
 
 namespace {
 
-/// Masks become positions; the rest is int64 on self's device.
-Indices expanded(const Tensor& self, const Indices& indices) {
+[[noreturn]] void too_many(const Tensor& self, std::size_t given) {
+  throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " +
+                   std::to_string(given) + ")");
+}
+
+/// What is indexed, and by what: a position for each of its leading dimensions, or nothing.
+struct Expanded {
+  Tensor self;
+  Indices indices;
+};
+
+/// Masks become positions; the rest is int64 on self's device. A mask of no dimension makes a dimension of size 1, of
+/// which it takes all or nothing.
+Expanded expanded(const Tensor& given, const Indices& indices) {
+  if (static_cast<std::int64_t>(indices.size()) > given.dim()) too_many(given, indices.size());
+  Tensor self = given;
   Indices result;
   for (const std::optional<Tensor>& index : indices) {
     if (!index || !index->defined()) {
@@ -39,24 +53,23 @@ Indices expanded(const Tensor& self, const Indices& indices) {
                            std::to_string(at));
         }
       }
-      const Tensor places = index->nonzero();
-      for (std::int64_t i = 0; i < index->dim(); ++i) result.emplace_back(places.select(1, i));
+      if (index->dim() == 0) self = self.unsqueeze(static_cast<std::int64_t>(result.size()));
+      const Tensor places = (index->dim() == 0 ? index->reshape({1}) : *index).nonzero();
+      for (std::int64_t i = 0; i < places.size(1); ++i) result.emplace_back(places.select(1, i));
     } else if (dtype == kInt64 || dtype == kInt32) {
       result.emplace_back(index->to(kInt64).to(TensorOptions(self.device())));
     } else {
       throw IndexError("tensors used as indices must be long, byte or bool tensors");
     }
   }
-  if (static_cast<std::int64_t>(result.size()) > self.dim()) {
-    throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " +
-                     std::to_string(result.size()) + ")");
-  }
-  return result;
+  if (static_cast<std::int64_t>(result.size()) > self.dim()) too_many(given, result.size());
+  return {self, result};
 }
 
 /// How an advanced index is laid out: self with the indexed dimensions first, and where the index dimensions go in the
 /// result.
 struct Plan {
+  Tensor self;
   std::vector<Tensor> indices;  ///< broadcast to one shape
   Dims index_sizes;
   std::vector<std::int64_t> order;  ///< self's dimensions: indexed ones, then the others
@@ -64,9 +77,11 @@ struct Plan {
   IndexAttributes attributes;
 };
 
-Plan plan(const Tensor& self, const Indices& given) {
-  const Indices indices = expanded(self, given);
+Plan plan(const Tensor& given_self, const Indices& given) {
+  NoGradGuard no_grad;
+  const auto [self, indices] = expanded(given_self, given);
   Plan plan;
+  plan.self = self;
   std::vector<std::int64_t> indexed;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i]) continue;
@@ -113,19 +128,19 @@ void run_indexed(OperatorId op, const Tensor& target, const Tensor& source, cons
   call_kernel(op, ops::state_of(target), {&output, 1}, inputs, &attributes);
 }
 
-void check_not_empty(const Tensor& self, const Plan& plan) {
+void check_not_empty(const Plan& plan) {
   if (plan.index_sizes.product() == 0) return;
   for (std::size_t i = 0; i < plan.indices.size(); ++i) {
     const std::int64_t dim = plan.attributes.dims[i];
-    if (self.size(dim) == 0)
+    if (plan.self.size(dim) == 0)
       throw IndexError("index is out of bounds for dimension with size 0 (dimension " + std::to_string(dim) + ")");
   }
 }
 
-void put_raw(const Tensor& self, const Tensor& values, const Plan& plan, bool accumulate) {
+void put_raw(const Tensor& values, const Plan& plan, bool accumulate) {
   NoGradGuard no_grad;
-  check_not_empty(self, plan);
-  const Tensor target = self.permute(plan.order);
+  check_not_empty(plan);
+  const Tensor target = plan.self.permute(plan.order);
   const int rest = target.impl().rank() - static_cast<int>(plan.indices.size());
   Dims sizes;  // of the result, as the user sees it
   Dims rest_sizes;
@@ -133,7 +148,7 @@ void put_raw(const Tensor& self, const Tensor& values, const Plan& plan, bool ac
   for (int i = 0; i < plan.front; ++i) sizes.push_back(rest_sizes[i]);
   for (const std::int64_t size : plan.index_sizes) sizes.push_back(size);
   for (int i = static_cast<int>(plan.front); i < rest; ++i) sizes.push_back(rest_sizes[i]);
-  Tensor source = values.to(self.scalar_type());
+  Tensor source = values.to(plan.self.scalar_type());
   // Leading ones beyond the rank are dropped.
   while (source.impl().rank() > sizes.rank() && source.size(0) == 1) source = source.squeeze(0);
   if (!is_expandable_to(source.impl().sizes(), sizes)) {
@@ -141,7 +156,11 @@ void put_raw(const Tensor& self, const Tensor& values, const Plan& plan, bool ac
                 " cannot be broadcast to indexing result of shape " + to_string(sizes));
   }
   source = source.expand(sizes);
-  if (source.is_alias_of(self)) source = source.clone();
+  if (source.is_alias_of(plan.self)) source = source.clone();
+  if (plan.indices.empty()) {  // nothing names a part: everything is written
+    accumulate ? target.add_(source) : target.copy_(source);
+    return;
+  }
   source = source.permute(kernel_order(plan, rest));
   IndexAttributes attributes = plan.attributes;
   attributes.accumulate = accumulate;
@@ -155,7 +174,7 @@ Tensor index(const Tensor& self, const Indices& indices) {
   if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); }))
     return self.alias();
   const Plan plan = tenon::plan(self, indices);
-  check_not_empty(self, plan);
+  check_not_empty(plan);
   const Dims whole = self.impl().sizes();
   Recording recording = record<0>("IndexBackward0", {&self}, [whole, indices](Backward& b) {
     b.set(0, b.grad().new_zeros(whole).index_put(indices, b.grad(), true));
@@ -163,7 +182,7 @@ Tensor index(const Tensor& self, const Indices& indices) {
   Tensor result;
   {
     NoGradGuard no_grad;
-    const Tensor source = self.permute(plan.order);
+    const Tensor source = plan.self.permute(plan.order);
     const int rest = source.impl().rank() - static_cast<int>(plan.indices.size());
     Dims sizes = plan.index_sizes;
     for (int i = 0; i < rest; ++i) sizes.push_back(source.size(static_cast<std::int64_t>(plan.indices.size()) + i));
@@ -209,7 +228,7 @@ Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool ac
         }
       });
   const Plan plan = tenon::plan(*this, indices);
-  put_raw(*this, values.device() == device() ? values : values.to(TensorOptions(device())), plan, accumulate);
+  put_raw(values.device() == device() ? values : values.to(TensorOptions(device())), plan, accumulate);
   finish_inplace(*this, recording);
   return const_cast<Tensor&>(*this);
 }
@@ -230,7 +249,8 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
   if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8)
     throw Error("masked_select: expected BoolTensor or ByteTensor for mask");
   const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
-  return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)}).reshape({-1});
+  if (sizes.rank() == 0) return reshape({1}).masked_select(mask);
+  return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)});
 }
 Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index(Indices{index}); }
 

@@ -5,6 +5,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -132,9 +133,8 @@ Tensor reduced(const Tensor& self, std::int64_t dim, const Tensor& index, const 
                bool include_self) {
   check_same_device("scatter_reduce", {&self, &index, &source});
   check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype", {&self, &source});
-  if (index.scalar_type() != kInt64) {
-    throw Error(std::string("scatter(): Expected dtype int64 for index, got ") + toString(index.scalar_type()));
-  }
+  check_index_dtype(index, "scatter");
+  if (index.scalar_type() == kInt32) return reduced(self, dim, index.to(kInt64), source, reduce, include_self);
   const int at = wrap_dim(dim, self.impl().rank());
   if (self.dim() == 0) {
     return reduced(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), reduce, include_self).reshape({});

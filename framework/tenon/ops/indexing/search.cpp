@@ -28,6 +28,12 @@ void check_searched(const Tensor& sequence, const Tensor& values, bool right, st
   if (sequence.dim() == 0) {
     throw Error("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
   }
+  if (values.dim() == 0 && sequence.dim() != 1) {
+    throw Error(
+        fmt::format("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but "
+                    "we got boundaries tensor dim({}) and input value's dim(0) numel(1)",
+                    sequence.dim()));
+  }
   const bool matching = values.dim() > 0 && values.dim() == sequence.dim() &&
                         values.sizes().slice(0, static_cast<std::size_t>(values.dim() - 1)) ==
                             sequence.sizes().slice(0, static_cast<std::size_t>(sequence.dim() - 1));
@@ -37,14 +43,13 @@ void check_searched(const Tensor& sequence, const Tensor& values, bool right, st
         "tensor and input value tensor must match, but we got boundaries tensor " +
         to_string(sequence.sizes()) + " and input value tensor " + to_string(values.sizes()));
   }
-  if (sequence.scalar_type() != values.scalar_type()) {
-    throw Error(std::string("torch.searchsorted(): boundary and input value tensors should have same dtype, but got "
-                            "boundary tensor's dtype ") +
-                toString(sequence.scalar_type()) + " and input value tensor's dtype " + toString(values.scalar_type()));
-  }
   if (sorter && sorter->defined() && sorter->sizes() != sequence.sizes()) {
     throw Error("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor " +
                 to_string(sequence.sizes()) + " and got sorter tensor " + to_string(sorter->sizes()));
+  }
+  if (sorter && sorter->defined() && sorter->scalar_type() != kInt64) {
+    throw Error(std::string("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ") +
+                toString(sorter->scalar_type()));
   }
 }
 
@@ -55,9 +60,12 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   NoGradGuard no_grad;
   check_searched(sorted_sequence, self, right, side, sorter);
   const bool behind_equals = right || (side && *side == "right");
-  const Tensor sequence = sorter && sorter->defined() ? sorted_sequence.gather(-1, *sorter) : sorted_sequence;
+  const Dtype dtype = result_type(sorted_sequence, self);
+  if (dtype == kBool) throw NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'Bool'");
+  const Tensor ascending = sorter && sorter->defined() ? sorted_sequence.gather(-1, *sorter) : sorted_sequence;
+  const Tensor sequence = ascending.to(dtype);
   const bool one_for_all = sequence.dim() == 1;
-  const Tensor values = one_for_all ? self.reshape({-1}) : self;
+  const Tensor values = (one_for_all ? self.reshape({-1}) : self).to(dtype);
   const std::int64_t length = sequence.size(-1);
   // How many elements stand before the value: those known to, and a power of two more if the last of these does.
   Tensor place = zeros(values.sizes(), values.options().dtype(kInt64));
@@ -76,7 +84,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
 }
 Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                     std::optional<std::string_view> side, const std::optional<Tensor>& sorter) {
-  return searchsorted(sorted_sequence, scalar_tensor(self, sorted_sequence.options()), out_int32, right, side, sorter);
+  return searchsorted(sorted_sequence, wrapped_scalar(self, ops::state_of(sorted_sequence)), out_int32, right, side,
+                      sorter);
 }
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
@@ -86,7 +95,7 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
   return searchsorted(boundaries, self, out_int32, right);
 }
 Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
-  return bucketize(scalar_tensor(self, boundaries.options()), boundaries, out_int32, right);
+  return bucketize(wrapped_scalar(self, ops::state_of(boundaries)), boundaries, out_int32, right);
 }
 
 }  // namespace tenon

@@ -8,7 +8,8 @@ namespace tenon {
 /// Where each value would be inserted into the ascending last dim of `sorted_sequence`, so that it stays ascending:
 /// before equal ones, or behind them with `right` (or side "right"). `sorted_sequence` is (n), or (…, n) with the
 /// leading sizes of `self`, (…, m); the result has self's sizes, kLong or with `out_int32` kInt. `sorter`, of the
-/// sequence's sizes, gives the order that would sort it. Throws Error for other sizes and for different dtypes.
+/// sequence's sizes and of kLong, gives the order that would sort it. Both are compared in their common dtype (kBool
+/// has no order: NotImplementedError). Throws Error for other sizes.
 TENON_API Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32 = false,
                               bool right = false, std::optional<std::string_view> side = std::nullopt,
                               const std::optional<Tensor>& sorter = std::nullopt);

@@ -155,11 +155,10 @@ Arrangement arrangement_of(std::string_view equation, TensorList operands, Subsc
 Tensor laid_out(Tensor operand, const std::vector<int>& labels, const Arrangement& layout) {
   std::vector<std::int64_t> target(static_cast<std::size_t>(layout.dims),
                                    -1);  // dim of operand for each of the layout's
+  const std::int64_t rest = operand.dim() - (static_cast<std::int64_t>(labels.size()) - 1);  // dims of an ellipsis
   std::int64_t dim = 0;
   for (const int label : labels) {
     if (label == kEllipsis) {
-      const std::int64_t own = operand.dim() - (static_cast<std::int64_t>(labels.size()) - 1);
-      const std::int64_t rest = std::max<std::int64_t>(own, 0);
       for (std::int64_t i = 0; i < layout.ellipsis_dims - rest; ++i) operand = operand.unsqueeze(dim);
       for (int i = 0; i < layout.ellipsis_dims; ++i) target[static_cast<std::size_t>(layout.ellipsis_at + i)] = dim++;
       continue;

@@ -40,8 +40,6 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef di
                     p));
   }
   const IntArrayRef dims = dim.has_value() ? *dim : IntArrayRef();
-  if (p == -INFINITY) return x.abs().amin(dims, keepdim);
-  if (p < 0) return x.abs().pow(p).sum(OptionalIntArrayRef(dims), keepdim).pow(1 / p);
   return tenon::norm(x, std::optional<Scalar>(p), dims, keepdim);
 }
 

@@ -4,6 +4,7 @@
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {
@@ -118,7 +119,7 @@ Tensor mv(const Tensor& self, const Tensor& other) {
                 std::to_string(self.size(0)) + "x" + std::to_string(self.size(1)) + "), vec (" +
                 std::to_string(other.size(0)) + ")");
   }
-  return mm(self, other.unsqueeze(1)).squeeze(1);
+  return as_owned(mm(self, other.unsqueeze(1)).squeeze(1));
 }
 Tensor dot(const Tensor& self, const Tensor& other) {
   if (self.dim() != 1 || other.dim() != 1) {
@@ -134,7 +135,7 @@ Tensor dot(const Tensor& self, const Tensor& other) {
                 to_string(other.sizes()) + " to have the same number of elements, but got " +
                 std::to_string(self.numel()) + " and " + std::to_string(other.numel()) + " elements respectively");
   }
-  return mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef());
+  return as_owned(mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef()));
 }
 Tensor outer(const Tensor& self, const Tensor& other) {
   for (const Tensor* vector : {&self, &other}) {
@@ -165,7 +166,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   }
   if (left == 1 && right == 1) return dot(self, other);
   if (left == 2 && right == 1) return mv(self, other);
-  if (left == 1 && right == 2) return mm(self.unsqueeze(0), other).squeeze(0);
+  if (left == 1 && right == 2) return as_owned(mm(self.unsqueeze(0), other).squeeze(0));
   if (left == 2 && right == 2) return mm(self, other);
   if (right <= 2 && left >= 3) {
     // A batch against one matrix is one tall product.
@@ -195,7 +196,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   Dims sizes = batch;
   if (left > 1) sizes.push_back(a.size(-2));
   if (right > 1) sizes.push_back(b.size(-1));
-  return bmm(x, y).view(sizes);
+  return as_owned(bmm(x, y).view(sizes));
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {

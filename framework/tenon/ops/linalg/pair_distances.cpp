@@ -28,7 +28,7 @@ Tensor pdist(const Tensor& input, double p) {
   const auto rows = [&](const std::vector<std::int64_t>& list) {
     return input.index_select(0, tenon::tensor(list, TensorOptions(kInt64)).to(input.device()));
   };
-  return norm(rows(first).sub(rows(second)), p, 1);
+  return row_norm(rows(first).sub(rows(second)), p);
 }
 
 }  // namespace tenon

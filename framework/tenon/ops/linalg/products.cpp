@@ -4,6 +4,8 @@
 #include <tenon/ops/linalg/products.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -33,22 +35,56 @@ Tensor Tensor::addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta, c
                             mat.size(0), mat.size(1), vec.size(0)));
   }
   const Tensor column = dim() == 0 ? *this : unsqueeze(1);
-  return column.addmm(mat, vec.unsqueeze(1), beta, alpha).squeeze(1);
+  return as_owned(column.addmm(mat, vec.unsqueeze(1), beta, alpha).squeeze(1));
 }
 Tensor& Tensor::addmv_(const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) const {
   return overwrite("addmv_", *this, addmv(mat, vec, beta, alpha));
 }
 
+namespace {
+
+/// beta * self + alpha * column * row in one dtype, or as truth values; what is times 0 is not read.
+Tensor outer_sum(const Tensor& self, const Tensor& column, const Tensor& row, const Scalar& beta, const Scalar& alpha) {
+  if (row.scalar_type() == kBool) {
+    const Tensor grown = alpha.toBool() ? column.logical_and(row) : zeros_like(column.logical_and(row));
+    return beta.toBool() ? self.logical_or(grown) : grown;
+  }
+  const Tensor grown = (alpha.equal(1) ? column : column.mul(alpha)).mul(row);
+  if (beta.equal(0)) return grown;
+  return (beta.equal(1) ? self : self.mul(beta)).add(grown);
+}
+
+}  // namespace
+
 Tensor Tensor::addr(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
   check_vector("addr", "vec1", a);
   check_vector("addr", "vec2", b);
-  const Tensor grown = a.outer(b);
-  expand(grown.sizes());  // throws where it cannot be
-  const Tensor scaled = alpha.equal(1) ? grown : grown.mul(alpha);
-  if (beta.equal(0)) return scaled;
-  return (beta.equal(1) ? *this : mul(beta)).add(scaled);
+  check_same_device("addr", {this, &a, &b});
+  const Dtype dtype = promote_types(promote_types(scalar_type(), a.scalar_type()), b.scalar_type());
+  check_factor("beta", beta, dtype, "addr");
+  check_factor("alpha", alpha, dtype, "addr");
+  const Tensor x = expand({a.size(0), b.size(0)}).to(dtype);
+  const Tensor column = a.to(dtype), row = b.to(dtype);
+  Recording recording = record<2>("AddrBackward0", {this, &a, &b}, [beta, alpha](Backward& backward) {
+    const Tensor& gradient = backward.grad();
+    if (backward.needs(0)) backward.set(0, gradient.mul(beta));
+    if (backward.needs(1)) backward.set(1, gradient.mv(backward.saved(1)).mul(alpha));
+    if (backward.needs(2)) backward.set(2, gradient.t().mv(backward.saved(0)).mul(alpha));
+  });
+  if (recording) {
+    if (autograd::requires_grad(b)) recording.save(0, column);
+    if (autograd::requires_grad(a)) recording.save(1, row);
+  }
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = outer_sum(x, column.unsqueeze(1), row.unsqueeze(0), beta, alpha);
+  }
+  recording.output(result);
+  return result;
 }
 Tensor& Tensor::addr_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  if (dim() != 2) throw Error(fmt::format("2D tensor expected, got {}D tensor for input", dim()));
   return overwrite("addr_", *this, addr(a, b, beta, alpha));
 }
 
@@ -79,8 +115,8 @@ Tensor Tensor::cross(const Tensor& other, std::optional<std::int64_t> dim) const
 }
 
 Tensor Tensor::inner(const Tensor& other) const {
-  check_same_dtype("inner", {this, &other});
   if (dim() == 0 || other.dim() == 0) return mul(other);
+  check_same_dtype("inner", {this, &other});
   if (size(-1) != other.size(-1)) {
     throw Error("inner() the last dimension must match on both input tensors but got shapes " + to_string(sizes()) +
                 " and " + to_string(other.sizes()));
@@ -101,7 +137,7 @@ Tensor Tensor::kron(const Tensor& other) const {
     others.push_back(b);
     sizes.push_back(a * b);
   }
-  return reshape(own).mul(other.reshape(others)).reshape(sizes);
+  return as_owned(reshape(own).mul(other.reshape(others)).reshape(sizes));
 }
 
 Tensor Tensor::matrix_power(std::int64_t n) const {
@@ -167,9 +203,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
                   to_string(dims_other));
     }
     if (a.size(at) == 1) {
-      b = b.sum(other_at, true);
+      b = b.sum(other_at, true, b.scalar_type());
     } else if (b.size(other_at) == 1) {
-      a = a.sum(at, true);
+      a = a.sum(at, true, a.scalar_type());
     } else if (a.size(at) != b.size(other_at)) {
       throw Error(
           fmt::format("contracted dimensions need to match, but first has size {} in dim {} and second has size {} in "

@@ -7,6 +7,7 @@
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/convolution.h>
+#include <tenon/ops/nn/whole_convolution.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 
@@ -55,6 +56,7 @@ Dims output_sizes(const Dims& x, const Dims& w, const ConvAttributes& attributes
 }
 
 Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes) {
+  if (!x.is_floating_point()) return whole_convolution(x, w, bias, attributes);
   const bool channels_last = is_channels_last(x) || is_channels_last(w);
   Recording recording = record<2>("ConvolutionBackward0", {&x, &w, &bias}, [attributes](Backward& b) {
     const Tensor x = b.saved(0);
@@ -79,6 +81,7 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvA
 }
 
 Tensor input_adjoint(const Tensor& y, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes) {
+  if (!y.is_floating_point()) return whole_convolution_input(y, w, x_sizes, attributes);
   const bool channels_last = is_channels_last(y);
   Recording recording = record<2>("ConvolutionInputBackward0", {&y, &w}, [attributes](Backward& b) {
     const Tensor y = b.saved(0);

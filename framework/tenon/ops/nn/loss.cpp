@@ -5,6 +5,7 @@
 #include <tenon/ops/nn/loss.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -100,9 +101,11 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
   check_same_dtype("nll_loss", {&input, &weight});
   if (input.dim() < 1)
     throw Error("nll_loss: expected input of at least one dimension, (C) or (N, C, …), got a scalar");
-  if (target.scalar_type() != kInt64) {
-    throw Error(
-        fmt::format("expected scalar type Long but found {} (the target of nll_loss)", toString(target.scalar_type())));
+  if (target.scalar_type() == kUInt8 && input.dim() > 2) {
+    throw Error("expected scalar type Long but found Byte (the target of nll_loss)");
+  }
+  if (target.scalar_type() != kInt64 && target.scalar_type() != kUInt8) {
+    throw Error(fmt::format("expected target dtype to be Long or Byte, but got {}", toString(target.scalar_type())));
   }
   const std::int64_t classes = input.size(input.dim() == 1 ? 0 : 1);
   if (weight.defined() && (weight.dim() != 1 || weight.size(0) != classes)) {
@@ -125,12 +128,12 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
                     to_string(input.sizes()), to_string(target.sizes())));
   }
   const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
-  const Tensor classes_of = target.contiguous();
+  const Tensor classes_of = target.to(kInt64).contiguous();
   const Tensor weights = dense(weight);
   if (input.dim() == 2) return likelihood(input, classes_of, weights, attributes);
   if (input.dim() == 1) {
     const Tensor loss = likelihood(input.unsqueeze(0), classes_of.reshape({1}), weights, attributes);
-    return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+    return loss.dim() == 0 ? loss : as_owned(loss.reshape({}));
   }
   const Tensor loss = likelihood(input.reshape({input.size(0), classes, -1}), classes_of.reshape({input.size(0), -1}),
                                  weights, attributes);

@@ -4,6 +4,7 @@
 #include <tenon/ops/nn/margin_loss.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/fresh.h>
 
 #include <numbers>
 
@@ -47,7 +48,14 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t r
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
                          const std::optional<Tensor>& weight, std::int64_t reduction) {
   if (p.toDouble() != 1 && p.toDouble() != 2) throw Error("only p == 1 and p == 2 supported");
-  const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
+  const Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
+  if (target.dim() > 1 || target.numel() != x.size(0)) {
+    throw Error(
+        "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+        "size). Expected target size [" +
+        std::to_string(x.size(0)) + "], but got " + to_string(target.sizes()) + ". Input has shape " +
+        to_string(self.sizes()) + ".");
+  }
   const Tensor y = target.reshape({-1, 1});
   Tensor margins = (x - x.gather(1, y) + margin).relu();  // no gradient at 0, where clamp_min() has one
   if (p.toDouble() == 2) margins = margins.square();
@@ -55,12 +63,16 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   // The target itself does not count.
   const Tensor others = ones_like(margins).scatter(1, y, 0.0);
   const Tensor loss = (margins * others).sum({1}) / static_cast<double>(x.size(1));
-  return reduced(self.dim() == 1 ? loss.squeeze(0) : loss, reduction);
+  return reduced(target.dim() == 0 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
-  const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
-  const Tensor y = target.dim() == 1 ? target.unsqueeze(0) : target;
+  const Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
+  const Tensor y = self.dim() < 2 && target.dim() < 2 ? target.reshape({1, -1}) : target;
+  if (x.sizes() != y.sizes()) {
+    throw Error("inconsistent target size: " + to_string(target.sizes()) +
+                " for input of size: " + to_string(self.sizes()));
+  }
   if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
     throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) +
                 "]");
@@ -74,7 +86,7 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int
   const Tensor counts =
       valid.unsqueeze(2).to(x.scalar_type()) * is_target.logical_not().unsqueeze(1).to(x.scalar_type());
   const Tensor loss = (margins * counts).sum({1, 2}) / static_cast<double>(x.size(1));
-  return reduced(self.dim() == 1 ? loss.squeeze(0) : loss, reduction);
+  return reduced(self.dim() < 2 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,

@@ -143,24 +143,13 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   return out;
 }
 
-void check_alpha(const Scalar& alpha, Dtype dtype, const char* op) {
-  if (alpha.isBoolean() && dtype != Dtype::kBool) {
-    throw Error(std::string("Boolean alpha only supported for Boolean results. (in operator ") + op + ")");
-  }
-  if (is_integral(dtype, true) && alpha.isFloatingPoint()) {
-    throw Error(
-        std::string("For integral input tensors, argument alpha must not be a floating point number. (in operator ") +
-        op + ")");
-  }
-}
-
 /// The dtype matters to an alpha other than 1 only.
 BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
   BinaryAttributes attributes;
   if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
     return attributes;
   const Dtype dtype = tenon::result_type(a, b);
-  check_alpha(alpha, dtype, op);
+  check_factor("alpha", alpha, dtype, op);
   attributes.alpha = element_of(alpha, dtype);
   return attributes;
 }
@@ -169,7 +158,7 @@ BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& 
 Scalar product(const Tensor& self, const Scalar& other, const Scalar& alpha, const char* op) {
   if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
     return other;
-  check_alpha(alpha, tenon::result_type(self, other), op);
+  check_factor("alpha", alpha, tenon::result_type(self, other), op);
   if (other.isFloatingPoint() || alpha.isFloatingPoint()) return other.toDouble() * alpha.toDouble();
   const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) *
                                                 static_cast<std::uint64_t>(alpha.toLong()));

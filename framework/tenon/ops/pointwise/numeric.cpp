@@ -140,6 +140,8 @@ Tensor Tensor::fmin(const Tensor& other) const { return number_of(*this, other, 
 Tensor Tensor::round(std::int64_t decimals) const {
   check_floating("round", *this);
   if (decimals == 0) return round();
+  if (itemsize() < size_of(kFloat))
+    return to(kFloat).round(decimals).to(scalar_type());  // 16 bits hold no scaled value
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals > 0 ? mul(scale).round().div(scale) : div(scale).round().mul(scale);
 }

@@ -136,11 +136,8 @@ void check_operand<pointwise::Relu6>(const Tensor& self, const PointwiseAttribut
   if (self.scalar_type() == Dtype::kBool) throw Error("Bool inputs not supported for hardtanh");
 }
 template <>
-void check_operand<pointwise::Hardtanh>(const Tensor& self, const PointwiseAttributes& bounds) {
+void check_operand<pointwise::Hardtanh>(const Tensor& self, const PointwiseAttributes&) {
   if (self.scalar_type() == Dtype::kBool) throw Error("Bool inputs not supported for hardtanh");
-  if (self.scalar_type() == Dtype::kUInt8 && (bounds.parameters[0].real < 0 || bounds.parameters[1].real < 0)) {
-    throw Error("cannot do hardtanh on an unsigned type with negative limits");
-  }
 }
 template <>
 void check_operand<pointwise::Celu>(const Tensor&, const PointwiseAttributes& alpha) {
@@ -230,8 +227,19 @@ void check_bound(const Tensor& self, const Scalar& bound) {
   }
 }
 
-PointwiseAttributes bounds(Dtype dtype, const Scalar& a, const Scalar& b = 0) {
-  return {{element_of(a, dtype), element_of(b, dtype), {}}};
+Dtype ordered(const char* op, Dtype dtype) {
+  if (dtype == kBool) throw NotImplementedError(std::string("\"") + op + "\" not implemented for 'Bool'");
+  return dtype;
+}
+PointwiseAttributes low_bound(const Tensor& x, const Scalar& low) {
+  return {{bound_of(low, ordered("clamp_min_scalar_cpu", x.scalar_type()), Bound::kLow)}};
+}
+PointwiseAttributes high_bound(const Tensor& x, const Scalar& high) {
+  return {{bound_of(high, ordered("clamp_max_scalar_cpu", x.scalar_type()), Bound::kHigh)}};
+}
+PointwiseAttributes both_bounds(const Tensor& x, const Scalar& low, const Scalar& high) {
+  const Dtype dtype = ordered("clamp_scalar_cpu", x.scalar_type());
+  return {{bound_of(low, dtype, Bound::kLow), bound_of(high, dtype, Bound::kHigh)}};
 }
 bool is_nan(const Scalar& bound) { return bound.isFloatingPoint() && std::isnan(bound.toDouble()); }
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -244,15 +252,15 @@ Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::op
   if (!low) return clamp_max(self, *high);
   const Tensor x = promoted(promoted(self, *low), *high);
   if (is_nan(*low) || is_nan(*high)) return x.mul(0).add(kNaN);  // a bound that is no number bounds to none
-  return ops::unary<pointwise::Clamp>(x, bounds(x.scalar_type(), *low, *high));
+  return ops::unary<pointwise::Clamp>(x, both_bounds(x, *low, *high));
 }
 Tensor clamp_min(const Tensor& self, const Scalar& low) {
   const Tensor x = promoted(self, low);
-  return is_nan(low) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMin>(x, bounds(x.scalar_type(), low));
+  return is_nan(low) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMin>(x, low_bound(x, low));
 }
 Tensor clamp_max(const Tensor& self, const Scalar& high) {
   const Tensor x = promoted(self, high);
-  return is_nan(high) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMax>(x, bounds(x.scalar_type(), high));
+  return is_nan(high) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMax>(x, high_bound(x, high));
 }
 Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
   return tenon::clamp(*this, low, high);
@@ -266,16 +274,15 @@ Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Sca
   check_bound(*this, *low);
   check_bound(*this, *high);
   if (is_nan(*low) || is_nan(*high)) return mul_(0).add_(kNaN);
-  return ops::unary_inplace<pointwise::Clamp>(*this, bounds(scalar_type(), *low, *high));
+  return ops::unary_inplace<pointwise::Clamp>(*this, both_bounds(*this, *low, *high));
 }
 Tensor& Tensor::clamp_min_(const Scalar& low) const {
   check_bound(*this, low);
-  return is_nan(low) ? mul_(0).add_(kNaN) : ops::unary_inplace<pointwise::ClampMin>(*this, bounds(scalar_type(), low));
+  return is_nan(low) ? mul_(0).add_(kNaN) : ops::unary_inplace<pointwise::ClampMin>(*this, low_bound(*this, low));
 }
 Tensor& Tensor::clamp_max_(const Scalar& high) const {
   check_bound(*this, high);
-  return is_nan(high) ? mul_(0).add_(kNaN)
-                      : ops::unary_inplace<pointwise::ClampMax>(*this, bounds(scalar_type(), high));
+  return is_nan(high) ? mul_(0).add_(kNaN) : ops::unary_inplace<pointwise::ClampMax>(*this, high_bound(*this, high));
 }
 
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,

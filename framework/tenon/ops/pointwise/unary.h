@@ -45,7 +45,7 @@ void check_operand<pointwise::Relu>(const Tensor& self, const PointwiseAttribute
 template <>
 void check_operand<pointwise::Relu6>(const Tensor& self, const PointwiseAttributes&);
 template <>
-void check_operand<pointwise::Hardtanh>(const Tensor& self, const PointwiseAttributes& bounds);
+void check_operand<pointwise::Hardtanh>(const Tensor& self, const PointwiseAttributes&);
 template <>
 void check_operand<pointwise::Celu>(const Tensor&, const PointwiseAttributes& alpha);
 template <>
@@ -90,6 +90,14 @@ PointwiseAttributes parameters_for(const Tensor& self, const Scalar& a, const Sc
   const Dtype dtype = self.scalar_type();
   if (!pointwise::computes(Row::kIntegers) || !is_integral(dtype)) return parameters(a, b, c);
   return {{element_of(a, dtype), element_of(b, dtype), element_of(c, dtype)}};
+}
+
+template <>
+inline PointwiseAttributes parameters_for<pointwise::Hardtanh>(const Tensor& self, const Scalar& low,
+                                                               const Scalar& high, const Scalar&) {
+  const Dtype dtype = self.scalar_type();
+  if (!is_integral(dtype)) return parameters(low, high);
+  return {{bound_of(low.toLong(), dtype, Bound::kLow), bound_of(high.toLong(), dtype, Bound::kHigh), {}}};
 }
 
 template <class Row>

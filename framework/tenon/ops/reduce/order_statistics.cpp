@@ -5,6 +5,7 @@
 #include <tenon/ops/reduce/order_statistics.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ namespace {
 
 using Picked = std::tuple<Tensor, Tensor>;
 
-/// `find` gets a dim's values in order and their places, and gives the places of the chosen, with the dim kept as 1.
+/// `find` gets a dim's values in order and their places, and gives the places of the chosen, with the dim kept as 1, in
+/// a tensor of their own.
 template <class Find>
 Picked pick(const char* name, const Tensor& self, std::int64_t dim, bool keepdim, Find find) {
   const int at = wrap_dim(dim, self.impl().rank());
@@ -36,7 +38,7 @@ Picked pick(const char* name, const Tensor& self, std::int64_t dim, bool keepdim
   }
   const Tensor values = self.gather(at, places);
   if (keepdim) return {values, places};
-  return {values.squeeze(at), places.squeeze(at)};
+  return {as_owned(values.squeeze(at)), places.squeeze(at)};
 }
 
 Picked median_of(const char* name, const Tensor& self, std::int64_t dim, bool keepdim, bool ignore_nan) {
@@ -94,9 +96,9 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q, std::
   if (q.numel() > 0 && !q.ge(0).logical_and(q.le(1)).all().item<bool>()) fail("q values must be in the range [0, 1]");
 }
 
-Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
-                   std::string_view interpolation, bool ignore_nan) {
-  check_quantile(name, self, q, interpolation);
+/// A view of what was computed.
+Tensor quantile_view(const Tensor& self, const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
+                     std::string_view interpolation, bool ignore_nan) {
   const int at = dim ? wrap_dim(*dim, self.impl().rank()) : 0;
   Tensor line = dim && self.dim() > 0 ? self.movedim(at, -1) : self.reshape({-1});
   const std::int64_t last = line.size(-1) - 1;
@@ -135,6 +137,12 @@ Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::o
   return values.reshape(sizes);
 }
 
+Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
+                   std::string_view interpolation, bool ignore_nan) {
+  check_quantile(name, self, q, interpolation);
+  return as_owned(quantile_view(self, q, dim, keepdim, interpolation, ignore_nan));
+}
+
 Tensor share(const char* name, double q, const Tensor& self) {
   if (!(q >= 0 && q <= 1)) throw Error(fmt::format("{}() q must be in the range [0, 1] but got {}", name, q));
   return scalar_tensor(q, self.options());
@@ -160,7 +168,7 @@ Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
         fmt::format("kthvalue(): selected number k out of range for dimension {}: k = {} of {}", at, k, length));
   }
   return pick("kthvalue", *this, dim, keepdim,
-              [k](const Tensor&, const Tensor& order, int at) { return order.narrow(at, k - 1, 1); });
+              [k](const Tensor&, const Tensor& order, int at) { return order.narrow(at, k - 1, 1).clone(); });
 }
 
 Picked Tensor::mode(std::int64_t dim, bool keepdim) const {

@@ -1,6 +1,7 @@
 // Reductions, each with its gradient.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/reduction.h>
@@ -260,13 +261,28 @@ Tensor Tensor::all(std::int64_t dim, bool keepdim) const {
 
 namespace {
 
-Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim) {
+/// The gradient of a norm in PyTorch's words, for 0 < |p| < inf but p = 1. Where the root is steep (an element or the
+/// norm itself is 0) it is 0; with `smooth` so is its derivative, which else is no number there.
+Tensor power_norm_gradient(const Tensor& x, const Tensor& length, const Tensor& gradient, double p, bool smooth) {
+  const Tensor zero = x.eq(0), none = length.eq(0);
+  const auto apart = [smooth](const Tensor& tensor, const Tensor& where) {
+    return smooth ? tensor.masked_fill(where, 1) : tensor;
+  };
+  const Tensor whole = apart(length, none);
+  if (p == 2) return x.mul(gradient.div(whole)).masked_fill(none, 0);
+  const Tensor sizes = apart(x.abs(), zero);
+  if (p < 1) return x.sign().mul(sizes.pow(p - 1).masked_fill(zero, 0)).mul(gradient.mul(whole.pow(1 - p)));
+  const Tensor scaled = p < 2 ? x.sign().mul(sizes.pow(p - 1)) : x.mul(sizes.pow(p - 2));
+  return scaled.mul(gradient.div(whole.pow(p - 1)).masked_fill(none, 0));
+}
+
+Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim, bool smooth = false) {
   if (!self.is_floating_point()) {
     throw Error(std::string("norm(): input dtype should be either floating point or complex. Got ") +
                 toString(self.scalar_type()) + " instead.");
   }
   const int rank = self.impl().rank();
-  Recording recording = record<2>("NormBackward0", {&self}, [p, mask, rank, keepdim](Backward& b) {
+  Recording recording = record<2>("NormBackward0", {&self}, [p, mask, rank, keepdim, smooth](Backward& b) {
     const Tensor x = b.saved(0);
     const Tensor gradient = restore(b.grad(), mask, rank, keepdim);
     const Tensor length = restore(b.saved(1), mask, rank, keepdim);
@@ -274,21 +290,15 @@ Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim)
       b.set(0, x.new_zeros(x.sizes()));
     } else if (p == 1) {
       b.set(0, gradient.mul(x.sign()));
-    } else if (p == 2) {
-      b.set(0, x.mul(gradient.div(length)).masked_fill(length.eq(0), 0));
     } else if (std::isinf(p)) {
-      const Tensor winners = x.abs().eq(length).to(x.scalar_type());
+      const Tensor winners = x.abs().eq(length).logical_or(x.isnan()).to(x.scalar_type());
       Tensor count = winners;
       for (int i = 0; i < rank; ++i) {
         if (mask >> i & 1) count = count.sum(i, true);
       }
       b.set(0, x.sign().mul(winners).mul(gradient.div(count)));
-    } else if (p < 1) {
-      const Tensor scaled = x.sign().mul(x.abs().pow(p - 1)).masked_fill(x.eq(0), 0);
-      b.set(0, scaled.mul(gradient.mul(length.pow(1 - p))));
     } else {
-      const Tensor scaled = x.mul(x.abs().pow(p - 2));
-      b.set(0, scaled.masked_fill(x.eq(0), 0).mul(gradient.div(length.pow(p - 1))).masked_fill(length.eq(0), 0));
+      b.set(0, power_norm_gradient(x, length, gradient, p, smooth));
     }
   });
   if (recording) recording.save(0, self);
@@ -303,6 +313,9 @@ Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim)
 
 }  // namespace
 
+Tensor ops::row_norm(const Tensor& self, double p) {
+  return norm_impl(self, p, dim_mask(OptionalIntArrayRef(std::int64_t{-1}), self.impl().rank()), false, true);
+}
 Tensor Tensor::norm(const Scalar& p) const { return norm_impl(*this, p.toDouble(), every(*this), false); }
 Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
   return norm_impl(*this, p ? p->toDouble() : 2.0, dim_mask(dim, impl().rank()), keepdim);

@@ -120,10 +120,22 @@ Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
   return result;
 }
 
+namespace {
+
+void check_dtype_inplace(const Tensor& self, std::optional<Dtype> dtype) {
+  if (!dtype || *dtype == self.scalar_type()) return;
+  throw Error(std::string("Bad in-place call: input tensor dtype ") + self.dtype().name() +
+              " and output tensor dtype " + TypeMeta(*dtype).name() + " should match");
+}
+
+}  // namespace
+
 Tensor& Tensor::cumsum_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  check_dtype_inplace(*this, dtype);
   return overwrite("cumsum_", *this, cumsum(dim, dtype.value_or(scalar_type())));
 }
 Tensor& Tensor::cumprod_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  check_dtype_inplace(*this, dtype);
   return overwrite("cumprod_", *this, before_write(*this).cumprod(dim, dtype.value_or(scalar_type())));
 }
 
@@ -157,9 +169,17 @@ Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor
   if (append && append->defined()) parts.push_back(*append);
   for (const Tensor& part : parts) {
     if (part.dim() != this->dim()) throw Error("diff expects prepend or append to be the same dimension as input");
+    for (int i = 0; i < impl().rank(); ++i) {
+      if (i == at || part.size(i) == size(i)) continue;
+      throw Error(
+          fmt::format("diff expects the shape of tensor to prepend or append to match that of input except along the "
+                      "differencing dimension; input.size({}) = {}, but got tensor.size({}) = {}",
+                      i, size(i), i, part.size(i)));
+    }
   }
-  if (n == 0 && parts.size() == 1) return zeros_like(*this).add(*this);
+  if (n == 0) return zeros_like(*this).add(*this);
   Tensor result = parts.size() == 1 ? *this : cat(parts, at);
+  n = std::min(n, result.size(at));  // then nothing is left
   for (std::int64_t i = 0; i < n; ++i) {
     const Tensor later = result.slice(at, 1),
                  earlier = result.slice(at, 0, std::max<std::int64_t>(result.size(at) - 1, 0));

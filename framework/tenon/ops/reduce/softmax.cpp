@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/softmax.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <limits>
@@ -72,7 +73,7 @@ Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
     highest = highest.masked_fill(highest.abs().eq(std::numeric_limits<double>::infinity()), 0);
   }
   const Tensor result = sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
-  return keepdim ? result : result.view(reduced_sizes(impl().sizes(), mask, false));
+  return keepdim ? result : as_owned(result.view(reduced_sizes(impl().sizes(), mask, false)));
 }
 
 }  // namespace tenon

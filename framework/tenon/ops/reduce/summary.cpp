@@ -1,5 +1,6 @@
 // Reductions out of others.
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/summary.h>
@@ -99,7 +100,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<std::in
   constexpr std::int64_t kFewRows = 25;
   const bool many = mode == 1 || (mode == 0 && (x1.size(-2) > kFewRows || x2.size(-2) > kFewRows));
   if (p == 2 && many && x1.numel() > 0 && x2.numel() > 0) return euclidean_by_product(x1, x2);
-  return norm(x1.unsqueeze(-2).sub(x2.unsqueeze(-3)), p, -1);
+  return row_norm(x1.unsqueeze(-2).sub(x2.unsqueeze(-3)), p);
 }
 
 }  // namespace tenon

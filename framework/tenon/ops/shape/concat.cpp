@@ -1,6 +1,7 @@
 // Operators that join tensors, repeat one, or move its elements along a dimension. Declared in view.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 
@@ -19,7 +20,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
   for (const Tensor& tensor : tensors) {
     if (!first && !skipped(tensor)) first = &tensor;
   }
-  if (!first) return tensors[0].clone();
+  if (!first) first = &tensors[0];  // nothing but such: their dtypes count
   if (first->dim() == 0) throw Error("zero-dimensional tensor (at position 0) cannot be concatenated");
   const int at = wrap_dim(dim, first->impl().rank());
   Dims sizes = first->impl().sizes();
@@ -171,7 +172,7 @@ Tensor Tensor::repeat(IntArrayRef repeats) const {
     wide.push_back(repeats[static_cast<std::size_t>(i)]);
     wide.push_back(sizes[i]);
   }
-  return expanded.expand(wide).clone(MemoryFormat::Contiguous).view(flat);
+  return as_owned(expanded.expand(wide).clone(MemoryFormat::Contiguous).view(flat));
 }
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim) const {
   if (repeats < 0) throw Error("repeats can not be negative, got " + std::to_string(repeats));

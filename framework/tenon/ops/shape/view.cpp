@@ -226,15 +226,7 @@ Tensor Tensor::t() const {
   return dim() < 2 ? alias() : swapped("TBackward0", *this, 0, 1);
 }
 Tensor Tensor::movedim(std::int64_t source, std::int64_t destination) const {
-  const int rank = impl().rank();
-  const int from = wrap_dim(source, rank);
-  const int to = wrap_dim(destination, rank);
-  Dims order;
-  for (int i = 0; i < rank; ++i) {
-    if (i != from) order.push_back(i);
-  }
-  order.insert(to, from);
-  return permute(order);
+  return movedim(IntArrayRef{source}, IntArrayRef{destination});
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // The conversion of numbers to elements, checked.
 #include <tenon/ops/support/scalar_operand.h>
+#include <tenon/tensor/libtorch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -29,7 +31,50 @@ ScalarValue real(const Scalar& value, double largest, const char* type) {
   return value.value();
 }
 
+template <class T>
+ScalarValue within(const Scalar& value, Dtype dtype, Bound side) {
+  constexpr std::int64_t lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+  const std::int64_t number = value.toLong();
+  if (side == Bound::kLow ? number > highest : number < lowest) {
+    std::ostringstream text;
+    text << "Clamp " << (side == Bound::kLow ? "min" : "max") << " value " << number
+         << " is outside the representable range of " << toString(dtype);
+    throw Error(text.str());
+  }
+  const std::int64_t element = std::clamp(number, lowest, highest);
+  return {static_cast<double>(element), element};
+}
+
 }  // namespace
+
+void check_factor(const char* name, const Scalar& value, Dtype dtype, const char* op) {
+  std::ostringstream text;
+  if (value.isBoolean() && dtype != Dtype::kBool) {
+    text << "Boolean " << name << " only supported for Boolean results. (in operator " << op << ")";
+  } else if (is_integral(dtype, true) && value.isFloatingPoint()) {
+    text << "For integral input tensors, argument " << name << " must not be a floating point number. (in operator "
+         << op << ")";
+  } else {
+    element_of(value, dtype);
+    return;
+  }
+  throw Error(text.str());
+}
+
+ScalarValue bound_of(const Scalar& value, Dtype dtype, Bound side) {
+  switch (dtype) {
+    case Dtype::kUInt8:
+      return within<std::uint8_t>(value, dtype, side);
+    case Dtype::kInt8:
+      return within<std::int8_t>(value, dtype, side);
+    case Dtype::kInt16:
+      return within<std::int16_t>(value, dtype, side);
+    case Dtype::kInt32:
+      return within<std::int32_t>(value, dtype, side);
+    default:
+      return element_of(value, dtype);
+  }
+}
 
 ScalarValue element_of(const Scalar& value, Dtype dtype) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// A Scalar as an operand of a tensor of some dtype: what PyTorch refuses, and what it wraps.
+// A Scalar beside a tensor of some dtype: what PyTorch refuses, what it wraps, and what it takes for no bound.
 #pragma once
 
 #include <tenon/core/dtype.h>
@@ -28,5 +28,14 @@ inline ScalarValue operand_of(const Scalar& value, Dtype dtype) {
       return value.value();
   }
 }
+
+/// Throws Error where a factor (`name`: alpha, beta) is of a kind that a result of that dtype does not take, or a
+/// number that it cannot hold.
+void check_factor(const char* name, const Scalar& value, Dtype dtype, const char* op);
+
+enum class Bound { kLow, kHigh };
+/// The number as a bound on elements of that dtype (clamp): where every integer of the dtype is within it, the dtype's
+/// own extreme. Throws Error where none is, and where a floating dtype cannot hold the number.
+ScalarValue bound_of(const Scalar& value, Dtype dtype, Bound side);
 
 }  // namespace tenon::ops
