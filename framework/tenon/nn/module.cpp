@@ -25,6 +25,23 @@ void check_name(const std::string& what, const std::string& name) {
   }
 }
 
+void expect_equal(std::size_t copied, std::size_t original, const std::string& what, const std::string& how) {
+  if (copied == original) return;
+  throw Error("The cloned module does not have the same number of " + what + " as the original module after calling " +
+              "reset(). Are you sure you called " + how + " inside reset() and not the constructor?");
+}
+
+void copy_tensors(const OrderedDict<std::string, Tensor>& from, OrderedDict<std::string, Tensor>& to,
+                  const std::optional<Device>& device, const std::string& what, const std::string& how) {
+  expect_equal(to.size(), from.size(), what, how);
+  for (const auto& item : from) {
+    const Tensor& tensor = item.value();
+    if (!tensor.defined()) continue;
+    const bool moves = device && tensor.device() != *device;
+    to[item.key()].set_data(moves ? tensor.to(*device) : tensor.clone());
+  }
+}
+
 }  // namespace
 
 std::string demangle(const std::type_info& type) {
@@ -55,6 +72,24 @@ std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
 }
 
 void Module::clone_(Module&, const std::optional<Device>&) {}
+
+void Module::forget_registered(Module& copy) {
+  copy.parameters_.clear();
+  copy.buffers_.clear();
+  copy.children_.clear();
+}
+
+void Module::copy_registered(Module& copy, const std::optional<Device>& device) const {
+  copy_tensors(parameters_, copy.parameters_, device, "parameters", "register_parameter()");
+  copy_tensors(buffers_, copy.buffers_, device, "buffers", "register_buffer()");
+  expect_equal(copy.children_.size(), children_.size(), "child modules", "register_module()");
+  for (const auto& child : children_) copy.children_[child.key()]->clone_(*child.value(), device);
+}
+
+void Module::throw_cloned_into_another_type() {
+  throw Error(
+      "Attempted to clone submodule, but it is of a different type than the submodule it was to be cloned into");
+}
 
 void Module::apply(const ModuleApplyFunction& function) {
   function(*this);

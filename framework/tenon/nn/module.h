@@ -164,6 +164,10 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
   TENON_API void add_child(std::string name, std::shared_ptr<Module> module);
   virtual void clone_(Module& other, const std::optional<Device>& device);
+  // The parts of Cloneable::clone(): `copy` is a fresh copy of *this.
+  TENON_API static void forget_registered(Module& copy);
+  TENON_API void copy_registered(Module& copy, const std::optional<Device>& device) const;
+  [[noreturn]] TENON_API static void throw_cloned_into_another_type();
   void convert(const std::function<Tensor(const Tensor&)>& conversion);
   void pretty_print_recursive(std::ostream& stream, const std::string& indentation) const;
   void apply_below(const NamedModulePointerApplyFunction& function, const std::string& prefix) const;
