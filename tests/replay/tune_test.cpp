@@ -4,7 +4,6 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune.h>
-#include <tenon/runtime/device_setup.h>
 
 #include <gmock/gmock.h>
 

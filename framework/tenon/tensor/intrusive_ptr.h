@@ -1,4 +1,5 @@
-// IntrusivePtr: shared ownership with the count inside the object.
+// IntrusivePtr: shared ownership with the count inside the object. By hand: installed headers need no library, so not
+// boost::intrusive_ptr; and a sole owner releases without a read-modify-write.
 #pragma once
 
 #include <atomic>

@@ -17,8 +17,8 @@
 #include <tenon/replay/results/row_json.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 
