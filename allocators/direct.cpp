@@ -1,7 +1,7 @@
 // Direct allocator: every request goes to the device, every free back to it. The baseline, and the smallest real
 // policy.
 #include <tenon/core/units.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/allocator_plugin.h>
 
 #include <algorithm>
 #include <memory>

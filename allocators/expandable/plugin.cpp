@@ -1,7 +1,7 @@
 // The plugin `expandable`: the caching policy with expandable segments.
 #include "../caching/caching_allocator.h"
 
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/allocator_plugin.h>
 
 static void tenon_register_plugin(tenon::plugin::Host& host) {
   host.add_allocator(

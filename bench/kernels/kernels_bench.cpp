@@ -7,7 +7,7 @@
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/kernel/attributes/reduction.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 
 #include <benchmark/benchmark.h>
 

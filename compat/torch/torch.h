@@ -43,13 +43,10 @@ requires std::is_arithmetic_v<T> Tensor tensor(T value, const TensorOptions& opt
 }
 }  // namespace at
 
-#if !defined(TORCH_MODULE) && defined(TENON_MODULE)
-#define TORCH_MODULE(Name) TENON_MODULE(Name)
-#endif
-#if !defined(TORCH_ARG) && defined(TENON_ARG)
-#define TORCH_ARG(T, name) TENON_ARG(T, name)
-#endif
-
 // After the names above, which they use.
+#include <ATen/Dispatch.h>
+#include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <c10/util/irange.h>
+#include <torch/arg.h>
+#include <torch/nn/pimpl.h>

@@ -1,6 +1,7 @@
 // The figures that every user of PyTorch knows: a 1000 x 1000 float tensor takes 3.81 MB, and 20 MB from the device;
 // when it is gone the 20 MB stay cached, until empty_cache() gives them back.
 #include <tenon/device/memory_api.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/tenon.h>
 

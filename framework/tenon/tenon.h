@@ -9,8 +9,7 @@
 #include <tenon/ops/all_ops.h>
 #include <tenon/optim/optim.h>
 #include <tenon/tensor/environment.h>
-#include <tenon/tensor/libtorch/libtorch_dispatch.h>
-#include <tenon/tensor/libtorch/libtorch_macros.h>
+#include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/libtorch/libtorch_names.h>
 #include <tenon/tensor/libtorch/parallel_for.h>
 #include <tenon/tensor/libtorch/warning.h>

@@ -1,5 +1,5 @@
 // The plugin "cpu": registers the backend and its kernels.
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 
 #include <memory>
 

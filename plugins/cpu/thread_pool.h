@@ -3,6 +3,9 @@
 // The cut depends on the configured number of threads only, never on which threads are free, so that results are the
 // same from run to run. A call from inside a part, or while another thread has the pool, runs its parts in order on the
 // caller.
+//
+// By hand: OpenMP and oneTBB decide by themselves which thread runs what, and wake sleeping threads where a short spin
+// is cheaper; a kernel of a few microseconds is the usual case here.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "driver.h"
 
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 
 #include <memory>
 #include <mutex>

@@ -2,7 +2,7 @@
 #include "driver.h"
 
 #include <tenon/core/units.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 
 #include <memory>
 #include <mutex>

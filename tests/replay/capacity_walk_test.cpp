@@ -5,7 +5,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/capacity_walk.h>
 #include <tenon/replay/advise/tune_space.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune.h>
-#include <tenon/runtime/device_setup.h>
 
 #include <gmock/gmock.h>
 
@@ -143,8 +142,7 @@ TEST(Tune, WhereAnySettingOfTheGridIsSafeOneIsRecommended) {
     CapacityWalk walk(traces, unlimited);
     while (!walk.is_smallest()) {
       std::vector<ReplayRow> rows;
-      for (const Job& job : walk.next(candidate.policy))
-        rows.push_back(run_job(*job.trace, *job.policy, job.options));
+      for (const Job& job : walk.next(candidate.policy)) rows.push_back(run_job(*job.trace, *job.policy, job.options));
       walk.take(rows);
     }
     least = std::min(least, walk.safe_from_bytes());

@@ -3,7 +3,7 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/would_fit.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>

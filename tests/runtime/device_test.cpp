@@ -1,5 +1,6 @@
 // A plain program: device_state() with no configuration at all.
 #include <tenon/device/device_state.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 

@@ -1,5 +1,5 @@
 // Finding, loading and registering plugins.
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/plugins/sha256.h>

@@ -4,6 +4,7 @@
 #include <tenon/device/device_driver.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
+#include <tenon/runtime/plugins/shipped_plugins.h>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ void check_plugins(std::vector<Finding>& findings) {
   const std::vector<LoadedPlugin> loaded = loaded_plugins();
   for (const LoadedPlugin& plugin : loaded)
     findings.push_back({"plugin " + plugin.name, "ok", plugin.path.string(), "", true});
-  for (const char* name : {"cpu", "simulated", "direct", "caching", "expandable"}) {
+  for (const std::string_view name : shipped_plugins()) {
     const bool there =
         std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& plugin) { return plugin.name == name; });
     if (!there) {
@@ -34,24 +35,31 @@ void check_plugins(std::vector<Finding>& findings) {
   }
 }
 
+/// What is known beforehand of a kind; of one that no plugin in the tree supplies little.
+ShippedBackend shipped_as(std::string_view kind) {
+  for (const ShippedBackend& backend : shipped_backends())
+    if (backend.kind == kind) return backend;
+  return {.kind = kind, .to_build = "", .to_run = "needs a device of its kind"};
+}
+
 void check_devices(std::vector<Finding>& findings) {
-  for (const std::string& kind : backend_names()) {
+  const std::vector<std::string> kinds = backend_names();
+  for (const std::string& kind : kinds) {
     Backend& backend = configured_backend(kind);
     const int count = backend.device_count();
+    const std::string_view to_run = shipped_as(kind).to_run;
     if (count > 0) {
       findings.push_back({"device " + kind, "ok",
                           fmt::format("{} of this kind, the first is {}", count, backend.device(0).properties().name),
                           "", true});
     } else {
-      findings.push_back({"device " + kind, "missing", backend.why_unavailable(),
-                          kind == "cuda" ? "needs an NVIDIA GPU with its driver; everything else works without" : "",
-                          kind == "cpu"});
+      findings.push_back({"device " + kind, "missing", backend.why_unavailable(), std::string(to_run), to_run.empty()});
     }
   }
-  const std::vector<std::string> kinds = backend_names();
-  if (std::find(kinds.begin(), kinds.end(), "cuda") == kinds.end()) {
-    findings.push_back({"device cuda", "missing", "its plugin is not built",
-                        "install the CUDA Toolkit (nvcc) and build again; only needed for GPUs", false});
+  for (const ShippedBackend& backend : shipped_backends()) {
+    if (backend.to_build.empty() || std::find(kinds.begin(), kinds.end(), backend.kind) != kinds.end()) continue;
+    findings.push_back({fmt::format("device {}", backend.kind), "missing", "its plugin is not built",
+                        std::string(backend.to_build), false});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>

@@ -1,4 +1,4 @@
-// CheckedSource: a source that believes nobody. It holds every call of a policy against what it has given out, can
+// CheckedSource: a source that checks its caller. It compares every call of a policy with what it has given out, can
 // refuse any one call, and knows whether an address has memory behind it.
 #pragma once
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/conformance/conformance.h>
-#include <tenon/conformance/history.h>
+#include <tenon/conformance/history_runner.h>
 
 #include <span>
 #include <string>

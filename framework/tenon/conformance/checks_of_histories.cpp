@@ -1,5 +1,6 @@
 // Checks on random histories: overlap, stream order, determinism, and a failure of every single call to the source.
 #include <tenon/conformance/checks.h>
+#include <tenon/conformance/shrink.h>
 
 #include <fmt/format.h>
 
@@ -7,15 +8,15 @@ namespace tenon::conformance {
 
 namespace {
 
-/// Plays random histories; the first that fails is made as short as it gets.
-std::string play_many(const Subject& subject, const RunOptions& options, int streams, std::size_t capacity_bytes) {
-  Playing playing;
-  playing.capacity_bytes = capacity_bytes;
+/// Runs random histories; the first that fails is made as short as it gets.
+std::string run_many(const Subject& subject, const RunOptions& options, int streams, std::size_t capacity_bytes) {
+  RunSettings settings;
+  settings.capacity_bytes = capacity_bytes;
   for (int i = 0; i < options.histories; ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
-    const History history = make_history(seed, options.history_length, streams);
-    if (play(subject, history, playing).empty()) continue;
-    const Shrunk shrunk = shrink(subject, history, playing);
+    const Operations history = make_history(seed, options.history_length, streams);
+    if (run_history(subject, history, settings).empty()) continue;
+    const Shrunk shrunk = shrink(subject, history, settings);
     return fmt::format("{}\n  the shortest history that does it (seed {}):\n{}", shrunk.failure, seed,
                        to_string(shrunk.history));
   }
@@ -23,26 +24,26 @@ std::string play_many(const Subject& subject, const RunOptions& options, int str
 }
 
 std::string never_overlaps(const Subject& subject, const RunOptions& options) {
-  return play_many(subject, options, 1, 0);
+  return run_many(subject, options, 1, 0);
 }
 
 std::string respects_streams(const Subject& subject, const RunOptions& options) {
-  return play_many(subject, options, 4, std::size_t{1} << 40);
+  return run_many(subject, options, 4, std::size_t{1} << 40);
 }
 
 std::string survives_a_small_device(const Subject& subject, const RunOptions& options) {
-  return play_many(subject, options, 3, std::size_t{96} << 20);
+  return run_many(subject, options, 3, std::size_t{96} << 20);
 }
 
 std::string is_deterministic(const Subject& subject, const RunOptions& options) {
   for (int i = 0; i < options.histories; ++i) {
-    const History history = make_history(options.seed + static_cast<std::uint64_t>(i), options.history_length, 3);
+    const Operations history = make_history(options.seed + static_cast<std::uint64_t>(i), options.history_length, 3);
     std::vector<std::uintptr_t> placements[2];
     for (auto& run : placements) {
-      Playing playing;
-      playing.check_each_step = false;
-      playing.placements = &run;
-      if (std::string wrong = play(subject, history, playing); !wrong.empty()) return wrong;
+      RunSettings settings;
+      settings.check_each_step = false;
+      settings.placements = &run;
+      if (std::string wrong = run_history(subject, history, settings); !wrong.empty()) return wrong;
     }
     if (placements[0] == placements[1]) continue;
     std::size_t at = 0;
@@ -55,19 +56,19 @@ std::string is_deterministic(const Subject& subject, const RunOptions& options) 
 
 std::string survives_failing_calls(const Subject& subject, const RunOptions& options, bool from_then_on) {
   // Small enough a device that every way back to it is taken.
-  const History history = make_history(options.seed, std::min(options.history_length, 160), 3);
-  Playing playing;
-  playing.capacity_bytes = std::size_t{160} << 20;
+  const Operations history = make_history(options.seed, std::min(options.history_length, 160), 3);
+  RunSettings settings;
+  settings.capacity_bytes = std::size_t{160} << 20;
   std::int64_t calls = 0;
-  playing.fallible_calls = &calls;
-  playing.fault.order_calls_too = options.lose_device;
-  if (std::string wrong = play(subject, history, playing); !wrong.empty()) return wrong;
-  playing.fallible_calls = nullptr;
+  settings.fallible_calls = &calls;
+  settings.fault.order_calls_too = options.lose_device;
+  if (std::string wrong = run_history(subject, history, settings); !wrong.empty()) return wrong;
+  settings.fallible_calls = nullptr;
   const std::int64_t total = calls;
   for (std::int64_t index = 0; index < total; ++index) {
-    playing.fault = {.index = index, .from_then_on = from_then_on, .order_calls_too = options.lose_device};
-    if (play(subject, history, playing).empty()) continue;
-    const Shrunk shrunk = shrink(subject, history, playing);
+    settings.fault = {.index = index, .from_then_on = from_then_on, .order_calls_too = options.lose_device};
+    if (run_history(subject, history, settings).empty()) continue;
+    const Shrunk shrunk = shrink(subject, history, settings);
     return fmt::format("{}\n  when call {} of {} to the source fails{}, in this history (seed {}):\n{}", shrunk.failure,
                        index, total, from_then_on ? " and every later one" : "", options.seed,
                        to_string(shrunk.history));

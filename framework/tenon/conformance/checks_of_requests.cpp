@@ -16,65 +16,65 @@ namespace tenon::conformance {
 
 namespace {
 
-struct World {
+struct TestBed {
   AddressOnlySource device;
   CheckedSource source;
   std::shared_ptr<AllocatorStack> stack;
-  explicit World(const Subject& subject, std::size_t capacity = 0)
+  explicit TestBed(const Subject& subject, std::size_t capacity = 0)
       : device({.device = "conformance", .capacity_bytes = capacity}),
         source(device),
         stack(AllocatorStack::make(source, subject.config())) {}
 };
 
 /// What is wrong after an orderly end.
-std::string end_of(World& world) {
-  world.stack.reset();
-  return world.source.misuse().empty() ? world.source.leftovers() : world.source.misuse();
+std::string end_of(TestBed& bed) {
+  bed.stack.reset();
+  return bed.source.misuse().empty() ? bed.source.leftovers() : bed.source.misuse();
 }
 
 std::string aligns(const Subject& subject, const RunOptions&) {
-  World world(subject);
+  TestBed bed(subject);
   std::vector<Block> blocks;
   for (std::size_t alignment = 1; alignment <= 2 * MiB; alignment *= 2) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{63}, std::size_t{513}, 100 * KiB, 3 * MiB}) {
-      blocks.push_back(world.stack->allocate({.bytes = bytes, .alignment = alignment}));
+      blocks.push_back(bed.stack->allocate({.bytes = bytes, .alignment = alignment}));
       const auto address = reinterpret_cast<std::uintptr_t>(blocks.back().data);
       const std::size_t least = std::max(alignment, kDefaultAlignment);
       if (alignment >= kDefaultAlignment && address % least != 0)
         return fmt::format("{} bytes at an alignment of {}: got {:#x}", bytes, alignment, address);
     }
   }
-  for (const Block& block : blocks) world.stack->deallocate(block);
-  return end_of(world);
+  for (const Block& block : blocks) bed.stack->deallocate(block);
+  return end_of(bed);
 }
 
 std::string serves_every_size(const Subject& subject, const RunOptions&) {
-  World world(subject);
-  const Block nothing = world.stack->allocate({.bytes = 0});
+  TestBed bed(subject);
+  const Block nothing = bed.stack->allocate({.bytes = 0});
   if (nothing.data) return "zero bytes gave a block with an address";
-  world.stack->deallocate(nothing);
-  if (world.stack->stats().allocations.allocated != 0) return "zero bytes counted as an allocation";
+  bed.stack->deallocate(nothing);
+  if (bed.stack->stats().allocations.allocated != 0) return "zero bytes counted as an allocation";
   for (int shift = 0; shift <= 34; ++shift) {
     for (const int more : {-1, 0, 1}) {
       const std::size_t bytes = (std::size_t{1} << shift) + static_cast<std::size_t>(more);
       if (bytes == 0) continue;
-      const Block block = world.stack->allocate({.bytes = bytes});
+      const Block block = bed.stack->allocate({.bytes = bytes});
       if (!block.data || block.bytes < bytes) return fmt::format("{} bytes gave a block of {}", bytes, block.bytes);
-      if (!world.source.covers(reinterpret_cast<std::uintptr_t>(block.data), block.bytes))
+      if (!bed.source.covers(reinterpret_cast<std::uintptr_t>(block.data), block.bytes))
         return fmt::format("the block of {} bytes is not memory that the source supplied", bytes);
-      world.stack->deallocate(block);
+      bed.stack->deallocate(block);
     }
   }
-  return end_of(world);
+  return end_of(bed);
 }
 
 std::string refuses_huge_sizes(const Subject& subject, const RunOptions&) {
-  World world(subject, 1 * GiB);
-  const Block kept = world.stack->allocate({.bytes = 1000});
+  TestBed bed(subject, 1 * GiB);
+  const Block kept = bed.stack->allocate({.bytes = 1000});
   for (const std::size_t bytes :
        {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 511, SIZE_MAX / 2, std::size_t{1} << 60, 2 * GiB}) {
     try {
-      world.stack->allocate({.bytes = bytes});
+      bed.stack->allocate({.bytes = bytes});
       return fmt::format("{} bytes were granted on a device of 1 GiB", bytes);
     } catch (const OutOfMemory& error) {
       if (error.info().requested_bytes != bytes)
@@ -82,104 +82,104 @@ std::string refuses_huge_sizes(const Subject& subject, const RunOptions&) {
     } catch (const std::exception& error) {
       return fmt::format("{} bytes: '{}' instead of OutOfMemory", bytes, error.what());
     }
-    world.stack->check_invariants();
+    bed.stack->check_invariants();
   }
-  world.stack->deallocate(kept);
-  return end_of(world);
+  bed.stack->deallocate(kept);
+  return end_of(bed);
 }
 
 std::string reuses_memory(const Subject& subject, const RunOptions&) {
-  World world(subject, 256 * MiB);
+  TestBed bed(subject, 256 * MiB);
   for (int i = 0; i < 1000; ++i) {
-    const Block a = world.stack->allocate({.bytes = 30 * MiB});
-    const Block b = world.stack->allocate({.bytes = 3 * MiB});
-    world.stack->deallocate(a);
-    const Block c = world.stack->allocate({.bytes = 100 * KiB});
-    world.stack->deallocate(b);
-    world.stack->deallocate(c);
+    const Block a = bed.stack->allocate({.bytes = 30 * MiB});
+    const Block b = bed.stack->allocate({.bytes = 3 * MiB});
+    bed.stack->deallocate(a);
+    const Block c = bed.stack->allocate({.bytes = 100 * KiB});
+    bed.stack->deallocate(b);
+    bed.stack->deallocate(c);
   }
-  return end_of(world);
+  return end_of(bed);
 }
 
 std::string trims(const Subject& subject, const RunOptions&) {
-  World world(subject);
+  TestBed bed(subject);
   std::vector<Block> blocks;
   for (int i = 0; i < 64; ++i)
     blocks.push_back(
-        world.stack->allocate({.bytes = std::size_t{1000} << (i % 16), .stream = {static_cast<std::uint64_t>(i % 3)}}));
-  for (const Block& block : blocks) world.stack->deallocate(block);
-  const std::size_t before = world.source.reserved_bytes();
-  const std::size_t half = world.stack->trim(before / 2);
-  if (world.source.reserved_bytes() != before - half)
-    return fmt::format("trim says {} bytes, the source got {}", half, before - world.source.reserved_bytes());
-  world.stack->check_invariants();
-  world.stack->trim(0);
-  if (world.source.reserved_bytes() != 0)
+        bed.stack->allocate({.bytes = std::size_t{1000} << (i % 16), .stream = {static_cast<std::uint64_t>(i % 3)}}));
+  for (const Block& block : blocks) bed.stack->deallocate(block);
+  const std::size_t before = bed.source.reserved_bytes();
+  const std::size_t half = bed.stack->trim(before / 2);
+  if (bed.source.reserved_bytes() != before - half)
+    return fmt::format("trim says {} bytes, the source got {}", half, before - bed.source.reserved_bytes());
+  bed.stack->check_invariants();
+  bed.stack->trim(0);
+  if (bed.source.reserved_bytes() != 0)
     return fmt::format("nothing is handed out, and after trim(0) {} bytes are still reserved",
-                       world.source.reserved_bytes());
-  if (world.stack->trim(0) != 0) return "a second trim(0) claims to have given something back";
-  const Block again = world.stack->allocate({.bytes = 12345});
-  world.stack->deallocate(again);
-  return end_of(world);
+                       bed.source.reserved_bytes());
+  if (bed.stack->trim(0) != 0) return "a second trim(0) claims to have given something back";
+  const Block again = bed.stack->allocate({.bytes = 12345});
+  bed.stack->deallocate(again);
+  return end_of(bed);
 }
 
 std::string survives_out_of_memory(const Subject& subject, const RunOptions& options) {
   constexpr std::size_t kCapacity = 128 * MiB;
-  World world(subject, kCapacity);
+  TestBed bed(subject, kCapacity);
   std::mt19937_64 random(options.seed);
   std::vector<Block> blocks;
   for (int round = 0; round < 20; ++round) {
     bool full = false;
     while (!full) {
-      const MemoryStats before = world.stack->stats();
+      const MemoryStats before = bed.stack->stats();
       try {
-        blocks.push_back(world.stack->allocate({.bytes = 1 + random() % (12 * MiB)}));
+        blocks.push_back(bed.stack->allocate({.bytes = 1 + random() % (12 * MiB)}));
       } catch (const OutOfMemory& error) {
         full = true;
-        const MemoryStats after = world.stack->stats();
+        const MemoryStats after = bed.stack->stats();
         if (after.requested_bytes.current != before.requested_bytes.current ||
             after.allocated_bytes.current != before.allocated_bytes.current)
           return "a failed request changed what counts as handed out";
         if (after.ooms != before.ooms + 1) return "a failed request was not counted as one";
         if (error.info().capacity_bytes != kCapacity) return "OutOfMemory does not name the capacity";
       }
-      world.stack->check_invariants();
+      bed.stack->check_invariants();
     }
     for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      world.stack->deallocate(blocks[i]);
+      bed.stack->deallocate(blocks[i]);
       blocks[i] = blocks.back();
       blocks.pop_back();
     }
   }
-  for (const Block& block : blocks) world.stack->deallocate(block);
+  for (const Block& block : blocks) bed.stack->deallocate(block);
   // Empty again: half of the device has to be there for one request, after a trim where the policy needs one.
-  world.stack->trim(0);
-  world.stack->deallocate(world.stack->allocate({.bytes = kCapacity / 2}));
-  return end_of(world);
+  bed.stack->trim(0);
+  bed.stack->deallocate(bed.stack->allocate({.bytes = kCapacity / 2}));
+  return end_of(bed);
 }
 
 std::string frees_all_at_the_end(const Subject& subject, const RunOptions&) {
-  World world(subject);
+  TestBed bed(subject);
   std::vector<Block> left_behind;
   for (int i = 0; i < 50; ++i) {
-    const Block block = world.stack->allocate({.bytes = std::size_t{700} << (i % 17)});
+    const Block block = bed.stack->allocate({.bytes = std::size_t{700} << (i % 17)});
     if (i % 3 == 0)
-      world.stack->deallocate(block);
+      bed.stack->deallocate(block);
     else
       left_behind.push_back(block);
   }
-  return end_of(world);
+  return end_of(bed);
 }
 
 std::string counts(const Subject& subject, const RunOptions& options) {
-  World world(subject);
+  TestBed bed(subject);
   std::mt19937_64 random(options.seed);
   std::vector<Block> blocks;
   std::int64_t requested = 0, requested_peak = 0, allocated = 0, allocated_peak = 0, reserved_peak = 0, sum = 0;
   for (int i = 0; i < 2000; ++i) {
     if (random() % 5 < 3 || blocks.empty()) {
       const std::size_t bytes = 1 + random() % (std::size_t{1} << (1 + random() % 24));
-      blocks.push_back(world.stack->allocate({.bytes = bytes}));
+      blocks.push_back(bed.stack->allocate({.bytes = bytes}));
       requested += static_cast<std::int64_t>(bytes);
       sum += static_cast<std::int64_t>(bytes);
       allocated += static_cast<std::int64_t>(blocks.back().bytes);
@@ -187,14 +187,14 @@ std::string counts(const Subject& subject, const RunOptions& options) {
       std::swap(blocks[random() % blocks.size()], blocks.back());
       requested -= static_cast<std::int64_t>(blocks.back().request.bytes);
       allocated -= static_cast<std::int64_t>(blocks.back().bytes);
-      world.stack->deallocate(blocks.back());
+      bed.stack->deallocate(blocks.back());
       blocks.pop_back();
     }
     requested_peak = std::max(requested_peak, requested);
     allocated_peak = std::max(allocated_peak, allocated);
-    reserved_peak = std::max(reserved_peak, static_cast<std::int64_t>(world.source.reserved_bytes()));
+    reserved_peak = std::max(reserved_peak, static_cast<std::int64_t>(bed.source.reserved_bytes()));
   }
-  const MemoryStats stats = world.stack->stats();
+  const MemoryStats stats = bed.stack->stats();
   const auto check = [](const char* what, std::int64_t says, std::int64_t is) {
     return says == is ? std::string() : fmt::format("{} is {}, the ledger beside it says {}", what, says, is);
   };
@@ -227,8 +227,8 @@ std::string counts(const Subject& subject, const RunOptions& options) {
                                      same("reserved_bytes", own.reserved_bytes[0], stats.reserved_bytes)})
       if (!wrong.empty()) return wrong;
   }
-  for (const Block& block : blocks) world.stack->deallocate(block);
-  return end_of(world);
+  for (const Block& block : blocks) bed.stack->deallocate(block);
+  return end_of(bed);
 }
 
 std::string keeps_payloads(const Subject& subject, const RunOptions& options) {

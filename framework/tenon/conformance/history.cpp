@@ -1,17 +1,15 @@
-// Making histories and making them shorter.
+// Histories from a seed, and as text.
 #include <tenon/conformance/history.h>
 
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <random>
 
 namespace tenon::conformance {
 
-std::string to_string(const History& history) {
+std::string to_string(const Operations& history) {
   std::string text;
   for (const Operation& op : history) {
     switch (op.kind) {
@@ -36,11 +34,11 @@ std::string to_string(const History& history) {
   return text;
 }
 
-History make_history(std::uint64_t seed, int length, int streams) {
+Operations make_history(std::uint64_t seed, int length, int streams) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return random() % limit; };
   constexpr std::uint32_t kSlots = 48;
-  History history;
+  Operations history;
   for (int i = 0; i < length; ++i) {
     Operation op;
     op.slot = static_cast<std::uint32_t>(below(kSlots));
@@ -64,44 +62,6 @@ History make_history(std::uint64_t seed, int length, int streams) {
     history.push_back(op);
   }
   return history;
-}
-
-Shrunk shrink(const Subject& subject, History history, const Playing& playing) {
-  std::string failure = play(subject, history, playing);
-  const auto still_fails = [&](const History& candidate) {
-    std::string message = play(subject, candidate, playing);
-    if (message.empty()) return false;
-    failure = std::move(message);
-    return true;
-  };
-  // First whole stretches, long ones before short ones, then the numbers.
-  for (std::size_t stretch = history.size() / 2; stretch > 0; stretch /= 2) {
-    for (std::size_t at = 0; at < history.size();) {
-      History candidate = history;
-      candidate.erase(candidate.begin() + static_cast<std::ptrdiff_t>(at),
-                      candidate.begin() + static_cast<std::ptrdiff_t>(std::min(at + stretch, candidate.size())));
-      if (still_fails(candidate))
-        history = std::move(candidate);
-      else
-        at += stretch;
-    }
-  }
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    for (const std::size_t simpler : {std::size_t{1}, std::size_t{512}, history[i].bytes / 2}) {
-      if (history[i].kind != Operation::kAllocate || simpler == 0 || simpler >= history[i].bytes) continue;
-      History candidate = history;
-      candidate[i].bytes = simpler;
-      if (!still_fails(candidate)) continue;
-      history = std::move(candidate);
-      break;
-    }
-    if (history[i].stream != 0) {
-      History candidate = history;
-      candidate[i].stream = 0;
-      if (still_fails(candidate)) history = std::move(candidate);
-    }
-  }
-  return {std::move(history), std::move(failure)};
 }
 
 }  // namespace tenon::conformance

@@ -1,5 +1,5 @@
-// Plays a history with everything watched: the intervals, the layout, the figures, the source, the end.
-#include <tenon/conformance/history.h>
+// Runs a history with everything watched: the intervals, the layout, the figures, the source, the end.
+#include <tenon/conformance/history_runner.h>
 #include <tenon/conformance/oracle.h>
 
 #include <tenon/core/error.h>
@@ -14,12 +14,12 @@ namespace tenon::conformance {
 namespace {
 
 /// An allocator in service with a ledger of its own beside it.
-class Player {
+class HistoryRunner {
  public:
-  Player(const Subject& subject, const Playing& playing)
-      : playing_(playing),
-        device_({.device = "conformance", .capacity_bytes = playing.capacity_bytes, .manual_completion = true}),
-        source_(device_, playing.fault),
+  HistoryRunner(const Subject& subject, const RunSettings& settings)
+      : settings_(settings),
+        device_({.device = "conformance", .capacity_bytes = settings.capacity_bytes, .manual_completion = true}),
+        source_(device_, settings.fault),
         oracle_(device_),
         stack_(AllocatorStack::make(source_, subject.config())) {
     source_.watch_releases(
@@ -39,9 +39,9 @@ class Player {
   void free(std::uint32_t slot, StreamRef last_use);
   std::string check() const;
   std::string check_layout() const;
-  bool faulty() const { return playing_.fault.index >= 0; }
+  bool faulty() const { return settings_.fault.index >= 0; }
 
-  const Playing& playing_;
+  const RunSettings& settings_;
   AddressOnlySource device_;
   CheckedSource source_;
   Oracle oracle_;
@@ -50,7 +50,7 @@ class Player {
   std::size_t requested_ = 0, allocated_ = 0;
 };
 
-std::string Player::allocate(const Operation& op) {
+std::string HistoryRunner::allocate(const Operation& op) {
   const MemoryStats before = stack_->stats();
   Held held;
   try {
@@ -73,7 +73,7 @@ std::string Player::allocate(const Operation& op) {
     return fmt::format("allocate({}) gave [{:#x}, {:#x}), which the source did not supply", op.bytes, address,
                        address + held.block.bytes);
   if (std::string wrong = oracle_.hand_out(held.block); !wrong.empty()) return wrong;
-  if (playing_.placements) playing_.placements->push_back(address);
+  if (settings_.placements) settings_.placements->push_back(address);
   held.users.push_back({op.stream});
   requested_ += op.bytes;
   allocated_ += held.block.bytes;
@@ -81,7 +81,7 @@ std::string Player::allocate(const Operation& op) {
   return {};
 }
 
-void Player::free(std::uint32_t slot, StreamRef last_use) {
+void HistoryRunner::free(std::uint32_t slot, StreamRef last_use) {
   Held held = std::move(held_.at(slot));
   held_.erase(slot);
   if (last_use != held.block.request.stream) held.users.push_back(last_use);
@@ -91,7 +91,7 @@ void Player::free(std::uint32_t slot, StreamRef last_use) {
   stack_->deallocate(held.block, last_use);
 }
 
-std::string Player::step(const Operation& op) {
+std::string HistoryRunner::step(const Operation& op) {
   const auto held = held_.find(op.slot);
   switch (op.kind) {
     case Operation::kAllocate:
@@ -126,10 +126,10 @@ std::string Player::step(const Operation& op) {
       break;
     }
   }
-  return playing_.check_each_step ? check() : std::string();
+  return settings_.check_each_step ? check() : std::string();
 }
 
-std::string Player::check() const {
+std::string HistoryRunner::check() const {
   if (std::string misuse = source_.misuse(); !misuse.empty()) return misuse;
   try {
     stack_->check_invariants();
@@ -157,7 +157,7 @@ std::string Player::check() const {
 }
 
 /// Where an allocator shows its layout: blocks tile segments, and every live block is there.
-std::string Player::check_layout() const {
+std::string HistoryRunner::check_layout() const {
   struct Visitor final : SegmentVisitor {
     void segment(const SegmentInfo& info) override {
       any = true;
@@ -190,7 +190,7 @@ std::string Player::check_layout() const {
   return {};
 }
 
-std::string Player::finish() {
+std::string HistoryRunner::finish() {
   if (std::string wrong = check(); !wrong.empty()) return wrong;
   source_.stop_faults();
   // Every other block goes back; the rest is the teardown's.
@@ -205,17 +205,17 @@ std::string Player::finish() {
 
 }  // namespace
 
-std::string play(const Subject& subject, const History& history, const Playing& playing) {
+std::string run_history(const Subject& subject, const Operations& history, const RunSettings& settings) {
   std::size_t step = 0;
   try {
-    Player player(subject, playing);
+    HistoryRunner runner(subject, settings);
     std::string wrong;
-    for (; step < history.size() && wrong.empty(); ++step) wrong = player.step(history[step]);
-    if (playing.fallible_calls) *playing.fallible_calls = player.fallible_calls();
-    return wrong.empty() ? player.finish() : wrong;
+    for (; step < history.size() && wrong.empty(); ++step) wrong = runner.step(history[step]);
+    if (settings.fallible_calls) *settings.fallible_calls = runner.fallible_calls();
+    return wrong.empty() ? runner.finish() : wrong;
   } catch (const Error& error) {
     // Making the allocator may fail where the source does; that is a clean error.
-    if (playing.fault.index >= 0 && step == 0) return {};
+    if (settings.fault.index >= 0 && step == 0) return {};
     return fmt::format("an error where none may be: {}", error.what());
   }
 }

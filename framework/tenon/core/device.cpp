@@ -15,9 +15,12 @@ namespace {
 
 struct KindTable {
   std::mutex mutex;
-  // The order of DeviceType's constants. A deque: name() hands out views.
-  std::deque<std::string> names{"cpu",  "cuda", "simulated", "mkldnn", "opengl", "opencl", "ideep", "hip",
-                                "fpga", "xla",  "vulkan",    "metal",  "xpu",    "mps",    "meta",  "hpu"};
+  std::deque<std::string> names{
+  // a deque: name() hands out views
+#define TENON_DEVICE_KIND(constant, name) name,
+#include <tenon/core/device_kinds.inl>
+#undef TENON_DEVICE_KIND
+  };
 };
 
 KindTable& kinds() {
@@ -88,8 +91,8 @@ Device::Device(std::string_view text) {
   const std::optional<DeviceType> known = DeviceType::find(kind);
   if (!known) {
     throw Error(
-        fmt::format("Invalid device string: '{}': there is no device kind '{}'; kinds other than cpu, cuda and "
-                    "simulated are known once the plugin that supplies them is loaded",
+        fmt::format("Invalid device string: '{}': there is no device kind '{}'; a kind that a plugin supplies is known "
+                    "once that plugin is loaded",
                     text, kind));
   }
   type_ = *known;

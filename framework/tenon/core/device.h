@@ -25,19 +25,26 @@ class TENON_EXPORT DeviceType {
   constexpr std::uint8_t id() const { return id_; }
   constexpr auto operator<=>(const DeviceType&) const = default;
 
-  /// Kinds that are always known. The later ones have libtorch's names: a program may mention them, and a plugin of
-  /// that name supplies them.
-  static const DeviceType CPU, CUDA, Simulated, MKLDNN, OPENGL, OPENCL, IDEEP, HIP, FPGA, XLA, Vulkan, Metal, XPU, MPS,
-      Meta, HPU;
+  // DeviceType::CPU, DeviceType::CUDA, …
+#define TENON_DEVICE_KIND(constant, name) static const DeviceType constant;
+#include <tenon/core/device_kinds.inl>
+#undef TENON_DEVICE_KIND
 
  private:
   std::uint8_t id_ = 0;
 };
 
-inline constexpr DeviceType DeviceType::CPU{0}, DeviceType::CUDA{1}, DeviceType::Simulated{2}, DeviceType::MKLDNN{3},
-    DeviceType::OPENGL{4}, DeviceType::OPENCL{5}, DeviceType::IDEEP{6}, DeviceType::HIP{7}, DeviceType::FPGA{8},
-    DeviceType::XLA{9}, DeviceType::Vulkan{10}, DeviceType::Metal{11}, DeviceType::XPU{12}, DeviceType::MPS{13},
-    DeviceType::Meta{14}, DeviceType::HPU{15};
+namespace detail {
+enum KindId : std::uint8_t {
+#define TENON_DEVICE_KIND(constant, name) k##constant##Id,
+#include <tenon/core/device_kinds.inl>
+#undef TENON_DEVICE_KIND
+};
+}  // namespace detail
+#define TENON_DEVICE_KIND(constant, name) inline constexpr DeviceType DeviceType::constant{detail::k##constant##Id};
+#include <tenon/core/device_kinds.inl>
+#undef TENON_DEVICE_KIND
+
 inline constexpr DeviceType kCPU = DeviceType::CPU;
 inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 inline constexpr DeviceType kSimulated = DeviceType::Simulated;

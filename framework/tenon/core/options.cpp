@@ -214,6 +214,7 @@ std::string Options::spec() const {
   return text;
 }
 
+// By hand: Levenshtein's distance is these lines, and core has no library but fmt.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;

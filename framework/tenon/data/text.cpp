@@ -6,6 +6,7 @@
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
+#include <boost/locale/utf.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -39,55 +40,21 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Length of the sequence that a first byte announces, 0 for none that UTF-8 has.
-std::size_t sequence_length(std::uint8_t first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return 2;
-  if (first >= 0xe0 && first < 0xf0) return 3;
-  if (first >= 0xf0 && first < 0xf5) return 4;
-  return 0;
-}
+using Utf8 = boost::locale::utf::utf_traits<char>;
 
 std::vector<std::uint32_t> code_points(const std::string& bytes, const fs::path& path) {
   std::vector<std::uint32_t> points;
   points.reserve(bytes.size());
-  for (std::size_t i = 0; i < bytes.size();) {
-    const auto first = static_cast<std::uint8_t>(bytes[i]);
-    const std::size_t length = sequence_length(first);
-    bool valid = length > 0 && i + length <= bytes.size();
-    std::uint32_t point = length == 1 ? first : first & (0x7fU >> length);
-    for (std::size_t k = 1; valid && k < length; ++k) {
-      const auto next = static_cast<std::uint8_t>(bytes[i + k]);
-      valid = (next & 0xc0U) == 0x80;
-      point = point << 6U | (next & 0x3fU);
-    }
-    constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    valid = valid && point >= kLeast[length] && point < 0x110000 && (point < 0xd800 || point > 0xdfff);
-    if (!valid) {
-      throw Error(
-          fmt::format("'{}' is not UTF-8 text at byte {}; data.unit = \"byte\" reads any file", path.string(), i));
+  for (auto at = bytes.begin(); at != bytes.end();) {
+    const auto start = at;
+    const boost::locale::utf::code_point point = Utf8::decode(at, bytes.end());
+    if (!boost::locale::utf::is_valid_codepoint(point)) {
+      throw Error(fmt::format("'{}' is not UTF-8 text at byte {}; data.unit = \"byte\" reads any file", path.string(),
+                              start - bytes.begin()));
     }
     points.push_back(point);
-    i += length;
   }
   return points;
-}
-
-void append_utf8(std::string& text, std::uint32_t point) {
-  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (point < 0x80) return put(point);
-  if (point < 0x800) {
-    put(0xc0 | point >> 6U);
-  } else {
-    if (point < 0x10000) {
-      put(0xe0 | point >> 12U);
-    } else {
-      put(0xf0 | point >> 18U);
-      put(0x80 | (point >> 12U & 0x3fU));
-    }
-    put(0x80 | (point >> 6U & 0x3fU));
-  }
-  put(0x80 | (point & 0x3fU));
 }
 
 }  // namespace
@@ -99,7 +66,7 @@ std::string TextCorpus::decode(const std::vector<std::int32_t>& symbols) const {
     if (unit == TextUnit::kByte) {
       text += static_cast<char>(value);
     } else {
-      append_utf8(text, value);
+      Utf8::encode(value, std::back_inserter(text));
     }
   }
   return text;

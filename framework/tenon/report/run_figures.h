@@ -1,7 +1,7 @@
 // Figures of a run that result.json and the comparison both state.
 #pragma once
 
-#include <tenon/runtime/experiment.h>
+#include <tenon/train/experiment_result.h>
 
 #include <algorithm>
 #include <cstddef>

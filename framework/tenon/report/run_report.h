@@ -6,7 +6,8 @@
 #include <tenon/report/estimate_report.h>
 #include <tenon/report/table.h>
 #include <tenon/runtime/config/config.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -175,6 +175,7 @@ class ChartWriter {
 
 }  // namespace
 
+// By hand: pugixml and libxml2 escape what goes through their trees, and pages are written as text.
 std::string html_escape(std::string_view text) {
   std::string out;
   for (const char c : text) {

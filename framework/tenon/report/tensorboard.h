@@ -3,6 +3,9 @@
 //   file   = record record …            record = u64 length, masked crc32c of it, Event, masked crc32c of the Event
 //   Event  = protobuf: 1 wall_time double, 2 step int64, 3 file_version string, 5 Summary { 1 Value { 1 tag, 2 float }
 //   }
+//
+// By hand: six fields of protobuf. libprotobuf would come with a code generator, and into every program that links
+// Tenon.
 #pragma once
 
 #include <tenon/core/export.h>

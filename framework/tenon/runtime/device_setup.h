@@ -8,13 +8,10 @@
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace tenon {
-
-inline constexpr std::string_view kDefaultAllocator = "caching";
 
 /// Options of a device kind's backend. Throws ConfigError once one of its devices is open.
 TENON_API void set_backend_options(std::string_view kind, Options options);
@@ -22,15 +19,8 @@ TENON_API void set_backend_options(std::string_view kind, Options options);
 /// The backend of a device kind with its options set, loaded when needed.
 TENON_API Backend& configured_backend(const std::string& kind);
 
-/// The allocator of devices of that kind that are opened from now on; without it, kDefaultAllocator with its defaults.
+/// The allocator of devices of that kind that are opened from now on; without it, kDefaultAllocator (allocator_spec.h).
 TENON_API void set_allocator(std::string_view kind, StackConfig config);
-
-/// A policy by name or path, with options as in a SPEC: "expandable", "./mine.so", "caching:max_split_size=128MiB".
-/// Throws ConfigError or PluginError.
-TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base = {});
-
-/// The options part of a SPEC, on top of what `options` holds. Throws ConfigError that quotes the SPEC.
-TENON_API void set_options_from_spec(Options& options, std::string_view spec);
 
 /// Closes every device and destroys what the backends made, in reverse order of loading; plugins stay loaded, and
 /// devices can be opened again. Storages must be gone.

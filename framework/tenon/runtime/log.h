@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/host.h>
 
 #include <string_view>
 

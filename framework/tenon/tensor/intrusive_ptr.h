@@ -1,4 +1,5 @@
-// IntrusivePtr: shared ownership with the count inside the object.
+// IntrusivePtr: shared ownership with the count inside the object. By hand: installed headers need no library, so not
+// boost::intrusive_ptr; and a sole owner releases without a read-modify-write.
 //
 // Note [The last reference]
 // Whoever holds the only reference may give it up with a plain load and a store: others can raise the count only
@@ -24,6 +25,7 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
 
+  /// One more reference. The caller holds one already.
   void retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
   /// The first reference, while only the maker knows the object: no read-modify-write.
   void retain_new() const { references_.store(1, std::memory_order_relaxed); }
@@ -36,6 +38,7 @@ class RefCounted {
     }
     return references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
+  /// The number of references, as it was a moment ago.
   std::uint32_t use_count() const { return references_.load(std::memory_order_acquire); }
 
  protected:
@@ -46,6 +49,7 @@ class RefCounted {
 /// The base of what is also reached by somebody who owns nothing of it.
 class WeaklyKnown : public RefCounted {
  public:
+  /// Gives up a reference: one atomic step. True for the last one.
   bool release() const { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   /// Retains unless the object is already on its way out. The caller sees to it that the memory stays until it returns.
   bool try_retain() const {

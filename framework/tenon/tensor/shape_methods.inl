@@ -78,7 +78,9 @@ TENON_API Tensor nanquantile(const Tensor& q, std::optional<std::int64_t> dim = 
                              std::string_view interpolation = "linear") const;
 
 // ops/reduce/scan.cpp: along one dim, from its start.
+/// cumsum() in place, in its own dtype.
 TENON_API Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
+/// cumprod() in place, in its own dtype.
 TENON_API Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
 TENON_API std::tuple<Tensor, Tensor> cummax(std::int64_t dim) const;
 TENON_API std::tuple<Tensor, Tensor> cummin(std::int64_t dim) const;

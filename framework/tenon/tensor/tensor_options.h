@@ -7,6 +7,9 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace tenon {
 
@@ -43,8 +46,11 @@ class TensorOptions {
   }
   TensorOptions device(Device device) const { return this->device(std::optional<Device>(device)); }
   TensorOptions device(DeviceType type) const { return this->device(Device(type)); }
+  /// A kind with an index, device(kCUDA, 1), or a device's name, device("cuda:1").
   template <class... Arguments>
-  requires(sizeof...(Arguments) == 2) TensorOptions device(Arguments&&... arguments)
+  requires(sizeof...(Arguments) == 2 ||
+           (sizeof...(Arguments) == 1 && (std::is_convertible_v<Arguments, std::string_view> && ...))) TensorOptions
+      device(Arguments&&... arguments)
   const { return device(std::optional<Device>(std::in_place, std::forward<Arguments>(arguments)...)); }
   /// With the CUDA device of that index.
   TensorOptions device_index(std::int16_t index) const {

@@ -3,7 +3,7 @@
 
 #include <tenon/data/image_set.h>
 #include <tenon/data/text.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/config/experiment.h>
 #include <tenon/tensor/tensor.h>
 #include <tenon/train/model.h>
 

@@ -4,7 +4,9 @@
 #include <tenon/core/export.h>
 #include <tenon/memory/stats.h>
 #include <tenon/runtime/config/config_schema.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
+#include <tenon/train/progress.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
 // Philox4x32-10 (Salmon et al., 2011): many blocks of the stream side by side. Which element takes which word is fixed
-// by Note [Same numbers on every device] in kernel/attributes/random.h.
+// by Note [Same numbers on every device] in kernel/attributes/random.h. By hand: Random123 has functions of one block;
+// loops over many side by side become vector instructions.
 #pragma once
 
 #include "kernels/level.h"

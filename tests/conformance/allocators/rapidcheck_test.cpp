@@ -1,6 +1,6 @@
 // The allocators that are shipped against a shadow map (every live interval, every stream that still uses one, every
 // figure), histories made and made shorter by RapidCheck. Without that library the kit's own histories remain.
-#include <tenon/conformance/history.h>
+#include <tenon/conformance/history_runner.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pinned_cache.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -14,8 +14,8 @@
 namespace tenon {
 namespace {
 
-using conformance::History;
 using conformance::Operation;
+using conformance::Operations;
 
 rc::Gen<std::size_t> sizes() {
   // Shrinks towards 1; all magnitudes alike, and the sizes around which policies change their mind.
@@ -55,9 +55,9 @@ TEST_P(AgainstAShadow, HoldsAfterEveryStep) {
   for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
   const conformance::Subject subject{info, options};
   const bool holds = rc::check(GetParam().name, [&] {
-    const auto history = *rc::gen::container<History>(operations()).as("history");
+    const auto history = *rc::gen::container<Operations>(operations()).as("history");
     const std::size_t capacity = *rc::gen::element<std::size_t>(0, 64 * MiB, 256 * MiB).as("capacity");
-    const std::string wrong = conformance::play(subject, history, {.capacity_bytes = capacity});
+    const std::string wrong = conformance::run_history(subject, history, {.capacity_bytes = capacity});
     if (!wrong.empty()) RC_FAIL(wrong + "\n" + conformance::to_string(history));
   });
   EXPECT_TRUE(holds);

@@ -3,7 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/half.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

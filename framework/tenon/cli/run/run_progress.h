@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/cli/status_line.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/train/progress.h>
 
 #include <string>
 #include <string_view>

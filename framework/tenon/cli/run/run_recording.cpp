@@ -79,7 +79,7 @@ void RunRecording::start() {
     device_state(device_).history().start({.stacks = with_stacks_ ? StackContext::kAlloc : StackContext::kNone}, true);
   }
   observer_ = add_oom_observer([this](const OutOfMemoryInfo& info) {
-    recorder_->explain_failure(info.reserved_bytes, left_for_the_process(info));
+    recorder_->explain_failure(info.reserved_bytes, available_bytes(info));
     // Later everything of the step that failed is freed: the state is taken where it happens.
     if (wants_history()) at_failure_ = picture();
   });

@@ -5,7 +5,9 @@
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/trace/recorder.h>
 #include <tenon/report/tensorboard.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
+#include <tenon/train/progress.h>
 
 #include <cstdint>
 #include <filesystem>

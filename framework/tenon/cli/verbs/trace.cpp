@@ -7,7 +7,7 @@
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/trace/slice_diff.h>
 #include <tenon/report/trace_report.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune.h>
 #include <tenon/report/tune_report.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 

@@ -7,7 +7,7 @@
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/formats/readers.h>
 #include <tenon/report/trace_html.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 
 #include <fmt/format.h>
 

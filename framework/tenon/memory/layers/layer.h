@@ -4,8 +4,8 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
+#include <tenon/memory/factory.h>
 #include <tenon/memory/forwarding.h>
-#include <tenon/memory/stack/allocator_stack.h>
 
 #include <functional>
 #include <memory>

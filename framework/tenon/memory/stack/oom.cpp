@@ -133,7 +133,7 @@ void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& f
     told->record({.action = HistoryAction::kOom,
                   .purpose = request.purpose,
                   .label = request.label,
-                  .address = left_for_the_process(info),
+                  .address = available_bytes(info),
                   .bytes = request.bytes,
                   .stream = request.stream});
   }

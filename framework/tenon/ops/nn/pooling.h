@@ -23,6 +23,8 @@ TENON_DECLARE_POOLING(2)
 TENON_DECLARE_POOLING(3)
 #undef TENON_DECLARE_POOLING
 
+/// Means over windows of (N, C, L) or (C, L); a stride is the kernel's size where none is given, `ceil_mode` rounds the
+/// count of windows up, `count_include_pad` counts the padding's zeros.
 TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true);
 /// Means over windows of (N, C, H, W) or (C, H, W): see avg_pool1d().

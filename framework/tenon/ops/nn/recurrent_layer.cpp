@@ -5,8 +5,9 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/recurrent.h>
+#include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/recurrence.h>
-#include <tenon/ops/ops.h>
+#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 
 #include <algorithm>

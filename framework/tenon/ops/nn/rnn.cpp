@@ -2,8 +2,9 @@
 #include <tenon/ops/nn/rnn.h>
 
 #include <tenon/ops/linalg/linear.h>
+#include <tenon/ops/nn/loss.h>
 #include <tenon/ops/nn/recurrence.h>
-#include <tenon/ops/ops.h>
+#include <tenon/ops/shape/view.h>
 
 #include <fmt/format.h>
 

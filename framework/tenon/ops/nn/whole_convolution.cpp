@@ -1,9 +1,9 @@
 // Convolution of integers: windows are a view of the padded input, and one product per group sums over them.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
-#include <tenon/ops/support/support.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/nn/whole_convolution.h>
+#include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/support.h>
 
 #include <string>
 

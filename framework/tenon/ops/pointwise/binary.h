@@ -17,16 +17,20 @@ struct BinaryRule {
   pointwise::Integers integers;
   /// Gradients of a and b; either may be undefined (a number).
   void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes);
+  /// Whether the gradient reads an operand.
   bool saves() const { return reads != pointwise::Reads::kNothing; }
 };
 
+/// The rule of a row.
 template <class Row>
 const BinaryRule& rule();
 
 // binary.cpp. With scalar_side == kLeft the number is the first operand.
+/// The operator of a rule on two tensors: promoted, broadcast, recorded.
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {});
 
+/// Attributes of `number op tensor`.
 inline BinaryAttributes number_on_the_left() {
   BinaryAttributes attributes;
   attributes.scalar_side = ScalarSide::kLeft;
@@ -38,6 +42,7 @@ inline Dtype dtype_of_integers(const BinaryRule& rule, Dtype promoted) {
   if (rule.integers == pointwise::Integers::kConverted) return floating_default(rule.text);
   throw Error(std::string("\"") + rule.text + "_cpu\" not implemented for '" + toString(promoted) + "'");
 }
+/// The dtype in which the kernel computes.
 inline Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
   return is_floating_point(promoted) || pointwise::computes(rule.integers) ? promoted
                                                                            : dtype_of_integers(rule, promoted);
@@ -61,20 +66,24 @@ inline bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool r
 // A gradient is reduced to its operand's sizes by the engine where the shapes differ (validate), which also converts
 // dtypes.
 
+/// The gradient times alpha.
 inline Tensor scaled(const Tensor& gradient, const ScalarValue& alpha) {
   return alpha.real == 1 ? gradient : gradient.mul(Scalar(alpha.real));
 }
 
+/// Backward of the operator of that name; so for the other three.
 inline void add_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
   if (b.needs(1)) b.set(1, attributes.scalar_side == ScalarSide::kLeft ? b.grad() : scaled(b.grad(), attributes.alpha));
   if (b.needs(0)) b.set(0, b.take_grad());
 }
 
+/// See add_gradient().
 inline void sub_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
   if (b.needs(1)) b.set(1, scaled(b.grad(), attributes.alpha).neg());
   if (b.needs(0)) b.set(0, b.take_grad());
 }
 
+/// See add_gradient().
 inline void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
   const auto times = [&](const Tensor& other) {
     return other.defined() ? b.grad().mul(other) : b.grad().mul(Scalar(attributes.scalar.real));
@@ -83,6 +92,7 @@ inline void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, c
   if (b.needs(1)) b.set(1, times(left));
 }
 
+/// See add_gradient().
 inline void div_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
   if (attributes.scalar_side == ScalarSide::kRight) {
     b.set(0, b.grad().div(Scalar(attributes.scalar.real)));

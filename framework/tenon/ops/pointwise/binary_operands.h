@@ -71,6 +71,7 @@ inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Bin
       &attributes);
 }
 
+/// Throws Error where the broadcast sizes are not those of `self`.
 inline void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
   if (!(self.impl().sizes() == sizes)) {
     throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " +
@@ -78,6 +79,7 @@ inline void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
   }
 }
 
+/// Throws Error where an in-place result of dtype `from` cannot be kept in `to`.
 inline void check_castable(const char* op, Dtype from, Dtype to) {
   if (!can_cast(from, to)) {
     throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " +

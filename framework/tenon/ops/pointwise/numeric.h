@@ -24,10 +24,12 @@ inline Tensor heaviside(const Tensor& self, const Tensor& values) { return self.
 /// The largest common divisor, and the smallest common multiple, of integers; never negative.
 inline Tensor gcd(const Tensor& self, const Tensor& other) { return self.gcd(other); }
 inline Tensor& gcd_(Tensor& self, const Tensor& other) { return self.gcd_(other); }
+/// The least common multiple of each pair of integers.
 inline Tensor lcm(const Tensor& self, const Tensor& other) { return self.lcm(other); }
 inline Tensor& lcm_(Tensor& self, const Tensor& other) { return self.lcm_(other); }
 /// maximum() and minimum() that prefer a number to NaN.
 inline Tensor fmax(const Tensor& self, const Tensor& other) { return self.fmax(other); }
+/// The smaller one of each pair, and of a NaN and a number the number; fmax() is its like.
 inline Tensor fmin(const Tensor& self, const Tensor& other) { return self.fmin(other); }
 /// To `decimals` places behind the point, which may be negative.
 inline Tensor round(const Tensor& self, std::int64_t decimals) { return self.round(decimals); }
@@ -35,11 +37,13 @@ inline Tensor& round_(Tensor& self, std::int64_t decimals) { return self.round_(
 inline Tensor div(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
   return self.div(other, rounding_mode);
 }
+/// What floor division leaves, of the sign of `other`, as Python's %.
 TENON_API Tensor remainder(const Scalar& self, const Tensor& other);
 /// Bits of integers moved; by a negative number of places, or by more than there are, nothing is left but the sign.
 inline Tensor bitwise_left_shift(const Tensor& self, const Tensor& other) { return self.bitwise_left_shift(other); }
 inline Tensor bitwise_left_shift(const Tensor& self, const Scalar& other) { return self.bitwise_left_shift(other); }
 TENON_API Tensor bitwise_left_shift(const Scalar& self, const Tensor& other);
+/// The bits of each integer moved right, the sign kept.
 inline Tensor bitwise_right_shift(const Tensor& self, const Tensor& other) { return self.bitwise_right_shift(other); }
 inline Tensor bitwise_right_shift(const Tensor& self, const Scalar& other) { return self.bitwise_right_shift(other); }
 TENON_API Tensor bitwise_right_shift(const Scalar& self, const Tensor& other);
@@ -47,7 +51,9 @@ inline Tensor __lshift__(const Tensor& self, const Tensor& other) { return self.
 inline Tensor __lshift__(const Tensor& self, const Scalar& other) { return self.bitwise_left_shift(other); }
 inline Tensor __rshift__(const Tensor& self, const Tensor& other) { return self.bitwise_right_shift(other); }
 inline Tensor __rshift__(const Tensor& self, const Scalar& other) { return self.bitwise_right_shift(other); }
+/// Whether an element is plus infinity; bool.
 inline Tensor isposinf(const Tensor& self) { return self.isposinf(); }
+/// Whether an element is minus infinity; bool.
 inline Tensor isneginf(const Tensor& self) { return self.isneginf(); }
 
 // Other names.
@@ -59,6 +65,7 @@ inline Tensor arcsinh(const Tensor& self) { return self.asinh(); }
 inline Tensor arctanh(const Tensor& self) { return self.atanh(); }
 inline Tensor arctan2(const Tensor& self, const Tensor& other) { return self.atan2(other); }
 inline Tensor fix(const Tensor& self) { return self.trunc(); }
+/// The tensor itself.
 inline Tensor positive(const Tensor& self) { return self; }
 inline Tensor multiply(const Tensor& self, const Tensor& other) { return self.mul(other); }
 inline Tensor multiply(const Tensor& self, const Scalar& other) { return self.mul(other); }

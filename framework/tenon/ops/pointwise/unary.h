@@ -51,6 +51,7 @@ void check_operand<pointwise::Celu>(const Tensor&, const PointwiseAttributes& al
 template <>
 void check_operand<pointwise::Softshrink>(const Tensor&, const PointwiseAttributes& lambda);
 
+/// The slope of a row as a tensor that is itself differentiable.
 template <class Row>
 Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes& attributes) {
   Symbolic parameters[3] = {attributes.parameters[0].real, attributes.parameters[1].real,
@@ -62,6 +63,7 @@ Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const Pointwi
 /// "tanh" -> "TanhBackward0".
 const char* backward_name(const char* op);
 
+/// The rule of a row.
 template <class Row>
 const UnaryRule& rule_of() {
   static const UnaryRule rule{.text = Row::name,
@@ -78,8 +80,10 @@ const UnaryRule& rule_of() {
 
 /// The operator of a row, and its in-place form.
 Tensor unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
+/// unary() into its operand.
 Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
 
+/// The numbers of a row with parameters.
 inline PointwiseAttributes parameters(const Scalar& a, const Scalar& b = 0, const Scalar& c = 0) {
   return {{a.value(), b.value(), c.value()}};
 }

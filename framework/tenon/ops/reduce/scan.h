@@ -5,9 +5,11 @@
 
 namespace tenon {
 
+/// cumsum() in place, in its own dtype.
 inline Tensor& cumsum_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) {
   return self.cumsum_(dim, dtype);
 }
+/// cumprod() in place, in its own dtype.
 inline Tensor& cumprod_(Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) {
   return self.cumprod_(dim, dtype);
 }

@@ -9,6 +9,7 @@
 
 namespace tenon::ops {
 
+/// What a kernel gets of a tensor, which may be undefined.
 inline TensorView view_of(const Tensor& tensor) { return tensor.defined() ? tensor.impl().view() : undefined_view(); }
 
 /// The view of a tensor broadcast to `sizes`; `strides` is storage for its strides.
@@ -23,11 +24,13 @@ inline TensorView view_as(const Tensor& tensor, const Dims& sizes, Dims& strides
   return view;
 }
 
+/// Calls the operator's kernel of that device.
 inline void run(OperatorId op, DeviceState& state, std::initializer_list<TensorView> outputs,
                 std::initializer_list<TensorView> inputs, const void* attributes = nullptr) {
   call_kernel(op, state, {outputs.begin(), outputs.size()}, {inputs.begin(), inputs.size()}, attributes);
 }
 
+/// The state of the tensor's device.
 inline DeviceState& state_of(const Tensor& tensor) { return tensor.impl().storage().state(); }
 
 /// Throws Error unless all defined tensors are on one device.

@@ -21,9 +21,11 @@ class Backward {
       : node_(node), gradients_(gradients), slots_(slots), results_(results) {}
   /// The gradient of the i-th output; undefined stands for zero.
   const Tensor& grad(std::size_t i = 0) const { return gradients_[i]; }
+  /// A saved tensor. Throws Error where it has been written to since.
   Tensor saved(std::size_t i) const { return slots_[i].unpack(node_); }
   /// Whether anybody wants the gradient of the i-th input.
   bool needs(std::size_t i) const { return node_.task_should_compute_output(i); }
+  /// Gives the gradient of the i-th input.
   void set(std::size_t i, Tensor gradient) { results_[i] = std::move(gradient); }
   /// Gives up the incoming gradient, so that its memory may be reused.
   Tensor take_grad(std::size_t i = 0) { return std::move(gradients_[i]); }
@@ -57,6 +59,7 @@ class FormulaNode final : public autograd::Node {
       for (autograd::SavedTensor& slot : slots_) slot.reset();
     }
   }
+  /// The saved tensors, by position.
   autograd::SavedTensor* slots() {
     if constexpr (kSlots > 0) {
       return slots_;
@@ -77,12 +80,15 @@ class Recording {
   Recording() = default;
   Recording(IntrusivePtr<autograd::Node> node, autograd::SavedTensor* slots) : node_(std::move(node)), slots_(slots) {}
   explicit operator bool() const { return static_cast<bool>(node_); }
+  /// Keeps a tensor for the backward formula.
   void save(std::size_t slot, const Tensor& tensor) { slots_[slot].save(tensor); }
   /// After output() or finish_inplace(): the saved output then knows its own node.
   void save_output(std::size_t slot, const Tensor& tensor) { slots_[slot].save(tensor, true); }
+  /// Says that the tensor came out of the node.
   void output(const Tensor& tensor) {
     if (node_) autograd::set_history(tensor, node_);
   }
+  /// The node; null where nothing is recorded.
   const IntrusivePtr<autograd::Node>& node() const { return node_; }
 
  private:

@@ -13,6 +13,7 @@ struct Symbolic {
   Symbolic() = default;
   Symbolic(double value) : number(value) {}             // NOLINT
   Symbolic(Tensor value) : tensor(std::move(value)) {}  // NOLINT
+  /// Whether it is a number and not a tensor.
   bool is_number() const { return !tensor.defined(); }
 };
 
@@ -27,9 +28,13 @@ Symbolic operator<=(const Symbolic& a, const Symbolic& b);
 Symbolic operator>(const Symbolic& a, const Symbolic& b);
 Symbolic operator>=(const Symbolic& a, const Symbolic& b);
 Symbolic operator==(const Symbolic& a, const Symbolic& b);
+/// `yes` where the condition is not zero, else `no`.
 Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& no);
+/// a to the power of b.
 Symbolic power(const Symbolic& a, const Symbolic& b);
+/// log(1 + exp(x)).
 Symbolic softplus1(const Symbolic& x);
+/// Each of these computes on the number, or is the operator of that name on the tensor.
 Symbolic polygamma(const Symbolic& n, const Symbolic& x);
 // Every operator of a row that has no parameters: exp(x), digamma(x), …
 #define TENON_UNARY(Row, name, ...) Symbolic name(const Symbolic& x);

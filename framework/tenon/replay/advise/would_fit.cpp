@@ -4,7 +4,7 @@
 #include <tenon/replay/advise/tune_space.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/engine/process_pool.h>
-#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>

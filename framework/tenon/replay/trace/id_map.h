@@ -1,4 +1,5 @@
 // IdMap: from 64-bit names (ids, addresses) to 32-bit values; open addressing, no allocation per entry.
+// By hand: an entry takes sixteen bytes, with tsl::robin_map twenty-four; a history may name a hundred million ids.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // PodVector: a vector of plain data that grows by realloc, which moves pages instead of copying them: a gigabyte that
-// doubles never stands in memory twice.
+// doubles never stands in memory twice. By hand: the vectors of the standard library and of Boost copy when they grow.
 #pragma once
 
 #include <cstddef>

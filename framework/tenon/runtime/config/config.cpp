@@ -2,11 +2,11 @@
 // them.
 #include <tenon/core/error.h>
 #include <tenon/memory/layers/layer.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/config/config_sources.h>
 #include <tenon/runtime/config/config_state.h>
 #include <tenon/runtime/config/toml_reader.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
 

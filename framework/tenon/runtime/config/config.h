@@ -7,7 +7,7 @@
 #include <tenon/core/options.h>
 #include <tenon/runtime/config/config_schema.h>
 #include <tenon/runtime/config/config_value.h>
-#include <tenon/runtime/experiment.h>
+#include <tenon/runtime/config/experiment.h>
 
 #include <filesystem>
 #include <memory>

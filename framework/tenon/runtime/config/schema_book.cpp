@@ -4,6 +4,7 @@
 #include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/config/schema_book.h>
 #include <tenon/runtime/plugins/plugins.h>
+#include <tenon/runtime/plugins/shipped_plugins.h>
 
 #include <fmt/format.h>
 
@@ -15,12 +16,18 @@ namespace {
 
 constexpr std::string_view kDevice = "device.";
 constexpr std::string_view kAllocator = "allocator.";
-const std::vector<std::string> kShippedKinds = {"cpu", "cuda", "simulated"};
 
 std::vector<std::string> names_of(const OptionSchema& options) {
   std::vector<std::string> names;
   for (const OptionSpec& option : options) names.push_back(option.name);
   return names;
+}
+
+/// Kinds that a file may configure on a machine that lacks them: their options are not checked there.
+std::vector<std::string> shipped_kinds() {
+  std::vector<std::string> kinds;
+  for (const ShippedBackend& backend : shipped_backends()) kinds.emplace_back(backend.kind);
+  return kinds;
 }
 
 std::vector<std::string> layer_names() {
@@ -78,8 +85,10 @@ const SectionSpec* SchemaBook::find_section(const std::string& name, const Posit
     try {
       return &device_section(kind);
     } catch (const ConfigError& error) {
-      if (contains(kShippedKinds, kind)) return nullptr;
-      const std::string near = nearest_name(kind, kShippedKinds);
+      std::vector<std::string> known = shipped_kinds();
+      if (contains(known, kind)) return nullptr;
+      for (const std::string& loaded : backend_names()) known.push_back(loaded);
+      const std::string near = nearest_name(kind, known);
       throw config_error(position, near.empty()
                                        ? fmt::format("[{}]: {}", name, error.what())
                                        : fmt::format("unknown section [{}]; did you mean [device.{}]?", name, near));

@@ -26,7 +26,7 @@ struct ElfSymbol {
   std::size_t size = 0;          ///< the size that the file states for it
 };
 
-/// Looks `symbol` up the way the loader does (program headers, dynamic section, hash table) and copies up to
+/// Looks `symbol` up in the dynamic symbol table and copies up to
 /// `max_bytes` of it. The file may be hostile: every offset is checked against its length, every loop is bounded. Never
 /// throws for what the file holds.
 ElfSymbol read_elf_symbol(const std::filesystem::path& path, std::string_view symbol, std::size_t max_bytes);

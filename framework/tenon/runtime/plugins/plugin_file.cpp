@@ -1,6 +1,6 @@
 // The checks at the door. Each refusal is a sentence that ends with what to do.
 #include <tenon/core/error.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/descriptor.h>
 #include <tenon/runtime/plugins/elf_symbol.h>
 #include <tenon/runtime/plugins/plugin_file.h>
 

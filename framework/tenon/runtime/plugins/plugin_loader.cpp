@@ -2,7 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/dispatch/dispatch.h>
-#include <tenon/plugin/plugin.h>
+#include <tenon/plugin/backend_plugin.h>
 #include <tenon/runtime/log.h>
 #include <tenon/runtime/plugins/plugin_file.h>
 #include <tenon/runtime/plugins/plugin_search.h>

@@ -1,96 +1,50 @@
-// SHA-256 (FIPS 180-4).
+// SHA-256 by OpenSSL's libcrypto.
 #include <tenon/core/error.h>
 #include <tenon/runtime/plugins/sha256.h>
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <vector>
 
 namespace tenon {
 
 namespace {
 
-constexpr std::array<std::uint32_t, 64> kRound = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+struct FreeContext {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
 
 class Sha256 {
  public:
-  void add(const unsigned char* data, std::size_t bytes) {
-    total_ += bytes;
-    while (bytes != 0) {
-      const std::size_t part = std::min(bytes, block_.size() - filled_);
-      std::memcpy(block_.data() + filled_, data, part);
-      filled_ += part;
-      data += part;
-      bytes -= part;
-      if (filled_ == block_.size()) compress();
-    }
+  Sha256() : context_(EVP_MD_CTX_new()) {
+    check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
   }
-
+  void add(const void* data, std::size_t bytes) { check(EVP_DigestUpdate(context_.get(), data, bytes) == 1); }
   std::string finish() {
-    const std::uint64_t bits = total_ * 8;
-    const unsigned char one = 0x80, zero = 0;
-    add(&one, 1);
-    while (filled_ != 56) add(&zero, 1);
-    unsigned char length[8];
-    for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
-    add(length, 8);
-    std::string text;
-    for (const std::uint32_t word : state_) text += fmt::format("{:08x}", word);
-    return text;
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    check(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
+    return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
   }
 
  private:
-  void compress() {
-    std::array<std::uint32_t, 64> w;
-    for (int i = 0; i < 16; ++i) {
-      w[i] = std::uint32_t{block_[4 * i]} << 24 | std::uint32_t{block_[4 * i + 1]} << 16 |
-             std::uint32_t{block_[4 * i + 2]} << 8 | block_[4 * i + 3];
-    }
-    for (int i = 16; i < 64; ++i) {
-      const std::uint32_t low = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-      const std::uint32_t high = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-      w[i] = w[i - 16] + low + w[i - 7] + high;
-    }
-    auto [a, b, c, d, e, f, g, h] = state_;
-    for (int i = 0; i < 64; ++i) {
-      const std::uint32_t choose = (e & f) ^ (~e & g);
-      const std::uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
-      const std::uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + choose + kRound[i] + w[i];
-      const std::uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + majority;
-      h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
-    }
-    const std::array<std::uint32_t, 8> change = {a, b, c, d, e, f, g, h};
-    for (int i = 0; i < 8; ++i) state_[i] += change[i];
-    filled_ = 0;
+  static void check(bool good) {
+    if (!good) throw Error("SHA-256 is not available from OpenSSL's libcrypto; check its configuration (openssl.cnf)");
   }
-
-  std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<unsigned char, 64> block_{};
-  std::size_t filled_ = 0;
-  std::uint64_t total_ = 0;
+  std::unique_ptr<EVP_MD_CTX, FreeContext> context_;
 };
 
 }  // namespace
 
 std::string sha256_of(std::span<const std::byte> bytes) {
   Sha256 hash;
-  hash.add(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  hash.add(bytes.data(), bytes.size());
   return hash.finish();
 }
 
@@ -100,7 +54,7 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   Sha256 hash;
   std::vector<char> buffer(1 << 16);
   while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    hash.add(reinterpret_cast<const unsigned char*>(buffer.data()), static_cast<std::size_t>(file.gcount()));
+    hash.add(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
   return hash.finish();
 }

@@ -1,4 +1,5 @@
-// SmallVector: a vector whose first N elements live inside it.
+// SmallVector: a vector whose first N elements live inside it. By hand: installed headers need no library, so not
+// Boost.Container's small_vector.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,11 @@
 // What an experiment's configuration can be asked, and putting it in service.
+#include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/device_setup.h>
-#include <tenon/runtime/experiment.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 
 #include <fmt/format.h>
 
 namespace tenon {
-
-ProgressSink::~ProgressSink() = default;
 
 const Options& ExperimentConfig::section(std::string_view wanted) const {
   const auto found = sections.find(wanted);

@@ -1,5 +1,5 @@
-// Anchors of the plugin interface.
-#include <tenon/plugin/plugin.h>
+// The anchor of the plugin interface.
+#include <tenon/plugin/host.h>
 
 namespace tenon::plugin {
 

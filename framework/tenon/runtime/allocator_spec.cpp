@@ -1,0 +1,62 @@
+// SPEC -> policy and options.
+#include <tenon/core/error.h>
+#include <tenon/memory/layers/layer.h>
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+namespace {
+
+/// Up to the comma that ends it: those in brackets belong to a list, as in roundup_power2_divisions=[64:8,256:4].
+std::string_view first_item(std::string_view rest) {
+  int depth = 0;
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    depth += (rest[i] == '[') - (rest[i] == ']');
+    if (rest[i] == ',' && depth <= 0) return rest.substr(0, i);
+  }
+  return rest;
+}
+
+/// For the layer that routes requests to other policies, which it names by SPEC.
+ResolvedAllocator resolve_spec(std::string_view spec) {
+  StackConfig config = allocator_from_spec(spec);
+  return {std::move(config.policy), std::move(config.options)};
+}
+
+[[maybe_unused]] const bool kResolverIsSet = (set_allocator_resolver(&resolve_spec), true);
+
+}  // namespace
+
+void set_options_from_spec(Options& options, std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view item = first_item(rest);
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw ConfigError(fmt::format(
+          "allocator \"{}\": expected NAME=VALUE, as in caching:max_split_size=128MiB, not \"{}\"", spec, item));
+    }
+    try {
+      options.set_text(item.substr(0, equals), item.substr(equals + 1));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("allocator \"{}\": {}", spec, error.what()));
+    }
+  }
+}
+
+StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+  StackConfig config;
+  config.policy = find_allocator(spec.substr(0, spec.find(':')), base);
+  config.options = Options(config.policy.options);
+  set_options_from_spec(config.options, spec);
+  return config;
+}
+
+}  // namespace tenon

@@ -1,0 +1,23 @@
+// SPEC: an allocator with its options in one word, as the command line has it: "caching:max_split_size=128MiB".
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/core/options.h>
+#include <tenon/memory/stack/allocator_stack.h>
+
+#include <filesystem>
+#include <string_view>
+
+namespace tenon {
+
+/// The SPEC of devices for which nobody chose an allocator.
+inline constexpr std::string_view kDefaultAllocator = "caching";
+
+/// A policy by name or path, with options as in a SPEC: "expandable", "./mine.so", "caching:max_split_size=128MiB".
+/// Throws ConfigError or PluginError.
+TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base = {});
+
+/// The options part of a SPEC, on top of what `options` holds. Throws ConfigError that quotes the SPEC.
+TENON_API void set_options_from_spec(Options& options, std::string_view spec);
+
+}  // namespace tenon

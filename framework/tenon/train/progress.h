@@ -1,0 +1,33 @@
+// What a running experiment tells: how far it is, and lines worth keeping.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+struct Progress {
+  std::int64_t step = 0;   ///< done so far, over all epochs
+  std::int64_t steps = 0;  ///< in all
+  int epoch = 0;           ///< from 1
+  int epochs = 0;
+  double loss = 0;    ///< of the last step
+  std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data"
+};
+
+/// Told while an experiment runs; calls are cheap and frequent, the sink decides what to show.
+class TENON_EXPORT ProgressSink {
+ public:
+  ProgressSink() = default;
+  ProgressSink(const ProgressSink&) = delete;
+  ProgressSink& operator=(const ProgressSink&) = delete;
+  TENON_API virtual ~ProgressSink();
+  virtual void progress(const Progress& progress) = 0;
+  /// A finished line worth keeping: "epoch 1/5: loss 0.4312, test accuracy 85.2 %, 12.1 s".
+  virtual void note(std::string_view line) = 0;
+};
+
+}  // namespace tenon

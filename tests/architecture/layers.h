@@ -1,0 +1,56 @@
+// The table of the design: the layers of the framework, top first. The tests of includes and of symbols hold the tree
+// against it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tenon::test {
+
+using Layers = std::set<std::string>;
+
+/// Layers of one rank do not see each other, but for the pairs in kSideways.
+inline const std::vector<Layers> kRanks = {
+    {"cli"},
+    {"report"},
+    {"train"},
+    {"replay", "conformance"},
+    {"nn", "optim", "data", "amp", "parallel", "quantization", "checkpoint", "profiler"},
+    {"runtime"},
+    {"ops"},
+    {"autograd"},
+    {"tensor"},
+    {"dispatch"},
+    {"plugin"},
+    {"device", "kernel"},
+    {"memory"},
+    {"core"},
+};
+
+/// What stands on one rank and may still be seen, one way only: who -> whom.
+inline const std::map<std::string, Layers> kSideways = {
+    {"optim", {"nn"}},  // a module's parameters are optimised
+    {"data", {"nn"}},   // samplers are saved in archives, options are spelled alike
+};
+
+/// What a backend may see, and what an allocator may see.
+inline const Layers kBelowTheBoundary = {"plugin", "device", "kernel", "memory", "core"};
+inline const Layers kSeenByAllocators = {"plugin", "memory", "core"};
+
+inline int rank_of(const std::string& layer) {
+  for (std::size_t i = 0; i < kRanks.size(); ++i) {
+    if (kRanks[i].contains(layer)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+inline bool may_see(const std::string& layer, const std::string& other) {
+  if (layer == other) return true;
+  if (rank_of(other) > rank_of(layer)) return true;
+  const auto sideways = kSideways.find(layer);
+  return sideways != kSideways.end() && sideways->second.contains(other);
+}
+
+}  // namespace tenon::test

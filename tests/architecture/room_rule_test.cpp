@@ -1,0 +1,124 @@
+// The include rule inside a layer: its rooms stand on each other as its layers do.
+#include "architecture/includes.h"
+#include "architecture/source_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+/// A room is a folder of a layer ("shape", "formats/pytorch"), a file of it without its ending ("log.*",
+/// "libtorch/types.*"), or "." for the files on top that are not named. A file may include what stands in its own group
+/// or below it.
+using Group = std::set<std::string>;
+
+// Top first.
+const std::map<std::string, std::vector<Group>> kRooms = {
+    {"cli", {{"verbs"}, {"."}}},
+    {"train", {{"models"}, {"."}}},
+    {"replay", {{"advise"}, {"results"}, {"engine"}, {"formats/pytorch"}, {"formats"}, {"trace"}}},
+    // The front end's functions and modules share their options: a module is its function with parameters.
+    {"nn",
+     {{"nn.*", "functional.*", "parallel.*"},
+      {"modules/sequence"},
+      {"modules", "functional"},
+      {".", "containers", "serialize"},
+      {"options"}}},
+    {"data", {{"."}, {"detail"}}},
+    {"runtime", {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*"}, {"plugins"}, {"log.*"}}},
+    {"ops", {{"."}, {"nn"}, {"linalg"}, {"indexing"}, {"reduce"}, {"pointwise"}, {"shape"}, {"create"}, {"support"}}},
+    {"tensor", {{"libtorch", "shape/indexing.*"}, {"."}, {"shape"}, {"libtorch/types.*"}}},
+    {"kernel", {{"."}, {"attributes"}}},
+    // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
+    {"memory", {{"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"."}}},
+};
+
+/// An include that points up, and why it stays: most are sources of composite operators, which are made of whatever
+/// operators they need; their headers point down.
+struct Exception {
+  std::string file, room;
+};
+const std::vector<Exception> kExceptions = {
+    {"memory/memory_source.cpp", "sources"},  // the anchor of an interface that sources may have besides
+    {"ops/create/factory.cpp", "pointwise"},  // logspace is a power
+    {"ops/nn/attention.cpp", "."},
+    {"ops/pointwise/special.h", "reduce"},  // torch::special: names of operators of several rooms
+    {"ops/shape/packing.cpp", "indexing"},
+    {"ops/shape/rearrange.cpp", "indexing"},
+    {"ops/shape/rearrange.cpp", "pointwise"},
+    {"ops/shape/rearrange.cpp", "reduce"},
+    {"ops/support/composite.cpp", "pointwise"},
+    {"ops/support/symbolic.cpp", "pointwise"},
+    {"replay/engine/process_pool.cpp", "results"},  // rows come back from child processes as JSON
+    {"replay/formats/image_writers.cpp", "formats/pytorch"},
+    {"replay/formats/pytorch/snapshot_image.cpp", "advise"},
+    {"replay/results/trust.cpp", "advise"},
+    {"replay/trace/recorder.cpp", "formats"},
+    {"replay/trace/slice_diff.cpp", "results"},
+};
+
+/// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.
+std::string room_of(const std::vector<Group>& groups, const std::string& file) {
+  const auto named = [&](const std::string& room) {
+    for (const Group& group : groups)
+      if (group.contains(room)) return true;
+    return false;
+  };
+  if (const std::string itself = file.substr(0, file.rfind('.')) + ".*"; named(itself)) return itself;
+  const auto slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
+  return named(folder) ? folder : "";
+}
+
+int height_of(const std::vector<Group>& groups, const std::string& room) {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i].contains(room)) return static_cast<int>(groups.size() - i);
+  return 0;
+}
+
+bool is_excepted(const std::string& file, const std::string& room) {
+  for (const Exception& known : kExceptions)
+    if (known.file == file && known.room == room) return true;
+  return false;
+}
+
+TEST(RoomRule, EveryFolderInsideALayerIsARoomOfTheTable) {
+  const auto framework = kRoot / "framework/tenon";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(framework)) {
+    if (!entry.is_directory()) continue;
+    const std::string path = std::filesystem::relative(entry.path(), framework).generic_string();
+    const auto slash = path.find('/');
+    if (slash == std::string::npos) continue;
+    const auto layer = kRooms.find(path.substr(0, slash));
+    ASSERT_NE(layer, kRooms.end()) << "the layer " << path.substr(0, slash)
+                                   << " has folders, but no rooms in the table";
+    EXPECT_GT(height_of(layer->second, path.substr(slash + 1)), 0) << path << " has no place in the table";
+  }
+}
+
+TEST(RoomRule, AnIncludeInsideALayerPointsDown) {
+  std::size_t checked = 0;
+  for (const auto& [layer, groups] : kRooms) {
+    const std::string folder = "framework/tenon/" + layer;
+    for (const auto& path : files_below(folder, {".h", ".cpp", ".inl"})) {
+      const std::string file = shown(path).substr(folder.size() + 1);
+      const std::string room = room_of(groups, file);
+      for (const auto& include : includes_of(path)) {
+        if (layer_of_include(include) != layer) continue;
+        const std::string other = room_of(groups, include.substr(layer.size() + 7));
+        EXPECT_TRUE(height_of(groups, other) <= height_of(groups, room) || is_excepted(layer + "/" + file, other))
+            << layer << "/" << file << " (" << room << ") includes <" << include << "> (" << other << ")";
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 500U) << "the test no longer finds the sources";
+}
+
+}  // namespace
+}  // namespace tenon::test
