@@ -100,7 +100,7 @@ class Trace final : public LayerAllocator {
                         .bytes = request.bytes,
                         .stream = request.stream.id,
                         .reserved_bytes = now.reserved_bytes,
-                        .device_free_bytes = left_for_the_process(now)});
+                        .device_free_bytes = available_bytes(now)});
   }
 
   void settle() noexcept {

@@ -2,7 +2,7 @@
 #include <tenon/ops/nn/rnn.h>
 
 #include <tenon/ops/linalg/linear.h>
-#include <tenon/ops/nn/loss.h>
+#include <tenon/ops/nn/dropout.h>
 #include <tenon/ops/nn/recurrence.h>
 #include <tenon/ops/shape/view.h>
 
