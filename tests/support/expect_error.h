@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace tenon::test {
 
 template <class E = Error, class Call>
-void expect_error(Call call, const char* text) {
+void expect_error(Call call, const std::string& text) {
   EXPECT_THAT(call, ::testing::ThrowsMessage<E>(::testing::HasSubstr(text)));
 }
 
