@@ -81,7 +81,7 @@ TEST(PickleMachine, RefusesMalformedPrograms) {
   EXPECT_NE(refusal(kProto + ".").find("empty stack"), std::string::npos);
   EXPECT_NE(refusal(kProto + "e.").find("no MARK"), std::string::npos);
   EXPECT_NE(refusal(kProto + "Na.").find("appends to nothing"), std::string::npos);
-  EXPECT_NE(refusal(kProto + "NNa.").find("no list"), std::string::npos);
+  EXPECT_NE(refusal(kProto + "NNa.").find("not a list"), std::string::npos);
   EXPECT_NE(refusal(kProto + "}(Nu.").find("a key without a value"), std::string::npos);
   EXPECT_NE(refusal(kProto + bytes({'h', 7, '.'})).find("memo entry 7 was never set"), std::string::npos);
   EXPECT_NE(refusal(kProto + bytes({'X', 0xff, 0xff, 0xff, 3})).find("truncated"), std::string::npos)

@@ -101,7 +101,7 @@ TEST(TextReader, TakesAFileToWhichLinesWereAdded) {
 
 TEST(TextReader, RefusesWhatIsNoTrace) {
   EXPECT_NE(refusal_of("").find("empty"), std::string::npos);
-  EXPECT_NE(refusal_of("hello world\n").find("not a trace"), std::string::npos);
+  EXPECT_NE(refusal_of("hello world\n").find("not a memory history"), std::string::npos);
   EXPECT_NE(refusal_of(std::string("a \0\0\0", 5)).find("file:1"), std::string::npos);
   EXPECT_NE(refusal_of("# x\n" + std::string(3 << 20, 'y')).find("more than a mebibyte"), std::string::npos);
 }

@@ -153,7 +153,7 @@ TEST_F(ConfigMistake, TextThatIsNoTomlHasItsPlace) {
                       }() +
                       " = 1\n"),
               HasSubstr("exp.toml:2:1: a key of more than 16 parts"));
-  EXPECT_THAT(mistake("x = " + std::string(2 << 20, '1')), HasSubstr("more than a mebibyte"));
+  EXPECT_THAT(mistake("x = " + std::string(2 << 20, '1')), HasSubstr("larger than a mebibyte"));
   EXPECT_THAT(mistake("x = \"\xff\xfe\"\n"), HasSubstr("exp.toml:1:"));
 }
 

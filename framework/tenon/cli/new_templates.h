@@ -11,7 +11,7 @@ struct Template {
 };
 
 inline constexpr std::string_view kAllocatorSource =
-    R"cpp(// @NAME@: freed pieces wait in a list for each size and stream, and are handed out again.
+    R"source(// @NAME@: freed blocks wait in a list for each size and stream, and are handed out again.
 #include <tenon/plugin/plugin.h>
 
 #include <cstdint>
@@ -19,88 +19,78 @@ inline constexpr std::string_view kAllocatorSource =
 #include <set>
 #include <vector>
 
-          namespace {
-          using namespace tenon;
+namespace {
+using namespace tenon;
 
-          class @CLASS @final : public Allocator {
-           public:
-            static OptionSchema options() {
-              return {OptionSpec::size("granularity", 512, "sizes are rounded up to a multiple of this")
-                          .range(std::size_t{512}, 64 * MiB)};
-            }
+class @CLASS@ final : public Allocator {
+ public:
+  static OptionSchema options() {
+    return {OptionSpec::size("granularity", 512, "sizes are rounded up to a multiple of this").range(std::size_t{512}, 64 * MiB)};
+  }
 
-            explicit @CLASS @(const AllocatorContext& context)
-                : source_(context.source), granularity_(context.options.size("granularity")) {}
-            ~@CLASS @() override {
-              try {
-                source_.synchronize();
-              } catch (const Error&) {
-              }  // work may still run, unless the device is lost
-              for (const auto& [address, piece] : pieces_) source_.release(address, piece.bytes);
-            }
+  explicit @CLASS@(const AllocatorContext& context)
+      : source_(context.source), granularity_(context.options.size("granularity")) {}
+  ~@CLASS@() override {
+    try { source_.synchronize(); } catch (const Error&) {}  // work may still run, unless the device is lost
+    for (const auto& [address, entry] : entries_) source_.release(address, entry.bytes);
+  }
 
-            Block allocate(const Request& request) override {
-              if (request.bytes > PTRDIFF_MAX)
-                throw OutOfMemory({.requested_bytes = request.bytes});  // rounding would
-                                                                        // wrap
-              const std::size_t bytes = align_up(request.bytes, granularity_);
-              std::vector<void*>& waiting = free_[{bytes, request.stream}];
-              void* address = nullptr;
-              if (!waiting.empty()) {
-                address = waiting.back();
-                waiting.pop_back();
-              } else {
-                address = source_.acquire(bytes);
-                if (address == nullptr && trim(0) != 0)
-                  address = source_.acquire(bytes);  // the device is full of what
-                                                     // we keep
-                if (address == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
-                pieces_[address] = {.bytes = bytes, .stream = request.stream};
-              }
-              return {.data = address, .bytes = bytes, .request = request};
-            }
+  Block allocate(const Request& request) override {
+    if (request.bytes > PTRDIFF_MAX) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding would wrap
+    const std::size_t bytes = align_up(request.bytes, granularity_);
+    std::vector<void*>& waiting = free_[{bytes, request.stream}];
+    void* address = nullptr;
+    if (!waiting.empty()) {
+      address = waiting.back();
+      waiting.pop_back();
+    } else {
+      address = source_.acquire(bytes);
+      if (address == nullptr && trim(0) != 0) address = source_.acquire(bytes);  // the device is full of what we keep
+      if (address == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+      entries_[address] = {.bytes = bytes, .stream = request.stream};
+    }
+    return {.data = address, .bytes = bytes, .request = request};
+  }
 
-            void deallocate(const Block& block, StreamRef last_use) noexcept override {
-              Piece& piece = pieces_[block.data];
-              if (last_use != piece.stream) piece.others.insert(last_use);
-              for (const StreamRef other : piece.others)
-                source_.wait(source_.mark(other));  // the next user is on
-                                                    // piece.stream
-              piece.others.clear();
-              free_[{piece.bytes, piece.stream}].push_back(block.data);
-            }
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    Entry& entry = entries_[block.data];
+    if (last_use != entry.stream) entry.others.insert(last_use);
+    for (const StreamRef other : entry.others) source_.wait(source_.mark(other));  // the next user is on entry.stream
+    entry.others.clear();
+    free_[{entry.bytes, entry.stream}].push_back(block.data);
+  }
 
-            void record_use(const Block& block, StreamRef stream) override { pieces_[block.data].others.insert(stream); }
+  void record_use(const Block& block, StreamRef stream) override { entries_[block.data].others.insert(stream); }
 
-            std::size_t trim(std::size_t keep_bytes) override {
-              std::size_t cached = 0, given_back = 0;
-              for (const auto& [key, list] : free_) cached += key.first * list.size();
-              if (cached > keep_bytes) source_.synchronize();  // work that used them may still run
-              for (auto& [key, list] : free_) {
-                for (; !list.empty() && cached - given_back > keep_bytes; list.pop_back(), given_back += key.first) {
-                  source_.release(list.back(), key.first);
-                  pieces_.erase(list.back());
-                }
-              }
-              return given_back;
-            }
+  std::size_t trim(std::size_t keep_bytes) override {
+    std::size_t cached = 0, given_back = 0;
+    for (const auto& [key, list] : free_) cached += key.first * list.size();
+    if (cached > keep_bytes) source_.synchronize();  // work that used them may still run
+    for (auto& [key, list] : free_) {
+      for (; !list.empty() && cached - given_back > keep_bytes; list.pop_back(), given_back += key.first) {
+        source_.release(list.back(), key.first);
+        entries_.erase(list.back());
+      }
+    }
+    return given_back;
+  }
 
-           private:
-            struct Piece {
-              std::size_t bytes = 0;
-              StreamRef stream;              // on which it was handed out first, and always will be
-              std::set<StreamRef> others{};  // that used it since
-            };
-            MemorySource& source_;
-            std::size_t granularity_;
-            std::map<void*, Piece> pieces_;
-            std::map<std::pair<std::size_t, StreamRef>, std::vector<void*>> free_;
-          };
+ private:
+  struct Entry {
+    std::size_t bytes = 0;
+    StreamRef stream;              // on which it was handed out first, and always will be
+    std::set<StreamRef> others{};  // that used it since
+  };
+  MemorySource& source_;
+  std::size_t granularity_;
+  std::map<void*, Entry> entries_;
+  std::map<std::pair<std::size_t, StreamRef>, std::vector<void*>> free_;
+};
 
-          }  // namespace
+}  // namespace
 
-          TENON_ALLOCATOR(@NAME @, "0.1", @CLASS @, "freed pieces serve requests of their size on their stream")
-    )cpp";
+TENON_ALLOCATOR(@NAME@, "0.1", @CLASS@, "freed blocks serve requests of their size on their stream")
+)source";
 
 inline constexpr std::string_view kAllocatorCMake = R"cmake(# An allocator for Tenon, outside its tree.
 cmake_minimum_required(VERSION 3.25)

@@ -31,7 +31,7 @@ TEST(CpuLevels, ShareNoWeakFunctions) {
     const std::filesystem::path folder =
         std::string(TENON_BINARY_DIR) + "/plugins/cpu/CMakeFiles/tenon_cpu_" + level + ".dir/kernels";
     ASSERT_TRUE(std::filesystem::exists(folder)) << folder;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       if (entry.path().extension() != ".o") continue;
       ++objects;
       for (const std::string& line : lines_of("nm " + entry.path().string())) {
