@@ -10,8 +10,8 @@
 #include "segments.h"
 #include "settings.h"
 
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
-#include <tenon/memory/sources/address_range_watcher.h>
 
 #include <cstddef>
 

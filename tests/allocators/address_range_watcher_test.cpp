@@ -1,9 +1,9 @@
 // Whoever watches address ranges is told by the policy, also when other sources stand between the two.
 #include <caching/caching_allocator.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/address_only_source.h>
-#include <tenon/memory/sources/address_range_watcher.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The worked examples W1 to W31 of PyTorch's allocator: requests, and every figure after each step. (W32 is about
 // pinned host memory, in memory/pinned_cache_test.cpp; W29's history in device/caching_history_test.cpp.)
+// Long: one numbered list.
 #include <caching/caching_allocator.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>

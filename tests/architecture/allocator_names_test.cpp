@@ -17,10 +17,7 @@ const std::map<std::string, std::set<std::string>>& known_places() {
       // What PyTorch's settings select, and what a file that was recorded under them says.
       {"pytorch_conf.h", {"caching", "expandable"}},
       // The allocator of whoever chooses none.
-      {"device_setup.h", {"caching"}},
       {"allocator_spec.h", {"caching"}},
-      // What a whole installation holds.
-      {"health.cpp", {"direct", "caching", "expandable"}},
       // An experiment for a user to start from.
       {"new_templates.h", {"caching"}}};
   return *places;

@@ -192,6 +192,7 @@ TEST(Edge, ReductionsSayWhatTheyWereCalled) {
   expect_error([] { arange(INFINITY); }, "unsupported range: 0 -> inf");
 }
 
+// Long: a list, one message an entry.
 TEST(Edge, ShapesThatFitNothingAreNamed) {
   const Tensor x = ones({2, 3});
   const Tensor none = ones({});

@@ -21,6 +21,7 @@ GradientCase indexed(std::string name, std::function<Tensor(const Tensor&)> func
 
 }  // namespace
 
+// Long: a list, one gradient an entry.
 std::vector<GradientCase> indexing_gradients() {
   const Tensor columns = tensor({{0, 0}, {1, 2}, {3, 3}});
   const Tensor mask = tensor({true, false, true, false});

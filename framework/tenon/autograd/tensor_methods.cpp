@@ -1,4 +1,4 @@
-// The methods of Tensor that concern gradients.
+// The methods of Tensor that concern gradients. Declared in tensor.h.
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/retained_gradient.h>

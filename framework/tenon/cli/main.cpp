@@ -1,4 +1,5 @@
 // The `tenon` program: finds the verb, runs it, turns errors into one line and an exit code.
+// No header: the program starts here.
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/options.h>

@@ -1,4 +1,5 @@
 // Checks on random histories: overlap, stream order, determinism, and a failure of every single call to the source.
+// Declared in checks.h.
 #include <tenon/conformance/checks.h>
 #include <tenon/conformance/shrink.h>
 

@@ -1,4 +1,5 @@
 // Checks with a fixed plot: alignment, sizes, reuse, trim, out of memory, teardown, figures, payloads.
+// Declared in checks.h.
 #include <tenon/conformance/checks.h>
 
 #include <tenon/core/error.h>

@@ -1,4 +1,4 @@
-// Checks with several threads: frees by others, churn, threads that die while their blocks live.
+// Checks with several threads: frees by others, churn, threads that die while their blocks live. Declared in checks.h.
 #include <tenon/conformance/checks.h>
 
 #include <tenon/core/error.h>

@@ -1,4 +1,4 @@
-// What this thread means by "the device" and "the stream" where it does not say.
+// What this thread means by "the device" and "the stream" where it does not say. Declared in device_state.h.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
 

@@ -1,4 +1,4 @@
-// Page-locked host memory of a device: its allocator, and its figures under PyTorch's names.
+// Page-locked host memory of a device: its allocator, and its figures under PyTorch's names. Declared in memory_api.h.
 #include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
 

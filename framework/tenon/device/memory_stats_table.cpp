@@ -1,4 +1,4 @@
-// The figures under PyTorch's keys.
+// The figures under PyTorch's keys. Declared in memory_api.h.
 #include <tenon/device/memory_api.h>
 
 namespace tenon {

@@ -1,4 +1,4 @@
-// memory_summary: the table of torch.cuda.memory_summary(), its columns, units and widths.
+// memory_summary: the table of torch.cuda.memory_summary(), its columns, units and widths. Declared in memory_api.h.
 #include <tenon/device/memory_api.h>
 
 #include <fmt/format.h>

@@ -3,9 +3,9 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/memory_source.h>
-#include <tenon/memory/sources/address_range_watcher.h>
 
 #include <cstddef>
 #include <functional>

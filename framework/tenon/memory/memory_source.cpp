@@ -1,7 +1,7 @@
 // Defaults of the memory source: no virtual memory, and nobody who watches address ranges.
 #include <tenon/core/error.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
-#include <tenon/memory/sources/address_range_watcher.h>
 
 namespace tenon {
 

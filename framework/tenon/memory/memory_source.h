@@ -74,7 +74,7 @@ class TENON_EXPORT MemorySource {
   virtual void wait(Ticket ticket) = 0;
   virtual void synchronize() = 0;
 
-  /// Who wants to know how long reserved ranges had to be (memory/sources/address_range_watcher.h); null: nobody does.
+  /// Who wants to know how long reserved ranges had to be (memory/address_range_watcher.h); null: nobody does.
   virtual AddressRangeWatcher* address_range_watcher();
 };
 

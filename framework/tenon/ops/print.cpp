@@ -1,5 +1,5 @@
 // Printing: the layout of PyTorch's C++ front end, so that what users compare by eye looks the same. Numbers of one
-// tensor share a width and, where their magnitudes call for it, a scale or the scientific form.
+// tensor share a width and, where their magnitudes call for it, a scale or the scientific form. Declared in tensor.h.
 #include <tenon/ops/support/support.h>
 
 #include <cmath>

@@ -39,6 +39,7 @@ TableCell unless_ideal(const ReplayRow& row, TableCell cell) {
   return is_ideal(row) || !was_observed(row) ? TableCell() : cell;
 }
 
+// Long: a table, one entry a column.
 const std::vector<ColumnSource>& sources() {
   static const std::vector<ColumnSource> kSources = {
       {{"trace", "trace"}, [](const ReplayRow& row) -> TableCell { return row.trace; }},

@@ -1,4 +1,4 @@
-// Runs side by side: the table of `tenon run`.
+// Runs side by side: the table of `tenon run`. Declared in run_report.h.
 #include <tenon/report/run_report.h>
 
 #include <fmt/format.h>

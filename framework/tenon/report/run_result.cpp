@@ -1,4 +1,4 @@
-// result.json of a run.
+// result.json of a run. Declared in run_report.h.
 #include <tenon/report/run_figures.h>
 #include <tenon/report/run_report.h>
 

@@ -1,4 +1,5 @@
 // A run's figures in one row: from the run itself, or from the result.json that another process left.
+// Declared in run_report.h.
 #include <tenon/report/run_figures.h>
 #include <tenon/report/run_report.h>
 

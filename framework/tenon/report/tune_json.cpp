@@ -1,4 +1,4 @@
-// The result of a search as JSON.
+// The result of a search as JSON. Declared in tune_report.h.
 #include <tenon/report/tune_report.h>
 
 #include <nlohmann/json.hpp>

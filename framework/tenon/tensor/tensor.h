@@ -1,5 +1,6 @@
 // Tensor: the handle that users hold. Names and semantics are libtorch's. Methods that compute are defined beside their
 // operator in ops/, those that concern gradients in autograd/.
+// Long: one class, whose methods users look for in one place.
 #pragma once
 
 #include <tenon/core/export.h>

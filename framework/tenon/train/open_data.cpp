@@ -1,4 +1,4 @@
-// Which data an experiment trains on, and in which form its model wants them.
+// Which data an experiment trains on, and in which form its model wants them. Declared in batches.h.
 #include <tenon/train/batches.h>
 
 #include <fmt/format.h>

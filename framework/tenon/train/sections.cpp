@@ -1,4 +1,4 @@
-// The settings of a training run: names, types, ranges, defaults, one line of help each.
+// The settings of a training run: names, types, ranges, defaults, one line of help each. Declared in run_experiment.h.
 #include <tenon/train/model.h>
 #include <tenon/train/run_experiment.h>
 

@@ -1,4 +1,4 @@
-// Batches of text that lies on the device.
+// Batches of text that lies on the device. Declared in batches.h.
 #include <tenon/train/batches.h>
 
 #include <tenon/autograd/grad_mode.h>

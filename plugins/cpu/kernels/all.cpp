@@ -28,6 +28,7 @@ void add_all_kernels(const KernelSink& sink, Isa isa) {
   sse2::add_scans(sink);
   sse2::add_sorting(sink);
   sse2::add_indexing(sink);
+  sse2::add_triangles(sink);
   sse2::add_sequences(sink);
   sse2::add_folding(sink);
 }

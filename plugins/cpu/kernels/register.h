@@ -29,6 +29,7 @@ void add_losses(const KernelSink& sink);
 void add_scans(const KernelSink& sink);
 void add_sorting(const KernelSink& sink);
 void add_indexing(const KernelSink& sink);
+void add_triangles(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
 

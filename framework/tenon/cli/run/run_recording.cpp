@@ -2,8 +2,8 @@
 #include <tenon/cli/run/run_recording.h>
 
 #include <tenon/device/device_state.h>
+#include <tenon/memory/available_bytes.h>
 #include <tenon/memory/stack/oom.h>
-#include <tenon/memory/stack/oom_room.h>
 #include <tenon/memory/stats.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/runtime/config/config_schema.h>

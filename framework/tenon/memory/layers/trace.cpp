@@ -1,10 +1,10 @@
 // Layer `trace`: writes what passes as a text trace, which `tenon replay` reads.
 #include <tenon/core/error.h>
+#include <tenon/memory/available_bytes.h>
 #include <tenon/memory/history/open_failure.h>
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/observed_source.h>
-#include <tenon/memory/stack/oom_room.h>
 
 #include <fmt/format.h>
 #include <zlib.h>

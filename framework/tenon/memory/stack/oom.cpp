@@ -1,7 +1,7 @@
 // Out of memory: the figures, the observers, the advice.
 #include <tenon/core/units.h>
+#include <tenon/memory/available_bytes.h>
 #include <tenon/memory/stack/oom.h>
-#include <tenon/memory/stack/oom_room.h>
 #include <tenon/memory/stack/stack_impl.h>
 
 #include <fmt/format.h>

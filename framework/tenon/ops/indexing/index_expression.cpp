@@ -29,6 +29,7 @@ std::int64_t consumed(ArrayRef<TensorIndex> indices) {
 }
 
 /// Applies what is a view, collects what is not.
+// Long: one pass over the indices, in which each kind of index moves the same three positions.
 Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& advanced) {
   Tensor result = self;
   std::int64_t dim = 0;

@@ -1,4 +1,5 @@
 // The image of a replay: every event goes to the policy, and what it does with them is listed as PyTorch would.
+// Declared in snapshot_image.h.
 #include <tenon/memory/sources/observed_source.h>
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>

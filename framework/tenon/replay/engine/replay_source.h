@@ -4,9 +4,9 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
 #include <tenon/memory/sources/address_only_source.h>
-#include <tenon/memory/sources/address_range_watcher.h>
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// Writing Tenon's binary traces.
+// Writing Tenon's binary traces. Declared in binary_format.h.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/binary_format.h>
 

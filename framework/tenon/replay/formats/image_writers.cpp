@@ -1,4 +1,5 @@
 // Pictures of a running device for other people's viewers: Chrome counters and folded stacks.
+// Declared in snapshot_image.h.
 #include <tenon/replay/formats/chrome_counters.h>
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/output_file.h>

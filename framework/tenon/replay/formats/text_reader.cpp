@@ -1,4 +1,5 @@
 // The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
+// Declared in text_format.h.
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/text_format.h>
 #include <tenon/replay/trace/id_map.h>

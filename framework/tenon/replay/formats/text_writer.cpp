@@ -1,4 +1,4 @@
-// Writing text histories.
+// Writing text histories. Declared in text_format.h.
 #include <tenon/replay/formats/event_names.h>
 #include <tenon/replay/formats/output_file.h>
 #include <tenon/replay/formats/text_format.h>

@@ -1,4 +1,4 @@
-// One written value into one typed option.
+// One written value into one typed option. Declared in config_state.h.
 #include <tenon/core/error.h>
 #include <tenon/runtime/config/config_state.h>
 

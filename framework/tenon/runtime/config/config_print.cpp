@@ -1,4 +1,5 @@
 // A configuration written out: as TOML that means the same everywhere, and with the history of each setting.
+// Declared in config.h.
 #include <tenon/core/units.h>
 #include <tenon/runtime/config/config_state.h>
 #include <tenon/runtime/config/toml_reader.h>

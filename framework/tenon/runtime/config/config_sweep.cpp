@@ -1,4 +1,5 @@
 // Sweeps: which settings vary, one by one as a product of their values, or together as named rows.
+// Declared in config.h.
 #include <tenon/core/error.h>
 #include <tenon/runtime/config/config_sources.h>
 #include <tenon/runtime/config/config_state.h>

@@ -1,4 +1,5 @@
-// The plugin loader: descriptor check, Boost.DLL, registration in one piece. The only place that includes Boost.
+// The plugin loader: descriptor check, Boost.DLL, registration in one piece. The only place that includes Boost.DLL.
+// Declared in plugins.h.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/dispatch/dispatch.h>

@@ -141,10 +141,9 @@ void write(const Job& job, i64 output, i64 n, i64 stride_dim, const void* accs) 
   }
 }
 
-}  // namespace
-
-void run_reduction(KernelContext& context, const TensorView* const* outputs, int output_count, const TensorView& x,
-                   const ReduceOp& op, const void* params) {
+/// What is read and written how, and along which dims.
+Job describe(const TensorView* const* outputs, int output_count, const TensorView& x, const ReduceOp& op,
+             const void* params) {
   Job job;
   job.op = &op;
   job.params = params;
@@ -169,6 +168,14 @@ void run_reduction(KernelContext& context, const TensorView* const* outputs, int
       job.kept.add(x.sizes[d], stride, y0.strides[d] * bytes_of(y0.dtype), y1.strides[d] * bytes_of(y1.dtype));
     }
   }
+  return job;
+}
+
+}  // namespace
+
+void run_reduction(KernelContext& context, const TensorView* const* outputs, int output_count, const TensorView& x,
+                   const ReduceOp& op, const void* params) {
+  Job job = describe(outputs, output_count, x, op, params);
   const i64 kept = job.kept.count, reduced = job.reduced.count;
   if (kept == 0) return;
   job.kept.collapse();

@@ -1,5 +1,5 @@
 // The pickle machine: a stack, marks and a memo. Operators that could run code (GLOBAL, REDUCE, …) are refused by name
-// and offset.
+// and offset. Declared in pickle_builder.h.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/pickle_builder.h>
 #include <tenon/replay/trace/trace.h>
@@ -213,7 +213,7 @@ class PickleMachine {
     push(value);
   }
 
-  // Longer than a function should be, since it is a table: one case an operator, each read by itself.
+  // Long: a table, one case an operator, each read by itself.
   bool step() {
     builder_.op_offset = input_.position();
     const int op = byte();

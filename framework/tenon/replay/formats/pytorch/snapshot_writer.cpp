@@ -1,4 +1,4 @@
-// Snapshots in the schema of torch.cuda.memory._dump_snapshot.
+// Snapshots in the schema of torch.cuda.memory._dump_snapshot. Declared in snapshot_image.h.
 #include <tenon/replay/formats/pytorch/pickle_writer.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 
