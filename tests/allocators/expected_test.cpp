@@ -1,4 +1,5 @@
 // What the real PyTorch 1.13.1 allocator did on recorded histories, held against ours, every row and every figure.
+#include "support/recorded_histories.h"
 #include "trace_driver.h"
 
 #include <caching/caching_allocator.h>
@@ -59,10 +60,8 @@ TEST(Expected, TheHistoriesOfTheExamplesAreReproduced) {
 }
 
 TEST(Expected, EveryRowOfTheRealAllocatorIsReproduced) {
-  const std::string folder = testing::traces_folder();
-  if (folder.empty()) GTEST_SKIP() << "the recorded histories are not beside this checkout; name them in TENON_TRACES";
-  if (!std::filesystem::exists(folder + "/expected/pytorch-1.13.1.json"))
-    GTEST_SKIP() << folder << " has no expected/pytorch-1.13.1.json";
+  TENON_NEEDS_RECORDED("expected/pytorch-1.13.1.json");
+  const std::string folder = test::recorded_histories().string();
   expect_rows(folder + "/expected/pytorch-1.13.1.json", folder);
 }
 

@@ -6,20 +6,11 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
 namespace tenon::testing {
-
-std::string traces_folder() {
-  if (const char* path = std::getenv("TENON_TRACES")) return path;
-  const std::filesystem::path beside = std::filesystem::path(TENON_SOURCE_DIR) / ".." / "shared" / "traces";
-  return std::filesystem::is_directory(beside) ? beside.string() : std::string();
-}
 
 Trace read_trace(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
@@ -109,7 +100,6 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
   Fnv1a series;
   std::size_t requested = 0;
   std::size_t last_reserved = 0;
-  const auto start = std::chrono::steady_clock::now();
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const TraceEvent& event = trace.events[index];
     switch (event.kind) {
@@ -145,7 +135,6 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
     }
     if (after_each) after_each(*policy);
   }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   PolicyStats stats;
   policy->report(stats);
   outcome.peak_allocated_bytes = stats.allocated_bytes[0].peak;

@@ -31,9 +31,6 @@ struct Trace {
 /// Throws std::runtime_error when the file cannot be read. Reads .gz too.
 Trace read_trace(const std::string& path);
 
-/// Where the recorded histories are: TENON_TRACES, or beside the source tree. Empty when neither exists.
-std::string traces_folder();
-
 /// Counts what a policy takes from the device.
 class CountingSource final : public ForwardingSource {
  public:
@@ -60,7 +57,6 @@ struct Outcome {
   std::optional<std::size_t> first_oom_event;
   std::size_t reserved_changes = 0;
   std::string reserved_series_fnv1a64;
-  double seconds = 0;
 };
 
 using MakeAllocator = std::function<std::unique_ptr<Allocator>(MemorySource&)>;

@@ -9,18 +9,25 @@ namespace tenon::test {
 
 constexpr long kMiB = 1 << 20;
 
-inline std::string pinned_segments() {
+/// The same in small, for what replays it under many settings: segments of 14 MiB pinned by 3 MiB, a request of 28 MiB,
+/// 42 MiB live, 70 MiB reserved.
+struct PinnedSizes {
+  long segment = 100, filler = 80, pin = 15, last = 200;
+};
+constexpr PinnedSizes kSmallPinned{.segment = 14, .filler = 11, .pin = 3, .last = 28};
+
+inline std::string pinned_segments(const PinnedSizes& mebibytes_of = {}) {
   std::string text;
   const auto a = [&](int id, long mebibytes) {
     text += "a " + std::to_string(id) + " " + std::to_string(mebibytes * kMiB) + " 0\n";
   };
   const auto f = [&](int id) { text += "f " + std::to_string(id) + "\n"; };
-  for (int i = 0; i < 3; ++i) a(i, 100);
+  for (int i = 0; i < 3; ++i) a(i, mebibytes_of.segment);
   for (int i = 0; i < 3; ++i) f(i);
-  for (int i = 3; i < 6; ++i) a(i, 80);
-  for (int i = 6; i < 9; ++i) a(i, 15);
+  for (int i = 3; i < 6; ++i) a(i, mebibytes_of.filler);
+  for (int i = 6; i < 9; ++i) a(i, mebibytes_of.pin);
   for (int i = 3; i < 6; ++i) f(i);
-  a(9, 200);
+  a(9, mebibytes_of.last);
   f(9);
   for (int i = 6; i < 9; ++i) f(i);
   return text;

@@ -238,13 +238,13 @@ TEST_F(ReplayVerb, TuneTakesAHistoryOfAFewBytes) {
   // Its segment is thousands of times what lives: the capacities in between are not all tried.
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
   const Said said =
-      tenon({"tune", "tiny.trace", "--capacity", "1GiB", "--budget", "1s", "--format", "json", "--quiet"});
+      tenon({"tune", "tiny.trace", "--capacity", "1GiB", "--budget", "0.3s", "--format", "json", "--quiet"});
   EXPECT_EQ(said.code, 0) << said.error;
 }
 
 TEST_F(ReplayVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
-  folder_.write("pinned.trace", pinned_segments());
-  const Said tuned = tenon({"tune", "pinned.trace", "--budget", "1s", "--quiet"});
+  folder_.write("pinned.trace", pinned_segments(kSmallPinned));
+  const Said tuned = tenon({"tune", "pinned.trace", "--budget", "0.3s", "--quiet"});
   ASSERT_EQ(tuned.code, 0) << tuned.error;
   const auto after = [&](const std::string& words, char end) {
     const std::size_t at = tuned.out.find(words);
@@ -263,22 +263,22 @@ TEST_F(ReplayVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
 }
 
 TEST_F(ReplayVerb, TuneSaysWhatBecomesOfTheRecordedSettings) {
-  folder_.write("pinned.trace", pinned_segments());
+  folder_.write("pinned.trace", pinned_segments(kSmallPinned));
   ASSERT_EQ(replay({"pinned.trace", "-a", "caching:max_split_size=512MiB", "--snapshot", "set.pickle"}).code, 0);
-  const Said set = tenon({"tune", "set.pickle", "--budget", "1s", "-q"});
+  const Said set = tenon({"tune", "set.pickle", "--budget", "0.3s", "-q"});
   EXPECT_THAT(set.out, AllOf(HasSubstr("as recorded"),
                              HasSubstr("Set in the recording: \"max_split_size_mb:512\"; searched anew, not to be set: "
                                        "max_split_size_mb:512")))
       << set.error;
-  const Said text = tenon({"tune", "pinned.trace", "--budget", "1s", "-q"});
+  const Said text = tenon({"tune", "pinned.trace", "--budget", "0.3s", "-q"});
   EXPECT_THAT(text.out, Not(HasSubstr("as recorded"))) << "the text form does not say";
 }
 
 TEST_F(ReplayVerb, TuneNamesNoKeyTwiceInASetting) {
-  folder_.write("pinned.trace", pinned_segments());
+  folder_.write("pinned.trace", pinned_segments(kSmallPinned));
   ASSERT_EQ(replay({"pinned.trace", "-a", "caching:garbage_collection_threshold=0.6", "--snapshot", "gc.pickle"}).code,
             0);
-  const Said said = tenon({"tune", "gc.pickle", "--capacity", "600MiB", "--budget", "2s", "-q", "--format", "json"});
+  const Said said = tenon({"tune", "gc.pickle", "--capacity", "84MiB", "--budget", "0.3s", "-q", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
   for (const json& row : json::parse(said.out).at("rows")) {
     const std::string setting = row.at("setting");
@@ -290,7 +290,7 @@ TEST_F(ReplayVerb, TuneNamesNoKeyTwiceInASetting) {
 TEST_F(ReplayVerb, TuneNamesTenonsAllocatorWhereNoSettingOfPytorchRuns) {
   // PyTorch's smallest segment is 2 MiB.
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
-  const Said said = tenon({"tune", "tiny.trace", "--capacity", "1MiB", "--budget", "1s", "-q"});
+  const Said said = tenon({"tune", "tiny.trace", "--capacity", "1MiB", "--budget", "0.3s", "-q"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.out, AllOf(HasSubstr("No setting of PyTorch that was tried runs safely in 1MiB"),
                               HasSubstr("direct does, from "), Not(HasSubstr("Nothing that was tried"))));
@@ -319,8 +319,8 @@ TEST_F(ReplayVerb, ARefusalAndATrippedGateAreInTheJson) {
 }
 
 TEST_F(ReplayVerb, TheMarkdownOfTuneHasTheRecommendationToo) {
-  folder_.write("pinned.trace", pinned_segments());
-  const Said said = tenon({"tune", "pinned.trace", "--budget", "1s", "--format", "markdown", "-q"});
+  folder_.write("pinned.trace", pinned_segments(kSmallPinned));
+  const Said said = tenon({"tune", "pinned.trace", "--budget", "0.3s", "--format", "markdown", "-q"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, AllOf(HasSubstr("| setting"), HasSubstr("export PYTORCH_ALLOC_CONF=\"")));
 }

@@ -1,10 +1,13 @@
 // Every recorded history that lies beside the checkout loads, and what is known of each is found again.
 #include "replay/support.h"
+#include "support/recorded_histories.h"
 
 #include <map>
 
 namespace tenon::replay {
 namespace {
+
+using test::recorded_histories;
 
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -15,13 +18,9 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
   return files;
 }
 
-#define SKIP_WITHOUT_TRACES()  \
-  if (traces_folder().empty()) \
-  GTEST_SKIP() << "no recorded histories beside this checkout (TENON_TRACES names their folder)"
-
 TEST(Corpus, EveryTextHistoryAgreesWithItsHeader) {
-  SKIP_WITHOUT_TRACES();
-  for (const auto& file : files_in(traces_folder())) {
+  TENON_NEEDS_RECORDED("");
+  for (const auto& file : files_in(recorded_histories())) {
     const Trace trace = read_traces(file.string()).front();
     EXPECT_EQ(std::to_string(trace.facts.peak_requested_bytes), trace.header.at("peak_live_bytes")) << file;
     EXPECT_EQ(std::to_string(trace.facts.total_requested_bytes), trace.header.at("total_alloc_bytes")) << file;
@@ -30,9 +29,9 @@ TEST(Corpus, EveryTextHistoryAgreesWithItsHeader) {
 }
 
 TEST(Corpus, EveryPublishedFileLoads) {
-  SKIP_WITHOUT_TRACES();
   for (const char* folder : {"public", "synth_snapshots", "chrome"}) {
-    for (const auto& file : files_in(traces_folder() / folder)) {
+    TENON_NEEDS_RECORDED(folder);
+    for (const auto& file : files_in(recorded_histories() / folder)) {
       const std::vector<Trace> traces = read_traces(file.string(), {.with_stacks = true});
       ASSERT_EQ(traces.size(), 1u) << file;
       EXPECT_GT(traces.front().facts.peak_requested_bytes, 0u) << file;
@@ -41,22 +40,22 @@ TEST(Corpus, EveryPublishedFileLoads) {
 }
 
 TEST(Corpus, TheRingBufferSnapshotIsSeeded) {
-  SKIP_WITHOUT_TRACES();
+  TENON_NEEDS_RECORDED("synth_snapshots");
   const Trace trace =
-      read_traces((traces_folder() / "synth_snapshots/gpt2_varlen_midrun_ring.pickle.gz").string()).front();
+      read_traces((recorded_histories() / "synth_snapshots/gpt2_varlen_midrun_ring.pickle.gz").string()).front();
   EXPECT_EQ(trace.facts.seeded_blocks, 162u + 592u);
 }
 
 TEST(Corpus, AProfilersTraceIsTheTextHistoryOfTheSameRun) {
-  SKIP_WITHOUT_TRACES();
-  const Trace chrome = read_traces((traces_folder() / "chrome/resnet50_train.pt.trace.json.gz").string()).front();
-  const Trace text = read_traces((traces_folder() / "resnet50_train.trace.gz").string()).front();
+  TENON_NEEDS_RECORDED("chrome");
+  const Trace chrome = read_traces((recorded_histories() / "chrome/resnet50_train.pt.trace.json.gz").string()).front();
+  const Trace text = read_traces((recorded_histories() / "resnet50_train.trace.gz").string()).front();
   EXPECT_EQ(chrome.facts.peak_requested_bytes, text.facts.peak_requested_bytes);
 }
 
 TEST(Corpus, EveryPrefixOfASnapshotIsRefusedOrRead) {
-  SKIP_WITHOUT_TRACES();
-  InputFile input((traces_folder() / "public/cs336_tiny.pickle.gz").string());
+  TENON_NEEDS_RECORDED("public");
+  InputFile input((recorded_histories() / "public/cs336_tiny.pickle.gz").string());
   std::string bytes;
   for (int byte = input.get(); byte >= 0; byte = input.get()) bytes.push_back(static_cast<char>(byte));
   for (std::size_t size = 0; size + 1 < bytes.size(); size += 97)

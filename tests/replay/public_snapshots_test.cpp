@@ -1,6 +1,7 @@
 // What others recorded on GPUs, replayed: every segment_alloc and segment_free of their histories, one by one. The
 // table in bench/results/fidelity.md is what this test finds; TENON_WRITE_FIDELITY=FILE writes it anew.
-#include "support.h"
+#include "replay/support.h"
+#include "support/recorded_histories.h"
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune_space.h>
@@ -38,11 +39,6 @@ const std::map<std::string, std::string> kReasons{
     {"mosaic_random.pickle.gz",
      "random entries made to test a tool: its segments are not those of any allocator that served these requests"}};
 
-fs::path traces_folder() {
-  if (const char* path = std::getenv("TENON_TRACES")) return path;
-  return fs::path(TENON_SOURCE_DIR) / ".." / "shared" / "traces";
-}
-
 struct Row {
   std::string text;
   bool is_exact = false;
@@ -75,11 +71,10 @@ Row row_of(const fs::path& path, const std::string& kind) {
 }
 
 TEST(PublicSnapshots, EveryDeviceCallOfARealHistoryIsReproduced) {
-  const fs::path folder = traces_folder();
+  const fs::path folder = test::recorded_histories();
   std::vector<std::pair<fs::path, std::string>> files;
   for (const auto& [sub, kind] : {std::pair("public", "public"), std::pair("synth_snapshots", "synth")}) {
-    if (!fs::is_directory(folder / sub))
-      GTEST_SKIP() << "others' snapshots are not beside this checkout; name their folder in TENON_TRACES";
+    TENON_NEEDS_RECORDED(sub);
     for (const auto& entry : fs::directory_iterator(folder / sub))
       if (entry.path().string().ends_with(".pickle.gz")) files.emplace_back(entry.path(), kind);
   }

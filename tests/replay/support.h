@@ -105,13 +105,6 @@ inline StackConfig keeping_policy() {
                    [](const AllocatorContext& context) { return std::make_unique<KeepingPolicy>(context.source); });
 }
 
-/// Recorded histories that a checkout may have beside it; empty where there are none.
-inline std::filesystem::path traces_folder() {
-  const char* const named = std::getenv("TENON_TRACES");
-  const std::filesystem::path folder = named != nullptr ? named : TENON_SOURCE_DIR "/../shared/traces";
-  return std::filesystem::exists(folder) ? folder : std::filesystem::path();
-}
-
 inline std::string example_trace(const std::string& name) { return TENON_SOURCE_DIR "/examples/traces/" + name; }
 
 }  // namespace tenon::replay

@@ -17,13 +17,22 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Trace pinned_segments() { return read_one(test::pinned_segments()); }
+/// The space of settings grows with the largest request, so it is a small one: 42 MiB live, 70 MiB reserved.
+Trace pinned() { return read_one(test::pinned_segments(test::kSmallPinned)); }
 
-TuneOptions quick(std::optional<std::uint64_t> capacity = {}) {
+/// A search that takes as long as it takes: no clock is looked at.
+TuneOptions unhurried(std::optional<std::uint64_t> capacity = {}) {
   TuneOptions options;
   options.capacity_bytes = capacity;
-  options.budget_seconds = 20;
+  options.elapsed_seconds = [] { return 0.0; };
   options.jobs = 2;
+  return options;
+}
+/// A search whose clock advances by a second each time it looks, so that it ends at the same place everywhere.
+TuneOptions hurried(std::optional<std::uint64_t> capacity, int looks) {
+  TuneOptions options = unhurried(capacity);
+  options.budget_seconds = looks;
+  options.elapsed_seconds = [seconds = 0.0]() mutable { return ++seconds; };
   return options;
 }
 
@@ -37,7 +46,7 @@ const Candidate* baseline(const TuneResult& result) {
 }
 
 TEST(Tune, RecommendsWhatMendsFragmentation) {
-  const TuneResult result = tune({pinned_segments()}, quick(450 * MiB));
+  const TuneResult result = tune({pinned()}, unhurried(63 * MiB));
   const Candidate* best = recommended(result);
   const Candidate* base = baseline(result);
   ASSERT_NE(best, nullptr);
@@ -47,12 +56,12 @@ TEST(Tune, RecommendsWhatMendsFragmentation) {
   EXPECT_EQ(best->ooms_at_capacity, 0u);
   EXPECT_LT(best->peak_reserved_bytes, base->peak_reserved_bytes);
   EXPECT_FALSE(result.recommended_conf.empty());
-  EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
+  EXPECT_EQ(result.peak_requested_bytes, 42 * MiB);
   EXPECT_THAT(result.recommended_toml, HasSubstr("[allocator]\nname = \""));
 }
 
 TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
-  const TuneResult result = tune({pinned_segments()}, quick());
+  const TuneResult result = tune({pinned()}, unhurried());
   for (const Candidate& candidate : result.finalists) {
     ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
     EXPECT_GE(*candidate.safe_from_bytes, result.peak_requested_bytes);
@@ -66,16 +75,16 @@ TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {
       }
     }
     const ReplayRow row =
-        run_job(pinned_segments(), candidate.policy,
+        run_job(pinned(), candidate.policy,
                 {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
     EXPECT_EQ(row.ooms, 0u) << candidate.label;
   }
 }
 
 TEST(Tune, TheSafeCapacityIsTheSmallestWhateverTheCapacityThatWasAskedFor) {
-  const TuneResult free = tune({pinned_segments()}, quick());
-  for (const std::uint64_t capacity : {450 * MiB}) {
-    const TuneResult limited = tune({pinned_segments()}, quick(capacity));
+  const TuneResult free = tune({pinned()}, unhurried());
+  for (const std::uint64_t capacity : {56 * MiB, 63 * MiB, 84 * MiB}) {
+    const TuneResult limited = tune({pinned()}, unhurried(capacity));
     for (const Candidate& candidate : limited.finalists) {
       if (candidate.is_sampled) continue;
       EXPECT_TRUE(candidate.is_smallest) << candidate.label;
@@ -86,25 +95,26 @@ TEST(Tune, TheSafeCapacityIsTheSmallestWhateverTheCapacityThatWasAskedFor) {
       }
       if (*candidate.safe_from_bytes == limited.peak_requested_bytes) continue;
       const ReplayRow row =
-          run_job(pinned_segments(), candidate.policy,
+          run_job(pinned(), candidate.policy,
                   {.capacity_bytes = *candidate.safe_from_bytes - 1, .timed_passes = 0, .time_each_call = false});
       EXPECT_GT(row.ooms, 0u) << candidate.label << " would run on less";
     }
   }
 }
 
-/// Segments of 100 MiB that come and go in an order in which most settings fail on a device that some still run on.
+/// Segments of about 20 MiB that come and go in an order in which most settings fail on a device that some still run
+/// on.
 Trace tight() {
   std::string text;
   int id = 0;
   for (int round = 0; round < 6; ++round) {
     for (int i = 0; i < 3; ++i)
-      text += "a " + std::to_string(id + i) + " " + std::to_string((90 + round * 7) * MiB) + " 0\n";
+      text += "a " + std::to_string(id + i) + " " + std::to_string((18 + round) * MiB) + " 0\n";
     for (int i = 0; i < 3; ++i) text += "f " + std::to_string(id + i) + "\n";
     id += 3;
     for (int i = 0; i < 3; ++i)
-      text += "a " + std::to_string(id + i) + " " + std::to_string((70 + round) * MiB) + " 0\n";
-    text += "a " + std::to_string(id + 3) + " " + std::to_string(15 * MiB) + " 0\n";
+      text += "a " + std::to_string(id + i) + " " + std::to_string((14 + round / 3) * MiB) + " 0\n";
+    text += "a " + std::to_string(id + 3) + " " + std::to_string(3 * MiB) + " 0\n";
     for (int i = 0; i < 4; ++i) text += "f " + std::to_string(id + i) + "\n";
     id += 4;
   }
@@ -114,20 +124,18 @@ Trace tight() {
 TEST(Tune, ALongerSearchFindsASafeSettingWhereverAShorterOneDoes) {
   const Trace trace = tight();
   const std::uint64_t need = trace.facts.peak_requested_bytes;
-  for (const std::uint64_t capacity : {need + 1 * MiB, need + 8 * MiB, need + 60 * MiB}) {
+  for (const std::uint64_t capacity : {need + 1 * MiB, need + 4 * MiB, need + 12 * MiB}) {
     bool was_found = false;
     double peak = 1e300;
-    for (const double budget : {0.02, 0.3, 20.0}) {
-      TuneOptions options = quick(capacity);
-      options.budget_seconds = budget;
-      const TuneResult result = tune({trace}, options);
+    for (const int looks : {2, 20, 1'000'000}) {
+      const TuneResult result = tune({trace}, hurried(capacity, looks));
       const Candidate* const best = recommended(result);
-      EXPECT_TRUE(best != nullptr || !was_found) << capacity << " in " << budget << " s";
+      EXPECT_TRUE(best != nullptr || !was_found) << capacity << " in " << looks << " looks";
       if (best == nullptr) continue;
       was_found = true;
       EXPECT_LE(*best->safe_from_bytes, capacity);
       EXPECT_EQ(best->ooms_at_capacity, 0u);
-      EXPECT_LE(best->relative_peak, peak * 1.011) << capacity << " in " << budget << " s";
+      EXPECT_LE(best->relative_peak, peak * 1.011) << capacity << " in " << looks << " looks";
       peak = std::min(peak, best->relative_peak);
     }
   }
@@ -147,16 +155,16 @@ TEST(Tune, WhereAnySettingOfTheGridIsSafeOneIsRecommended) {
     }
     least = std::min(least, walk.safe_from_bytes());
   }
-  EXPECT_NE(recommended(tune(traces, quick(least))), nullptr);
-  EXPECT_EQ(recommended(tune(traces, quick(least - 1))), nullptr);
+  EXPECT_NE(recommended(tune(traces, unhurried(least))), nullptr);
+  EXPECT_EQ(recommended(tune(traces, unhurried(least - 1))), nullptr);
 }
 
 TEST(Tune, ACapacityIsSampledWhereTheSettingLooksAtIt) {
-  Trace trace = pinned_segments();
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = "per_process_memory_fraction:0.9";
-  const TuneResult result = tune({trace}, quick(700 * MiB));
+  const TuneResult result = tune({trace}, unhurried(98 * MiB));
   const Candidate* const base = baseline(result);
   ASSERT_NE(base, nullptr);
   EXPECT_TRUE(base->is_sampled);
@@ -169,20 +177,19 @@ TEST(Tune, ACapacityIsSampledWhereTheSettingLooksAtIt) {
 }
 
 TEST(Tune, TheBestIsTheBestOfTheWholeGrid) {
-  const TuneResult result = tune({pinned_segments()}, quick());
+  const TuneResult result = tune({pinned()}, unhurried());
   double least = 1e300;
-  for (const Candidate& candidate : exhaustive_grid({pinned_segments()}, 2))
-    least = std::min(least, candidate.relative_peak);
+  for (const Candidate& candidate : exhaustive_grid({pinned()}, 2)) least = std::min(least, candidate.relative_peak);
   ASSERT_NE(recommended(result), nullptr);
   EXPECT_LE(recommended(result)->relative_peak, 1.01 * least);
 }
 
 TEST(Tune, IsMergedWithWhatTheRecordingHadSet) {
-  Trace trace = pinned_segments();
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = "pinned_use_background_threads:True,garbage_collection_threshold:0.9";
-  const TuneResult result = tune({trace}, quick(450 * MiB));
+  const TuneResult result = tune({trace}, unhurried(63 * MiB));
   EXPECT_EQ(result.recorded_conf, trace.recorded->pytorch_conf);
   ASSERT_NE(baseline(result), nullptr);
   EXPECT_EQ(baseline(result)->label, trace.recorded->pytorch_conf) << "held against what was set, not the defaults";
@@ -192,15 +199,15 @@ TEST(Tune, IsMergedWithWhatTheRecordingHadSet) {
 }
 
 TEST(Tune, EveryRowIsTriedWithWhatIsKept) {
-  Trace trace = pinned_segments();
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5";
-  const TuneResult result = tune({trace}, quick(800 * MiB));  // half of which serves expandable segments alone
+  const TuneResult result = tune({trace}, unhurried(112 * MiB));  // half of which serves expandable segments alone
   for (const Candidate& candidate : result.finalists) {
     if (!candidate.is_pytorch) continue;
     EXPECT_THAT(candidate.label, HasSubstr("per_process_memory_fraction:0.5"));
-    JobOptions options{.capacity_bytes = 800 * MiB, .timed_passes = 0};
+    JobOptions options{.capacity_bytes = 112 * MiB, .timed_passes = 0};
     EXPECT_EQ(candidate.ooms_at_capacity, run_job(trace, policy_of_conf(candidate.label), options).ooms)
         << candidate.label;
   }
@@ -210,11 +217,11 @@ TEST(Tune, EveryRowIsTriedWithWhatIsKept) {
 }
 
 TEST(Tune, NoRowSetsAKeyTwice) {
-  Trace trace = pinned_segments();
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = "garbage_collection_threshold:0.6";
-  for (const Candidate& candidate : tune({trace}, quick(520 * MiB)).finalists) {
+  for (const Candidate& candidate : tune({trace}, unhurried(73 * MiB)).finalists) {
     const std::size_t at = candidate.label.find("garbage_collection_threshold");
     EXPECT_TRUE(at == std::string::npos ||
                 candidate.label.find("garbage_collection_threshold", at + 1) == std::string::npos)
@@ -223,11 +230,11 @@ TEST(Tune, NoRowSetsAKeyTwice) {
 }
 
 TEST(Tune, FilesThatWereRecordedUnderDifferentSettingsHaveTheDefaultsAsBaseline) {
-  Trace one = pinned_segments(), other = pinned_segments();
+  Trace one = pinned(), other = pinned();
   one.recorded.emplace().has_settings = true;
   one.recorded->pytorch_conf = "max_split_size_mb:64";
   other.recorded.emplace().has_settings = true;
-  const TuneResult result = tune({one, other}, quick());
+  const TuneResult result = tune({one, other}, unhurried());
   EXPECT_THAT(result.recorded_confs, ElementsAre("max_split_size_mb:64", ""));
   EXPECT_EQ(result.recorded_conf, "");
   ASSERT_NE(baseline(result), nullptr);
@@ -236,12 +243,12 @@ TEST(Tune, FilesThatWereRecordedUnderDifferentSettingsHaveTheDefaultsAsBaseline)
 }
 
 TEST(Tune, ASettingThatIsBestAlreadyStays) {
-  const TuneResult first = tune({pinned_segments()}, quick(450 * MiB));
-  Trace trace = pinned_segments();
+  const TuneResult first = tune({pinned()}, unhurried(63 * MiB));
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = first.recommended_conf;
-  const TuneResult again = tune({trace}, quick(450 * MiB));
+  const TuneResult again = tune({trace}, unhurried(63 * MiB));
   ASSERT_NE(recommended(again), nullptr);
   EXPECT_LE(recommended(again)->relative_peak, 1.01 * recommended(first)->relative_peak);
   for (const char* key : {"expandable_segments", "max_split_size_mb", "roundup_power2_divisions"}) {
@@ -252,32 +259,30 @@ TEST(Tune, ASettingThatIsBestAlreadyStays) {
 }
 
 TEST(Tune, RecommendsNothingForADeviceThatIsTooSmall) {
-  const TuneResult result = tune({pinned_segments()}, quick(200 * MiB));
+  const TuneResult result = tune({pinned()}, unhurried(28 * MiB));
   EXPECT_EQ(recommended(result), nullptr);
   EXPECT_EQ(result.recommended_conf, "");
 }
 
 TEST(Tune, SeveralHistoriesMustAllRun) {
   const Trace small = read_one("a 0 1048576 0\nf 0\n");
-  const TuneResult result = tune({pinned_segments(), small}, quick(450 * MiB));
+  const TuneResult result = tune({pinned(), small}, unhurried(63 * MiB));
   ASSERT_NE(recommended(result), nullptr);
   EXPECT_EQ(result.trust.size(), 2u);
-  EXPECT_EQ(result.peak_requested_bytes, 300 * MiB);
+  EXPECT_EQ(result.peak_requested_bytes, 42 * MiB);
 }
 
 TEST(Tune, TheCapacitiesOfSeveralHistoriesAreOnesThatAllOfThemWereTriedAt) {
-  const Trace small = read_one("a 0 104857600 0\nf 0\n");
-  TuneOptions options = quick();
-  options.budget_seconds = 0.5;
-  const TuneResult result = tune({small, pinned_segments()}, options);
+  const Trace small = read_one("a 0 14680064 0\nf 0\n");
+  const TuneResult result = tune({small, pinned()}, hurried({}, 30));
   for (const Candidate& candidate : result.finalists) {
     ASSERT_TRUE(candidate.safe_from_bytes) << candidate.label;
     for (const CapacityPoint& point : candidate.sensitivity) {
-      if (point.capacity_bytes < 300 * MiB) {
+      if (point.capacity_bytes < 42 * MiB) {
         EXPECT_GT(point.ooms, 0u) << candidate.label << ": " << point.capacity_bytes << " is less than lives at once";
       }
     }
-    for (const Trace& trace : {small, pinned_segments()}) {
+    for (const Trace& trace : {small, pinned()}) {
       const ReplayRow row =
           run_job(trace, candidate.policy,
                   {.capacity_bytes = *candidate.safe_from_bytes, .timed_passes = 0, .time_each_call = false});
@@ -298,32 +303,28 @@ TEST(Tune, ACapacityIsPrintedAsItCanBeTypedBack) {
 }
 
 TEST(Tune, ASettingThatLeavesAShareOfTheDeviceAloneIsFollowedUntilItRuns) {
-  Trace trace = pinned_segments();
+  Trace trace = pinned();
   trace.recorded.emplace();
   trace.recorded->has_settings = true;
   trace.recorded->pytorch_conf = "per_process_memory_fraction:0.5";
-  TuneOptions options = quick(2 * GiB);
-  options.budget_seconds = 0.5;
-  const TuneResult result = tune({trace}, options);
+  const TuneResult result = tune({trace}, hurried(280 * MiB, 30));
   const Candidate* base = baseline(result);
   ASSERT_NE(base, nullptr);
   EXPECT_EQ(base->ooms_at_capacity, 0u);
   ASSERT_TRUE(base->safe_from_bytes);
-  EXPECT_GT(*base->safe_from_bytes, 900 * MiB);
-  EXPECT_LE(*base->safe_from_bytes, 2 * GiB);
+  EXPECT_GT(*base->safe_from_bytes, 126 * MiB);
+  EXPECT_LE(*base->safe_from_bytes, 280 * MiB);
 }
 
 TEST(Tune, ABudgetThatIsSpentAtOnceStillGivesTheBaseline) {
-  TuneOptions options = quick();
-  options.budget_seconds = 0.001;
-  const TuneResult result = tune({pinned_segments()}, options);
+  const TuneResult result = tune({pinned()}, hurried({}, 0));
   EXPECT_NE(baseline(result), nullptr);
 }
 
 TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
-  TuneOptions options = quick();
+  TuneOptions options = unhurried();
   options.allocators = {{"plain", plain_policy()}};
-  const TuneResult result = tune({pinned_segments()}, options);
+  const TuneResult result = tune({pinned()}, options);
   const auto plain = std::ranges::find(result.finalists, "plain", &Candidate::label);
   ASSERT_NE(plain, result.finalists.end());
   EXPECT_FALSE(plain->is_pytorch);
@@ -333,13 +334,11 @@ TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
 TEST(Tune, TheLineIsAlwaysOneThatPytorchTakes) {
   for (const char* recorded : {"bogus_key:1", "backend:cudaMallocAsync", "max_split_size_mb", "expandable_segments:yes",
                                "bogus_key:[1:2,3:4],pinned_use_background_threads:True", "max_split_size_mb:4"}) {
-    Trace trace = pinned_segments();
+    Trace trace = pinned();
     trace.recorded.emplace();
     trace.recorded->has_settings = true;
     trace.recorded->pytorch_conf = recorded;
-    TuneOptions options = quick();
-    options.budget_seconds = 0.2;
-    const TuneResult result = tune({trace}, options);
+    const TuneResult result = tune({trace}, hurried({}, 10));
     ASSERT_NE(recommended(result), nullptr) << recorded;
     EXPECT_NO_THROW(policy_of_conf(result.recommended_conf)) << recorded;
     EXPECT_EQ(result.dropped_settings.size(), 1u) << recorded;
@@ -348,7 +347,7 @@ TEST(Tune, TheLineIsAlwaysOneThatPytorchTakes) {
 }
 
 TEST(Tune, CountsTheSpaceAlone) {
-  TuneOptions options = quick();
+  TuneOptions options = unhurried();
   options.allocators = {{"plain", plain_policy()}};
   const TuneResult result = tune({read_one("a 0 1048576 0\nf 0\n")}, options);
   EXPECT_TRUE(result.is_exhaustive);
@@ -357,6 +356,8 @@ TEST(Tune, CountsTheSpaceAlone) {
 }
 
 // How far an answer can be relied on.
+
+Trace pinned_segments() { return read_one(test::pinned_segments()); }
 
 Trace recorded_with(std::uint64_t peak_reserved_bytes, std::uint64_t at_start_bytes) {
   Trace trace = pinned_segments();

@@ -21,6 +21,7 @@ namespace tenon::replay {
 struct TuneOptions {
   std::optional<std::uint64_t> capacity_bytes;
   double budget_seconds = 60;
+  std::function<double()> elapsed_seconds;  ///< what the budget is compared with: the time since the start if empty
   unsigned jobs = 0;
   std::vector<std::pair<std::string, StackConfig>> allocators;  ///< Tenon's own, besides PyTorch's settings
   std::vector<Trust> trust;                                     ///< by trace, where it was judged already

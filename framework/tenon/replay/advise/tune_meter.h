@@ -15,7 +15,10 @@ class CandidateMeter {
   CandidateMeter(const std::vector<Trace>& traces, const TuneOptions& options)
       : traces_(traces), options_(options), start_(std::chrono::steady_clock::now()) {}
 
-  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double elapsed() const {
+    if (options_.elapsed_seconds) return options_.elapsed_seconds();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
   /// Figures of settings over all traces, without a limit.
   void measure(const std::vector<Candidate*>& candidates) const;
