@@ -1,5 +1,5 @@
-// One place for each addition: what `framework/README.md` promises of verbs, layers and formats. A name stands in its
-// own files and in one list of CMake's, and nowhere else in the framework.
+// One place for each addition: what `framework/README.md` promises of verbs, layers, formats and operators. The name
+// of a verb, layer or format stands in its own files and in one list of CMake's, and nowhere else in the framework.
 #include "architecture/source_tree.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <regex>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -78,6 +81,87 @@ TEST(OnePlace, AFormatIsItsFilesAndALineOfCMakes) {
     ++formats;
   }
   EXPECT_GE(formats, 7u);
+}
+
+// --- operators: a row is the only declaration that one has (that the forms follow from it, tests/ops shows)
+// -----------
+
+/// Third column of the rows of one kind: TENON_UNARY(Tanh, tanh, …) -> tanh.
+std::set<std::string> names_in(const std::string& file, const std::string& kinds, int column) {
+  const std::string text = read_text(kRoot / "framework/tenon" / file);
+  const std::string before = column == 1 ? "" : R"([A-Za-z0-9]+,\s*)";
+  const std::regex row("\n(" + kinds + R"()\()" + before + "([a-z0-9_]+),");
+  std::set<std::string> names;
+  for (std::sregex_iterator match(text.begin(), text.end(), row), end; match != end; ++match) names.insert((*match)[2]);
+  return names;
+}
+
+/// The headers' text with single spaces, so that a declaration is found however it is wrapped.
+std::vector<std::pair<std::string, std::string>> declarations() {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const char* layer : {"tensor", "ops"}) {
+    for (const auto& file : files_below(std::string("framework/tenon/") + layer, {".h", ".inl"})) {
+      result.emplace_back(shown(file), std::regex_replace(read_text(file), std::regex(R"(\s+)"), " "));
+    }
+  }
+  return result;
+}
+
+void expect_nowhere(const std::vector<std::string>& declared) {
+  for (const auto& [file, text] : declarations()) {
+    for (const std::string& one : declared) {
+      EXPECT_EQ(text.find(one), std::string::npos) << file << " declares " << one << " beside its row";
+    }
+  }
+}
+
+TEST(OnePlace, AUnaryOperatorIsDeclaredByItsRow) {
+  const auto names = names_in("kernel/rows/unary.inl", "TENON_UNARY|TENON_UNARY_WITH", 2);
+  ASSERT_GT(names.size(), 50u) << "the test no longer finds the rows";
+  std::vector<std::string> declared;
+  for (const std::string& name : names) {
+    for (const char* end : {"(const Tensor& self);", "(const Tensor& self) {", "(const Tensor& self, const Scalar&",
+                            "_(Tensor& self);", "_(Tensor& self) {", "_out(Tensor& out", "() const;"}) {
+      declared.push_back(" " + name + end);
+    }
+  }
+  expect_nowhere(declared);
+}
+
+TEST(OnePlace, ABinaryOperatorIsDeclaredByItsRow) {
+  auto names = names_in("kernel/rows/binary.inl", "TENON_BINARY", 2);
+  names.merge(names_in("kernel/rows/relations.inl", "TENON_COMPARISON|TENON_BITWISE", 2));
+  ASSERT_GT(names.size(), 20u) << "the test no longer finds the rows";
+  std::vector<std::string> declared;
+  for (const std::string& name : names) {
+    for (const char* end : {"(const Tensor& self, const Tensor& other);", "(const Tensor& self, const Scalar& other);",
+                            "(const Tensor& other) const;", "_(const Tensor& other) const;", "_out(Tensor& out"}) {
+      declared.push_back(" " + name + end);
+    }
+  }
+  expect_nowhere(declared);
+}
+
+TEST(OnePlace, AReductionIsDeclaredByItsRow) {
+  const auto names = names_in("tensor/reduction_rows.inl", "TENON_REDUCTION", 1);
+  ASSERT_GT(names.size(), 10u) << "the test no longer finds the rows";
+  std::vector<std::string> declared;
+  for (const std::string& name : names) {
+    declared.push_back("TENON_OUT(" + name + ",");
+    declared.push_back(" " + name + "_out(Tensor& out");
+  }
+  expect_nowhere(declared);
+}
+
+TEST(OnePlace, TheKernelsOfRowsAreNamedByNoBackend) {
+  std::set<std::string> names = names_in("kernel/rows/unary.inl", R"(TENON_UNARY\w*)", 2);
+  names.merge(names_in("kernel/rows/relations.inl", R"(TENON_\w+)", 2));
+  for (const auto& file : sources_below("plugins")) {
+    const std::string text = read_text(file);
+    for (const std::string& name : names) {
+      EXPECT_EQ(text.find("sink.host, \"" + name + "\""), std::string::npos) << shown(file) << " names " << name;
+    }
+  }
 }
 
 }  // namespace

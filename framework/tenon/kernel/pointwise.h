@@ -44,6 +44,13 @@ constexpr bool computes(Integers integers) { return integers >= Integers::kSigne
 
 inline namespace TENON_POINTWISE_LEVEL {
 
+// What rows may call of the standard library. Declared one by one: of a using directive, operators of the same names
+// (tenon::exp) would hide them.
+using std::abs, std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::cbrt, std::ceil,
+    std::copysign, std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::floor, std::fmod,
+    std::hypot, std::lgamma, std::log, std::log10, std::log1p, std::log2, std::nearbyint, std::numeric_limits, std::pow,
+    std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::tgamma, std::trunc;
+
 /// c ? a : b, and for symbolic tensors a row of its own.
 template <class C, class T>
 TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
@@ -61,13 +68,11 @@ TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
     static constexpr int kParameters = count;                                                          \
     template <class T>                                                                                 \
     TENON_HOST_DEVICE static T value(T x, [[maybe_unused]] const T* p = nullptr) {                     \
-      using namespace std;                                                                             \
       TENON_LOCAL_##count parameters return value_expr;                                                \
     }                                                                                                  \
     template <class T>                                                                                 \
     TENON_HOST_DEVICE static T slope([[maybe_unused]] T x, [[maybe_unused]] T y,                       \
                                      [[maybe_unused]] const T* p = nullptr) {                          \
-      using namespace std;                                                                             \
       TENON_LOCAL_##count parameters return slope_expr;                                                \
     }                                                                                                  \
   };
@@ -82,17 +87,14 @@ TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
     static constexpr Integers kIntegers = Integers::integers;                                              \
     template <class T>                                                                                     \
     TENON_HOST_DEVICE static T value(T a, T b) {                                                           \
-      using namespace std;                                                                                 \
       return value_expr;                                                                                   \
     }                                                                                                      \
     template <class T>                                                                                     \
     TENON_HOST_DEVICE static T slope_a([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) { \
-      using namespace std;                                                                                 \
       return slope_a_expr;                                                                                 \
     }                                                                                                      \
     template <class T>                                                                                     \
     TENON_HOST_DEVICE static T slope_b([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T y) { \
-      using namespace std;                                                                                 \
       return slope_b_expr;                                                                                 \
     }                                                                                                      \
   };

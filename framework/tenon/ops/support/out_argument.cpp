@@ -18,8 +18,10 @@ constexpr std::string_view kKeepTheirDtype[] = {
     "topk",   "tril",  "triu",  "trunc",     "where",     "log_softmax", "index_select", "masked_select"};
 constexpr std::string_view kTruths[] = {"all", "any"};
 constexpr std::string_view kWithoutGradient[] = {
-    "all", "any",         "argmax",      "argmin",     "eq",          "ge", "gt", "isfinite", "isinf",  "isnan",
-    "le",  "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "ne", "nonzero",  "signbit"};
+#define TENON_COMPARISON(Row, name, ...) #name,
+#define TENON_PREDICATE(Row, name, ...) #name,
+#include <tenon/kernel/rows/relations.inl>
+    "all", "any", "argmax", "argmin", "nonzero"};
 constexpr std::string_view kAccumulate[] = {"cumprod", "cumsum", "mean", "prod", "sum"};
 
 template <std::size_t kCount>
