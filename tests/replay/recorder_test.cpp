@@ -206,7 +206,7 @@ TEST(Recorder, WritesTheLinesOfTheTraceLayer) {
     return lines;
   };
   EXPECT_EQ(lines_of(layers), lines_of(recorders));
-  EXPECT_EQ(lines_of(layers).size(), 9u);
+  EXPECT_EQ(lines_of(layers).size(), 10u);
   for (const std::string& path : {layers, recorders}) std::filesystem::remove(path);
 }
 
