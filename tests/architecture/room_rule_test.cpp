@@ -35,7 +35,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"tensor", {{"libtorch", "shape/indexing.*"}, {"."}, {"shape"}, {"libtorch/types.*"}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
-    {"memory", {{"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"."}}},
+    {"memory", {{"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},
 };
 
 /// An include that points up, and why it stays: most are sources of composite operators, which are made of whatever
@@ -46,7 +46,9 @@ struct Exception {
 const std::vector<Exception> kExceptions = {
     {"ops/create/factory.cpp", "pointwise"},  // logspace is a power
     {"ops/nn/attention.cpp", "."},
-    {"ops/pointwise/special.h", "reduce"},  // torch::special: names of operators of several rooms
+    {"ops/pointwise/special.h", "reduce"},   // torch::special: names of operators of several rooms
+    {"ops/reduce/reduction.cpp", "linalg"},  // lengths of rows, which distances are too
+    {"ops/reduce/summary.cpp", "linalg"},
     {"ops/shape/packing.cpp", "indexing"},
     {"ops/shape/rearrange.cpp", "indexing"},
     {"ops/shape/rearrange.cpp", "pointwise"},

@@ -1,4 +1,4 @@
-// What a stack says of itself: statistics, invariants, the layers' reports.
+// What a stack says of itself: statistics, invariants, the layers' reports. Declared in stack_impl.h.
 #include <tenon/core/error.h>
 #include <tenon/memory/stack/stack_impl.h>
 
