@@ -47,7 +47,7 @@ const std::vector<Exception> kExceptions = {
     {"ops/create/factory.cpp", "pointwise"},  // logspace is a power
     {"ops/nn/attention.cpp", "."},
     {"ops/pointwise/special.h", "reduce"},   // torch::special: names of operators of several rooms
-    {"ops/reduce/reduction.cpp", "linalg"},  // a norm of rows, where it has to be smooth
+    {"ops/reduce/reduction.cpp", "linalg"},  // lengths of rows, which distances are too
     {"ops/reduce/summary.cpp", "linalg"},
     {"ops/shape/packing.cpp", "indexing"},
     {"ops/shape/rearrange.cpp", "indexing"},
