@@ -219,7 +219,7 @@ TEST(Out, FunctionsWithoutAGradientTakeInputsThatRequireOne) {
   EXPECT_TRUE(any_out(truth, leaf, 1).equal(tensor({true})));
   EXPECT_TRUE(argmax_out(places, leaf, 1).equal(tensor({1})));
   EXPECT_TRUE(nonzero_out(places, leaf).equal(tensor({{0, 0}, {0, 1}})));
-  Tensor real = empty({0}).set_requires_grad(true);
+  Tensor real = empty({1, 2}).set_requires_grad(true);
   EXPECT_TRUE(eq_out(real, leaf, leaf).equal(tensor({{1.f, 1.f}})));
 }
 
