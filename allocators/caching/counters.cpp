@@ -3,6 +3,7 @@
 #include "arena.h"
 
 #include <tenon/core/error.h>
+#include <tenon/memory/concurrent/heavy_barrier.h>
 
 #include <algorithm>
 #include <string>
@@ -60,10 +61,20 @@ EscrowSum Peaks::sum_locked(int pool, int metric) const {
 void Peaks::settle(Arena& arena) {
   std::lock_guard lock(mutex_);
   if (arena.counters.special & Counters::kResting) wake_locked(arena);
+  std::array<std::array<bool, kMetrics>, 3> calls_in{};
+  bool calls_any_in = false;
   for_each_gauge([&](int pool, int metric) {
     const EscrowShare own = share_of(arena.counters, pool, metric);
-    if (own.current <= own.allowance.allowance()) return;
-    at(peaks_, pool, metric).grant(own, busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });
+    EscrowedPeak& peak = at(peaks_, pool, metric);
+    if (own.current <= own.allowance.allowance() || peak.grant_undealt(own, busy_.size())) return;
+    peak.call_in(busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });
+    calls_any_in = at(calls_in, pool, metric) = true;
+  });
+  if (!calls_any_in) return;
+  if (busy_.size() > 1 && !all_locked_) heavy_barrier();
+  for_each_gauge([&](int pool, int metric) {
+    if (!at(calls_in, pool, metric)) return;
+    at(peaks_, pool, metric).deal_out(busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });
   });
 }
 

@@ -92,6 +92,7 @@ struct alignas(64) Counters {
 
  private:
   bool exceeds(std::int64_t current, bool large, Metric metric) const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // what was counted comes first: see Note [Escrowed peaks]
     return (current > of[large][metric].allowance()) |
            (current + of[!large][metric].current() > both[metric].allowance());
   }

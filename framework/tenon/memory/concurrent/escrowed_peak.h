@@ -6,15 +6,22 @@
 // within its allowance cannot raise the sum above the peak, so it touches only its own line. One that outgrows it asks,
 // under one lock: it gets from what is not dealt out, else the slack of all the others is called in, and only if that
 // is not enough the peak rises. The peak is thus the maximum of a sum that really was: in a sequential program the
-// exact one. In a concurrent one it is that of a linearisation if the others stand still while a shard asks
-// (UsageLedger); where they count on (caching::Peaks), what they do in that moment may be seen late.
+// exact one, in a concurrent one that of a linearisation.
+//
+// For that the others stand still while a shard asks (UsageLedger). Where they count on (caching::Peaks), a shard
+// writes what it has and then looks at its allowance; who calls in takes the allowance away and then, after
+// heavy_barrier(), looks at what the other has. So the one sees the new count, or the other sees that it has to ask,
+// which it does as soon as the caller is through. (Where there is no such barrier, a step that is counted in that
+// moment may be missed.)
 #pragma once
 
 #include <tenon/memory/allocator.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace tenon {
 
@@ -69,23 +76,49 @@ class EscrowedPeak {
  public:
   /// `asking` has outgrown its allowance. `busy`: all shards that may have slack, itself included; `share_of` gives the
   /// EscrowShare of each. Afterwards its allowance is at least what it has, often more, so that it need not ask again
-  /// at once.
+  /// at once. The others stand still.
   template <class Shards, class ShareOf>
   void grant(EscrowShare asking, const Shards& busy, ShareOf share_of) noexcept {
-    const auto shares = static_cast<std::int64_t>(busy.size()) + 1;  // one is kept for who comes next
+    if (grant_undealt(asking, busy.size())) return;
+    call_in(busy, share_of);
+    deal_out(busy, share_of);
+  }
+
+  // The same where the others count on: if the first is false then the second, heavy_barrier(), and the third.
+
+  /// Gives what is not dealt out. False when that is not enough.
+  bool grant_undealt(EscrowShare asking, std::size_t busy) noexcept {
     undealt_ -= asking.current - asking.allowance.allowance();
     asking.allowance.set_allowance(asking.current);
-    if (undealt_ >= 0) {
-      asking.allowance.set_allowance(asking.current + undealt_ / shares);
-      undealt_ -= undealt_ / shares;
-      return;
+    if (undealt_ < 0) return false;
+    const std::int64_t share = undealt_ / (static_cast<std::int64_t>(busy) + 1);  // one is kept for who comes next
+    asking.allowance.set_allowance(asking.current + share);
+    undealt_ -= share;
+    return true;
+  }
+  /// Nobody may count up any more without asking.
+  template <class Shards, class ShareOf>
+  void call_in(const Shards& busy, ShareOf share_of) noexcept {
+    for (auto&& shard : busy) {
+      EscrowedCount& allowance = share_of(shard).allowance;
+      undealt_ += allowance.allowance();
+      allowance.set_allowance(std::numeric_limits<std::int64_t>::min());
     }
-    for (auto&& shard : busy) give_back(share_of(shard));
+  }
+  /// To each what it has and some of what is left; the peak rises where that takes more than there is.
+  template <class Shards, class ShareOf>
+  void deal_out(const Shards& busy, ShareOf share_of) noexcept {
+    for (auto&& shard : busy) {
+      const EscrowShare share = share_of(shard);
+      undealt_ -= share.current;
+      share.allowance.set_allowance(share.current);
+    }
     if (undealt_ <= 0) {
       peak_ -= undealt_;
       undealt_ = 0;
       return;
     }
+    const auto shares = static_cast<std::int64_t>(busy.size()) + 1;
     const std::int64_t share = undealt_ / shares;
     for (auto&& shard : busy) {
       EscrowedCount& allowance = share_of(shard).allowance;
