@@ -66,8 +66,10 @@ class BiasedLock {
   [[gnu::always_inline]] bool enter(bool may_become_owner) noexcept {
     // The address of the thread's control block: unique among the living, and a dead owner is in no section.
     const void* const me = __builtin_thread_pointer();
-    if (owner_.load(std::memory_order_relaxed) == me && enter_as_owner()) [[likely]]
-      return true;
+    if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
+      if (enter_as_owner()) [[likely]]
+        return true;
+    }
     return enter_shared(me, may_become_owner);
   }
   [[gnu::always_inline]] bool enter_as_owner() noexcept {

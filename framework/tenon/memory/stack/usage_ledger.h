@@ -24,27 +24,27 @@ class UsageLedger {
   UsageLedger(const UsageLedger&) = delete;
   UsageLedger& operator=(const UsageLedger&) = delete;
 
-  void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    if (serialised_) {
-      if (shards_[0].add(requested_bytes, block_bytes, purpose)) [[unlikely]]
-        settle(shards_[0]);
-      return;
-    }
-    Shard& shard = shards_[thread_slot()];
+  [[gnu::always_inline]] void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    Shard& shard = shard_of_thread();
     bool over;
-    {
+    if (!serialised_) [[likely]] {
       const BiasedLock::Guard guard(shard.lock);
+      over = shard.add(requested_bytes, block_bytes, purpose);
+    } else {
       over = shard.add(requested_bytes, block_bytes, purpose);
     }
     if (over) [[unlikely]]
       settle(shard);
   }
 
-  void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    if (serialised_) return shards_[0].remove(requested_bytes, block_bytes, purpose);
-    Shard& shard = shards_[thread_slot()];
-    const BiasedLock::Guard guard(shard.lock);
-    shard.remove(requested_bytes, block_bytes, purpose);
+  [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    Shard& shard = shard_of_thread();
+    if (!serialised_) [[likely]] {
+      const BiasedLock::Guard guard(shard.lock);
+      shard.remove(requested_bytes, block_bytes, purpose);
+    } else {
+      shard.remove(requested_bytes, block_bytes, purpose);
+    }
   }
 
   /// Fills in the figures that are counted here.
@@ -65,7 +65,7 @@ class UsageLedger {
     std::array<EscrowedCount, kGauges> counts;
 
     /// Whether an allowance is exceeded: settle() is then due.
-    bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    [[gnu::always_inline]] bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
       const auto requested = static_cast<std::int64_t>(requested_bytes);
       bool over = rise(kRequested, requested);
       over |= rise(kAllocated, static_cast<std::int64_t>(block_bytes));
@@ -73,7 +73,7 @@ class UsageLedger {
       over |= rise(kFirstPurpose + static_cast<std::size_t>(purpose), requested);
       return over;
     }
-    void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
       const auto requested = static_cast<std::int64_t>(requested_bytes);
       counts[kRequested].decrease(requested);
       counts[kAllocated].decrease(static_cast<std::int64_t>(block_bytes));
@@ -88,6 +88,8 @@ class UsageLedger {
   };
 
   class Stopped;  ///< nobody counts meanwhile
+
+  Shard& shard_of_thread() const noexcept { return shards_[serialised_ ? 0 : thread_slot()]; }
 
   std::size_t of_one_thread(std::size_t gauge) const {
     return static_cast<std::size_t>(shards_[0].counts[gauge].current());
