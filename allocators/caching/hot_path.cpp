@@ -25,7 +25,7 @@ Block CachingAllocator::allocate(const Request& request) {
 [[gnu::always_inline]] inline Block CachingAllocator::allocate_from(Arena& arena, bool large, std::size_t bytes,
                                                                     const Request& request) {
   {
-    std::lock_guard lock(arena.mutex);
+    const BiasedLock::Guard lock(arena.mutex);
     if (large && limits_.collects_garbage() && arena.pool == 0) [[unlikely]]
       limits_.count_lookup();
     if (const FreeIndex::Place place = find_fit_locked(arena, large, bytes, settings_.expandable); place.block)
@@ -104,7 +104,7 @@ void CachingAllocator::deallocate(const Block& block, StreamRef last_use) noexce
   if (last_use != arena.stream) [[unlikely]]
     count_active();
   {
-    std::lock_guard lock(arena.mutex);
+    const BiasedLock::Guard lock(arena.mutex);
     __builtin_prefetch(record->left);
     __builtin_prefetch(record->right);
     const bool done = record->large ? deallocate_locked(arena, true, record, last_use)

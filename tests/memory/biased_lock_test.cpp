@@ -21,7 +21,7 @@ TEST(BiasedLock, ExcludesWhoeverOwnsIt) {
     threads.emplace_back([&, id] {
       for (int round = 0; round < kRounds; ++round) {
         for (int turn = 0; turn < kTurns; ++turn) {
-          std::lock_guard guard(lock);
+          const BiasedLock::Guard guard(lock);
           ++counter;
         }
         if (round % kThreads == id) std::this_thread::yield();
@@ -38,11 +38,11 @@ TEST(BiasedLock, OutlivesItsOwner) {
   for (int generation = 0; generation < 20; ++generation) {
     std::thread([&] {
       for (int turn = 0; turn < 1000; ++turn) {
-        std::lock_guard guard(lock);
+        const BiasedLock::Guard guard(lock);
         ++counter;
       }
     }).join();
-    std::lock_guard guard(lock);
+    const BiasedLock::Guard guard(lock);
     ++counter;
   }
   EXPECT_EQ(counter, 20 * 1001);
@@ -53,7 +53,7 @@ TEST(BiasedLock, IsNotTriedTwiceByWhoeverHoldsIt) {
   // Not owned at first, later owned; the turn in which it becomes owned is one of these.
   for (int turn = 0; turn < 1000; ++turn) {
     {
-      std::lock_guard guard(lock);
+      const BiasedLock::Guard guard(lock);
       ASSERT_FALSE(lock.try_lock()) << "turn " << turn;
     }
     ASSERT_TRUE(lock.try_lock()) << "turn " << turn;
@@ -64,7 +64,7 @@ TEST(BiasedLock, IsNotTriedTwiceByWhoeverHoldsIt) {
 
 TEST(BiasedLock, IsNotTakenFromItsOwnerByTrying) {
   BiasedLock lock;
-  for (int turn = 0; turn < 1000; ++turn) std::lock_guard guard(lock);
+  for (int turn = 0; turn < 1000; ++turn) const BiasedLock::Guard guard(lock);
   std::thread([&] {
     if (has_heavy_barrier()) {
       EXPECT_FALSE(lock.try_lock());
@@ -74,7 +74,22 @@ TEST(BiasedLock, IsNotTakenFromItsOwnerByTrying) {
     EXPECT_TRUE(lock.try_lock());
     lock.unlock();
   }).join();
-  std::lock_guard guard(lock);
+  const BiasedLock::Guard guard(lock);
+}
+
+// One who adds up what many locks guard must not keep their own threads from owning them.
+TEST(BiasedLock, IsOwnedByItsGuardsAlone) {
+  BiasedLock lock;
+  for (int turn = 0; turn < 1000; ++turn) {
+    lock.lock();
+    lock.unlock();
+  }
+  std::thread([&] {
+    EXPECT_TRUE(lock.try_lock()) << "nobody owns it";
+    lock.unlock();
+    for (int turn = 0; turn < 1000; ++turn) const BiasedLock::Guard guard(lock);
+    std::thread([&] { EXPECT_EQ(lock.try_lock(), !has_heavy_barrier()); }).join();
+  }).join();
 }
 
 TEST(BiasedLock, ExcludesWhoeverTriesIt) {
@@ -89,7 +104,7 @@ TEST(BiasedLock, ExcludesWhoeverTriesIt) {
     }
   });
   for (int turn = 0; turn < kTurns; ++turn) {
-    std::lock_guard guard(lock);
+    const BiasedLock::Guard guard(lock);
     ++counter;
   }
   other.join();

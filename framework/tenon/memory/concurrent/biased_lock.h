@@ -24,55 +24,70 @@
 
 namespace tenon {
 
-/// For std::lock_guard. Sections are short, or rare: a waiter spins before it sleeps.
+/// Sections are short, or rare: a waiter spins before it sleeps. Guards make owners: they are for the thread whose lock
+/// it is, and keep in a register how the lock was got. lock() and try_lock() are for everybody else, such as one who
+/// takes many locks to add up what they guard, and never make an owner.
 class BiasedLock {
  public:
-  void lock() noexcept {
-    // The address of the thread's control block: unique among the living, and a dead owner is in no section.
-    const void* const me = __builtin_thread_pointer();
-    if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
-      inside_.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (!barred_.load(std::memory_order_acquire)) [[likely]] {
-        as_owner_ = true;
-        return;
-      }
-      inside_.store(false, std::memory_order_release);
-    }
-    lock_shared(me);
-  }
+  class Guard {
+   public:
+    [[gnu::always_inline]] explicit Guard(BiasedLock& lock) noexcept : lock_(lock), as_owner_(lock.enter(true)) {}
+    [[gnu::always_inline]] ~Guard() { lock_.leave(as_owner_); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    BiasedLock& lock_;
+    const bool as_owner_;
+  };
+
+  void lock() noexcept { as_owner_ = enter(false); }
+  void unlock() noexcept { leave(as_owner_); }
 
   /// False where anyone holds it, this thread included, and where another thread owns it.
   bool try_lock() noexcept {
     if (owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer()) {
       if (inside_.load(std::memory_order_relaxed)) return false;
-      inside_.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (!barred_.load(std::memory_order_acquire)) {
-        as_owner_ = true;
-        return true;
-      }
-      inside_.store(false, std::memory_order_release);
+      if (enter_as_owner()) return as_owner_ = true;
     }
     if (!mutex_.try_lock()) return false;
-    if (barred_.load(std::memory_order_relaxed)) return true;
+    if (barred_.load(std::memory_order_relaxed)) {
+      as_owner_ = false;
+      return true;
+    }
     mutex_.unlock();
     return false;
-  }
-
-  void unlock() noexcept {
-    if (as_owner_) [[likely]] {
-      as_owner_ = false;
-      inside_.store(false, std::memory_order_release);
-    } else {
-      mutex_.unlock();
-    }
   }
 
  private:
   static constexpr int kTurnsToOwn = 256;
 
-  [[gnu::noinline]] void lock_shared(const void* me) noexcept {
+  /// Whether the lock was got as its owner.
+  [[gnu::always_inline]] bool enter(bool may_become_owner) noexcept {
+    // The address of the thread's control block: unique among the living, and a dead owner is in no section.
+    const void* const me = __builtin_thread_pointer();
+    if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
+      if (enter_as_owner()) [[likely]]
+        return true;
+    }
+    return enter_shared(me, may_become_owner);
+  }
+  [[gnu::always_inline]] bool enter_as_owner() noexcept {
+    inside_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!barred_.load(std::memory_order_acquire)) [[likely]]
+      return true;
+    inside_.store(false, std::memory_order_release);
+    return false;
+  }
+  [[gnu::always_inline]] void leave(bool as_owner) noexcept {
+    if (as_owner) [[likely]]
+      inside_.store(false, std::memory_order_release);
+    else
+      mutex_.unlock();
+  }
+
+  [[gnu::noinline]] bool enter_shared(const void* me, bool may_become_owner) noexcept {
     mutex_.lock();
     if (!barred_.load(std::memory_order_relaxed)) {  // someone owns it, and it is not this thread
       barred_.store(true, std::memory_order_seq_cst);
@@ -82,26 +97,27 @@ class BiasedLock {
     if (last_ != me) {
       last_ = me;
       turns_ = 0;
-    } else if (++turns_ >= kTurnsToOwn && may_own(me)) {
-      // From here on it holds the lock as its owner, as if it had come in that way.
-      turns_ = 0;
-      as_owner_ = true;
-      inside_.store(true, std::memory_order_relaxed);
-      owner_.store(me, std::memory_order_relaxed);
-      barred_.store(false, std::memory_order_release);
-      mutex_.unlock();
+      return false;
     }
+    if (!may_become_owner || ++turns_ < kTurnsToOwn || !may_own(me)) return false;
+    // From here on it holds the lock as its owner, as if it had come in that way.
+    turns_ = 0;
+    inside_.store(true, std::memory_order_relaxed);
+    owner_.store(me, std::memory_order_relaxed);
+    barred_.store(false, std::memory_order_release);
+    mutex_.unlock();
+    return true;
   }
 
-  bool may_own(const void* me) const {
+  bool may_own(const void* me) const noexcept {
     const void* const owner = owner_.load(std::memory_order_relaxed);
     return (owner == nullptr || owner == me) && has_heavy_barrier();
   }
 
-  std::atomic<const void*> owner_{nullptr};  // set once
+  std::atomic<const void*> owner_{nullptr};  ///< set once
   std::atomic<bool> inside_{false};
   std::atomic<bool> barred_{true};  ///< nobody owns it
-  bool as_owner_ = false;           ///< how the holder got in; the holder's alone, as is what follows
+  bool as_owner_ = false;           ///< how lock() got in; the holder's alone, as is what follows
   int turns_ = 0;
   const void* last_ = nullptr;
   SpinLock mutex_;

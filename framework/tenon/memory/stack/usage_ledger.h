@@ -24,28 +24,27 @@ class UsageLedger {
   UsageLedger(const UsageLedger&) = delete;
   UsageLedger& operator=(const UsageLedger&) = delete;
 
-  void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    const auto requested = static_cast<std::int64_t>(requested_bytes);
-    const auto allocated = static_cast<std::int64_t>(block_bytes);
-    const int by_purpose = kFirstPurpose + static_cast<int>(purpose);
-    Shard& shard = enter();
-    bool over = shard.counts[kRequested].increase(requested) > shard.counts[kRequested].allowance();
-    over |= shard.counts[kAllocated].increase(allocated) > shard.counts[kAllocated].allowance();
-    over |= shard.counts[kBlocks].increase(1) > shard.counts[kBlocks].allowance();
-    over |= shard.counts[by_purpose].increase(requested) > shard.counts[by_purpose].allowance();
-    leave(shard);
+  [[gnu::always_inline]] void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    Shard& shard = shard_of_thread();
+    bool over;
+    if (!serialised_) [[likely]] {
+      const BiasedLock::Guard guard(shard.lock);
+      over = shard.add(requested_bytes, block_bytes, purpose);
+    } else {
+      over = shard.add(requested_bytes, block_bytes, purpose);
+    }
     if (over) [[unlikely]]
       settle(shard);
   }
 
-  void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    const auto requested = static_cast<std::int64_t>(requested_bytes);
-    Shard& shard = enter();
-    shard.counts[kRequested].decrease(requested);
-    shard.counts[kAllocated].decrease(static_cast<std::int64_t>(block_bytes));
-    shard.counts[kBlocks].decrease(1);
-    shard.counts[kFirstPurpose + static_cast<int>(purpose)].decrease(requested);
-    leave(shard);
+  [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    Shard& shard = shard_of_thread();
+    if (!serialised_) [[likely]] {
+      const BiasedLock::Guard guard(shard.lock);
+      shard.remove(requested_bytes, block_bytes, purpose);
+    } else {
+      shard.remove(requested_bytes, block_bytes, purpose);
+    }
   }
 
   /// Fills in the figures that are counted here.
@@ -64,19 +63,34 @@ class UsageLedger {
   struct alignas(128) Shard {
     BiasedLock lock;  ///< nearly always taken by the thread whose slot it is
     std::array<EscrowedCount, kGauges> counts;
+
+    /// Whether an allowance is exceeded: settle() is then due.
+    [[gnu::always_inline]] bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+      const auto requested = static_cast<std::int64_t>(requested_bytes);
+      bool over = rise(kRequested, requested);
+      over |= rise(kAllocated, static_cast<std::int64_t>(block_bytes));
+      over |= rise(kBlocks, 1);
+      over |= rise(kFirstPurpose + static_cast<std::size_t>(purpose), requested);
+      return over;
+    }
+    [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+      const auto requested = static_cast<std::int64_t>(requested_bytes);
+      counts[kRequested].decrease(requested);
+      counts[kAllocated].decrease(static_cast<std::int64_t>(block_bytes));
+      counts[kBlocks].decrease(1);
+      counts[kFirstPurpose + static_cast<std::size_t>(purpose)].decrease(requested);
+    }
+
+   private:
+    bool rise(std::size_t gauge, std::int64_t amount) noexcept {
+      return counts[gauge].increase(amount) > counts[gauge].allowance();
+    }
   };
 
   class Stopped;  ///< nobody counts meanwhile
 
-  Shard& enter() noexcept {
-    if (serialised_) return shards_[0];
-    Shard& shard = shards_[thread_slot()];
-    shard.lock.lock();
-    return shard;
-  }
-  void leave(Shard& shard) noexcept {
-    if (!serialised_) shard.lock.unlock();
-  }
+  Shard& shard_of_thread() const noexcept { return shards_[serialised_ ? 0 : thread_slot()]; }
+
   std::size_t of_one_thread(std::size_t gauge) const {
     return static_cast<std::size_t>(shards_[0].counts[gauge].current());
   }
