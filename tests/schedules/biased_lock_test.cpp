@@ -34,7 +34,7 @@ TEST(BiasedLockSchedules, HasOneHolderWhileItsOwnersChange) {
     Section section;
     const auto body = [&] {
       for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
-        const std::lock_guard guard(lock);
+        const BiasedLock::Guard guard(lock);
         section.enter();
       }
     };
@@ -49,7 +49,7 @@ TEST(BiasedLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
     Section section;
     const auto taker = [&] {
       for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
-        const std::lock_guard guard(lock);
+        const BiasedLock::Guard guard(lock);
         section.enter();
       }
     };

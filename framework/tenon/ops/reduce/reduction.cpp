@@ -272,7 +272,8 @@ Tensor power_norm_gradient(const Tensor& x, const Tensor& length, const Tensor& 
   if (p == 2) return x.mul(gradient.div(whole)).masked_fill(none, 0);
   const Tensor sizes = apart(x.abs(), zero);
   if (p < 1) return x.sign().mul(sizes.pow(p - 1).masked_fill(zero, 0)).mul(gradient.mul(whole.pow(1 - p)));
-  const Tensor scaled = p < 2 ? x.sign().mul(sizes.pow(p - 1)) : x.mul(sizes.pow(p - 2));
+  const auto steep = [&] { return smooth ? sizes.pow(p - 2).masked_fill(zero, 0) : sizes.pow(p - 2); };
+  const Tensor scaled = p < 2 ? x.sign().mul(sizes.pow(p - 1)) : x.mul(steep());
   return scaled.mul(gradient.div(whole.pow(p - 1)).masked_fill(none, 0));
 }
 
