@@ -51,12 +51,17 @@ TENON_API Dtype promote_types(Dtype a, Dtype b);
 
 template <class T>
 struct DtypeOf;
-#define TENON_FOR_EACH_DTYPE(X)                                                                      \
-  X(bool, kBool)                                                                                     \
-  X(std::uint8_t, kUInt8)                                                                            \
-  X(std::int8_t, kInt8)                                                                              \
-  X(std::int16_t, kInt16) X(std::int32_t, kInt32) X(std::int64_t, kInt64) X(::tenon::Half, kFloat16) \
-      X(::tenon::BFloat16, kBFloat16) X(float, kFloat32) X(double, kFloat64)
+#define TENON_FOR_EACH_DTYPE(X)   \
+  X(bool, kBool)                  \
+  X(std::uint8_t, kUInt8)         \
+  X(std::int8_t, kInt8)           \
+  X(std::int16_t, kInt16)         \
+  X(std::int32_t, kInt32)         \
+  X(std::int64_t, kInt64)         \
+  X(::tenon::Half, kFloat16)      \
+  X(::tenon::BFloat16, kBFloat16) \
+  X(float, kFloat32)              \
+  X(double, kFloat64)
 #define TENON_DTYPE_OF(type, constant)              \
   template <>                                       \
   struct DtypeOf<type> {                            \

@@ -165,11 +165,35 @@ inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
 
 // The rest is the C library's, one element at a time. This list and the one below are all that has to know a function.
-#define TENON_C_LIBRARY_FUNCTIONS(X)                                                                                   \
-  X(sin)                                                                                                               \
-  X(cos)                                                                                                               \
-  X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(expm1) X(log1p) X(log2) X(log10) X(exp2) \
-      X(cbrt) X(erfc) X(lgamma) X(tgamma) X(floor) X(ceil) X(trunc) X(nearbyint) X(j0) X(j1) X(y0) X(y1)
+#define TENON_C_LIBRARY_FUNCTIONS(X) \
+  X(sin)                             \
+  X(cos)                             \
+  X(tan)                             \
+  X(asin)                            \
+  X(acos)                            \
+  X(atan)                            \
+  X(sinh)                            \
+  X(cosh)                            \
+  X(asinh)                           \
+  X(acosh)                           \
+  X(atanh)                           \
+  X(expm1)                           \
+  X(log1p)                           \
+  X(log2)                            \
+  X(log10)                           \
+  X(exp2)                            \
+  X(cbrt)                            \
+  X(erfc)                            \
+  X(lgamma)                          \
+  X(tgamma)                          \
+  X(floor)                           \
+  X(ceil)                            \
+  X(trunc)                           \
+  X(nearbyint)                       \
+  X(j0)                              \
+  X(j1)                              \
+  X(y0)                              \
+  X(y1)
 #define TENON_OWN_FUNCTIONS(X) X(exp) X(log) X(tanh) X(erf) X(sqrt)
 
 #define TENON_C_LIBRARY_FUNCTION(name)                          \
