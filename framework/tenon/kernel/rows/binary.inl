@@ -51,6 +51,8 @@ TENON_BINARY(LogAddExp2, logaddexp2, kResult, kRefused,
              exp2(a - y), exp2(b - y),
              -2, 2, {-1.75, 0.5, 0.7752742239656296}, {1.25, -0.75, 1.5719280948873624},
              {-0.5, -1.5, 0.08496250072115617})
+TENON_BINARY(Ldexp, ldexp, kResult, kConverted, a * exp2(b), exp2(b), y * T(0.693147180559945309),
+             -2, 2, {-1.75, 0.5, -2.4748737341529163}, {1.25, -0.75, 0.7432544468767006}, {-0.5, -1.5, -0.1767766952966369})
 TENON_BINARY(Copysign, copysign, kResult, kConverted, copysign(a, b), select(a == T(0), T(0), y / a), T(0),
              -2, 2, {-1.75, 0.5, 1.75}, {1.25, -0.75, -1.25}, {-0.5, -1.5, -0.5})
 
