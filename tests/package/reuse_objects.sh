@@ -45,6 +45,7 @@ if [[ -n $found && -e $found ]]; then
   cp "$found" "$object"
   printf '%s:\n' "$object" >"$(after -MF "$@")"
 else
-  printf '%s\n' "$object" >>"$REUSED_OBJECTS.compiled"
+  # What includes rows that CMake has written into the build folder has a command of its own, and perhaps other rows.
+  if [[ " $* " != *"/rows "* ]]; then printf '%s\n' "$object" >>"$REUSED_OBJECTS.compiled"; fi
   exec "$@"
 fi
