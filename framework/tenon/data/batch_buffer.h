@@ -64,7 +64,7 @@ class BatchBuffer {
     readable_.notify_all();
   }
 
-  /// Hands an error to whoever takes the next batch.
+  /// Hands an error to whoever takes the next batch; others until then are dropped.
   void add_error(std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);

@@ -98,7 +98,8 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     }
     return buffer_->get_batch();
   }
-  /// The next batch, fewer at the end; nothing when every chunk has been read.
+  /// The next batch, the last one smaller; nothing behind it. Throws Error before the first reset(), and as
+  /// WorkerException what reading threw.
   BatchType get_batch() { return get_batch(options_.batch_size()); }
 
   /// Begins an epoch, or goes on from a position that was loaded.

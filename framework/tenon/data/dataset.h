@@ -43,7 +43,7 @@ class BatchDataset {
   static constexpr bool is_stateful = detail::IsOptional<BatchType>::value;
 
   virtual ~BatchDataset() = default;
-  /// The examples of a request, in its order.
+  /// The examples that a request asks for; if it lists indices, in that order.
   virtual Batch get_batch(BatchRequest request) = 0;
   /// Absent for a data set without a known end.
   virtual std::optional<std::size_t> size() const = 0;

@@ -20,7 +20,7 @@ class DistributedSampler : public Sampler<BatchRequest> {
 
   /// The epoch is what a random order depends on: the same number on every replica gives disjoint shares.
   void set_epoch(std::size_t epoch) { epoch_ = epoch; }
-  /// The pass that the order is drawn for.
+  /// What set_epoch() or load() set last, at first 0; the order follows it from the next reset() on.
   std::size_t epoch() const { return epoch_; }
 
  protected:

@@ -26,9 +26,9 @@ class Sampler {
   virtual void reset(std::optional<std::size_t> new_size) = 0;
   /// What the next batch holds; none at the end.
   virtual std::optional<BatchRequest> next(std::size_t batch_size) = 0;
-  /// Writes the position.
+  /// Writes what load() needs to go on from here.
   virtual void save(OutputArchive& archive) const = 0;
-  /// Reads what save() wrote.
+  /// Goes on where save() was called.
   virtual void load(InputArchive& archive) = 0;
 };
 
@@ -51,7 +51,7 @@ class TENON_EXPORT SequentialSampler : public Sampler<> {
   TENON_API std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
   TENON_API void save(OutputArchive& archive) const override;
   TENON_API void load(InputArchive& archive) override;
-  /// How many indices have been handed out.
+  /// How many indices have been handed out since the last reset().
   std::size_t index() const noexcept { return index_; }
 
  private:
@@ -67,7 +67,7 @@ class TENON_EXPORT RandomSampler : public Sampler<> {
   TENON_API std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
   TENON_API void save(OutputArchive& archive) const override;
   TENON_API void load(InputArchive& archive) override;
-  /// How many indices have been handed out.
+  /// How many indices have been handed out since the last reset().
   std::size_t index() const noexcept { return static_cast<std::size_t>(index_); }
 
  private:

@@ -50,7 +50,7 @@ class WorkerPool {
   void add_worker(Work work) {
     threads_.emplace_back([this, work = std::move(work)] { run(work); });
   }
-  /// Queues a job; results come back in order unless the options say otherwise.
+  /// Queues a job and returns at once: that no more than max_jobs are in flight is up to the caller.
   void push(Job job) { shuttle_.push_job({next_job_++, std::move(job)}); }
   /// Jobs pushed and not popped yet.
   std::size_t in_flight() const { return next_job_ - popped_; }
@@ -69,7 +69,8 @@ class WorkerPool {
     shuttle_.drain();
     begin_sequence();
   }
-  /// Ends the workers once they are done with what they have begun.
+  /// Ends the workers once they are done with what they have begun. Jobs that have not begun, and results that were not
+  /// popped, are dropped.
   void stop() {
     shuttle_.drain();
     for (std::size_t i = 0; i < threads_.size(); ++i) shuttle_.push_job({});

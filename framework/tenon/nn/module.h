@@ -67,10 +67,10 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   TENON_API std::vector<Tensor> buffers(bool recurse = true) const;
   /// As buffers(), each with its path.
   TENON_API OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
-  /// This module, unless `include_self` is off, and every one below it, parents first. Throws Error where this one is
-  /// not owned by a shared_ptr.
+  /// This module, unless `include_self` is off, and every one below it, parents first. Throws Error with `include_self`
+  /// where no shared_ptr owns this one.
   TENON_API std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
-  /// As modules(), each with its path behind `name_prefix`.
+  /// As modules(), each with its path behind `name_prefix`, which alone is the name of this one.
   TENON_API OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& name_prefix = {},
                                                                             bool include_self = true) const;
   /// The modules right below this one, in the order of registration.
@@ -95,15 +95,16 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// Zeroes the gradients, or gives their memory back.
   TENON_API virtual void zero_grad(bool set_to_none = false);
 
-  /// Writes parameters, buffers and children under their names.
+  /// Writes defined parameters and buffers, and children unless they are not serializable, under their names.
   TENON_API virtual void save(OutputArchive& archive) const;
-  /// Reads parameters, buffers and children by name, in place. A tensor stays on its device, where libtorch takes the
-  /// archive's. Throws Error for a missing name or other sizes.
+  /// Reads what save() wrote. Each tensor stays the object that it is, and on its device, where libtorch takes the
+  /// archive's; sizes and dtype become the archive's, unchecked. Throws Error where the archive lacks a defined tensor
+  /// or a child.
   TENON_API virtual void load(InputArchive& archive);
   /// False for modules that wrap something which cannot be written to a file; they are then left out.
   TENON_API virtual bool is_serializable() const;
 
-  /// Writes the module's name and options, as `stream << module` shows them.
+  /// What `stream << module` shows of this module alone: here its name, in the library's modules the options too.
   TENON_API virtual void pretty_print(std::ostream& stream) const;
 
   /// Null where this module is no such type.
@@ -116,13 +117,14 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
     return dynamic_cast<const typename detail::ContainedType<T>::type*>(this);
   }
 
-  /// The returned reference stays valid until the next registration. Throws Error for an empty or dotted name, or one
-  /// that is taken.
+  /// The returned reference stays valid until the next registration. Throws Error for an empty or dotted name, one that
+  /// another parameter has, or a gradient of a dtype that is not floating.
   TENON_API Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
-  /// As register_parameter(), for a tensor that is saved and moved with the module but not trained.
+  /// As register_parameter(), among the buffers, for what is saved and moved with the module but not trained. Whether
+  /// it requires a gradient stays as it is.
   TENON_API Tensor& register_buffer(std::string name, Tensor tensor);
-  /// Makes a module a child under that name and returns it. Throws Error for an empty or dotted name, or one that is
-  /// taken.
+  /// Makes a module a child under that name and returns it. Throws Error for an empty or dotted name, or one that
+  /// another child has.
   template <class M>
   std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
     add_child(std::move(name), module);

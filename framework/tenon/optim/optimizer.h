@@ -81,8 +81,9 @@ class TENON_API OptimizerParamGroup {
   }
 
   bool has_options() const { return options_ != nullptr; }
+  /// The group's options, of which it has some once an optimiser holds it. Ends the program where there are none: ask
+  /// has_options().
   OptimizerOptions& options();
-  /// The group's options. Throws Error where it has none.
   const OptimizerOptions& options() const;
   /// Gives the group options of its own.
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
@@ -112,7 +113,7 @@ class TENON_EXPORT Optimizer {
 
   /// Throws Error when a parameter is in a group already, or is no leaf.
   TENON_API void add_param_group(const OptimizerParamGroup& group);
-  /// Adds parameters to the first group.
+  /// Adds parameters to the first group, unchecked. Warns, as do parameters() and size(): libtorch's old interface.
   TENON_API void add_parameters(const std::vector<Tensor>& parameters);
 
   /// Updates every parameter that has a gradient. With a closure, computes the loss first and returns it.
@@ -125,19 +126,20 @@ class TENON_EXPORT Optimizer {
   TENON_API std::vector<Tensor>& parameters();
   /// The number of parameters of all groups.
   TENON_API std::size_t size() const;
-  /// The options of groups that have none of their own.
+  /// The options that a group without any is given a copy of when it is added.
   OptimizerOptions& defaults() { return *defaults_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
   /// The groups, for reading or for changing their options.
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
-  /// What is remembered of each parameter, by state_key().
+  /// What is remembered of each parameter that was stepped, by state_key().
   StateMap& state() { return state_; }
   const StateMap& state() const { return state_; }
 
   /// Writes the groups' options and every state.
   TENON_API virtual void save(OutputArchive& archive) const;
-  /// Reads what save() wrote, or libtorch's older form. Throws Error where groups or parameters differ in number.
+  /// Reads what save() wrote, or libtorch's older form, which has states only and which it warns of. States come on the
+  /// archive's device. Throws Error where groups or parameters differ in number.
   TENON_API virtual void load(InputArchive& archive);
 
  protected:

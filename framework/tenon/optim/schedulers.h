@@ -16,7 +16,7 @@ class TENON_EXPORT LRScheduler {
   TENON_API virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
-  /// One step further: sets the learning rate of every group.
+  /// One step further: sets the learning rate of every group. There must be as many as when this was made.
   TENON_API void step();
 
  protected:
@@ -112,7 +112,7 @@ class TENON_EXPORT ReduceLROnPlateauScheduler {
                                        int patience = 10, double threshold = 1e-4, ThresholdMode threshold_mode = rel,
                                        int cooldown = 0, const std::vector<float>& min_lr = {}, double eps = 1e-8,
                                        bool verbose = false);
-  /// Takes the newest value of what is watched; lowers the rates where it has not improved for `patience` steps.
+  /// Takes the newest value of what is watched; lowers the rates where more than `patience` steps have not improved it.
   TENON_API void step(float metrics);
 
  private:

@@ -46,9 +46,9 @@ TENON_API void manual_seed(std::uint64_t seed);
 struct TENON_API RandomStates {
   Generator::State states[kMaxDeviceTypes];
 };
-/// The states of all generators that exist.
+/// The states of all default generators; others are left out.
 TENON_API RandomStates random_states();
-/// Puts all generators where random_states() found them.
+/// Puts all default generators where random_states() found them.
 TENON_API void set_random_states(const RandomStates& states);
 
 }  // namespace tenon

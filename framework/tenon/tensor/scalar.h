@@ -106,7 +106,7 @@ class Scalar {
   constexpr float toFloat() const { return to<float>(); }
   /// See to().
   constexpr Half toHalf() const { return to<Half>(); }
-  /// The value in that type. Throws Error where it does not fit, as to() does; so do the others.
+  /// See to().
   constexpr BFloat16 toBFloat16() const { return to<BFloat16>(); }
   /// See to().
   constexpr std::int64_t toLong() const { return to<std::int64_t>(); }
@@ -162,7 +162,7 @@ class Scalar {
       return dtype_of<T>;
     }
   }
-  /// The integer part of a floating number. Throws Error where int64 cannot hold it.
+  /// The integer part of a floating number; 0 where int64 cannot hold it.
   constexpr std::int64_t real_as_integer() const {
     // Outside int64's range the conversion is undefined; the integer reading is then never used meaningfully.
     return real_ > -9.2e18 && real_ < 9.2e18 ? static_cast<std::int64_t>(real_) : 0;

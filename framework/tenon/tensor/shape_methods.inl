@@ -31,7 +31,8 @@ TENON_API Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int
                                    std::optional<std::int64_t> output_size = std::nullopt) const;
 TENON_API Tensor& tril_(std::int64_t diagonal = 0) const;
 TENON_API Tensor& triu_(std::int64_t diagonal = 0) const;
-/// Sets the diagonal to a value; with `wrap` a tall matrix begins anew below a gap of one row.
+/// Sets the diagonal to a value; with `wrap` that of a tall matrix begins anew below a gap of one row. Throws Error
+/// below rank 2, and above it unless all sizes are equal.
 TENON_API Tensor& fill_diagonal_(const Scalar& value, bool wrap = false) const;
 
 // ops/indexing/index_put.cpp: writes to indexed places.

@@ -34,7 +34,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
     if (bytes_ > 0 || foreign_) release_memory();
   }
 
-  /// The address of the memory.
+  /// The address of the memory; null where it has no bytes.
   void* data() const { return block_.data; }
   /// The size in bytes, as requested.
   std::size_t nbytes() const { return bytes_; }
@@ -44,11 +44,11 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   DeviceState& state() const { return *state_; }
   /// The device that this host memory is page-locked for; null for all other memory.
   DeviceState* pinned_for() const { return foreign_ ? foreign_->pinned_for : nullptr; }
-  /// The block as the allocator handed it out.
+  /// The block as the allocator handed it out; for memory of somebody else, its address and size.
   const Block& block() const { return block_; }
-  /// The stack that the block came from and goes back to; null for foreign memory.
+  /// The stack that the block came from and goes back to; null for memory of somebody else, and where there is none.
   AllocatorStack* allocator() const { return allocator_; }
-  /// What a foreign deleter is told, else the address.
+  /// What the deleter of somebody else's memory is told, else the address.
   void* context() const { return foreign_ ? foreign_->context : block_.data; }
   /// Counts in-place writes; shared by every view of this storage that has no counter of its own.
   std::atomic<std::uint32_t>& version() { return version_; }
@@ -83,7 +83,7 @@ class TENON_EXPORT DataPtr {
   explicit DataPtr(const StorageImpl* storage) : storage_(storage) {}
   /// The address of the memory.
   void* get() const { return storage_->data(); }
-  /// What its deleter is told: the address itself unless the memory is foreign.
+  /// What its deleter is told: the address itself unless the memory is somebody else's.
   void* get_context() const { return storage_->context(); }
   /// The device that the memory is on.
   Device device() const { return storage_->device(); }
@@ -103,13 +103,13 @@ class TENON_EXPORT Storage {
   T* data() const {
     return static_cast<T*>(impl_->data());
   }
-  /// The memory with what it needs to be freed, as libtorch hands it out; borrowed.
+  /// The memory under libtorch's handle, which is borrowed: it is valid while a tensor or Storage holds the memory.
   DataPtr data_ptr() const { return DataPtr(impl_.get()); }
   /// The size in bytes, as requested.
   std::size_t nbytes() const { return impl_->nbytes(); }
   /// The device that the memory is on.
   Device device() const { return impl_->device(); }
-  /// How many tensors and Storage objects hold the memory, this one left out.
+  /// How many tensors (views count, copies of a Tensor do not) and other Storage objects hold the memory.
   std::size_t use_count() const { return impl_->use_count() - 1; }
   /// Whether both are the same memory.
   bool is_alias_of(const Storage& other) const { return impl_ == other.impl_; }

@@ -52,7 +52,7 @@ class TENON_EXPORT Tensor {
   void reset() { impl_.reset(); }
   /// Whether both are the same object.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
-  /// How many Tensor objects share this tensor.
+  /// How many Tensor objects, autograd's included, share this tensor; 0 where there is none.
   std::size_t use_count() const { return impl_ ? impl_->use_count() : 0; }
   /// The implementation, borrowed.
   TensorImpl* unsafeGetTensorImpl() const { return impl_.get(); }
@@ -76,7 +76,7 @@ class TENON_EXPORT Tensor {
   IntArrayRef strides() const { return impl().strides(); }
   /// The size of a dim; negative ones count from the end. Throws Error for one out of range.
   TENON_API std::int64_t size(std::int64_t dim) const;
-  /// The stride of a dim, in elements. Throws Error for one out of range.
+  /// The stride of a dim, in elements; negative ones count from the end. Throws Error for one out of range.
   TENON_API std::int64_t stride(std::int64_t dim) const;
   /// The number of elements; 0 where there is no tensor.
   std::int64_t numel() const { return impl_ ? impl_->numel() : 0; }
@@ -113,11 +113,12 @@ class TENON_EXPORT Tensor {
   bool is_floating_point() const { return tenon::is_floating_point(scalar_type()); }
   /// Whether the dtype has negative values.
   bool is_signed() const { return tenon::is_signed(scalar_type()); }
-  /// Whether the elements lie without gaps in the order of that memory format.
+  /// Whether the elements lie without gaps in the order of that memory format, which for ChannelsLast has rank 4, for
+  /// ChannelsLast3d rank 5.
   TENON_API bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   /// Whether the elements lie without gaps in some order of the dims.
   bool is_non_overlapping_and_dense() const { return impl().is_non_overlapping_and_dense(); }
-  /// ChannelsLast where the strides are of that kind, else Contiguous.
+  /// ChannelsLast or ChannelsLast3d where it is contiguous in that format and not row by row, else Contiguous.
   TENON_API MemoryFormat suggest_memory_format() const;
   /// The memory, which views share.
   Storage storage() const { return Storage(impl().storage_ptr()); }
@@ -125,7 +126,7 @@ class TENON_EXPORT Tensor {
   bool has_storage() const { return defined(); }
   /// Whether both share their memory.
   bool is_alias_of(const Tensor& other) const { return &impl().storage() == &other.impl().storage(); }
-  /// The address of the first element; with a type, checked against the dtype.
+  /// The address of the first element, null where the storage is empty. With a type, throws Error for another dtype.
   void* data_ptr() const { return impl().view().data; }
   /// See data_ptr(), for reading.
   const void* const_data_ptr() const { return data_ptr(); }
@@ -163,7 +164,7 @@ class TENON_EXPORT Tensor {
   PackedTensorAccessor64<T, N, Traits> packed_accessor64() const {
     return generic_packed_accessor<T, N, Traits, std::int64_t>();
   }
-  /// Prints the type and sizes on standard output.
+  /// Prints the type and sizes on standard error.
   TENON_API void print() const;
   /// A one-element tensor's value. Waits for the device.
   TENON_API Scalar item() const;
@@ -171,58 +172,63 @@ class TENON_EXPORT Tensor {
   T item() const {
     return item().to<T>();
   }
-  /// The type's name in libtorch's words ("CPUFloatType").
+  /// The type's name in libtorch's words ("CPUFloatType"); "UndefinedType" where there is no tensor.
   TENON_API std::string toString() const;
 
   // Versions.
-  /// How often the memory was written to in place, by any view of it: what autograd checks saved tensors by. PyTorch's
-  /// `_version`.
+  /// How often it was written to in place, also through views and detach(): what autograd checks saved tensors by.
+  /// data() counts for itself. PyTorch's `_version`.
   std::int64_t _version() const { return current_version(); }
   /// See _version(). Throws Error for inference tensors, which have none.
   TENON_API std::int64_t current_version() const;
-  /// Whether it was made in inference mode.
+  /// Whether it was made in inference mode, or is a view of such a tensor.
   bool is_inference() const { return impl().is_inference(); }
 
   // Gradients (autograd/).
   /// Whether backward() gives it, or what it came from, a gradient.
   TENON_API bool requires_grad() const;
-  /// Asks for a gradient, or not, and returns itself. Throws Error for what is no leaf, or of no floating dtype.
+  /// Asks for a gradient, or not, and returns itself. Throws Error for false where it is no leaf, and for true where
+  /// the dtype is not floating, or for an inference tensor outside of that mode.
   TENON_API const Tensor& set_requires_grad(bool requires_grad) const;
   const Tensor& requires_grad_(bool requires_grad = true) const { return set_requires_grad(requires_grad); }
-  /// Whether no operator that autograd recorded made it.
+  /// Whether no operator that autograd recorded made it or wrote to it: so for all that require no gradient.
   TENON_API bool is_leaf() const;
-  /// The gradient, to be replaced.
+  /// The gradient, to be changed or replaced.
   TENON_API Tensor& mutable_grad() const;
-  /// The gradient that backward() has added to; undefined where there is none.
+  /// The gradient that backward() has added to; undefined where there is none. Warns for what is no leaf, unless
+  /// retain_grad() was called.
   TENON_API const Tensor& grad() const;
   /// The node that this tensor came out of; null for leaves.
   TENON_API const IntrusivePtr<autograd::Node>& grad_fn() const;
-  /// Which of its node's outputs this is.
+  /// Which of its node's outputs this is; 0 for leaves.
   TENON_API std::int64_t output_nr() const;
   /// Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their grad(). `gradient` may be
-  /// left out for one element. The graph is freed unless retained or `create_graph` makes one of the gradients. Throws
-  /// Error where nothing requires a gradient, or where a saved tensor was written to.
+  /// left out for one element. The graph is freed unless `retain_graph`, which is as `create_graph` where it is left
+  /// out. Throws Error where no gradient is required, the graph was freed before, or a saved tensor was written to.
   TENON_API void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                           bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   TENON_API Tensor detach() const;
   TENON_API Tensor& detach_() const;
-  /// Keeps the gradient of a tensor that is no leaf. Throws Error where none is required.
+  /// Keeps the gradient of a tensor that is no leaf; leaves keep theirs anyway. Throws Error where none is required.
   TENON_API void retain_grad() const;
   /// Whether retain_grad() was called on a tensor that is no leaf.
   TENON_API bool retains_grad() const;
-  /// Whether autograd knows it as a view of another tensor.
+  /// Whether autograd follows it as a view of another tensor: not for integers, detach(), view(dtype), or a view of an
+  /// inference tensor.
   TENON_API bool is_view() const;
-  /// The tensor that this is a view of. Throws Error where it is no view.
+  /// The tensor that this is a view of, itself no view. Throws Error unless is_view().
   TENON_API Tensor _base() const;
   /// The same memory with a version counter of its own and no history.
   TENON_API Tensor tensor_data() const;
   Tensor variable_data() const { return tensor_data(); }
   Tensor data() const { return tensor_data(); }
-  /// As set_(), behind autograd's back: `x.data = y`.
+  /// Takes on storage, dtype, sizes and strides of another tensor, which autograd does not see: `x.data = y`. Throws
+  /// Error where this requires a gradient and the other's dtype is not floating.
   TENON_API void set_data(const Tensor& data) const;
-  /// As register_hook(), for a hook that is known to return a tensor; gives its position.
+  /// As register_hook(), for a hook that returns a tensor, undefined for no replacement.
   TENON_API unsigned register_hook_(std::function<Tensor(const Tensor&)> hook) const;
-  /// A hook gets the gradient; it may return a replacement or nothing. Returns the number for remove_hook.
+  /// A hook gets the gradient; it may return a replacement or nothing. Returns the number for remove_hook. Throws Error
+  /// where no gradient is required.
   template <class Hook>
   unsigned register_hook(Hook&& hook) const {
     if constexpr (std::is_void_v<std::invoke_result_t<Hook, Tensor>>) {
@@ -236,11 +242,12 @@ class TENON_EXPORT Tensor {
       });
     }
   }
-  /// Takes the hook at that position away. Throws Error where there is none.
+  /// Takes the hook at that position away. Throws Error where none was ever registered.
   TENON_API void remove_hook(unsigned position) const;
 
   // Moves and copies.
   /// Another dtype, device or memory format: the tensor itself where nothing changes, unless a copy is asked for.
+  /// Throws Error for options with requires_grad.
   TENON_API Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
                       std::optional<MemoryFormat> format = std::nullopt) const;
   TENON_API Tensor to(Dtype dtype, bool non_blocking = false, bool copy = false,
@@ -262,22 +269,24 @@ class TENON_EXPORT Tensor {
   /// The tensor itself: there are no sparse ones.
   Tensor to_dense() const { return *this; }
   TENON_API Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
-  /// The tensor itself where it is contiguous in that memory format, else a copy that is.
+  /// The tensor itself where it is contiguous in that memory format, else a copy that is. Throws Error for Preserve.
   TENON_API Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   /// Writes the source's elements, broadcast, converted and moved from another device; asynchronously where asked and
-  /// possible.
+  /// possible. Throws Error for sizes that do not broadcast to these.
   TENON_API Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   TENON_API Tensor& fill_(const Scalar& value) const;
   TENON_API Tensor& fill_(const Tensor& value) const;
   TENON_API Tensor& zero_() const;
-  /// Other sizes over the same memory, which grows where it must; new elements are not set. Throws Error where a
-  /// gradient is required.
+  /// Other sizes over the same memory, which grows where it must, row by row whatever the format; new elements are not
+  /// set. Throws Error where a gradient is required, and for memory of somebody else that would have to grow.
   TENON_API const Tensor& resize_(IntArrayRef sizes, std::optional<MemoryFormat> format = std::nullopt) const;
   /// resize_() to the sizes of another tensor.
   const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
-  /// Shares storage, sizes and strides with another tensor from now on.
+  /// Takes on storage, dtype, sizes and strides of another tensor, as a write in place: throws Error for a leaf that
+  /// requires a gradient.
   TENON_API Tensor& set_(const Tensor& source) const;
-  /// Says that the memory is also used on that stream: it is not handed out again before the stream has got there.
+  /// Says that the memory is also used on that stream: it is not handed out again before the stream has got there. No
+  /// effect on memory of somebody else.
   TENON_API void record_stream(StreamRef stream) const;
   /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device,
   /// true)`); itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not
@@ -297,10 +306,11 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) const;
 
   // Views (ops/shape/view.cpp).
-  /// A view under other sizes, of which one may be -1, or of another dtype of the same bytes. Throws Error where
-  /// strides do not allow it: reshape() copies then.
+  /// A view under other sizes, of which one may be -1. Throws Error for another number of elements, or where strides do
+  /// not allow it: reshape() copies then.
   TENON_API Tensor view(IntArrayRef sizes) const;
-  /// The same bytes read as another dtype of the same size. A template so that view({}) means sizes.
+  /// The same bytes read as another dtype; elements of another size change the last size. Throws Error where they do
+  /// not fit. A template so that view({}) means sizes.
   template <class T>
   requires(std::is_same_v<T, Dtype> || std::is_same_v<T, TypeMeta>) Tensor view(T dtype)
   const { return view_dtype(dtype); }
@@ -313,11 +323,12 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor reshape(IntArrayRef sizes) const;
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
   TENON_API Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
-  /// One dim as several of the given sizes, of which one may be -1; a view.
+  /// One dim as several of the given sizes, of which one may be -1; a view. Throws Error where they do not multiply up
+  /// to its size.
   TENON_API Tensor unflatten(std::int64_t dim, IntArrayRef sizes) const;
   TENON_API Tensor ravel() const;
   /// A view under larger sizes: dims of size 1 are repeated without copies, -1 keeps a size, new dims come in front.
-  /// Throws Error where another size would change.
+  /// Throws Error for fewer numbers than dims, -1 as a new dim, or where a size that is not 1 would change.
   TENON_API Tensor expand(IntArrayRef sizes, bool implicit = false) const;
   /// expand() to the sizes of another tensor.
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
@@ -339,7 +350,8 @@ class TENON_EXPORT Tensor {
                          std::optional<std::int64_t> end = std::nullopt, std::int64_t step = 1) const;
   TENON_API Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   TENON_API Tensor diagonal(std::int64_t offset = 0, std::int64_t dim1 = 0, std::int64_t dim2 = 1) const;
-  /// A view of all windows of `size` along `dim`, `step` apart, as a new last dim.
+  /// A view of all windows of `size` along `dim`, `step` apart, as a new last dim. Throws Error where not even one
+  /// fits, or unless the step is above 0.
   TENON_API Tensor unfold(std::int64_t dim, std::int64_t size, std::int64_t step) const;
   TENON_API std::vector<Tensor> unbind(std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
@@ -347,6 +359,7 @@ class TENON_EXPORT Tensor {
   TENON_API std::vector<Tensor> split_with_sizes(IntArrayRef sizes, std::int64_t dim = 0) const;
   TENON_API std::vector<Tensor> chunk(std::int64_t chunks, std::int64_t dim = 0) const;
   /// The tensor side by side, so many times along each dim; a copy. More numbers than dims put new dims in front.
+  /// Throws Error for fewer.
   TENON_API Tensor repeat(IntArrayRef repeats) const;
   TENON_API Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = std::nullopt) const;
   TENON_API Tensor flip(IntArrayRef dims) const;
@@ -475,12 +488,13 @@ class TENON_EXPORT Tensor {
 #include <tenon/tensor/value_methods.inl>
 
   // Random numbers in place (ops/create/random.cpp).
-  /// Fills with draws from U(from, to).
+  /// Fills with draws from [from, to). Throws Error for `from` above `to`, or a dtype that is not floating.
   TENON_API Tensor& uniform_(double from = 0, double to = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& normal_(double mean = 0, double deviation = 1,
                             std::optional<Generator> generator = std::nullopt) const;
-  /// Fills with integers from `from` up to `to`, which is left out; without bounds with those that the dtype holds
-  /// exactly.
+  /// Fills with integers from `from` (0 in the other two) up to `to`, which is left out; an empty one is int64's
+  /// largest, whatever the dtype. Without bounds, from 0 to the largest that the dtype holds exactly. Throws Error
+  /// unless from < to, and for a given `to` with bounds that an integer dtype lacks.
   TENON_API Tensor& random_(std::int64_t from, std::optional<std::int64_t> to,
                             std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& random_(std::int64_t to, std::optional<Generator> generator = std::nullopt) const;
@@ -488,7 +502,7 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& bernoulli_(double p = 0.5, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor& bernoulli_(const Tensor& p, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor bernoulli(std::optional<Generator> generator = std::nullopt) const;
-  /// Fills with draws from an exponential distribution of that rate.
+  /// Fills with draws from an exponential distribution. Throws Error unless the rate is above 0 and the dtype floating.
   TENON_API Tensor& exponential_(double rate = 1, std::optional<Generator> generator = std::nullopt) const;
   TENON_API Tensor multinomial(std::int64_t samples, bool replacement = false,
                                std::optional<Generator> generator = std::nullopt) const;

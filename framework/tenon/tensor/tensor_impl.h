@@ -56,13 +56,13 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
   std::int64_t numel() const { return numel_; }
   /// Where in the storage the first element is, in elements.
   std::int64_t offset() const { return offset_; }
-  /// Whether the elements lie without gaps in row-major order.
+  /// Whether the elements lie without gaps in row-major order; true where there are none.
   bool is_contiguous() const { return is_contiguous_; }
   /// Every element has a place of its own in one dense run, in some order of the dimensions.
   TENON_API bool is_non_overlapping_and_dense() const;
-  /// Whether two positions may be one element; exact for what expand() makes.
+  /// Whether two positions may be one element; never falsely false.
   TENON_API bool may_overlap_itself() const;
-  /// The address of the first element.
+  /// The address of the first element; of no meaning where the storage is empty, unlike view()'s, which is then null.
   void* data() const {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<std::int64_t>(size_of(dtype_));
   }
@@ -72,7 +72,7 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
     return {storage_->data() ? data() : nullptr, sizes_.data(), strides_.data(), sizes_.rank(), dtype_};
   }
 
-  /// Gives it these sizes, row-major and from the start of the storage.
+  /// Gives it these sizes, row-major; the offset stays, and nothing is checked.
   void set_contiguous(const Dims& sizes) {
     sizes_ = sizes;
     const int rank = sizes.rank();
@@ -87,20 +87,21 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
     numel_ = count;
     is_contiguous_ = true;
   }
-  /// Gives it these sizes, strides and offset, in elements.
+  /// Gives it these sizes, strides and offset, in elements. Throws Error, with nothing changed, where the number of
+  /// elements overflows; whether the storage has them is not checked.
   TENON_API void set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset);
-  /// Puts it on other memory, as elements of that type.
+  /// Puts it on other memory, as elements of that type; sizes, strides and offset stay.
   void set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {
     storage_ = std::move(storage);
     dtype_ = dtype;
   }
 
-  /// How often the memory was written to in place.
+  /// How often it was written to in place, by its own counter if it has one, else by the storage's.
   std::uint32_t version() const {
     return own_version_ ? own_version_->value.load(std::memory_order_relaxed)
                         : storage_->version().load(std::memory_order_relaxed);
   }
-  /// Says that the memory was written to in place.
+  /// Counts a write in place. An inference tensor has no count: throws Error for one outside of inference mode.
   void bump_version() {
     if (inference_) [[unlikely]] {
       check_inference_write();
@@ -118,11 +119,11 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
    private:
     const TensorImpl& impl_;
   };
-  /// The counter itself, which outlives the tensor.
+  /// A handle that asks this object, and so must not outlive it.
   VersionHandle version_counter() const { return VersionHandle(*this); }
   /// Views and detach() share the counter of what they alias.
   void share_version(const TensorImpl& other) { own_version_ = other.own_version_; }
-  /// Sets the version of a tensor that shares none.
+  /// Gives it a counter of its own, apart from the storage's, that begins at this value.
   void set_own_version(std::uint32_t value) {
     own_version_ = make_intrusive<VersionCounter>();
     own_version_->value = value;
@@ -130,14 +131,14 @@ class TENON_EXPORT TensorImpl final : public RefCounted {
 
   /// What autograd knows of the tensor; null where it knows nothing.
   AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
-  /// Hands over what autograd knows of it.
+  /// Replaces what autograd knows of it.
   void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
 
   /// Made from a C++ number: takes part in type promotion as its category only.
   bool is_wrapped_number() const { return wrapped_number_; }
   /// Marks it as a number, which weighs less in promotion.
   void set_wrapped_number(bool value) { wrapped_number_ = value; }
-  /// Whether it was made in inference mode.
+  /// Whether it was made in inference mode, or is a view of such a tensor.
   bool is_inference() const { return inference_; }
   /// Marks it as made in inference mode.
   void set_inference(bool value) { inference_ = value; }

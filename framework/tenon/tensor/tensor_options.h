@@ -56,13 +56,13 @@ class TensorOptions {
   TensorOptions device_index(std::int16_t index) const {
     return device(Device(kCUDA, static_cast<DeviceIndex>(index)));
   }
-  /// With this layout; there is only kStrided.
+  /// With this layout, which is only kept: every tensor is strided.
   TensorOptions layout(std::optional<Layout> layout) const {
     TensorOptions options = *this;
     options.layout_ = layout;
     return options;
   }
-  /// With a gradient, or without.
+  /// With a gradient required, or not.
   TensorOptions requires_grad(std::optional<bool> requires_grad) const {
     TensorOptions options = *this;
     options.requires_grad_ = requires_grad;
@@ -144,7 +144,7 @@ inline TensorOptions layout(Layout layout) { return TensorOptions().layout(layou
 inline TensorOptions device(Device device) { return TensorOptions().device(device); }
 /// TensorOptions with the CUDA device of that index.
 inline TensorOptions device_index(std::int16_t index) { return TensorOptions().device_index(index); }
-/// TensorOptions that ask for a gradient.
+/// TensorOptions that ask for a gradient, or say that there is none.
 inline TensorOptions requires_grad(bool requires_grad = true) { return TensorOptions().requires_grad(requires_grad); }
 /// TensorOptions with this memory format.
 inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions().memory_format(format); }

@@ -18,13 +18,14 @@ namespace tenon::nn {
 struct AnyModuleBase {
   explicit AnyModuleBase(const std::type_info& type) : type_info(type) {}
   virtual ~AnyModuleBase() = default;
-  /// Calls the module's forward(). Throws Error for a wrong number of arguments, or one of another type.
+  /// Calls the module's forward(); a result of type void becomes nullptr. Throws Error for a wrong number of arguments,
+  /// or one that is not exactly of forward()'s type.
   virtual AnyValue forward(std::vector<AnyValue>&& arguments) = 0;
   /// The module.
   virtual std::shared_ptr<Module> ptr() = 0;
   /// Another holder of the same module.
   virtual std::unique_ptr<AnyModuleBase> copy() const = 0;
-  /// A holder of a deep copy of the module, on another device if one is given.
+  /// A holder of a deep copy of the module, on another device if one is given. Throws Error as Module::clone() does.
   virtual std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const = 0;
   const std::type_info& type_info;
 };

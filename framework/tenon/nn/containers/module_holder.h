@@ -54,7 +54,7 @@ class ModuleHolder : detail::ModuleHolderTag {
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
 
   explicit operator bool() const noexcept { return !is_empty(); }
-  /// Whether there is no module in it (made from nullptr).
+  /// Whether there is no module in it: it was made from nullptr, or moved from.
   bool is_empty() const noexcept { return impl_ == nullptr; }
 
   Contained* operator->() { return get(); }

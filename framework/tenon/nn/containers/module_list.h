@@ -35,7 +35,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::ModuleList"; }
 
-  /// Appends a module.
+  /// Appends a module, named by its position.
   void push_back(std::shared_ptr<Module> module) { insert(size(), std::move(module)); }
   template <class M, class = std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>>>
   void push_back(M&& module) {
@@ -50,7 +50,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   void extend(const Container& container) {
     for (const auto& module : container) push_back(module);
   }
-  /// Puts a module in front of the one at that position. Throws Error for a position behind the end.
+  /// Puts a module in front of the one at that position; size() appends. Throws Error for a larger one.
   void insert(std::size_t index, std::shared_ptr<Module> module) {
     if (index > size()) throw Error("Index out of range");
     modules_.insert(modules_.begin() + static_cast<std::ptrdiff_t>(index), std::move(module));
@@ -85,7 +85,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   const T& at(std::size_t index) const {
     return const_cast<ModuleListImpl*>(this)->at<T>(index);
   }
-  /// The module at that position. Throws Error behind the end.
+  /// The module at that position; with a type, null where it is of another. Throws Error behind the end.
   std::shared_ptr<Module> ptr(std::size_t index) const {
     if (index >= size()) throw Error("Index out of range");
     return modules_[index];
@@ -157,11 +157,11 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
     return const_cast<ModuleDictImpl*>(this)->at<T>(key);
   }
 
-  /// Adds a module, or puts it in the place of the one under that key, and returns it.
+  /// Adds a module and returns it. Throws Error for a key that is empty, has a dot or is taken: update() replaces.
   std::shared_ptr<Module> insert(std::string key, std::shared_ptr<Module> module) {
     return register_module(std::move(key), std::move(module));
   }
-  /// Takes a module out and returns it.
+  /// Takes a module out and returns it. Throws Error where there is none under that key.
   std::shared_ptr<Module> pop(const std::string& key) {
     std::shared_ptr<Module> module = children_[key];
     unregister_module(key);

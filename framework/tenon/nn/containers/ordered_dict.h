@@ -73,7 +73,7 @@ class OrderedDict {
   }
   Value& insert(Key key, Value&& value) { return insert_item(std::move(key), std::move(value)); }
 
-  /// Inserts every item of the other dict. Throws Error for a key that is taken.
+  /// Inserts every item of the other dict. Throws Error for a key that is taken; the items before it are then in.
   void update(OrderedDict&& other) {
     reserve(size() + other.size());
     for (Item& item : other) insert_item(item.key(), std::move(item.value()));
@@ -99,7 +99,7 @@ class OrderedDict {
     index_.clear();
     items_.clear();
   }
-  /// Makes room for this many items, so that inserting them moves none.
+  /// Makes room for this many items in all: until there are more, insert() moves none.
   void reserve(std::size_t capacity) {
     index_.reserve(capacity);
     items_.reserve(capacity);

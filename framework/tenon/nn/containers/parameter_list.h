@@ -39,12 +39,12 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     stream << ")";
   }
 
-  /// Registers a parameter under its position as a name.
+  /// Registers a parameter under its position as a name. Whether it requires a gradient stays as it is.
   void append(const Tensor& parameter) {
     register_parameter(std::to_string(parameters_.size()), parameter, parameter.requires_grad());
   }
   void append(const OrderedDict<std::string, Tensor>::Item& item) { append(item.value()); }
-  /// Appends every parameter of a container.
+  /// Appends every parameter of a container: tensors, or the items of an OrderedDict.
   template <class Container>
   void extend(const Container& container) {
     for (const auto& parameter : container) append(parameter);
@@ -84,7 +84,8 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
     stream << ")";
   }
 
-  /// Registers a parameter under that key and returns it. Throws Error for a key that is taken.
+  /// Registers a parameter under that key and returns it; whether it requires a gradient stays as it is. Throws Error
+  /// for a key that is empty, has a dot or is taken.
   Tensor& insert(std::string key, Tensor parameter) {
     const bool requires_grad = parameter.requires_grad();
     return register_parameter(std::move(key), std::move(parameter), requires_grad);

@@ -61,7 +61,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
                 demangle(typeid(ReturnType)));
   }
 
-  /// Appends a module, under its position as a name or under the name given.
+  /// Appends a module, under its position as a name or under the name given. Throws Error for a name that is empty, has
+  /// a dot or is taken.
   template <class M>
   void push_back(std::shared_ptr<M> module) {
     push_back(std::to_string(size()), std::move(module));
@@ -106,7 +107,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
 
-  /// The module at that position as a T. Throws Error behind the end, or where it is of another type.
+  /// The module at that position as a T. Throws Error behind the end, or where its type is not exactly T.
   template <class T>
   T& at(std::size_t index) {
     return checked(index).template get<T>();
@@ -115,7 +116,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   const T& at(std::size_t index) const {
     return checked(index).template get<T>();
   }
-  /// The module at that position. Throws Error behind the end.
+  /// The module at that position; with a type, as at() gives it. Throws Error behind the end.
   std::shared_ptr<Module> ptr(std::size_t index) const { return checked(index).ptr(); }
   template <class T>
   std::shared_ptr<T> ptr(std::size_t index) const {

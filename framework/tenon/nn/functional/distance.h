@@ -10,7 +10,7 @@ namespace tenon::nn::functional {
 using CosineSimilarityFuncOptions = CosineSimilarityOptions;
 using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
 
-/// a . b / max(|a| |b|, eps) along `dim`; operands are broadcast.
+/// a . b / (max(|a|, eps) max(|b|, eps)) along `dim`; operands are broadcast. Throws Error unless one is floating.
 TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarityFuncOptions& options = {});
 /// Along the last dimension; eps is added to the differences.
 TENON_API Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceFuncOptions& options = {});

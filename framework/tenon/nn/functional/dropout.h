@@ -25,11 +25,11 @@ using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
 TENON_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
 /// Whole channels of (N, C, …).
 TENON_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
-/// Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) in training, and scales the others by 1 / (1 - p).
+/// dropout2d() under another name: whole channels of (N, C, D, H, W).
 TENON_API Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options = {});
 /// Klambauer et al., "Self-normalizing neural networks", 2017.
 TENON_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
-/// alpha_dropout() of whole channels: mean and variance stay.
+/// alpha_dropout() of whole channels of (N, C, …).
 TENON_API Tensor feature_alpha_dropout(Tensor input, const FeatureAlphaDropoutFuncOptions& options = {});
 
 namespace detail {

@@ -24,7 +24,8 @@ struct EmbeddingBagFuncOptions {
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
 };
 
-/// Rows of `weight` (rows, features) by number: any sizes -> those sizes and features behind them.
+/// Rows of `weight` (rows, features) by number: any sizes -> those sizes and features behind them. With max_norm longer
+/// rows that are looked up are first scaled to it, in `weight` itself.
 TENON_API Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingFuncOptions& options = {});
 /// Sum, mean or maximum of the rows of each bag: see EmbeddingBag.
 TENON_API Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});

@@ -29,42 +29,48 @@ using PoissonNLLLossFuncOptions = PoissonNLLLossOptions;
 using GaussianNLLLossFuncOptions = GaussianNLLLossOptions;
 using CTCLossFuncOptions = CTCLossOptions;
 
-/// |input - target|, reduced.
+/// |input - target|, reduced. Other sizes are broadcast, with a warning; so for the three below.
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& options = {});
 /// (input - target)^2, reduced.
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOptions& options = {});
-/// (x - t)^2 / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2. Girshick, 2015.
+/// (x - t)^2 / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2. Girshick, 2015. Throws Error for a beta
+/// below 0.
 TENON_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossFuncOptions& options = {});
 TENON_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossFuncOptions& options,
                                 double beta);
-/// (x - t)^2 / 2 where |x - t| is at most delta, else delta * (|x - t| - delta / 2). Huber, 1964.
+/// (x - t)^2 / 2 where |x - t| is at most delta, else delta * (|x - t| - delta / 2). Huber, 1964. Throws Error unless
+/// delta is above 0.
 TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& options = {});
 /// target * (log target - input), where the input holds logarithms, and the target too with log_target.
 TENON_API Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& options = {});
-/// -input[target] * weight[target], input (N, C, …) of log-probabilities, target (N, …) of classes; ignore_index counts
-/// for nothing.
+/// -input[target] * weight[target], input (N, C, …) of log-probabilities, target (N, …) of classes, or (C) and one
+/// class; ignore_index counts for nothing. The mean is divided by the sum of those weights.
 TENON_API Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& options = {});
 /// Targets are classes, or probabilities of the logits' sizes.
 TENON_API Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyFuncOptions& options = {});
-/// -(t log x + (1 - t) log(1 - x)), x and t of the same sizes. Throws Error for x outside of 0 to 1.
+/// -(t log x + (1 - t) log(1 - x)), logarithms kept above -100. Throws Error for different sizes and, on the host only,
+/// for x outside of 0 to 1.
 TENON_API Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                                       const BinaryCrossEntropyFuncOptions& options = {});
-/// binary_cross_entropy() of sigmoid(input), without its overflow; pos_weight and weight are broadcast.
+/// binary_cross_entropy() of sigmoid(input), without its overflow; pos_weight, a factor of the positive terms, and
+/// weight are broadcast. Throws Error unless input and target have the same sizes.
 TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                                   const BinaryCrossEntropyWithLogitsFuncOptions& options = {});
 /// x where the target is 1, max(0, margin - x) where it is -1.
 TENON_API Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
                                       const HingeEmbeddingLossFuncOptions& options = {});
-/// (N, D), (N, D), target (N) of 1 and -1: 1 - cos where the target is 1, else max(0, cos - margin).
+/// (N, D), (N, D), target (N) of 1 and -1, or all without N: 1 - cos where the target is 1, else max(0, cos - margin).
 TENON_API Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                                        const CosineEmbeddingLossFuncOptions& options = {});
 /// max(0, -target * (input1 - input2) + margin), target of 1 and -1.
 TENON_API Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                                      const MarginRankingLossFuncOptions& options = {});
-/// Sum over the other classes of max(0, margin - x[target] + x[i])^p / C, input (N, C) or (C).
+/// Sum over the other classes of max(0, margin - x[target] + x[i])^p / C, input (N, C) or (C). Throws Error unless p is
+/// 1 or 2.
 TENON_API Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
                                    const MultiMarginLossFuncOptions& options = {});
-/// Hinge loss between every class of the target (up to its first -1) and every other one, input (N, C) or (C).
+/// Sum of max(0, 1 - x[j] + x[i]) / C over every class j of the target (up to its first -1) and every i that is none of
+/// them; input and target (N, C) or (C).
 TENON_API Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
                                         const MultilabelMarginLossFuncOptions& options = {});
 /// Mean over classes of binary_cross_entropy_with_logits(), input and target (N, C).
@@ -77,11 +83,11 @@ TENON_API Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
 /// d(anchor, negative) and d(positive, negative). Balntas et al., 2016.
 TENON_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                      const TripletMarginLossFuncOptions& options = {});
-/// triplet_margin_loss() with a distance function of the caller's.
+/// triplet_margin_loss() with a distance function of the caller's, pairwise_distance() unless given.
 TENON_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                                    const TripletMarginWithDistanceLossFuncOptions& options = {});
 /// exp(x) - target * x, or x - target * log(x + eps) without log_input; `full` adds Stirling's approximation of
-/// log(target!).
+/// log(target!) for targets above 1.
 TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                                   const PoissonNLLLossFuncOptions& options = {});
 /// (log(var) + (input - target)^2 / var) / 2: how unlikely `target` is where `input` is expected with variance `var`,

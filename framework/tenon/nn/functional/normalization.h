@@ -72,18 +72,21 @@ TENON_API Tensor local_response_norm(const Tensor& input, std::int64_t size, dou
 }  // namespace detail
 
 /// (N, C, …): normalised over all but the channels, with the batch's statistics in training (running ones are then
-/// updated), else with the running ones. Ioffe and Szegedy, 2015.
+/// updated), else with the running ones. Ioffe and Szegedy, 2015. Throws ValueError for fewer than two values per
+/// channel in training.
 TENON_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                             const BatchNormFuncOptions& options = {});
-/// (N, C, …) or (C, …): normalised over the spatial dims of each picture and channel. Ulyanov et al., 2016.
+/// (N, C, …): normalised over the spatial dims of each picture and channel. Ulyanov et al., 2016.
 TENON_API Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& options = {});
 /// Normalised over the last dims, whose sizes are normalized_shape. Ba et al., 2016.
 TENON_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options);
-/// (N, C, …): normalised over each group of C / num_groups channels. Wu and He, 2018.
+/// (N, C, …): normalised over each group of C / num_groups channels. Wu and He, 2018. Throws Error where C is no
+/// multiple.
 TENON_API Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& options);
-/// x / (k + alpha * mean of squares over `size` neighbouring channels)^beta. Krizhevsky et al., 2012.
+/// x / (k + alpha * mean of squares over `size` neighbouring channels)^beta, zeros beyond the first and last; (N, C, …)
+/// of rank 3 or more. Krizhevsky et al., 2012.
 TENON_API Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptions& options);
-/// x / max(norm_p(x), eps) along `dim`; into `out` where one is given.
+/// x / max(norm_p(x), eps) along `dim`; copied into `out`, which is then returned, where one is given.
 TENON_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});
 
 }  // namespace tenon::nn::functional

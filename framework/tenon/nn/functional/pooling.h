@@ -46,14 +46,14 @@ TENON_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& optio
 using FractionalMaxPool2dFuncOptions = FractionalMaxPoolOptions<2>;
 using FractionalMaxPool3dFuncOptions = FractionalMaxPoolOptions<3>;
 /// Maxima over kernels at pseudo-random places: (N, C, H, W) or (C, H, W) to the output size or ratio. Graham, 2014.
+/// Throws Error where neither is given, or where the kernels do not fit.
 TENON_API Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& options);
-/// Maxima over kernels at pseudo-random places: (N, C, D, H, W) or (C, D, H, W) to the output size or ratio. Graham,
-/// 2014.
+/// As fractional_max_pool2d(), of (N, C, D, H, W) or (C, D, H, W).
 TENON_API Tensor fractional_max_pool3d(const Tensor& input, const FractionalMaxPool3dFuncOptions& options);
-/// As fractional_max_pool2d(), with the positions of the maxima in each picture.
+/// As fractional_max_pool2d(), with the place of each maximum in the H * W elements of its channel.
 TENON_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
                                                                         const FractionalMaxPool2dFuncOptions& options);
-/// As fractional_max_pool3d(), with the positions of the maxima in each picture.
+/// As fractional_max_pool3d(), with the place of each maximum in the D * H * W elements of its channel.
 TENON_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
                                                                         const FractionalMaxPool3dFuncOptions& options);
 

@@ -35,7 +35,8 @@ struct GridSampleFuncOptions {
   TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
   TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
 };
-/// (N, C, H, W) sampled at grid (N, H', W', 2), x before y, -1 to 1 from border to border -> (N, C, H', W'); 5-D alike.
+/// (N, C, H, W) sampled at grid (N, H', W', 2) -> (N, C, H', W'); 5-D alike. x comes before y; -1 and 1 are the outer
+/// edges of the first and last pixel, with align_corners their centres. Warns where align_corners is not given.
 TENON_API Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options = {});
 /// Sampling points for grid_sample() from affine maps: theta (N, 2, 3) or (N, 3, 4), size (N, C, H, W) or (N, C, D, H,
 /// W) -> (N, H, W, 2) or (N, D, H, W, 3).

@@ -41,7 +41,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
  public:
   TENON_API explicit NormImplBase(const Options& options);
   TENON_API void reset() override;
-  /// Running mean 0, running variance 1, no batch seen.
+  /// Running mean 0, running variance 1, no batch seen; nothing where statistics are not tracked.
   TENON_API void reset_running_stats();
   TENON_API void reset_parameters();
 

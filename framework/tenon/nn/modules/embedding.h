@@ -52,8 +52,8 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
-  /// A module around `embeddings`, (rows, features); its weight has no gradient unless `freeze` is off. Throws Error
-  /// for another rank.
+  /// A module whose weight is `embeddings` itself, (rows, features), no copy. From then on it requires a gradient if
+  /// `freeze` is off, else none. Throws Error for another rank.
   TENON_API static Embedding from_pretrained(const Tensor& embeddings,
                                              const EmbeddingFromPretrainedOptions& options = {});
 };
@@ -95,8 +95,9 @@ class TENON_EXPORT EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   /// Draws the weight anew from N(0, 1); the row of padding_idx is zero.
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
-  /// Bags (B, N) of row numbers, or one row of numbers cut at `offsets` (B) -> (B, features). `per_sample_weights`, of
-  /// the input's sizes, only with mode kSum.
+  /// Bags (B, N) of row numbers, or a list of numbers and where each bag begins in it, `offsets` (B; B + 1 with
+  /// include_last_offset) -> (B, features). `per_sample_weights` has the input's sizes. Throws Error for offsets with
+  /// (B, N), a list without them, or weights in another mode than kSum.
   TENON_API Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
 
   EmbeddingBagOptions options;
@@ -110,8 +111,8 @@ class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
   using Impl = EmbeddingBagImpl;
-  /// A module around `embeddings`, (rows, features); its weight has no gradient unless `freeze` is off. Throws Error
-  /// for another rank.
+  /// A module whose weight is `embeddings` itself, (rows, features), no copy. From then on it requires a gradient if
+  /// `freeze` is off, else none. Throws Error for another rank.
   TENON_API static EmbeddingBag from_pretrained(const Tensor& embeddings,
                                                 const EmbeddingBagFromPretrainedOptions& options = {});
 };

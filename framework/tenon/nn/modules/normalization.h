@@ -52,8 +52,8 @@ class TENON_EXPORT RMSNormImpl : public Cloneable<RMSNormImpl> {
   TENON_API explicit RMSNormImpl(RMSNormOptions options);
   TENON_API void reset() override;
   TENON_API void pretty_print(std::ostream& stream) const override;
-  /// Any sizes that end in normalized_shape -> the same sizes, divided by the root of the mean of squares over those
-  /// last dims.
+  /// Any sizes that end in normalized_shape -> the same sizes, divided by the root of the mean of squares (plus eps)
+  /// over those last dims, times the weight if there is one.
   TENON_API Tensor forward(const Tensor& input);
 
   RMSNormOptions options;

@@ -68,8 +68,9 @@ class TENON_API InputArchive {
                  const std::function<std::size_t()>& size, std::optional<Device> device = std::nullopt);
   void load_from(nn::TensorFile file);
 
-  /// A defined tensor keeps its place in its module and gets the archive's data, on its own device; an undefined one
-  /// may be absent. Throws Error for a name that is not there, or for other sizes in strict reads.
+  /// A defined tensor stays the object that it is, on its own device, and gets the archive's data, sizes and dtype,
+  /// unchecked; an undefined one becomes the archive's tensor, and may be absent. Throws Error where the name of a
+  /// defined one is not there.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   /// As read(), but false where the name is not there.
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
@@ -85,7 +86,8 @@ class TENON_API InputArchive {
   double read_real(const std::string& key) const;
   /// The string of that name. Throws Error where there is none, or where it is of another kind.
   std::string read_text(const std::string& key) const;
-  /// The value of that name as the file has it, with the letter of its kind in front; nothing where there is none.
+  /// The text that stands for the value or archive of that name in the file ("i:7"); nothing where there is none, and
+  /// for tensors.
   std::optional<std::string> try_read_raw(const std::string& key) const;
   /// Names at this level.
   std::vector<std::string> keys() const;

@@ -37,8 +37,8 @@ TENON_API TensorFile read_safetensors(std::span<const std::byte> bytes, const st
 
 /// A file, written beside its place and then renamed: a crash leaves the old one.
 TENON_API void save_safetensors(const TensorFile& file, const std::filesystem::path& path);
-/// Reads a whole file, its tensors onto `device` (the CPU if none is given). Throws Error, with the position, for what
-/// is not well-formed: sizes, dtypes and offsets are checked before memory is taken.
+/// read_safetensors() of a whole file, its path as the origin; tensors are on `device` (the CPU if none is given).
+/// Throws Error also for a file that cannot be opened.
 TENON_API TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device = std::nullopt);
 
 }  // namespace tenon::nn

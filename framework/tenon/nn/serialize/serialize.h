@@ -74,13 +74,17 @@ void save(const std::vector<Tensor>& tensors, To&&... to) {
   for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<To>(to)...);
 }
+/// load(module, "model.safetensors"), load(tensor, stream, device): behind the value stands what load_from() of an
+/// InputArchive takes. A defined tensor, hence every parameter and buffer, stays on its device, where libtorch takes
+/// the archive's. Undefined tensors and the states of optimisers come on the archive's, which is the CPU unless one is
+/// given.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {
   InputArchive archive;
   archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
-/// Appends every tensor of the file.
+/// Appends every tensor that save() wrote of a vector, on the device given, else on the CPU.
 template <class... From>
 void load(std::vector<Tensor>& tensors, From&&... from) {
   InputArchive archive;

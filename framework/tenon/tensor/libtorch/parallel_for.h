@@ -31,9 +31,9 @@ T parallel_reduce(std::int64_t begin, std::int64_t end, std::int64_t grain, cons
 }
 /// Which part of the innermost parallel_for() this thread works at; 0 outside.
 TENON_API int get_thread_num();
-/// Whether this thread is one that parallel_for() runs its function on.
+/// Whether this thread works at one of several parts of a parallel_for(); not where there is only one.
 TENON_API bool in_parallel_region();
-/// x / y, rounded up.
+/// x / y, rounded up; for x of 0 and more, and y above 0.
 inline std::int64_t divup(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 }  // namespace tenon

@@ -60,7 +60,7 @@ constexpr TypeMeta caffe2_type() {
 
 /// What floating literals and factories get; kFloat32 unless set. Any dtype, as in libtorch (ops::floating_default).
 TENON_API TypeMeta get_default_dtype();
-/// The dtype of tensors made of floating numbers, where the options say none. Throws Error unless it is a floating one.
+/// Sets what get_default_dtype() gives, for all threads. Not checked.
 TENON_API void set_default_dtype(TypeMeta dtype);
 inline Dtype default_dtype() { return get_default_dtype(); }
 

@@ -28,15 +28,15 @@ class TENON_EXPORT WarningHandler {
 };
 
 struct TENON_API Warning {
-  /// Hands a warning to the handler.
+  /// Hands a warning to this thread's handler.
   static void warn(const SourceLocation& source_location, const std::string& msg, bool verbatim = false);
-  /// Sends warnings to this handler, which must outlive its use; null restores the one that prints.
+  /// Sends this thread's warnings to a handler, which must outlive its use; null restores the one that prints.
   static void set_warning_handler(WarningHandler* handler) noexcept;
-  /// Where warnings go.
+  /// Where this thread's warnings go; never null.
   static WarningHandler* get_warning_handler() noexcept;
   /// Warn each time where a warning is given once otherwise.
   static void set_warnAlways(bool always) noexcept;
-  /// Whether warnings that come once are to come always.
+  /// What set_warnAlways() was told last; false at first.
   static bool get_warnAlways() noexcept;
   struct TENON_API WarnAlways {
     explicit WarnAlways(bool always = true);

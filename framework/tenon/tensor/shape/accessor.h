@@ -38,7 +38,7 @@ class TensorAccessor {
   Index size(Index dim) const { return sizes_[dim]; }
   /// The stride of a dim, in elements; not checked.
   Index stride(Index dim) const { return strides_[dim]; }
-  /// The first element.
+  /// The address of the first element.
   PtrType data() const { return data_; }
 
   decltype(auto) operator[](Index i) const {
@@ -72,7 +72,7 @@ class GenericPackedTensorAccessor {
   Index size(Index dim) const { return sizes_[dim]; }
   /// The stride of a dim, in elements; not checked.
   Index stride(Index dim) const { return strides_[dim]; }
-  /// The first element.
+  /// The address of the first element.
   PtrType data() const { return data_; }
 
   decltype(auto) operator[](Index i) const {

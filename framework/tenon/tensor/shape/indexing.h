@@ -33,11 +33,11 @@ class Slice final {
     start_ = start.value_or(step_ < 0 ? INDEX_MAX : 0);
     stop_ = stop.value_or(step_ < 0 ? INDEX_MIN : INDEX_MAX);
   }
-  /// The first position, as it was given.
+  /// The first position, as it was given; else 0, or INDEX_MAX for a negative step.
   std::int64_t start() const { return start_; }
-  /// The position behind the last one, as it was given.
+  /// The position behind the last one, as it was given; else INDEX_MAX, or INDEX_MIN for a negative step.
   std::int64_t stop() const { return stop_; }
-  /// The distance between positions.
+  /// The distance between positions; 1 unless given, never 0.
   std::int64_t step() const { return step_; }
 
  private:

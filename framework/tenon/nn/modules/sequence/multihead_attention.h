@@ -32,7 +32,8 @@ class TENON_EXPORT MultiheadAttentionImpl : public Cloneable<MultiheadAttentionI
   TENON_API explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
 
   TENON_API void reset() override;
-  /// Draws the projections anew: Xavier uniform, biases 0.
+  /// Draws the input projections anew, Xavier uniform, and bias_k and bias_v, Xavier normal; the other biases become 0.
+  /// The weight of out_proj stays, as in libtorch.
   TENON_API void _reset_parameters();
   /// query (L, B, embed_dim), key (S, B, kdim), value (S, B, vdim); key_padding_mask (B, S), true where a key is
   /// padding; attn_mask (L, S) or (B * num_heads, L, S), added if floating, forbidding where true if bool. Returns the

@@ -22,9 +22,9 @@ class TENON_API PackedSequence {
 
   const Tensor& data() const { return data_; }                ///< (sum of lengths, *)
   const Tensor& batch_sizes() const { return batch_sizes_; }  ///< int64 on the CPU: sequences that reach each step
-  /// Where each sequence of the batch came from, longest first; undefined where they came sorted.
+  /// Where each sequence of the batch came from, longest first; undefined where they had to come sorted.
   const Tensor& sorted_indices() const { return sorted_indices_; }
-  /// The inverse of sorted_indices().
+  /// The inverse of sorted_indices(); undefined where those are.
   const Tensor& unsorted_indices() const { return unsorted_indices_; }
 
   /// As Tensor::pin_memory, for all of its tensors.
@@ -54,7 +54,8 @@ TENON_API std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& s
                                                          double padding_value = 0.0,
                                                          std::optional<std::int64_t> total_length = std::nullopt);
 using tenon::pad_sequence;
-/// Packs tensors (L, …) of different lengths, longest first unless `enforce_sorted` is off.
+/// Packs tensors (L, …) of different lengths, which come longest first unless `enforce_sorted` is off. Throws Error for
+/// another order, other trailing sizes, or no tensors.
 TENON_API PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted = true);
 
 }  // namespace tenon::nn::utils::rnn

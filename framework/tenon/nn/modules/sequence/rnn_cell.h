@@ -42,7 +42,8 @@ class TENON_EXPORT RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   RNNCellImpl(std::int64_t input_size, std::int64_t hidden_size)
       : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
   TENON_API explicit RNNCellImpl(const RNNCellOptions& options);
-  /// One step: input (N, input_size) or (input_size), state of hidden_size, zeros where none is given -> the new state.
+  /// One step: input (N, input_size), state (N, hidden_size), zeros where none is given -> the new state. Throws Error
+  /// for other sizes; an input without N has to be unsqueezed.
   TENON_API Tensor forward(const Tensor& input, Tensor hx = {});
   RNNCellOptions options;
 
@@ -58,8 +59,8 @@ class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
   LSTMCellImpl(std::int64_t input_size, std::int64_t hidden_size)
       : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
   TENON_API explicit LSTMCellImpl(const LSTMCellOptions& options);
-  /// One step: input (N, input_size) or (input_size), state (h, c) of hidden_size, zeros where none is given -> the new
-  /// (h, c).
+  /// One step: input (N, input_size), state (h, c), each (N, hidden_size), zeros where none is given -> the new (h, c).
+  /// Throws Error for other sizes; an input without N has to be unsqueezed.
   TENON_API std::tuple<Tensor, Tensor> forward(const Tensor& input,
                                                std::optional<std::tuple<Tensor, Tensor>> hx_opt = {});
   LSTMCellOptions options;
@@ -74,7 +75,8 @@ class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
   GRUCellImpl(std::int64_t input_size, std::int64_t hidden_size)
       : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
   TENON_API explicit GRUCellImpl(const GRUCellOptions& options);
-  /// One step: input (N, input_size) or (input_size), state of hidden_size, zeros where none is given -> the new state.
+  /// One step: input (N, input_size), state (N, hidden_size), zeros where none is given -> the new state. Throws Error
+  /// for other sizes; an input without N has to be unsqueezed.
   TENON_API Tensor forward(const Tensor& input, Tensor hx = {});
   GRUCellOptions options;
 

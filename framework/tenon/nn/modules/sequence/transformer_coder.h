@@ -35,7 +35,7 @@ class TENON_EXPORT TransformerEncoderImpl : public Cloneable<TransformerEncoderI
       : TransformerEncoderImpl(TransformerEncoderOptions(std::move(encoder_layer), num_layers)) {}
   TENON_API explicit TransformerEncoderImpl(TransformerEncoderOptions options);
   TENON_API void reset() override;
-  /// Draws the parameters of every layer and of the final norm anew.
+  /// Draws the parameters of every layer anew, and replaces the final norm by a fresh copy of the options'.
   TENON_API void reset_parameters();
   /// src (S, B, d_model) -> the same; masks go to every layer.
   TENON_API Tensor forward(const Tensor& src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {});
@@ -55,7 +55,7 @@ class TENON_EXPORT TransformerDecoderImpl : public Cloneable<TransformerDecoderI
       : TransformerDecoderImpl(TransformerDecoderOptions(std::move(decoder_layer), num_layers)) {}
   TENON_API explicit TransformerDecoderImpl(TransformerDecoderOptions options);
   TENON_API void reset() override;
-  /// Draws the parameters of every layer and of the final norm anew.
+  /// Draws the parameters of every layer anew, and replaces the final norm by a fresh copy of the options'.
   TENON_API void reset_parameters();
   /// tgt (T, B, d_model), memory (S, B, d_model) -> (T, B, d_model).
   TENON_API Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},

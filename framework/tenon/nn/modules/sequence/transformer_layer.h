@@ -35,7 +35,7 @@ class TENON_EXPORT TransformerEncoderLayerImpl : public Cloneable<TransformerEnc
       : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, nhead)) {}
   TENON_API explicit TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options);
   TENON_API void reset() override;
-  /// Draws the parameters of attention, feed-forward and norms anew.
+  /// Draws the parameters of attention (see its _reset_parameters()) and feed-forward anew; norms get weight 1, bias 0.
   TENON_API void reset_parameters();
   /// src (S, B, d_model) -> the same; masks as for MultiheadAttention.
   TENON_API Tensor forward(const Tensor& src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {});
@@ -62,7 +62,7 @@ class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDec
       : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, nhead)) {}
   TENON_API explicit TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& options);
   TENON_API void reset() override;
-  /// Draws the parameters of attention, feed-forward and norms anew.
+  /// Draws the parameters of attention (see its _reset_parameters()) and feed-forward anew; norms get weight 1, bias 0.
   TENON_API void reset_parameters();
   /// tgt (T, B, d_model), memory (S, B, d_model) -> (T, B, d_model).
   TENON_API Tensor forward(Tensor tgt, const Tensor& memory, const Tensor& tgt_mask = {},
