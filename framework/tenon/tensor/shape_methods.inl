@@ -31,8 +31,9 @@ TENON_API Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int
                                    std::optional<std::int64_t> output_size = std::nullopt) const;
 TENON_API Tensor& tril_(std::int64_t diagonal = 0) const;
 TENON_API Tensor& triu_(std::int64_t diagonal = 0) const;
-/// Sets the diagonal to a value; with `wrap` that of a tall matrix begins anew below a gap of one row. Throws Error
-/// below rank 2, and above it unless all sizes are equal.
+/// Sets the elements whose indices are all equal to a value. With `wrap`, in a matrix of m columns and more than m + 1
+/// rows, the diagonal begins anew in rows m + 1, 2 (m + 1) … Throws Error below 2 dims, and above for dims of different
+/// sizes.
 TENON_API Tensor& fill_diagonal_(const Scalar& value, bool wrap = false) const;
 
 // ops/indexing/index_put.cpp: writes to indexed places.

@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// The device whose page-locked host memory is meant where none is named: the first open one that has such memory, else
-/// CUDA's current one where there is one. Empty: there is none.
+/// The device whose page-locked host memory is used where none is named: the first open one that has such memory, else
+/// the current CUDA device if it has some. Empty where there is none.
 TENON_API std::optional<Device> pinned_memory_device();
 
 namespace ops {

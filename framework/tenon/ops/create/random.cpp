@@ -14,7 +14,7 @@ namespace {
 
 RandomAttributes draw(const Tensor& tensor, const std::optional<Generator>& generator) {
   Generator source = generator ? *generator : default_generator(tensor.device());
-  // An element may take two 64-bit halves; whole blocks of four words are handed out.
+  // As many blocks as elements, rounded up to 4: more than any draw takes.
   const Generator::State state = source.reserve(static_cast<std::uint64_t>(tensor.numel() + 3) / 4 * 4);
   RandomAttributes attributes;
   attributes.seed = state.seed;
@@ -95,7 +95,7 @@ Tensor Tensor::bernoulli(std::optional<Generator> generator) const {
 }
 namespace {
 
-/// A bound of random integers is one that the dtype has.
+/// Throws Error for a bound of random integers that the dtype does not hold.
 void check_within(std::int64_t bound, const char* name, Dtype dtype) {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::lowest();
   std::int64_t highest = std::numeric_limits<std::int64_t>::max();

@@ -70,7 +70,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
 
 Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
   NoGradGuard no_grad;
-  // Row by row in double, as PyTorch: the same bits.
+  // Row by row in double, as PyTorch does, so that the results are the same to the last bit.
   const Tensor flat = indices.contiguous().cpu().flatten().to(kInt64);
   const std::int64_t* values = flat.data_ptr<std::int64_t>();
   for (const std::int64_t row : std::set<std::int64_t>(values, values + flat.numel())) {

@@ -7,11 +7,12 @@
 
 namespace tenon {
 
-/// Rows of weight (V, D) for indices of any shape: the result has the indices' sizes and D. padding_idx's row gets no
-/// gradient; -1 for none.
+/// Rows of weight (V, D) at indices (int64 or int32) of any sizes: the result has these sizes and D. The row
+/// padding_idx gets no gradient; -1 stands for none. scale_grad_by_freq divides a row's gradient by how often it was
+/// looked up; `sparse` has no effect, gradients are dense. Throws Error for an index that is negative or not below V.
 TENON_API Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding_idx = -1,
                            bool scale_grad_by_freq = false, bool sparse = false);
-/// Rows with a norm above max_norm, among those named, are scaled down to it, in place.
+/// Scales in place each row that `indices` names and whose norm_type-norm is above max_norm down to it; no gradient.
 TENON_API Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type);
 
 }  // namespace tenon

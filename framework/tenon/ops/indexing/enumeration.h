@@ -1,20 +1,22 @@
-// All places of a triangle, all pairs of elements.
+// Positions of a triangle, and combinations of elements.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
 
 namespace tenon {
 
-/// Row and column numbers, (2, n), of the elements on and below (above) a diagonal of a row x column matrix, row by
-/// row. kLong unless the options say otherwise.
+/// Row and column numbers, (2, n), of the elements on and below the diagonal `offset` of a row x column matrix, row by
+/// row; int64 unless the options say otherwise. Throws Error for a negative size.
 TENON_API Tensor tril_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
-/// The places of the upper triangle of a (row, column) matrix: (2, count).
+/// tril_indices() of the elements on and above the diagonal.
 TENON_API Tensor triu_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
-/// Every choice of one element of each vector, in order: (n, vectors); of a single vector, itself.
+/// Every choice of one element from each vector, the last one varying fastest: (product of lengths, vectors); of a
+/// single vector, itself. Throws Error for other ranks.
 TENON_API Tensor cartesian_prod(TensorList tensors);
-/// Every choice of `r` elements of a vector in order, each once or with replacement: (n, r).
+/// Every choice of `r` elements of a vector, in its order and each at most once, or with replacement any number of
+/// times: (n, r); of no element where r is 0: (0). Throws Error for another rank, and a negative r.
 TENON_API Tensor combinations(const Tensor& self, std::int64_t r = 2, bool with_replacement = false);
 
 }  // namespace tenon

@@ -28,13 +28,13 @@ std::int64_t consumed(ArrayRef<TensorIndex> indices) {
   return count;
 }
 
-/// Applies what is a view, collects what is not.
+/// Applies the indices that give views, and collects the others in `advanced`.
 // Long: one pass over the indices, in which each kind of index moves the same three positions.
 Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& advanced) {
   Tensor result = self;
   std::int64_t dim = 0;
   const std::int64_t named = consumed(given);
-  // x.index({i, tensor}): numbers become tensors only where tensors stand beside them; PyTorch selects, and so do we.
+  // In x.index({i, tensor}) the number i selects, as in PyTorch; it is not made a tensor.
   const auto set = [&](Tensor index) {
     advanced.resize(
         static_cast<std::size_t>(std::max<std::int64_t>(dim + 1, static_cast<std::int64_t>(advanced.size()))));
@@ -104,8 +104,8 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
         // A mask takes as many dimensions as it has.
         const std::int64_t width = tensor.dim();
         set(tensor);
-        // The expansion inserts the others; later indices are counted from behind the mask's dimensions in `result`,
-        // but only one entry stands for them in `advanced`.
+        // Empty entries fill the mask's other dimensions in `advanced`, so that later indices stand at their dimension;
+        // without_padding() drops them.
         dim += width - 1;
         while (static_cast<std::int64_t>(advanced.size()) < dim) advanced.emplace_back(Tensor());
         continue;

@@ -99,7 +99,7 @@ Tensor spread(const Tensor& source, int at, const Dims& wide) {
   return rows.expand(moved).movedim(0, at);
 }
 
-/// The way back: the gradient of spread()'s result summed to the source's sizes.
+/// The adjoint of spread(): the gradient of its result, summed to the source's sizes.
 Tensor gathered(const Tensor& gradient, int at, const Dims& source_sizes) {
   if (gradient.dim() == 0) return gradient.reshape(source_sizes);
   Dims row = source_sizes;
@@ -136,7 +136,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     if (b.needs(0)) b.set(0, b.grad());
   });
   if (recording) recording.save(0, places);
-  // A truth value is or-ed, however large alpha is: element_of() makes it 1.
+  // For bool element_of() makes every alpha but 0 a 1, so that adding is "or".
   const IndexAddAttributes attributes{at, element_of(alpha, scalar_type()).real};
   {
     NoGradGuard no_grad;
@@ -223,7 +223,8 @@ Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor&
 }
 namespace {
 
-/// `value`, of no dimension, in the rows that `index` names: once each, whoever names them.
+/// Writes `value`, of no dimension, to the rows that `index` names. A row that is named twice counts once in the
+/// gradient.
 Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
   if (self.dim() == 0) {
     fill_rows(self.unsqueeze(0), dim, index, value);

@@ -29,8 +29,8 @@ struct Expanded {
   Indices indices;
 };
 
-/// Masks become positions; the rest is int64 on self's device. A mask of no dimension makes a dimension of size 1, of
-/// which it takes all or nothing.
+/// Masks become positions; other indices become int64 on self's device. For a mask of no dimension self gets a
+/// dimension of size 1, of which the mask takes its one position or none.
 Expanded expanded(const Tensor& given, const Indices& indices) {
   if (static_cast<std::int64_t>(indices.size()) > given.dim()) too_many(given, indices.size());
   Tensor self = given;

@@ -1,4 +1,4 @@
-// scatter() with a reduction: what falls on one element meets by sorting the indices, and a scan over each group
+// scatter() with a reduction: sorting the indices makes groups of what falls on one element, and a scan over each group
 // reduces it. Declared in tensor.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
@@ -50,7 +50,7 @@ Tensor joined(Reduce reduce, const Tensor& a, const Tensor& b) {
   return reduce == Reduce::kMinimum ? minimum(a, b) : a.mul(b);
 }
 
-/// `source` along `at` reduced per index, one result where the last of an index stands in `sorted`, the rest neutral.
+/// The elements along one dim in groups of equal index: the indices sorted, and where each group ends.
 struct Groups {
   Tensor index;    ///< ascending
   Tensor order;    ///< the places of index in the index given
@@ -64,7 +64,7 @@ Groups groups_of(const Tensor& index, int at) {
   return {sorted, order, is_last};
 }
 
-/// self joined with all elements of `source` that fall on it: a scan over the groups, whose ends are laid out.
+/// self reduced with all elements of `source` that fall on it: the last result of a scan over each group is scattered.
 Tensor scatter_scan(const Tensor& self, int at, const Tensor& index, const Tensor& source, Reduce reduce) {
   const Groups groups = groups_of(index, at);
   Tensor part = source;
@@ -76,7 +76,7 @@ Tensor scatter_scan(const Tensor& self, int at, const Tensor& index, const Tenso
     const Tensor same = groups.index.slice(at, step).eq(groups.index.slice(at, 0, length - step));
     sum = cat({sum.slice(at, 0, step), where(same, joined(reduce, later, earlier), later)}, at);
   }
-  // One element of a group reaches its place: sums of it and zeros.
+  // Only the last element of each group is added to its place; the others are 0.
   const Tensor ends = sum.masked_fill(groups.is_last.logical_not(), 0);
   const Tensor none = zeros(self.sizes(), self.options());
   const Tensor reached = none.to(kInt64).scatter_add(at, groups.index, groups.is_last.to(kInt64)).gt(0);

@@ -67,7 +67,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   const bool one_for_all = sequence.dim() == 1;
   const Tensor values = (one_for_all ? self.reshape({-1}) : self).to(dtype);
   const std::int64_t length = sequence.size(-1);
-  // How many elements stand before the value: those known to, and a power of two more if the last of these does.
+  // How many elements stand before the value: `place` grows by a power of two where the last of these stands before it.
   Tensor place = zeros(values.sizes(), values.options().dtype(kInt64));
   if (values.numel() > 0 && length > 0) {
     for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(length))); step > 0;

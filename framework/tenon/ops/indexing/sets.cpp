@@ -1,4 +1,4 @@
-// Tensors as sets: equal elements meet by sorting, and are told apart where a neighbour differs.
+// Tensors as sets: sorting makes equal elements neighbours, and a new one begins where neighbours differ.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/search.h>
 #include <tenon/ops/indexing/sets.h>

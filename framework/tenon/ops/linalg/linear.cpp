@@ -20,8 +20,8 @@ std::string shapes(const Tensor& a, const Tensor& b) {
 
 bool is_transposed(const Tensor& matrix) { return matrix.stride(-1) != 1 && matrix.stride(-2) == 1; }
 
-/// x @ y with the strides of the product of the transposed: what is the gradient of a transposed factor then comes out
-/// contiguous where that factor came from, and needs no copy.
+/// x @ y, with `transposed` as a transposed view of a contiguous tensor: the gradient of a factor that is a transposed
+/// view is then contiguous once transposed back, and needs no copy.
 Tensor product_like(bool transposed, const Tensor& x, const Tensor& y) {
   const auto times = [](const Tensor& left, const Tensor& right) {
     return left.dim() == 3 ? left.bmm(right) : left.mm(right);

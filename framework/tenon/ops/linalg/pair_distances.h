@@ -5,12 +5,13 @@
 
 namespace tenon {
 
-/// p-norms of the differences of rows i < j of (N, M), row by row: (N (N - 1) / 2). p may be infinite.
+/// p-norms of the differences of rows i < j of (N, M), in the order (0, 1), (0, 2) … (1, 2) …: (N (N - 1) / 2). p may
+/// be infinite. Throws Error for another rank, a negative p, and a dtype that is not floating.
 TENON_API Tensor pdist(const Tensor& input, double p = 2);
 
 namespace ops {
-/// p-norms of the rows (the last dim) of differences: as norm(), and where elements or a norm are 0 the gradient's own
-/// gradient is 0, too.
+/// The p-norm along the last dim, as norm(). Where elements or a norm are 0 the gradient's own gradient is 0 too, not
+/// NaN.
 Tensor row_norm(const Tensor& self, double p);
 }  // namespace ops
 

@@ -5,12 +5,13 @@
 
 namespace tenon {
 
-/// beta * self + alpha * (mat @ vec): (n, m) and (m) to (n).
+/// beta * self + alpha * (mat @ vec): (n, m) and (m) to (n), self (n) or of one element. With beta 0 self is not read.
 inline Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
                     const Scalar& alpha = 1) {
   return self.addmv(mat, vec, beta, alpha);
 }
-/// beta * self + alpha * outer(a, b): (n) and (m) to (n, m).
+/// beta * self + alpha * outer(a, b): (n) and (m) to (n, m), self broadcast; dtypes are promoted. With beta 0 self is
+/// not read.
 inline Tensor addr(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
                    const Scalar& alpha = 1) {
   return self.addr(a, b, beta, alpha);
@@ -20,18 +21,23 @@ inline Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const
                      const Scalar& alpha = 1) {
   return self.addbmm(a, b, beta, alpha);
 }
-/// Sums of products over the last dims: (…, k) and (⋯, k) to (…, ⋯).
+/// Sums of products over the last dims, which have one size: the result has self's other dims, then other's. Where an
+/// operand has no dimension, their product.
 inline Tensor inner(const Tensor& self, const Tensor& other) { return self.inner(other); }
-/// dot(); there are no complex numbers.
+/// dot(), since there are no complex numbers.
 inline Tensor vdot(const Tensor& self, const Tensor& other) { return self.vdot(other); }
 inline Tensor ger(const Tensor& self, const Tensor& other) { return self.outer(other); }
-/// Each element of self times all of `other`, laid out as blocks.
+/// The Kronecker product: a block of `other` times each element of self; the size of each dim is the product of both,
+/// and missing dims count as 1.
 inline Tensor kron(const Tensor& self, const Tensor& other) { return self.kron(other); }
-/// (…, n, n) to the power of `n`, by squaring; 0 gives the identity. Throws Error for a negative one.
+/// Matrices (…, k, k) to the power of n by squaring; 0 gives the identity. Throws Error for a negative n, which would
+/// need an inverse.
 inline Tensor matrix_power(const Tensor& self, std::int64_t n) { return self.matrix_power(n); }
-/// The product of matrices in the order that multiplies least.
+/// The product of matrices in the order that needs the fewest multiplications. Throws Error for another rank than 2,
+/// and for no matrix at all.
 TENON_API Tensor chain_matmul(TensorList matrices);
-/// Sums of products over the dims named, which are paired in order; the result has self's other dims, then other's.
+/// Sums of products over the dims named, which are paired in order and have one size, or 1: the result has self's other
+/// dims, then other's. Throws Error where sizes, dtypes or the numbers of dims differ.
 TENON_API Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other);
 /// Einstein's summation, "bij,bjk->bik": a letter is a dim, a repeated one in an operand its diagonal, one that is not
 /// in the result is summed over, "..." stands for dims that are broadcast. Without "->" the result has, in order of the

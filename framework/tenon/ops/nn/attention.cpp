@@ -36,7 +36,7 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value)
   }
 }
 
-/// What the definition says, with a given factor for the weights: 0 or 1 / (1 - p) where they are dropped.
+/// Attention out of operators. `kept`, where defined, multiplies the weights: 0 for those dropped, else 1 / (1 - p).
 Tensor composite(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
                  double scale, const Tensor& kept) {
   Tensor scores = matmul(query * scale, key.transpose(-2, -1));
@@ -99,7 +99,7 @@ struct Operands {
 };
 
 void differentiate_twice(const AttentionAttributes& a, ops::Backward& b, const Operands& saved) {
-  // Handles of their own, so that a tensor which is given twice is told apart.
+  // A view of its own for each, so that a tensor which is given twice gets two gradients.
   const auto handle = [](const Tensor& t) { return autograd::requires_grad(t) ? t.view(t.sizes()) : t; };
   const Tensor q = handle(saved.query), k = handle(saved.key), v = handle(saved.value);
   const Tensor kept = a.dropout > 0 ? draw_kept(q, {q.size(0), q.size(1), q.size(2), k.size(2)}, a) : Tensor();

@@ -9,7 +9,10 @@
 
 namespace tenon {
 
-/// input (N, C, …) or (C, …), weight (O, C / groups, …), bias (O) or undefined. One number stands for all dimensions.
+/// input (N, C, …) or (C, …), weight (O, C / groups, …), bias (O) or undefined -> (N, O, …) or (O, …); each spatial
+/// size is floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1. Padding is zeros at both ends. One
+/// number stands for all dimensions. Integers are convolved too, without a gradient. Throws Error for sizes that do not
+/// fit, different dtypes, a kernel that is larger than the padded input, and bool.
 TENON_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, std::int64_t groups = 1);
 /// input (N, C, H, W) or (C, H, W), weight (out, C / groups, kH, kW): see conv1d().
@@ -30,7 +33,8 @@ TENON_API Tensor conv3d_padded(const Tensor& input, const Tensor& weight, const 
 /// What names a padding; not a number, so that a literal 0 (which is also a null pointer) is an amount.
 template <class Name>
 concept PaddingName = std::convertible_to<const Name&, std::string_view> && !std::is_arithmetic_v<Name>;
-/// padding is "valid" or "same" (stride 1: the output has the input's sizes).
+/// padding is "valid", which is none, or "same": the output has the input's sizes, and an odd number of zeros has one
+/// more at the end. Throws Error for "same" with a stride above 1, and for another word.
 template <PaddingName Name>
 Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, const Name& padding,
               IntArrayRef dilation = 1, std::int64_t groups = 1) {
@@ -47,7 +51,9 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
   return detail::conv3d_padded(input, weight, bias, stride, padding, dilation, groups);
 }
 
-/// input (N, C, …) or (C, …), weight (C, O / groups, …), bias (O) or undefined.
+/// The adjoint of a convolution: input (N, C, …) or (C, …), weight (C, O / groups, …), bias (O) or undefined -> (N, O,
+/// …) or (O, …); each spatial size is (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+/// Throws Error for sizes that do not fit, and an output_padding that is not below the stride or the dilation.
 TENON_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
                                   IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   std::int64_t groups = 1, IntArrayRef dilation = 1);

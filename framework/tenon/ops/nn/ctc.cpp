@@ -206,7 +206,7 @@ Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Te
 Tensor losses(const Tensor& log_probs, const Alignment& alignment, bool zero_infinity) {
   Recording recording = record<3>("CtcLossBackward0", {&log_probs}, [alignment, zero_infinity](Backward& b) {
     const Tensor log_probs = b.saved(0), scale = b.grad();
-    // With create_graph the gradient gets a history that can be asked for, and not gone through.
+    // With create_graph the gradient requires a gradient itself, but backward through it throws Error.
     const Recording refused = record<0>("NotImplemented", {&scale, &log_probs}, [](Backward&) {
       throw Error("the derivative for '_ctc_loss_backward' is not implemented");
     });

@@ -1,5 +1,5 @@
 // Losses. The negative log-likelihood has kernels: it is linear in its input, so it and its adjoint are each other's
-// gradients. The others are written as their formulas read.
+// gradients. The others are written as their formulas.
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/loss.h>
@@ -196,7 +196,7 @@ Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Ten
                               to_string(p.sizes())));
     }
   }
-  // Where looking costs no wait for a device.
+  // On the CPU only: elsewhere reading the extremes would wait for the device.
   if (p.device().is_cpu() && p.numel() > 0) {
     NoGradGuard no_grad;
     const auto lowest = p.min().item<double>(), highest = p.max().item<double>();
@@ -253,7 +253,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduct
 
 namespace {
 
-/// PyTorch's answer to a weight that wants a gradient: there is no formula for it.
+/// Throws Error for a weight that requires a gradient, in PyTorch's words: it has no formula for that.
 void check_constant(const char* op, const char* argument, const Tensor& tensor) {
   if (tensor.defined() && tensor.requires_grad() && GradMode::is_enabled()) {
     throw Error(

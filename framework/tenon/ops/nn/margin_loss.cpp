@@ -1,4 +1,4 @@
-// Losses of margins and counts, as their formulas read.
+// Losses of margins and counts, written as their formulas.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/margin_loss.h>

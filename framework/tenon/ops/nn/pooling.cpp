@@ -102,7 +102,7 @@ Tensor unbatched(Tensor tensor, bool batched) { return batched ? tensor : tensor
 
 Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_sizes);
 
-/// What the pool does to any other tensor of the input's sizes: takes the elements that were the maxima.
+/// The elements of x, of the input's sizes, at the positions of the maxima.
 Tensor take_maxima(const Tensor& x, const Tensor& indices) {
   return x.flatten(2).gather(2, indices.flatten(2)).view(indices.sizes());
 }

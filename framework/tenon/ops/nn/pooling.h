@@ -8,11 +8,14 @@
 
 namespace tenon {
 
-/// input (N, C, …) or (C, …); an empty stride means the kernel's size; one number stands for all dimensions.
+/// Maxima over windows of (N, C, …) or (C, …). An empty stride is the kernel's size, one number stands for all
+/// dimensions, ceil_mode rounds the number of windows up; padding counts as -infinity. The adaptive ones,
+/// means and maxima (with positions), have output_size windows of nearly equal size. Throws Error for a padding
+/// above half of the kernel.
 #define TENON_DECLARE_POOLING(D)                                                                                      \
   TENON_API Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},              \
                                   IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false);         \
-  /** The second is the position of each maximum in the input's spatial plane (int64). */                             \
+  /** Also the position of each maximum in the flattened spatial dimensions of the input (int64). */                  \
   TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,      \
                                                                    IntArrayRef stride = {}, IntArrayRef padding = 0,  \
                                                                    IntArrayRef dilation = 1, bool ceil_mode = false); \
@@ -23,8 +26,10 @@ TENON_DECLARE_POOLING(2)
 TENON_DECLARE_POOLING(3)
 #undef TENON_DECLARE_POOLING
 
-/// Means over windows of (N, C, L) or (C, L); a stride is the kernel's size where none is given, `ceil_mode` rounds the
-/// count of windows up, `count_include_pad` counts the padding's zeros.
+/// Means over windows of (N, C, L) or (C, L). An empty stride is the kernel's size, ceil_mode rounds the number of
+/// windows up; sums are divided by divisor_override where it is given, else by the elements of the window, padding
+/// included, or without count_include_pad by those inside the input. Throws Error for a padding above half of the
+/// kernel, a divisor of 0, and a dtype that is not floating.
 TENON_API Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true);
 /// Means over windows of (N, C, H, W) or (C, H, W): see avg_pool1d().
@@ -36,10 +41,11 @@ TENON_API Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArr
                             IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                             std::optional<std::int64_t> divisor_override = std::nullopt);
 
-/// Sliding windows as columns: (N, C, H, W) to (N, C * kernel, windows).
+/// Sliding windows as columns: (N, C, H, W) to (N, C * elements of the kernel, windows); N may be missing.
 TENON_API Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
                         IntArrayRef stride);
-/// The adjoint: windows that overlap are summed.
+/// The adjoint of im2col(): (N, C * elements of the kernel, windows) to (N, C, H, W), H and W being output_size;
+/// windows that overlap are summed.
 TENON_API Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation,
                         IntArrayRef padding, IntArrayRef stride);
 

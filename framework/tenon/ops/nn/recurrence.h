@@ -14,12 +14,12 @@ constexpr std::int64_t gates_of(Recurrence kind) {
   return kind == Recurrence::kLstm ? 4 : kind == Recurrence::kGru ? 3 : 1;
 }
 
-/// Undefined where absent; w_hr projects the hidden state of an LSTM.
+/// Weights of one layer and direction, undefined where there is none; w_hr projects the hidden state of an LSTM.
 struct RecurrentWeights {
   Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
 };
 
-/// c of an LSTM; undefined otherwise.
+/// The hidden state, and the cell state of an LSTM; undefined otherwise.
 struct RecurrentState {
   Tensor h, c;
 };

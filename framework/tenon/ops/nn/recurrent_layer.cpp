@@ -89,7 +89,7 @@ Forward run_forward(const Layer& layer, const Tensor& input, const RecurrentStat
   const std::int64_t h = w.w_ih.size(0) / gates_of(layer.kind);
   const std::int64_t total = layer.steps.rows();
   DeviceState& device = state_of(input);
-  // Both biases of a sum are one; a GRU's second one stands inside its reset gate.
+  // Two biases that are only added are joined to one; a GRU multiplies its second one by the reset gate.
   const bool joined = !is_gru && w.b_ih.defined() && w.b_hh.defined();
   const Tensor bias = joined ? w.b_ih.add(w.b_hh) : is_gru || w.b_ih.defined() ? w.b_ih : w.b_hh;
   const Tensor sums = linear(input, w.w_ih, bias);
@@ -128,8 +128,8 @@ Forward run_forward(const Layer& layer, const Tensor& input, const RecurrentStat
   return f;
 }
 
-/// Of sums of the input's and of the state's products (the same but for a GRU), of projected states, and of the first
-/// state.
+/// Gradients: dx and du of the products with w_ih and w_hh (the same tensor but for a GRU), dprojected of projected
+/// states, dh and dc of the first state.
 struct BackwardPass {
   Tensor dx, du, dprojected, dh, dc;
 };
@@ -149,7 +149,7 @@ BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentS
   for (std::int64_t i = layer.steps.count() - 1; i >= 0; --i) {
     const std::int64_t t = layer.step_at(i);
     const std::int64_t n = layer.rows(t);
-    // Rows beyond n hold what sequences get that are not running: nothing yet, or already their first state's gradient.
+    // Rows from n on belong to sequences that do not reach step t: their gradient is still 0, or already complete.
     const Tensor dh = b.dh.narrow(0, 0, n);
     if (dy.defined()) dh.add_(layer.part(dy, t));
     const Tensor dx = layer.part(b.dx, t);
@@ -182,7 +182,8 @@ BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentS
   return b;
 }
 
-/// d(w_hh): the states before all steps need not be put together where they lie one after the other.
+/// The gradient of w_hh. With sequences of one length the states before all steps lie one after the other and need no
+/// copy.
 Tensor recurrent_weight_gradient(const Layer& layer, const Tensor& du, const Tensor& output, const Tensor& initial) {
   const std::int64_t total = layer.steps.rows();
   const std::int64_t batch = layer.rows(0);
@@ -205,7 +206,7 @@ void differentiate_twice(const Layer& layer, Backward& b) {
   std::vector<Tensor> wanted;
   for (std::size_t i = 0; i < kInputs; ++i) {
     const Tensor saved = b.saved(i);
-    // A handle of its own for each, so that a tensor which is given twice is told apart.
+    // A view of its own for each, so that a tensor which is given twice gets two gradients.
     if (saved.defined()) inputs[i] = autograd::requires_grad(saved) ? saved.view(saved.sizes()) : saved;
     if (b.needs(i) && inputs[i].defined()) wanted.push_back(inputs[i]);
   }

@@ -17,8 +17,9 @@ struct ResampleOptions {
   bool antialias = false;            ///< kLinear, kCubic: the filter widens where the output is smaller
 };
 
-/// Output element i of `dim` is a weighted sum of input elements around its position; weights and positions are
-/// PyTorch's. Modes other than the nearest ones need a floating dtype. Throws Error for sizes below 1.
+/// The input with `dim` of the given size: each element is a weighted sum of the input's elements around its position,
+/// with PyTorch's weights and positions; kCubic is Keys, "Cubic convolution interpolation", 1981. Throws Error for
+/// sizes below 1, and for a dtype that is not floating unless the mode is a nearest one.
 TENON_API Tensor resample(const Tensor& input, std::int64_t dim, std::int64_t size,
                           const ResampleOptions& options = {});
 

@@ -8,19 +8,21 @@
 namespace tenon {
 
 /// LSTM (Hochreiter and Schmidhuber, 1997) over (T, B, input), or (B, T, input) with batch_first; hx = {h, c} of
-/// (layers * directions, B, projected or hidden) and (…, hidden). `weights` per layer and direction: input-hidden
-/// (4 hidden, input), hidden-hidden, then both biases if any, then the projection if any; gates in the order input,
-/// forget, cell, output. Returns the output (T, B, directions * hidden), the last h and the last c.
+/// (layers * directions, B, projected or hidden) and (…, hidden). `weights` per layer and direction: input-hidden (4
+/// hidden, input), hidden-hidden, then both biases if any, then the projection if any; gates in the order input,
+/// forget, cell, output. In training `dropout` is the probability for the outputs of all layers but the last. Returns
+/// the output (T, B, directions * hidden) or (B, T, …), with a projection of its size instead of hidden, then the last
+/// h and the last c in the sizes of hx. Throws Error for another number of weights, and where T is 0.
 TENON_API std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList weights,
                                                   bool has_biases, std::int64_t num_layers, double dropout, bool train,
                                                   bool bidirectional, bool batch_first);
-/// Over packed data, see _pack_padded_sequence.
+/// Over packed data (rows, input), see _pack_padded_sequence(); the output is packed too.
 TENON_API std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes, TensorList hx,
                                                   TensorList weights, bool has_biases, std::int64_t num_layers,
                                                   double dropout, bool train, bool bidirectional);
 
-/// GRU (Cho et al., 2014), gates in the order reset, update, new; otherwise like lstm. Returns the output and the last
-/// h.
+/// GRU (Cho et al., 2014), gates in the order reset, update, new; as in PyTorch the reset gate is applied to the
+/// product of h and its weight, not to h. hx is h alone; otherwise like lstm(). Returns the output and the last h.
 TENON_API std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx, TensorList weights, bool has_biases,
                                          std::int64_t num_layers, double dropout, bool train, bool bidirectional,
                                          bool batch_first);
@@ -28,14 +30,15 @@ TENON_API std::tuple<Tensor, Tensor> gru(const Tensor& data, const Tensor& batch
                                          TensorList weights, bool has_biases, std::int64_t num_layers, double dropout,
                                          bool train, bool bidirectional);
 
-/// h' = tanh(W x + b + U h + c) (Elman, 1990), or relu.
+/// h' = tanh(w_ih x + b_ih + w_hh h + b_hh): Elman, "Finding structure in time", 1990. hx is h alone; otherwise like
+/// lstm(). Returns the output and the last h.
 TENON_API std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& input, const Tensor& hx, TensorList weights,
                                               bool has_biases, std::int64_t num_layers, double dropout, bool train,
                                               bool bidirectional, bool batch_first);
 TENON_API std::tuple<Tensor, Tensor> rnn_tanh(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,
                                               TensorList weights, bool has_biases, std::int64_t num_layers,
                                               double dropout, bool train, bool bidirectional);
-/// As rnn_tanh(), with ReLU.
+/// rnn_tanh() with relu() in place of tanh().
 TENON_API std::tuple<Tensor, Tensor> rnn_relu(const Tensor& input, const Tensor& hx, TensorList weights,
                                               bool has_biases, std::int64_t num_layers, double dropout, bool train,
                                               bool bidirectional, bool batch_first);
@@ -43,10 +46,10 @@ TENON_API std::tuple<Tensor, Tensor> rnn_relu(const Tensor& data, const Tensor& 
                                               TensorList weights, bool has_biases, std::int64_t num_layers,
                                               double dropout, bool train, bool bidirectional);
 
-/// One step: input (B, input), state (B, hidden). Biases may be undefined.
+/// One step of lstm(): input (N, in), hx = {h, c} of (N, hidden) -> the new h and c. Biases may be undefined.
 TENON_API std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih,
                                                const Tensor& w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {});
-/// One step: input (N, in), hx (N, hidden) -> (N, hidden). Cho et al., 2014.
+/// One step of gru(): input (N, in), hx (N, hidden) -> (N, hidden). Biases may be undefined.
 TENON_API Tensor gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
                           const Tensor& b_ih = {}, const Tensor& b_hh = {});
 /// tanh(w_ih x + b_ih + w_hh h + b_hh): input (N, in), hx (N, hidden) -> (N, hidden).

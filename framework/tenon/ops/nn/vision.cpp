@@ -26,7 +26,7 @@ void check_pixels(const char* op, const char* factor_name, const Tensor& input, 
   if (factor <= 0) throw Error(fmt::format("{} expects a positive {}, but got {}", op, factor_name, factor));
 }
 
-/// All dimensions before the last three as one; -1 would not do for an empty batch.
+/// The product of all sizes before the last three; reshape() could not find it by -1 for an empty batch.
 std::int64_t leading(const Tensor& input) {
   std::int64_t count = 1;
   for (std::int64_t d = 0; d < input.dim() - 3; ++d) count *= input.size(d);
@@ -232,7 +232,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interp
       inside = inside.defined() ? tenon::logical_and(inside, choice.inside) : choice.inside;
       if (choice.weight.defined()) weight = weight.defined() ? weight * choice.weight : choice.weight;
     }
-    // A product, not a choice: the weight of a NaN coordinate, which lies outside, is a NaN that must show.
+    // A product, not where(): a NaN coordinate lies outside, and its NaN weight must reach the result.
     const Tensor share = weight.defined() ? weight * inside : inside.to(input.scalar_type());
     const Tensor values = planes.gather(2, index.unsqueeze(1).expand({n, c, points}));
     const Tensor part = values * share.unsqueeze(1);

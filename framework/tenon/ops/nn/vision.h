@@ -7,9 +7,11 @@
 
 namespace tenon {
 
-/// (*, C r^2, H, W) -> (*, C, H r, W r): Shi et al., "Real-time single image and video super-resolution", 2016.
+/// (*, C r^2, H, W) -> (*, C, H r, W r), with r = upscale_factor: Shi et al., "Real-time single image and video
+/// super-resolution", 2016. Throws Error where r^2 does not divide the channels.
 TENON_API Tensor pixel_shuffle(const Tensor& input, std::int64_t upscale_factor);
-/// (*, C, H r, W r) -> (*, C r^2, H, W)
+/// (*, C, H r, W r) -> (*, C r^2, H, W), with r = downscale_factor, the inverse of pixel_shuffle(). Throws Error where
+/// r does not divide both sizes.
 TENON_API Tensor pixel_unshuffle(const Tensor& input, std::int64_t downscale_factor);
 
 /// theta (N, 2, 3) for size (N, C, H, W) or (N, 3, 4) for (N, C, D, H, W) -> grid (N, H, W, 2) or (N, D, H, W, 3):
@@ -19,8 +21,9 @@ TENON_API Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bo
 enum class GridInterpolation : std::int64_t { kBilinear, kNearest, kBicubic };
 enum class GridPadding : std::int64_t { kZeros, kBorder, kReflection };
 
-/// input (N, C, H, W), grid (N, H', W', 2) holding (x, y) -> (N, C, H', W'); or one dimension more, without kBicubic.
-/// Differentiable in both, save that kNearest gives the grid no gradient.
+/// input (N, C, H, W), grid (N, H', W', 2) holding (x, y) in [-1, 1] -> (N, C, H', W'); or one dimension more, without
+/// kBicubic. The modes are numbers of GridInterpolation and GridPadding. Differentiable in both, save that kNearest
+/// gives the grid no gradient. Jaderberg et al., "Spatial transformer networks", 2015.
 TENON_API Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interpolation_mode,
                               std::int64_t padding_mode, bool align_corners);
 

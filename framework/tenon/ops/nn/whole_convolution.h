@@ -1,4 +1,4 @@
-// Convolution of integers, which no convolution kernel takes: sums wrap in their dtype, and there are no gradients.
+// Convolution of integers, for which there are no convolution kernels: sums wrap in their dtype, without gradients.
 #pragma once
 
 #include <tenon/kernel/attributes/linear.h>

@@ -91,7 +91,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   }
   if (dtype == self.scalar_type()) {
     if (other) {
-      // Aliasing without being the same elements needs a copy of the operand first.
+      // An operand that overlaps self, but not element by element, is copied first.
       Tensor right = other->scalar_type() == dtype ? *other : other->to(dtype);
       if (reads_elsewhere_in(right, self)) {
         NoGradGuard no_grad;
@@ -143,7 +143,7 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   return out;
 }
 
-/// The dtype matters to an alpha other than 1 only.
+/// Attributes with alpha, which is checked against the result's dtype unless it is 1.
 BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
   BinaryAttributes attributes;
   if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]

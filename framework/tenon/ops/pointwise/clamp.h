@@ -5,12 +5,11 @@
 
 namespace tenon {
 
-/// Kept between two bounds, numbers or tensors that are broadcast; one may be left out. NaN stays. Throws Error where
-/// both are.
+/// The larger one of each element and `low`, which is broadcast: see clamp() in pointwise.h.
 inline Tensor clamp(const Tensor& self, const std::optional<Tensor>& low) { return self.clamp(low); }
-/// At least `low`.
+/// The larger one of each element and `low`, which is broadcast.
 inline Tensor clamp_min(const Tensor& self, const Tensor& low) { return self.clamp_min(low); }
-/// At most `high`.
+/// The smaller one of each element and `high`, which is broadcast.
 inline Tensor clamp_max(const Tensor& self, const Tensor& high) { return self.clamp_max(high); }
 inline Tensor clip(const Tensor& self, const std::optional<Scalar>& low,
                    const std::optional<Scalar>& high = std::nullopt) {
@@ -20,7 +19,7 @@ inline Tensor clip(const Tensor& self, const std::optional<Tensor>& low,
                    const std::optional<Tensor>& high = std::nullopt) {
   return self.clamp(low, high);
 }
-/// clamp() in place.
+/// clamp() in place. Throws Error where the result's dtype cannot be cast to that of `self`.
 inline Tensor& clamp_(Tensor& self, const std::optional<Scalar>& low,
                       const std::optional<Scalar>& high = std::nullopt) {
   return self.clamp_(low, high);

@@ -108,7 +108,7 @@ Tensor Tensor::gcd(const Tensor& other) const {
   check_integers("gcd", dtype);
   const Dims sizes = broadcast_sizes(impl().sizes(), other.impl().sizes());
   Tensor a = to(dtype).expand(sizes).abs(), b = other.to(dtype).expand(sizes).abs();
-  // Euclid, all elements at once: those that are done keep dividing 0.
+  // Euclid's algorithm on all elements at once; a pair is done when b is 0, and is then left as it is.
   while (b.ne(0).any().item<bool>()) {
     const Tensor rest = a.remainder(b.masked_fill(b.eq(0), 1));
     const Tensor open = b.ne(0);
@@ -127,7 +127,7 @@ Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this
 
 namespace {
 
-/// The extreme of two numbers, or the one that is not NaN; equal numbers share the gradient.
+/// `extreme` of two numbers; of a NaN and a number the number. Equal numbers share the gradient.
 Tensor number_of(const Tensor& self, const Tensor& other, const Tensor& extreme) {
   return where(other.ne(other), self, where(self.ne(self), other, extreme));
 }

@@ -9,41 +9,47 @@ inline Tensor& nan_to_num_(Tensor& self, std::optional<double> nan = std::nullop
                            std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt) {
   return self.nan_to_num_(nan, posinf, neginf);
 }
-/// log(x / (1 - x)) of x, with `eps` kept between eps and 1 - eps.
+/// log(x / (1 - x)). With `eps` x is first clamped to [eps, 1 - eps]; without, the result is NaN outside of [0, 1].
 inline Tensor logit(const Tensor& self, std::optional<double> eps = std::nullopt) { return self.logit(eps); }
 inline Tensor& logit_(Tensor& self, std::optional<double> eps = std::nullopt) { return self.logit_(eps); }
 inline Tensor sgn(const Tensor& self) { return self.sign(); }
-/// x * log(y), 0 where x is 0 unless y is NaN.
+/// x * log(y); 0 where x is 0, unless y is NaN. Broadcast; integers give the default dtype.
 inline Tensor xlogy(const Tensor& self, const Tensor& other) { return self.xlogy(other); }
 inline Tensor xlogy(const Tensor& self, const Scalar& other) { return self.xlogy(other); }
 TENON_API Tensor xlogy(const Scalar& self, const Tensor& other);
 inline Tensor& xlogy_(Tensor& self, const Tensor& other) { return self.xlogy_(other); }
 inline Tensor& xlogy_(Tensor& self, const Scalar& other) { return self.xlogy_(other); }
-/// 0 below 0, 1 above, `values` at 0 and of the dtype of both. No gradient.
+/// 0 where an element is negative or NaN, 1 where it is positive, `values` (broadcast) where it is 0. Throws Error
+/// where the dtypes differ; backward through it throws Error, since PyTorch has no derivative either.
 inline Tensor heaviside(const Tensor& self, const Tensor& values) { return self.heaviside(values); }
-/// The largest common divisor, and the smallest common multiple, of integers; never negative.
+/// The greatest common divisor of each pair of integers, not negative; broadcast, dtypes are promoted. gcd(0, 0) is 0.
+/// Throws Error for bool and floating dtypes.
 inline Tensor gcd(const Tensor& self, const Tensor& other) { return self.gcd(other); }
 inline Tensor& gcd_(Tensor& self, const Tensor& other) { return self.gcd_(other); }
-/// The least common multiple of each pair of integers.
+/// The least common multiple of each pair of integers, not negative; 0 where either is 0. Throws Error as gcd().
 inline Tensor lcm(const Tensor& self, const Tensor& other) { return self.lcm(other); }
 inline Tensor& lcm_(Tensor& self, const Tensor& other) { return self.lcm_(other); }
-/// maximum() and minimum() that prefer a number to NaN.
+/// The larger one of each pair; where one is NaN, the other. Broadcast, dtypes are promoted.
 inline Tensor fmax(const Tensor& self, const Tensor& other) { return self.fmax(other); }
-/// The smaller one of each pair, and of a NaN and a number the number; fmax() is its like.
+/// The smaller one of each pair; where one is NaN, the other. Broadcast, dtypes are promoted.
 inline Tensor fmin(const Tensor& self, const Tensor& other) { return self.fmin(other); }
-/// To `decimals` places behind the point, which may be negative.
+/// Rounded to `decimals` digits after the decimal point, or with a negative number to tens, hundreds …; halves go to
+/// the even neighbour. Throws Error for a dtype that is not floating.
 inline Tensor round(const Tensor& self, std::int64_t decimals) { return self.round(decimals); }
 inline Tensor& round_(Tensor& self, std::int64_t decimals) { return self.round_(decimals); }
 inline Tensor div(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
   return self.div(other, rounding_mode);
 }
-/// What floor division leaves, of the sign of `other`, as Python's %.
+/// What floor division leaves, with the sign of `other`, as Python's %. Throws Error for an integer divisor of 0.
 TENON_API Tensor remainder(const Scalar& self, const Tensor& other);
-/// Bits of integers moved; by a negative number of places, or by more than there are, nothing is left but the sign.
+/// The bits of each integer moved left by `other` places, zeros coming in: 0 for a negative number of places, or one
+/// that is not below the number of bits. Broadcast, dtypes are promoted. Throws Error for bool and floating dtypes.
 inline Tensor bitwise_left_shift(const Tensor& self, const Tensor& other) { return self.bitwise_left_shift(other); }
 inline Tensor bitwise_left_shift(const Tensor& self, const Scalar& other) { return self.bitwise_left_shift(other); }
 TENON_API Tensor bitwise_left_shift(const Scalar& self, const Tensor& other);
-/// The bits of each integer moved right, the sign kept.
+/// The bits of each integer moved right by `other` places, the sign kept: for a negative number of places, or one that
+/// is not below the number of bits, -1 of a negative integer and 0 of another. Throws Error for bool and floating
+/// dtypes.
 inline Tensor bitwise_right_shift(const Tensor& self, const Tensor& other) { return self.bitwise_right_shift(other); }
 inline Tensor bitwise_right_shift(const Tensor& self, const Scalar& other) { return self.bitwise_right_shift(other); }
 TENON_API Tensor bitwise_right_shift(const Scalar& self, const Tensor& other);

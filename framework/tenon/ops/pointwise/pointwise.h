@@ -33,71 +33,86 @@ namespace tenon {
 #undef TENON_FUNCTION_OF_TWO
 
 // Those with a signature of their own.
-/// A number to the power of each element.
+/// `base` to the power of each element.
 TENON_API Tensor pow(const Scalar& base, const Tensor& exponent);
-/// self + alpha * other, broadcast; dtypes are promoted. Throws Error for alpha that the result's dtype cannot hold.
+/// self + alpha * other, broadcast; dtypes are promoted. Throws Error for an alpha that the result's dtype cannot hold:
+/// a floating number for integers, a bool for other dtypes than bool, a number that is too large.
 TENON_API Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor add(const Tensor& self, const Scalar& other, const Scalar& alpha = 1);
-/// self - alpha * other, broadcast; dtypes are promoted. Throws Error for bool.
+/// self - alpha * other, broadcast; dtypes are promoted. Throws Error where an operand is bool, and for an alpha that
+/// the result's dtype cannot hold, as add().
 TENON_API Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha = 1);
-/// other - self.
+/// other - self. Throws Error where either is bool.
 TENON_API Tensor rsub(const Tensor& self, const Scalar& other);
-/// self / other, broadcast: true division, or rounded: "trunc", "floor". Throws Error for another rounding mode.
+/// self / other, broadcast. Without a rounding mode true division, which gives the default dtype for integers; "trunc"
+/// rounds towards 0 and "floor" down, and both keep integers, whose division by 0 throws Error. So does another mode.
 TENON_API Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode);
+/// The larger one of each pair, NaN where either is NaN; broadcast, dtypes are promoted. Equal ones share the gradient.
 inline Tensor max(const Tensor& self, const Tensor& other) { return maximum(self, other); }
-/// The minimum of all elements; along `dim` the minima and their positions (int64). NaN counts as the smallest.
+/// The smaller one of each pair, NaN where either is NaN; broadcast, dtypes are promoted. Equal ones share the
+/// gradient.
 inline Tensor min(const Tensor& self, const Tensor& other) { return minimum(self, other); }
 inline Tensor negative(const Tensor& self) { return neg(self); }
 inline Tensor absolute(const Tensor& self) { return abs(self); }
 
-/// Every bit of an integer turned; logical_not() of bool. Throws Error for floating dtypes.
+/// Every bit of an integer inverted; logical_not() of bool. Throws Error for floating dtypes.
 TENON_API Tensor bitwise_not(const Tensor& self);
-/// Whether |self - other| is at most atol + rtol * |other|, element by element; bool. NaN is close to NaN where
-/// `equal_nan`.
+/// Whether two elements are equal, or |self - other| is finite and at most atol + rtol * |other|; broadcast, bool. NaN
+/// is close to NaN where `equal_nan` is set. Throws Error where the dtypes differ, or a tolerance is negative.
 TENON_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                          bool equal_nan = false);
 /// Whether isclose() holds for every pair of elements.
 TENON_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
-/// Whether sizes and all elements are equal. NaN equals nothing.
+/// Whether sizes and all elements are equal; dtypes may differ. NaN equals nothing. Throws Error for tensors on
+/// different devices.
 TENON_API bool equal(const Tensor& self, const Tensor& other);
 
-/// self where the condition (bool) is true, else other; all are broadcast, dtypes promoted. With a condition alone: the
-/// positions where it is true.
+/// self where the condition (bool or uint8) is true, else other; all three are broadcast, the dtypes of self and other
+/// promoted. Throws Error for a condition of another dtype. With a condition alone, of any dtype: a vector of positions
+/// (int64) for each dim, the columns of nonzero().
 TENON_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
 TENON_API Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other);
 TENON_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other);
 TENON_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
 TENON_API std::vector<Tensor> where(const Tensor& condition);
-/// A copy of `self` with `value` where the mask, broadcast, is true. Throws Error for a mask of another dtype than
-/// bool.
+/// A copy of `self` with `value` where the mask (bool or uint8) is true; self and mask are broadcast to one another.
+/// Throws Error for a mask of another dtype, a number that self's dtype cannot hold, and a `value` tensor with dims.
 TENON_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value);
 TENON_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value);
+/// min(max(self, low), high): high where low is above it. The bounds are numbers, or tensors that are broadcast; one
+/// may be left out. dtypes are promoted. NaN stays, and where a bound is NaN so is the result. Throws Error where no
+/// bound is given, for bool with numbers, and for a number that lies on the wrong side of all integers of self's dtype.
 TENON_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& low,
                        const std::optional<Scalar>& high = std::nullopt);
 TENON_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::optional<Tensor>& high);
 TENON_API Tensor clamp_min(const Tensor& self, const Scalar& low);
 TENON_API Tensor clamp_max(const Tensor& self, const Scalar& high);
-/// NaN and the infinities replaced: by 0 and by the dtype's extremes where nothing is given.
+/// A copy with NaN, infinity and -infinity replaced, by default with 0 and the largest and the lowest number of the
+/// dtype.
 TENON_API Tensor nan_to_num(const Tensor& self, std::optional<double> nan = std::nullopt,
                             std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt);
-/// self + value * a * b, broadcast.
+/// self + value * a * b; the three are broadcast.
 TENON_API Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
-/// self + value * a / b, broadcast; floating dtypes only.
+/// self + value * a / b; the three are broadcast. Throws Error where neither a nor b has a floating dtype.
 TENON_API Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
-/// self + weight * (end - self), exact at both ends.
+/// self + weight * (end - self), broadcast: exactly self where the weight is 0, and exactly `end` where it is 1. Throws
+/// Error where the dtypes differ, or are not floating.
 TENON_API Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight);
 TENON_API Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight);
 
-/// The dtype that an operation on both gives.
+/// The dtype that two operands are promoted to: the category (bool, integer, floating) of tensors without dims, and
+/// last of numbers, counts only where it is higher than that of tensors with dims.
 TENON_API Dtype result_type(const Tensor& a, const Tensor& b);
+/// Whether a result of dtype `from` may be written into a tensor of dtype `to`: not floating to integer or bool, and
+/// not integer to bool; all else may, also to fewer bits.
 TENON_API bool can_cast(Dtype from, Dtype to);
 
 TENON_API Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 
-/// The n-th derivative of digamma; n = 0 is digamma itself.
+/// The n-th derivative of digamma; n = 0 is digamma itself. Throws Error for a negative n.
 TENON_API Tensor polygamma(std::int64_t n, const Tensor& self);
 
 }  // namespace tenon

@@ -29,11 +29,11 @@ using tenon::xlogy;
 
 /// The distribution function of the standard normal distribution.
 inline Tensor ndtr(const Tensor& self) { return special_ndtr(self); }
-/// -x log(x), 0 at 0, and -infinity below.
+/// -x log(x); 0 where x is 0, and -infinity where x is negative.
 inline Tensor entr(const Tensor& self) { return special_entr(self); }
 /// log |gamma(x)|
 inline Tensor gammaln(const Tensor& self) { return lgamma(self); }
-/// The logarithmic derivative of gamma.
+/// digamma(x), the derivative of log gamma(x).
 inline Tensor psi(const Tensor& self) { return digamma(self); }
 /// 1 / (1 + exp(-x))
 inline Tensor expit(const Tensor& self) { return sigmoid(self); }

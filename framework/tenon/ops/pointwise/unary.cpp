@@ -218,7 +218,7 @@ Tensor promoted(const Tensor& self, const Scalar& bound) {
   const Dtype dtype = result_type(self, bound);
   return dtype == self.scalar_type() ? self : self.to(dtype);
 }
-/// In place there is no other dtype to give.
+/// Throws Error where the dtype of a bound would change that of `self`, which an in-place form cannot.
 void check_bound(const Tensor& self, const Scalar& bound) {
   const Dtype dtype = result_type(self, bound);
   if (!can_cast(dtype, self.scalar_type())) {
@@ -251,7 +251,7 @@ Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::op
   if (!high) return clamp_min(self, *low);
   if (!low) return clamp_max(self, *high);
   const Tensor x = promoted(promoted(self, *low), *high);
-  if (is_nan(*low) || is_nan(*high)) return x.mul(0).add(kNaN);  // a bound that is no number bounds to none
+  if (is_nan(*low) || is_nan(*high)) return x.mul(0).add(kNaN);  // a NaN bound makes every element NaN
   return ops::unary<pointwise::Clamp>(x, both_bounds(x, *low, *high));
 }
 Tensor clamp_min(const Tensor& self, const Scalar& low) {

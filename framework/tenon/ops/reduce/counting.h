@@ -5,18 +5,20 @@
 
 namespace tenon {
 
-/// How many elements are not zero, along `dim` if one is given; int64.
+/// How many elements are not zero (NaN is counted), of all or along `dim`, one or several; int64.
 inline Tensor count_nonzero(const Tensor& self) { return self.count_nonzero(); }
 inline Tensor count_nonzero(const Tensor& self, std::int64_t dim) { return self.count_nonzero(dim); }
 inline Tensor count_nonzero(const Tensor& self, IntArrayRef dim) { return self.count_nonzero(dim); }
-/// (n) of integers >= 0 to the count of each number below max(n.max() + 1, minlength), kLong; or the sum of their
-/// `weights` (n), of the weights' dtype if that is kFloat, else kDouble.
+/// For integers >= 0 of sizes (n): how often each number below max(self.max() + 1, minlength) occurs, int64; or the sum
+/// of the `weights` (n) of its elements, float32 where the weights are, else float64. Throws Error for a negative
+/// number, other sizes, and a dtype that is no integer's.
 inline Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights = std::nullopt,
                        std::int64_t minlength = 0) {
   return self.bincount(weights, minlength);
 }
-/// Counts (bins), in self's dtype, of elements in `bins` equal intervals of [min, max]; what lies outside is not
-/// counted. Where min == max the elements' own bounds are taken.
+/// How many elements lie in each of `bins` equal intervals of [min, max]: (bins), of self's dtype. What lies outside is
+/// not counted. Where min == max the smallest and the largest element are the bounds. Throws Error for a dtype that is
+/// not floating, bounds that are not finite, min > max, and bins < 1.
 inline Tensor histc(const Tensor& self, std::int64_t bins = 100, const Scalar& min = 0, const Scalar& max = 0) {
   return self.histc(bins, min, max);
 }

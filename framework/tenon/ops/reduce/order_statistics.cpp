@@ -1,5 +1,5 @@
-// What stands where in the order of a dim: a sort without a graph finds the places, gather() reads them and has the
-// gradient.
+// Statistics of the order along a dim: a sort without a graph finds the positions, gather() reads the values there and
+// has the gradient.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/order_statistics.h>
@@ -96,7 +96,7 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q, std::
   if (q.numel() > 0 && !q.ge(0).logical_and(q.le(1)).all().item<bool>()) fail("q values must be in the range [0, 1]");
 }
 
-/// A view of what was computed.
+/// The quantiles as a view of a temporary; quantile_of() makes it a tensor in its own right.
 Tensor quantile_view(const Tensor& self, const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
                      std::string_view interpolation, bool ignore_nan) {
   const int at = dim ? wrap_dim(*dim, self.impl().rank()) : 0;
@@ -177,7 +177,7 @@ Picked Tensor::mode(std::int64_t dim, bool keepdim) const {
     return {values.to(kBool), places};
   }
   return pick("mode", *this, dim, keepdim, [](const Tensor& sorted, const Tensor& order, int at) {
-    // How long the run of equal values is at each of its elements: the first longest one ends the search.
+    // How many equal values stand before each element: the first largest number is at the end of the longest run.
     const std::int64_t length = sorted.size(at);
     Dims line = Dims::filled(sorted.impl().rank(), 1);
     line[at] = length;

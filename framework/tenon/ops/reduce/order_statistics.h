@@ -1,16 +1,18 @@
-// What stands where in the order of a dim: medians, quantiles, the k-th value, the commonest one. Along a dim results
-// are values and their places; gradients go to these places. NaN counts as larger than every number.
+// Statistics of the order along a dim: medians, quantiles, the k-th value, the most frequent one. Along a dim the
+// results are values and their positions (int64); gradients go to these positions. NaN counts as larger than every
+// number.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
 
 namespace tenon {
 
-/// Every sort of Tenon is stable; the flag is PyTorch's.
+/// sort(self, dim, descending): equal elements keep their order whatever `stable` says.
 inline std::tuple<Tensor, Tensor> sort(const Tensor& self, std::optional<bool> stable, std::int64_t dim = -1,
                                        bool descending = false) {
   return self.sort(stable, dim, descending);
 }
+/// The positions that sort() gives, int64; equal elements keep their order whatever `stable` says.
 template <class Bool>
 requires(std::is_same_v<Bool, bool>) Tensor
     argsort(const Tensor& self, Bool stable, std::int64_t dim = -1, bool descending = false) {
@@ -18,26 +20,30 @@ requires(std::is_same_v<Bool, bool>) Tensor
 }
 /// Sorted along dim 0.
 inline Tensor msort(const Tensor& self) { return self.msort(); }
-/// The lower one of two middle values; NaN, and its first place, where there is one.
+/// The middle value along `dim`, the lower one of two, and its position; NaN and the position of the first NaN where
+/// there is one. Throws Error for bool and an empty dim.
 inline std::tuple<Tensor, Tensor> median(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.median(dim, keepdim);
 }
-/// Of what is not NaN; NaN where nothing else is.
+/// median() of the elements that are not NaN; NaN where all are.
 inline Tensor nanmedian(const Tensor& self) { return self.nanmedian(); }
 inline std::tuple<Tensor, Tensor> nanmedian(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.nanmedian(dim, keepdim);
 }
-/// The k-th smallest, from 1.
+/// The k-th smallest value along `dim`, counted from 1, and its position. Throws Error for a k out of range, and for
+/// bool.
 inline std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, std::int64_t k, std::int64_t dim = -1,
                                            bool keepdim = false) {
   return self.kthvalue(k, dim, keepdim);
 }
-/// The commonest value, the smallest of those that are equally common, and its last place.
+/// The most frequent value along `dim`, the smallest one of several, and the last of its positions.
 inline std::tuple<Tensor, Tensor> mode(const Tensor& self, std::int64_t dim = -1, bool keepdim = false) {
   return self.mode(dim, keepdim);
 }
-/// The value below which the share q (0 to 1) of a dim lies, interpolated ("linear", "lower", "higher", "midpoint" or
-/// "nearest"). A 1-dim `q` gives a first dim of its size. NaN where there is one; nanquantile is of what is not NaN.
+/// The value below which the share q of the elements lies, of all or along `dim`; between two elements `interpolation`
+/// decides: "linear", "lower", "higher", "midpoint" or "nearest". A 1-dim `q` gives a first dim of its size. NaN where
+/// an element is NaN. Throws Error for a q outside of 0 to 1, for dtypes other than float32 and float64, and for a `q`
+/// of another dtype than self's.
 inline Tensor quantile(const Tensor& self, double q, std::optional<std::int64_t> dim = std::nullopt,
                        bool keepdim = false, std::string_view interpolation = "linear") {
   return self.quantile(q, dim, keepdim, interpolation);
@@ -46,7 +52,7 @@ inline Tensor quantile(const Tensor& self, const Tensor& q, std::optional<std::i
                        bool keepdim = false, std::string_view interpolation = "linear") {
   return self.quantile(q, dim, keepdim, interpolation);
 }
-/// quantile() of the elements that are not NaN.
+/// quantile() of the elements that are not NaN; NaN where all are.
 inline Tensor nanquantile(const Tensor& self, double q, std::optional<std::int64_t> dim = std::nullopt,
                           bool keepdim = false, std::string_view interpolation = "linear") {
   return self.nanquantile(q, dim, keepdim, interpolation);

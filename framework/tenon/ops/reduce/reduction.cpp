@@ -18,8 +18,7 @@ using namespace ops;
 
 namespace {
 
-/// The kernel's output has kept dimensions; `squeezed` gives the view the user asked for, sharing memory, without
-/// history.
+/// `kept`, a kernel's output with reduced dims of size 1, without these dims unless `keepdim`; it has no history yet.
 Tensor squeezed(const Tensor& kept, std::uint32_t mask, bool keepdim) {
   if (keepdim || mask == 0) return kept;
   kept.impl().set_contiguous(reduced_sizes(kept.impl().sizes(), mask, false));
@@ -194,7 +193,7 @@ Tensor Tensor::sum_to_size(IntArrayRef sizes) const {
 
 namespace {
 
-/// Products of all the other elements: by prefix and suffix products, right where elements are zero.
+/// The gradient times the product of all other elements, out of prefix and suffix products: correct for zeros, too.
 Tensor prod_gradient(const Tensor& gradient, const Tensor& input, int at) {
   const std::int64_t length = input.size(at);
   if (length == 0) return input.new_zeros(input.sizes());
@@ -261,8 +260,8 @@ Tensor Tensor::all(std::int64_t dim, bool keepdim) const {
 
 namespace {
 
-/// The gradient of a norm in PyTorch's words, for 0 < |p| < inf but p = 1. Where the root is steep (an element or the
-/// norm itself is 0) it is 0; with `smooth` so is its derivative, which else is no number there.
+/// The gradient of a norm by PyTorch's formula, for 0 < |p| < inf but p = 1. Where the slope is infinite (an element or
+/// the norm itself is 0) it is 0; with `smooth` so is its derivative, which else is NaN there.
 Tensor power_norm_gradient(const Tensor& x, const Tensor& length, const Tensor& gradient, double p, bool smooth) {
   const Tensor zero = x.eq(0), none = length.eq(0);
   const auto apart = [smooth](const Tensor& tensor, const Tensor& where) {

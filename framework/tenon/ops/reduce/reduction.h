@@ -11,26 +11,28 @@ namespace tenon {
 #include <tenon/tensor/reduction_rows.inl>
 #undef TENON_AFTER_SELF
 
-/// The extremes of all elements, or along `dim` with the place of the first one; NaN wins.
+/// The largest element of all (equal ones share the gradient); or the largest along `dim` with the position of the
+/// first such (int64). Where an element is NaN so is the result, at the first NaN. Throws Error where there is no
+/// element.
 inline Tensor max(const Tensor& self) { return self.max(); }
 inline std::tuple<Tensor, Tensor> max(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.max(dim, keepdim);
 }
+/// The smallest, as max().
 inline Tensor min(const Tensor& self) { return self.min(); }
 inline std::tuple<Tensor, Tensor> min(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.min(dim, keepdim);
 }
-/// The variance over `dim` (all if none), divided by n - 1, or by n if `unbiased` is off. Floating dtypes only.
+/// The variance along one dim, divided by n - 1: NaN where n is 1. Throws Error for a dtype that is not floating.
 inline Tensor var(const Tensor& self, int dim) { return self.var(dim); }
-/// The standard deviation over `dim` (all if none), divided by n - 1, or by n if `unbiased` is off. Floating dtypes
-/// only.
+/// The standard deviation along one dim, the root of var().
 inline Tensor std(const Tensor& self, int dim) { return self.std(dim); }
-/// Both at once.
+/// Variance and mean, of all elements or over `dim`: see var() and mean().
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                               bool keepdim = false);
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased = true);
 TENON_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
-/// Standard deviation and mean: see std() and mean().
+/// Standard deviation and mean, of all elements or over `dim`: see std() and mean().
 TENON_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                               bool keepdim = false);
 TENON_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased = true);

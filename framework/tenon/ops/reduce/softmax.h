@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-/// softmax(-x)
+/// softmax(-x) along `dim`.
 TENON_API Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype = std::nullopt);
 
 }  // namespace tenon

@@ -35,7 +35,7 @@ std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool l
   if (sizes.rank() > 0) sizes[at] = k;
   Tensor values = allocate_like(*this, sizes, scalar_type());
   Tensor indices = allocate_like(*this, sizes, Dtype::kInt64);
-  // A tensor of no dimension is given back, even for k = 0: as in PyTorch.
+  // For a tensor of no dimension the result is its one element even for k = 0, as in PyTorch.
   const TopkAttributes attributes{impl().rank() == 0 ? 1 : k, at, largest};
   run(TENON_OP("topk"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
   if (recording) {

@@ -13,7 +13,7 @@ using namespace ops;
 
 Tensor cat(TensorList tensors, std::int64_t dim) {
   if (tensors.empty()) throw Error("torch.cat(): expected a non-empty list of Tensors");
-  // One-dimensional empty tensors are skipped, as PyTorch does for old times' sake.
+  // Empty tensors of rank 1 are skipped, as in PyTorch, whose tensors of no elements once had no other rank.
   const auto skipped = [](const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; };
   constexpr std::int64_t kSkipped = -1;
   const Tensor* first = nullptr;

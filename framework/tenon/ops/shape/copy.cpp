@@ -14,7 +14,7 @@ using namespace ops;
 namespace {
 
 /// Bytes of a dense tensor to a dense one of the same layout on another device. Waits, unless told not to where the
-/// host's side is page-locked: that memory stays out until the stream has got there, whoever frees it.
+/// host's side is page-locked: that memory is not handed out again before the stream has done the copy.
 void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   const std::size_t bytes = to.nbytes();
   if (bytes == 0) return;
@@ -46,7 +46,7 @@ void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
     run(TENON_OP("copy"), ops::state_of(to), {view_of(to)}, {view_as(from, sizes, strides)});
     return;
   }
-  // Converted and made dense where it is, moved, then laid out where it goes.
+  // Converted and made dense on the source's device, moved, then laid out on the target's.
   Tensor source = from;
   if (source.scalar_type() != to.scalar_type() || !source.is_contiguous()) {
     source = allocate_like(from, from.impl().sizes(), to.scalar_type());
@@ -171,7 +171,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
     if (b.needs(1)) b.set(1, b.grad().to(TensorOptions(dtype).device(device)));
   });
   if (is_same(source)) {
-    // Nothing to move; the write counts nevertheless.
+    // Nothing to move, but the version still counts it as a write.
   } else if (may_overlap(*this, source)) {
     NoGradGuard no_grad;
     raw_copy(*this, source.clone());
@@ -184,7 +184,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 
 namespace {
 
-/// One number everywhere; `node` is what the history says of it.
+/// Writes one number to every element; `node` is the name of the autograd node.
 Tensor& overwrite(const Tensor& self, const char* node, const Scalar& value) {
   autograd::check_inplace(self);
   Recording recording = record<0>(node, {&self}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });

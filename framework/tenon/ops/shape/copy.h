@@ -9,7 +9,7 @@ namespace tenon {
 inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt) {
   return self.clone(format);
 }
-/// Sets every element to a number, or to a tensor of no dimension.
+/// Sets every element to a number. Throws Error for one that self's dtype cannot hold.
 inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }
 /// Sets every element to 0.
 inline Tensor& zero_(Tensor& self) { return self.zero_(); }

@@ -6,24 +6,25 @@
 
 namespace tenon {
 
-/// Parts of dim `dim` as views: `sections` of them, the first size % sections one longer; or cut before each index.
+/// Parts of `dim` as views: `sections` of them, the first size % sections one longer; or parts that begin at 0 and at
+/// each of `indices`. Throws Error for a tensor of no dimension, and sections < 1.
 inline std::vector<Tensor> tensor_split(const Tensor& self, std::int64_t sections, std::int64_t dim = 0) {
   return self.tensor_split(sections, dim);
 }
 inline std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, std::int64_t dim = 0) {
   return self.tensor_split(indices, dim);
 }
-/// A 0-dim tensor is a number of sections, a 1-dim one is indices; kLong, in the host's memory.
+/// A 0-dim tensor is a number of sections, a 1-dim one holds indices. Throws Error unless it is int64 and on the CPU.
 inline std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& indices_or_sections, std::int64_t dim = 0) {
   return self.tensor_split(indices_or_sections, dim);
 }
-/// tensor_split along columns (dim 1, or 0 of a vector), rows (dim 0) and depth (dim 2); sections must divide the dim.
+/// tensor_split() along the second dim, of a vector along the first. Throws Error where the sections do not divide it.
 inline std::vector<Tensor> hsplit(const Tensor& self, std::int64_t sections) { return self.hsplit(sections); }
 inline std::vector<Tensor> hsplit(const Tensor& self, IntArrayRef indices) { return self.hsplit(indices); }
-/// tensor_split() along the first dim.
+/// tensor_split() along the first of at least 2 dims. Throws Error where the sections do not divide it.
 inline std::vector<Tensor> vsplit(const Tensor& self, std::int64_t sections) { return self.vsplit(sections); }
 inline std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) { return self.vsplit(indices); }
-/// tensor_split() along the third dim.
+/// tensor_split() along the third dim. Throws Error where the sections do not divide it.
 inline std::vector<Tensor> dsplit(const Tensor& self, std::int64_t sections) { return self.dsplit(sections); }
 inline std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) { return self.dsplit(indices); }
 
@@ -32,7 +33,8 @@ inline Tensor swapaxes(const Tensor& self, std::int64_t axis0, std::int64_t axis
   return self.transpose(axis0, axis1);
 }
 inline Tensor swapdims(const Tensor& self, std::int64_t dim0, std::int64_t dim1) { return self.transpose(dim0, dim1); }
-/// Dims named in `source` stand at `destination`; the others keep their order. A view.
+/// A view in which the dims `source` stand at `destination`; the others keep their order. Throws Error where a dim is
+/// named twice.
 inline Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
   return self.movedim(source, destination);
 }
@@ -43,45 +45,48 @@ inline Tensor moveaxis(const Tensor& self, IntArrayRef source, IntArrayRef desti
   return self.movedim(source, destination);
 }
 
-/// repeat() that takes fewer numbers than dims.
+/// repeat(); where there are fewer numbers than dims, they are for the last dims.
 inline Tensor tile(const Tensor& self, IntArrayRef repeats) { return self.tile(repeats); }
-/// Turned k times by 90 degrees from the first towards the second dim.
+/// A copy turned k times by 90 degrees from the first of `dims` towards the second. Throws Error below 2 dims.
 inline Tensor rot90(const Tensor& self, std::int64_t k = 1, IntArrayRef dims = {0, 1}) { return self.rot90(k, dims); }
-/// flip() along the second dim.
+/// flip() along the second dim. Throws Error below 2 dims.
 inline Tensor fliplr(const Tensor& self) { return self.fliplr(); }
-/// flip() along the first dim.
+/// flip() along the first dim. Throws Error for no dim.
 inline Tensor flipud(const Tensor& self) { return self.flipud(); }
-/// (…, n) to (…, n + |offset|, n + |offset|): the last dim on a diagonal of dims dim1 and dim2 of the result.
+/// (…, n) to (…, n + |offset|, n + |offset|), zeros but for the last dim, which is laid on the diagonal `offset` of the
+/// result's dims dim1 and dim2.
 inline Tensor diag_embed(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = -2, std::int64_t dim2 = -1) {
   return self.diag_embed(offset, dim1, dim2);
 }
-/// The matrix that has the flattened tensor as its diagonal, `offset` above the main one.
+/// The matrix, zeros elsewhere, with the flattened tensor as its diagonal, `offset` above the main one (below if
+/// negative).
 inline Tensor diagflat(const Tensor& self, std::int64_t offset = 0) { return self.diagflat(offset); }
 /// The elements as a vector: a view where strides allow, else a copy.
 inline Tensor ravel(const Tensor& self) { return self.ravel(); }
-/// Element i of dim `dim` repeats[i] times; without a dim, of the flattened tensor.
+/// A copy with position i of `dim` repeats[i] times (`repeats` of one element stands for all); without a dim, of the
+/// flattened tensor. Throws Error for a negative number, and an output_size that is not the new size of the dim.
 inline Tensor repeat_interleave(const Tensor& self, const Tensor& repeats,
                                 std::optional<std::int64_t> dim = std::nullopt,
                                 std::optional<std::int64_t> output_size = std::nullopt) {
   return self.repeat_interleave(repeats, dim, output_size);
 }
-/// repeats[i] times the number i, for every i: (repeats.sum()) of kLong.
+/// repeats[i] times the number i, for every i: (repeats.sum()), of repeats' dtype, which is int64 or int32.
 TENON_API Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> output_size = std::nullopt);
 
-/// With dims of size 1 added until there are 1, 2 or 3; a vector becomes (1, n) and (1, n, 1).
+/// The tensor itself; of a number (a tensor of no dimension) a view (1).
 TENON_API Tensor atleast_1d(const Tensor& self);
-/// A view of at least 2 dims: a scalar becomes (1, 1), a vector (1, n).
+/// The tensor itself; of a number a view (1, 1), of a vector a view (1, n).
 TENON_API Tensor atleast_2d(const Tensor& self);
-/// A view of at least 3 dims: a scalar becomes (1, 1, 1), a vector (1, n, 1), a matrix (n, m, 1).
+/// The tensor itself; of a number a view (1, 1, 1), of a vector a view (1, n, 1), of a matrix a view (n, m, 1).
 TENON_API Tensor atleast_3d(const Tensor& self);
 TENON_API std::vector<Tensor> atleast_1d(TensorList tensors);
 TENON_API std::vector<Tensor> atleast_2d(TensorList tensors);
 TENON_API std::vector<Tensor> atleast_3d(TensorList tensors);
-/// Joined along depth (dim 2).
+/// cat() of atleast_3d() of each along dim 2.
 TENON_API Tensor dstack(TensorList tensors);
-/// Vectors as columns beside matrices.
+/// cat() along dim 1, in which vectors (n) and numbers are columns (n, 1).
 TENON_API Tensor column_stack(TensorList tensors);
-/// See vstack().
+/// vstack() by another name.
 TENON_API Tensor row_stack(TensorList tensors);
 
 }  // namespace tenon

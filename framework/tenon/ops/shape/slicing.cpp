@@ -93,7 +93,7 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 
 namespace {
 
-/// A stride times a step. Beyond 64 bits the dimension has one element at most, and its stride is never walked.
+/// A stride times a step. Where that overflows the dimension has one element at most, so that its stride is never used.
 std::int64_t step_by(std::int64_t stride, std::int64_t step) {
   std::int64_t product;
   return __builtin_mul_overflow(stride, step, &product) ? stride : product;
@@ -180,7 +180,7 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
   sizes.push_back(size);
   strides.push_back(self.rank() == 0 ? 1 : strides[at]);
   if (self.rank() > 0) {
-    // A negative size, which as_strided() refuses, may be as far from `length` as no integer is.
+    // as_strided() refuses a negative size; until then `length - size` must not overflow.
     sizes[at] = size < 0 ? length : (length - size) / step + 1;
     strides[at] = step_by(strides[at], step);
   }
@@ -189,9 +189,9 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
 
 namespace {
 
-/// Neighbouring parts of one dimension as views with one node, whose gradient is theirs joined: no part is laid into
-/// zeros of the whole. Views made together are not to be modified in place. With `drop` every part has length 1 and
-/// loses the dimension.
+/// Neighbouring parts of one dimension as views with one node, which joins their gradients instead of adding each to
+/// zeros of the whole size. Such views must not be modified in place. With `drop` every part has length 1 and loses the
+/// dimension.
 std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths,
                              bool drop) {
   const TensorImpl& impl = self.impl();

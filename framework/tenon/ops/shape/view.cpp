@@ -39,7 +39,7 @@ Tensor Tensor::view(IntArrayRef sizes) const {
 
 namespace {
 
-/// What view(dtype) says about a geometry in which elements of the other size have no place.
+/// Throws view(dtype)'s error for sizes, strides or an offset that do not fit elements of the other size.
 [[noreturn]] void no_such_view(const std::string& what, Dtype from, Dtype to, const std::string& but) {
   throw Error("self." + what + " to view " + toString(from) + " as " + toString(to) +
               " (different element sizes), but got " + but);
@@ -92,7 +92,7 @@ Tensor Tensor::reshape(IntArrayRef sizes) const {
   if (const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted)) {
     return reshaping_view("ReshapeAliasBackward0", *this, wanted, *strides);
   }
-  // A copy in its new shape is no view of anything.
+  // The result is a copy, so it is not recorded as a view.
   const Tensor copy = clone(MemoryFormat::Contiguous);
   const Dims original = self.sizes();
   Recording recording =

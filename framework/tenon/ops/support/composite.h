@@ -12,7 +12,7 @@ namespace tenon::ops {
 Tensor& overwrite(const char* op, const Tensor& self, const Tensor& result);
 
 /// What an in-place form computes from: `self`, or a copy where the computation is recorded and may save it, since the
-/// write would make what was saved stale.
+/// write would change what was saved.
 Tensor before_write(const Tensor& self, std::initializer_list<const Tensor*> others = {});
 
 /// `result` has a history whose backward throws Error: PyTorch has no derivative of `op` either.

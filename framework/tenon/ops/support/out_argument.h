@@ -1,5 +1,5 @@
-// What the _out forms share. The result is computed first and then copied: what these forms save is the name of a
-// tensor, not memory.
+// What the _out forms share. The result is computed first and then copied, so that these forms keep the caller's tensor
+// but save no memory.
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>

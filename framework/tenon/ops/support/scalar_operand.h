@@ -1,4 +1,5 @@
-// A Scalar beside a tensor of some dtype: what PyTorch refuses, what it wraps, and what it takes for no bound.
+// A Scalar beside a tensor of some dtype, by PyTorch's rules: which numbers are refused, which wrap, which bounds are
+// replaced by the dtype's own extremes.
 #pragma once
 
 #include <tenon/core/dtype.h>
