@@ -45,7 +45,7 @@ if [[ -n $found && -e $found ]]; then
   cp "$found" "$object"
   printf '%s:\n' "$object" >"$(after -MF "$@")"
 else
-  # What includes rows that CMake has written into the build folder has a command of its own, and perhaps other rows.
-  if [[ " $* " != *"/rows "* ]]; then printf '%s\n' "$object" >>"$REUSED_OBJECTS.compiled"; fi
+  # What includes files that CMake has written into this build has a command of its own, and perhaps other rows.
+  if [[ " $*" != *" -I$PWD/"* ]]; then printf '%s\n' "$object" >>"$REUSED_OBJECTS.compiled"; fi
   exec "$@"
 fi
