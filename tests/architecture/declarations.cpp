@@ -138,6 +138,8 @@ class Reader {
     } else if (std::regex_match(head, match, type) && parameters_of(match[3].str()) == std::string::npos &&
                head.find("operator") == std::string::npos) {
       push({Scope::kClass, match[3], match[2] != "class"});
+    } else if (head.find("operator") != std::string::npos) {
+      skip_braces(true);
     } else if (parameters_of(head) != std::string::npos) {
       if (ends_in_initializer(head)) return skip_braces(false);
       const std::size_t before = found_.size();

@@ -25,6 +25,10 @@ class Box : public Base<T> {
  public:
   explicit Box(int x) : a_{x}, b_(x) {}
   ~Box() override = default;
+  Box& operator=(const Box& other) {
+    a_ = other.a_;
+    return *this;
+  }
   int size() const { return a_; }  ///< how many
   void run() override;
   TENON_ARG(int, lr) = 1;

@@ -45,7 +45,9 @@ class Iterator {
   bool operator==(const Iterator& other) const { return position_ == other.position_ || (at_end() && other.at_end()); }
   bool operator!=(const Iterator& other) const { return !(*this == other); }
 
+  /// The iterator itself, for a range-based loop.
   Iterator& begin() { return *this; }
+  /// The end of the pass.
   Iterator end() { return {}; }
 
  private:

@@ -80,6 +80,7 @@ class TENON_API OptimizerParamGroup {
     return *this;
   }
 
+  /// Whether the group has options of its own.
   bool has_options() const { return options_ != nullptr; }
   /// The group's options, of which it has some once an optimiser holds it. Ends the program where there are none: ask
   /// has_options().

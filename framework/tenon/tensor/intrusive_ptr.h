@@ -103,10 +103,13 @@ class IntrusivePtr {
   }
   ~IntrusivePtr() { reset(); }
 
+  /// Gives up the object.
   void reset() {
     if (T* object = std::exchange(object_, nullptr); object && object->release()) destroy_counted(object);
   }
+  /// Exchanges the two objects.
   void swap(IntrusivePtr& other) noexcept { std::swap(object_, other.object_); }
+  /// The object, borrowed; null where there is none.
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }

@@ -126,11 +126,14 @@ class AnyModule {
     (values.push_back(AnyValue(std::forward<Arguments>(arguments))), ...);  // an AnyValue stays as it is
     return content_->forward(std::move(values));
   }
+  /// Calls the module's forward(). Throws Error for a wrong number of arguments, one of another type, or another result
+  /// than ReturnType.
   template <class ReturnType = Tensor, class... Arguments>
   ReturnType forward(Arguments&&... arguments) {
     return any_forward(std::forward<Arguments>(arguments)...).template get<ReturnType>();
   }
 
+  /// The module as a T. Throws Error where there is none, or where it is of another type.
   template <class T, class = std::enable_if_t<std::is_base_of_v<Module, T>>>
   T& get() {
     expect_content("get()");
@@ -146,6 +149,7 @@ class AnyModule {
     return T(ptr<Contained>());
   }
 
+  /// The module. Throws Error where there is none.
   std::shared_ptr<Module> ptr() const {
     expect_content("ptr()");
     return content_->ptr();
@@ -156,10 +160,12 @@ class AnyModule {
     const_cast<AnyModule*>(this)->checked<T>();
     return std::dynamic_pointer_cast<T>(ptr());
   }
+  /// The module's type. Throws Error where there is none.
   const std::type_info& type_info() const {
     expect_content("type_info()");
     return content_->type_info;
   }
+  /// Whether there is no module in it.
   bool is_empty() const noexcept { return content_ == nullptr; }
 
  private:

@@ -54,10 +54,13 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     return *this;
   }
 
+  /// Iterates over positions, as names, and parameters.
   Iterator begin() { return parameters_.begin(); }
   ConstIterator begin() const { return parameters_.begin(); }
+  /// See begin().
   Iterator end() { return parameters_.end(); }
   ConstIterator end() const { return parameters_.end(); }
+  /// The parameter at that position. Throws Error behind the end.
   Tensor& at(std::size_t index) {
     if (index >= size()) throw Error("Index out of range");
     return parameters_[std::to_string(index)];
@@ -65,7 +68,9 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
   const Tensor& at(std::size_t index) const { return const_cast<ParameterListImpl*>(this)->at(index); }
   Tensor& operator[](std::size_t index) { return at(index); }
   const Tensor& operator[](std::size_t index) const { return at(index); }
+  /// The number of parameters.
   std::size_t size() const noexcept { return parameters_.size(); }
+  /// Whether there are no parameters.
   bool is_empty() const noexcept { return parameters_.is_empty(); }
 };
 TENON_MODULE(ParameterList);

@@ -37,8 +37,10 @@ class TypeMeta {
     return TypeMeta(dtype_of<T>);
   }
   constexpr operator Dtype() const { return dtype_; }  // NOLINT
+  /// The dtype.
   constexpr Dtype toScalarType() const { return dtype_; }
   constexpr std::size_t itemsize() const { return size_of(dtype_); }
+  /// The C++ type's name ("float"), as libtorch prints it.
   TENON_API const char* name() const;
   friend constexpr bool operator==(TypeMeta a, TypeMeta b) { return a.dtype_ == b.dtype_; }
   friend constexpr bool operator==(TypeMeta a, Dtype b) { return a.dtype_ == b; }

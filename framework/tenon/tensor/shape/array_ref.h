@@ -130,8 +130,10 @@ class OptionalArrayRef {
   constexpr OptionalArrayRef(const std::initializer_list<T>& items) : items_(ArrayRef<T>(items)) {}  // NOLINT
   OptionalArrayRef(const std::vector<T>& items) : items_(ArrayRef<T>(items)) {}                      // NOLINT
   constexpr OptionalArrayRef(const T& one) : items_(ArrayRef<T>(one)) {}                             // NOLINT
+  /// Whether there is an array, be it an empty one.
   constexpr bool has_value() const { return items_.has_value(); }
   constexpr explicit operator bool() const { return has_value(); }
+  /// The array. Throws std::bad_optional_access where there is none.
   constexpr const ArrayRef<T>& value() const { return items_.value(); }
   constexpr const ArrayRef<T>& operator*() const { return *items_; }
   constexpr const ArrayRef<T>* operator->() const { return &*items_; }

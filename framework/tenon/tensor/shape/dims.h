@@ -30,20 +30,28 @@ class Dims {
     return dims;
   }
 
+  /// How many numbers there are.
   int rank() const { return rank_; }
+  /// rank(), as the standard's containers say it.
   std::size_t size() const { return static_cast<std::size_t>(rank_); }
+  /// Whether there are no dims.
   bool empty() const { return rank_ == 0; }
+  /// The first number's address.
   std::int64_t* data() { return values_; }
   const std::int64_t* data() const { return values_; }
   std::int64_t& operator[](int i) { return values_[i]; }
   std::int64_t operator[](int i) const { return values_[i]; }
+  /// Iterates over the numbers.
   std::int64_t* begin() { return values_; }
+  /// See begin().
   std::int64_t* end() { return values_ + rank_; }
   const std::int64_t* begin() const { return values_; }
   const std::int64_t* end() const { return values_ + rank_; }
+  /// The last number; there has to be one.
   std::int64_t& back() { return values_[rank_ - 1]; }
   std::int64_t back() const { return values_[rank_ - 1]; }
   operator IntArrayRef() const { return {values_, size()}; }  // NOLINT
+  /// A copy of the numbers.
   std::vector<std::int64_t> vec() const { return {begin(), end()}; }
 
   /// New elements are uninitialised.
@@ -51,19 +59,23 @@ class Dims {
     if (rank > kMaxRank) too_many(rank);
     rank_ = rank;
   }
+  /// Appends a number.
   void push_back(std::int64_t value) {
     if (rank_ == kMaxRank) too_many(rank_ + 1);
     values_[rank_++] = value;
   }
+  /// Puts a number in front of the one at that place.
   void insert(int at, std::int64_t value) {
     push_back(value);
     for (int i = rank_ - 1; i > at; --i) values_[i] = values_[i - 1];
     values_[at] = value;
   }
+  /// Takes the number at that place out.
   void erase(int at) {
     for (int i = at; i + 1 < rank_; ++i) values_[i] = values_[i + 1];
     --rank_;
   }
+  /// The product of the numbers, unchecked; 1 for no dims.
   std::int64_t product() const {
     std::int64_t product = 1;
     for (int i = 0; i < rank_; ++i) product *= values_[i];

@@ -67,15 +67,25 @@ class TENON_EXPORT TensorIndex final {
   TensorIndex(Slice slice) : slice_(slice), type_(TensorIndexType::Slice) {}                         // NOLINT
   TensorIndex(tenon::Tensor tensor) : tensor_(std::move(tensor)), type_(TensorIndexType::Tensor) {}  // NOLINT
 
+  /// Whether it is None, which adds a dim of size 1.
   bool is_none() const { return type_ == TensorIndexType::None; }
+  /// Whether it is `...`, which stands for as many dims as are left.
   bool is_ellipsis() const { return type_ == TensorIndexType::Ellipsis; }
+  /// Whether it is a position.
   bool is_integer() const { return type_ == TensorIndexType::Integer; }
+  /// Whether it is true or false.
   bool is_boolean() const { return type_ == TensorIndexType::Boolean; }
+  /// Whether it is a slice.
   bool is_slice() const { return type_ == TensorIndexType::Slice; }
+  /// Whether it is a tensor of positions or a mask.
   bool is_tensor() const { return type_ == TensorIndexType::Tensor; }
+  /// The position; for is_integer() alone.
   std::int64_t integer() const { return integer_; }
+  /// The truth value; for is_boolean() alone.
   bool boolean() const { return boolean_; }
+  /// The slice; for is_slice() alone.
   const Slice& slice() const { return slice_; }
+  /// The tensor; for is_tensor() alone.
   const tenon::Tensor& tensor() const { return tensor_; }
 
  private:

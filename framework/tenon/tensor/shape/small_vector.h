@@ -48,19 +48,26 @@ class SmallVector {
   }
   ~SmallVector() { destroy(); }
 
+  /// The number of elements.
   std::size_t size() const { return size_; }
+  /// Whether there are no elements.
   bool empty() const { return size_ == 0; }
+  /// The first element's address.
   T* data() { return data_; }
   const T* data() const { return data_; }
+  /// Iterates over the elements.
   T* begin() { return data_; }
+  /// See begin().
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
   T& operator[](std::size_t i) { return data_[i]; }
   const T& operator[](std::size_t i) const { return data_[i]; }
+  /// The last element; there has to be one.
   T& back() { return data_[size_ - 1]; }
   const T& back() const { return data_[size_ - 1]; }
 
+  /// Makes room for so many elements.
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
     T* grown = static_cast<T*>(::operator new (capacity * sizeof(T), std::align_val_t{alignof(T)}));
@@ -72,11 +79,13 @@ class SmallVector {
     data_ = grown;
     capacity_ = capacity;
   }
+  /// Appends an element made of the arguments.
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) {
     if (size_ == capacity_) reserve(2 * capacity_);
     return *new (data_ + size_++) T(std::forward<Arguments>(arguments)...);
   }
+  /// Appends an element.
   void push_back(const T& item) {
     if (size_ == capacity_) {
       T copy(item);
@@ -87,12 +96,15 @@ class SmallVector {
     }
   }
   void push_back(T&& item) { emplace_back(std::move(item)); }
+  /// Ends the last element; there has to be one.
   void pop_back() { data_[--size_].~T(); }
+  /// Makes it so many elements: new ones are default ones, those beyond end.
   void resize(std::size_t count) {
     while (size_ > count) pop_back();
     reserve(count);
     while (size_ < count) new (data_ + size_++) T();
   }
+  /// Ends every element and keeps the room.
   void clear() {
     while (size_ > 0) pop_back();
   }
