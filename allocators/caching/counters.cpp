@@ -61,6 +61,31 @@ EscrowSum Peaks::sum_locked(int pool, int metric) const {
 void Peaks::settle(Arena& arena) {
   std::lock_guard lock(mutex_);
   if (arena.counters.special & Counters::kResting) wake_locked(arena);
+  if (busy_.size() == 1 || all_locked_) {
+    settle_alone_locked(arena);
+  } else {
+    settle_among_others_locked(arena);
+  }
+}
+
+/// Nobody else counts meanwhile.
+void Peaks::settle_alone_locked(Arena& arena) {
+  Counters& counters = arena.counters;
+  for (int metric = 0; metric < kMetrics; ++metric) {
+    const EscrowedCount& small = at(counters.of[0], metric);
+    const EscrowedCount& large = at(counters.of[1], metric);
+    const bool outgrown = (small.current() > small.allowance()) | (large.current() > large.allowance()) |
+                          (small.current() + large.current() > at(counters.both, metric).allowance());
+    if (!outgrown) continue;
+    for (int pool = 0; pool < 3; ++pool) {
+      const EscrowShare own = share_of(counters, pool, metric);
+      if (own.current <= own.allowance.allowance()) continue;
+      at(peaks_, pool, metric).grant(own, busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });
+    }
+  }
+}
+
+void Peaks::settle_among_others_locked(Arena& arena) {
   std::array<std::array<bool, kMetrics>, 3> calls_in{};
   bool calls_any_in = false;
   for_each_gauge([&](int pool, int metric) {
@@ -71,7 +96,7 @@ void Peaks::settle(Arena& arena) {
     calls_any_in = at(calls_in, pool, metric) = true;
   });
   if (!calls_any_in) return;
-  if (busy_.size() > 1 && !all_locked_) heavy_barrier();
+  heavy_barrier();
   for_each_gauge([&](int pool, int metric) {
     if (!at(calls_in, pool, metric)) return;
     at(peaks_, pool, metric).deal_out(busy_, [=](Arena* busy) { return share_of(busy->counters, pool, metric); });

@@ -118,6 +118,8 @@ class Peaks {
  private:
   static EscrowShare share_of(Counters& counters, int pool, int metric);
   EscrowSum sum_locked(int pool, int metric) const;
+  void settle_alone_locked(Arena& arena);
+  void settle_among_others_locked(Arena& arena);
   void wake_locked(Arena& arena);
   void rest_locked(Arena& arena);
 

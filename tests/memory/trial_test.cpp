@@ -52,7 +52,7 @@ TEST(Trial, ItsListenerHearsOfThePolicysCallsUntilTheStackGoes) {
   AddressOnlySource source;
   CountingListener listener;
   {
-    const auto stack = AllocatorStack::make_trial(source, {.policy = simple_policy()}, {.source = &listener});
+    const auto stack = AllocatorStack::make_trial(source, {.policy = simple_policy()}, &listener);
     stack->deallocate(stack->allocate({.bytes = 1 * MiB}));
   }
   EXPECT_EQ(listener.acquired_bytes, 1 * MiB);

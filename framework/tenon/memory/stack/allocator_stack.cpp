@@ -89,8 +89,9 @@ std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const
 }
 
 std::unique_ptr<AllocatorStack> AllocatorStack::make_trial(MemorySource& source, const StackConfig& config,
-                                                           const TrialObservers& observers) {
-  return std::unique_ptr<AllocatorStack>(new AllocatorStack(std::make_unique<Impl>(source, config, &observers)));
+                                                           SourceListener* listener) {
+  return std::unique_ptr<AllocatorStack>(
+      new AllocatorStack(std::make_unique<Impl>(source, config, Impl::Trial{listener})));
 }
 
 Block AllocatorStack::allocate(const Request& request) {

@@ -39,11 +39,6 @@ struct StackConfig {
 
 class SourceListener;
 
-/// Who follows a policy that is tried out: see AllocatorStack::make_trial.
-struct TrialObservers {
-  SourceListener* source = nullptr;  ///< told of the policy's calls to the device
-};
-
 /// What is live and what is taken from the device at a moment.
 struct Usage {
   std::size_t requested_bytes = 0;
@@ -84,10 +79,10 @@ class TENON_API AllocatorStack {
   /// `source` outlives the stack. Throws ConfigError for an unknown layer (the nearest known one is named).
   static std::shared_ptr<AllocatorStack> make(MemorySource& source, const StackConfig& config);
   /// A stack that a replay tries a policy in: one thread calls it, nobody else is told when memory runs out, and the
-  /// host does not empty the policy's cache for it, so that what is observed is what the policy decides. The observers
-  /// outlive it.
+  /// host does not empty the policy's cache for it, so that what is observed is what the policy decides. `listener`,
+  /// which may be null and outlives it, is told of the policy's calls to the device.
   static std::unique_ptr<AllocatorStack> make_trial(MemorySource& source, const StackConfig& config,
-                                                    const TrialObservers& observers);
+                                                    SourceListener* listener);
   ~AllocatorStack();
   AllocatorStack(const AllocatorStack&) = delete;
   AllocatorStack& operator=(const AllocatorStack&) = delete;

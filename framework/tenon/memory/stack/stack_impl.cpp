@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, const TrialObservers* trial)
-    : config_(config), is_trial_(trial != nullptr), observed_(source) {
-  if (is_trial_) observed_.set_listener(trial->source);
+AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, std::optional<Trial> trial)
+    : config_(config), is_trial_(trial.has_value()), observed_(source) {
+  if (trial) observed_.set_listener(trial->listener);
   // Hooks first: the policy is built over the last of them.
   policy_source_ = &observed_;
   struct Prepared {

@@ -20,8 +20,11 @@ namespace tenon {
 
 class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public PolicyObserver, private SourceListener {
  public:
+  struct Trial {
+    SourceListener* listener;
+  };
   /// With `trial`: see make_trial.
-  Impl(MemorySource& source, const StackConfig& config, const TrialObservers* trial = nullptr);
+  Impl(MemorySource& source, const StackConfig& config, std::optional<Trial> trial = std::nullopt);
   ~Impl() override;
 
   Block allocate(const Request& request);

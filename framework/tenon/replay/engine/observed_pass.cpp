@@ -41,7 +41,7 @@ void CurveSampler::after(std::uint64_t event, std::uint64_t requested, std::uint
 
 std::unique_ptr<AllocatorStack> trial_of(const StackConfig& policy, ReplaySource& source, SourceListener* listener) {
   return AllocatorStack::make_trial(source, {.policy = policy.policy, .options = policy.options, .layers = {}},
-                                    {.source = listener});
+                                    listener);
 }
 
 ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,

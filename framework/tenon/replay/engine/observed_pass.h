@@ -76,11 +76,12 @@ class ObservedPass {
  private:
   SourceListener* listener();
   bool checks() const { return options_.check_placement && !options_.keep_actions; }
-  void apply(const TraceEvent& entry, std::uint64_t event);
-  void allocate(const TraceEvent& entry, std::uint64_t event);
-  void free(const TraceEvent& entry);
+  // One function with run(): each is called at every event.
+  [[gnu::always_inline]] inline void apply(const TraceEvent& entry, std::uint64_t event);
+  [[gnu::always_inline]] inline void allocate(const TraceEvent& entry, std::uint64_t event);
+  [[gnu::always_inline]] inline void free(const TraceEvent& entry);
+  [[gnu::always_inline]] inline void after(std::uint64_t event);
   void complete(std::uint32_t slot);
-  void after(std::uint64_t event);
   void finish();
 
   const Trace& trace_;

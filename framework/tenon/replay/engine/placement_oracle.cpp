@@ -29,8 +29,20 @@ std::optional<std::uint32_t> PlacementOracle::Intervals::add(std::uint64_t begin
     const auto previous = std::prev(next);
     if (previous->second.end > begin) return previous->second.owner;
   }
-  map_.emplace_hint(next, begin, End{end, owner});
+  if (unused_.empty()) {
+    map_.emplace_hint(next, begin, End{end, owner});
+  } else {
+    unused_.back().key() = begin;
+    unused_.back().mapped() = {end, owner};
+    map_.insert(next, std::move(unused_.back()));
+    unused_.pop_back();
+  }
   return std::nullopt;
+}
+
+void PlacementOracle::Intervals::remove(std::uint64_t begin) {
+  const auto it = map_.find(begin);
+  if (it != map_.end()) unused_.push_back(map_.extract(it));
 }
 
 std::string PlacementOracle::describe(std::uint64_t address, std::uint64_t bytes) const {
@@ -54,8 +66,8 @@ const PlacementOracle::Segment& PlacementOracle::segment_of(std::uint64_t addres
                        ", which is not inside one segment that the device gave");
 }
 
-std::vector<Extent> PlacementOracle::physical_extents(std::uint64_t address, std::uint64_t bytes) const {
-  std::vector<Extent> extents;
+void PlacementOracle::find_physical_extents(std::uint64_t address, std::uint64_t bytes) {
+  extents_.clear();
   std::uint64_t next = address;
   const std::uint64_t end = address + bytes;
   auto it = mappings_.upper_bound(address);
@@ -67,15 +79,14 @@ std::vector<Extent> PlacementOracle::physical_extents(std::uint64_t address, std
     }
     const std::uint64_t part_end = std::min(end, it->first + it->second.bytes);
     const std::uint64_t begin = it->second.physical_begin + (next - it->first);
-    if (!extents.empty() && extents.back().end == begin) {
-      extents.back().end = begin + (part_end - next);
+    if (!extents_.empty() && extents_.back().end == begin) {
+      extents_.back().end = begin + (part_end - next);
     } else {
-      extents.push_back({begin, begin + (part_end - next)});
+      extents_.push_back({begin, begin + (part_end - next)});
     }
     next = part_end;
     ++it;
   }
-  return extents;
 }
 
 Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment) {
@@ -97,7 +108,8 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
   }
   live_[slot] = {.address = address, .bytes = bytes, .is_live = true, .is_virtual = segment.is_virtual};
   if (segment.is_virtual) {
-    for (const Extent& extent : physical_extents(address, bytes)) {
+    find_physical_extents(address, bytes);
+    for (const Extent& extent : extents_) {
       if (const auto other = physical_.add(extent.begin, extent.end, slot)) {
         throw PlacementError("handed out " + describe(address, bytes) +
                              ", whose physical memory is also that of the live block " +
@@ -235,8 +247,7 @@ void PlacementOracle::problem(const std::string& what) {
   if (problem_.empty()) problem_ = what;
 }
 
-void PlacementOracle::rethrow_problem() {
-  if (problem_.empty()) return;
+void PlacementOracle::throw_problem() {
   std::string what;
   what.swap(problem_);
   throw PlacementError(what);

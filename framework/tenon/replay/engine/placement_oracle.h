@@ -55,7 +55,10 @@ class TENON_API PlacementOracle final : public SourceListener {
 
   /// The first thing that went wrong in a call that cannot throw (release, unmap); thrown by the next place() or
   /// lift().
-  void rethrow_problem();
+  void rethrow_problem() {
+    if (!problem_.empty()) [[unlikely]]
+      throw_problem();
+  }
 
  private:
   struct Segment {
@@ -80,7 +83,7 @@ class TENON_API PlacementOracle final : public SourceListener {
    public:
     /// The owner of an interval that overlaps; nothing is added then.
     std::optional<std::uint32_t> add(std::uint64_t begin, std::uint64_t end, std::uint32_t owner);
-    void remove(std::uint64_t begin) { map_.erase(begin); }
+    void remove(std::uint64_t begin);
     std::optional<std::uint32_t> overlapping(std::uint64_t begin, std::uint64_t end) const;
 
    private:
@@ -88,13 +91,16 @@ class TENON_API PlacementOracle final : public SourceListener {
       std::uint64_t end;
       std::uint32_t owner;
     };
-    std::map<std::uint64_t, End> map_;
+    using Map = std::map<std::uint64_t, End>;
+    Map map_;
+    std::vector<Map::node_type> unused_;  ///< nodes to use again: intervals come and go at every event
   };
 
   const Segment& segment_of(std::uint64_t address, std::uint64_t bytes, std::uint64_t& base) const;
-  std::vector<Extent> physical_extents(std::uint64_t address, std::uint64_t bytes) const;
+  void find_physical_extents(std::uint64_t address, std::uint64_t bytes);
   void drop(std::uint32_t slot);
   void problem(const std::string& what);
+  [[noreturn]] void throw_problem();
   std::string describe(std::uint64_t address, std::uint64_t bytes) const;
 
   std::map<std::uint64_t, Segment> segments_;
@@ -108,6 +114,7 @@ class TENON_API PlacementOracle final : public SourceListener {
   std::uint64_t next_physical_ = 0;
   Intervals addresses_;
   Intervals physical_;
+  std::vector<Extent> extents_;  ///< of the block that is being placed
   std::vector<Live> live_;
   std::vector<std::vector<std::uint64_t>> physical_begins_;  ///< by slot: keys in physical_
   std::vector<std::uint32_t> waiting_;

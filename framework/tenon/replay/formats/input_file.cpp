@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 namespace tenon::replay {
 
@@ -23,12 +23,15 @@ constexpr std::uint64_t kMaxExpansion = 400;
 constexpr std::uint64_t kExpansionFree = 64 * MiB;
 constexpr std::size_t kMaxLineBytes = MiB;
 constexpr std::string_view kStandardInput = "-";
+
+using Buffer = std::unique_ptr<std::uint8_t[]>;
+Buffer new_buffer() { return std::make_unique_for_overwrite<std::uint8_t[]>(kBufferBytes); }
 }  // namespace
 
 /// The file's bytes, inflated where they are gz: one member or several, as gzip itself reads them.
 class InputFile::Source {
  public:
-  explicit Source(const std::string& path) : path_(path), raw_(kBufferBytes) {
+  explicit Source(const std::string& path) : path_(path) {
     descriptor_ = path == kStandardInput ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor_ < 0) throw TraceError(path + ": cannot be opened: " + std::strerror(errno));
     struct stat status {};
@@ -52,7 +55,7 @@ class InputFile::Source {
   std::span<const std::uint8_t> next(std::uint64_t position) {
     if (!has_begun_) begin();
     if (!is_gz_) {
-      while (unread().size() < raw_.size() && fill()) {
+      while (unread().size() < kBufferBytes && fill()) {
       }
       const auto bytes = unread();
       raw_begin_ = raw_end_;
@@ -64,11 +67,11 @@ class InputFile::Source {
                        std::to_string(kMaxExpansion) + " times its " + std::to_string(file_bytes_) +
                        " bytes: refused; gunzip it first if that is right");
     }
-    return {inflated_.data(), got};
+    return {inflated_.get(), got};
   }
 
  private:
-  std::span<const std::uint8_t> unread() const { return {raw_.data() + raw_begin_, raw_end_ - raw_begin_}; }
+  std::span<const std::uint8_t> unread() const { return {raw_.get() + raw_begin_, raw_end_ - raw_begin_}; }
   bool starts_member() const { return unread().size() >= 2 && unread()[0] == 0x1f && unread()[1] == 0x8b; }
 
   void close() {
@@ -77,14 +80,13 @@ class InputFile::Source {
 
   /// Reads more behind what is unread; false at the end of the file.
   bool fill() {
-    std::copy(raw_.begin() + static_cast<std::ptrdiff_t>(raw_begin_),
-              raw_.begin() + static_cast<std::ptrdiff_t>(raw_end_), raw_.begin());
+    std::memmove(raw_.get(), raw_.get() + raw_begin_, raw_end_ - raw_begin_);
     raw_offset_ += raw_begin_;
     raw_end_ -= raw_begin_;
     raw_begin_ = 0;
     ssize_t got = 0;
     do {
-      got = ::read(descriptor_, raw_.data() + raw_end_, raw_.size() - raw_end_);
+      got = ::read(descriptor_, raw_.get() + raw_end_, kBufferBytes - raw_end_);
     } while (got < 0 && errno == EINTR);
     if (got < 0) throw TraceError(path_ + ": cannot be read: " + std::strerror(errno));
     raw_end_ += static_cast<std::size_t>(got);
@@ -102,13 +104,13 @@ class InputFile::Source {
       is_gz_ = false;
       throw TraceError(path_ + ": cannot be read: out of memory");
     }
-    inflated_.resize(kBufferBytes);
+    inflated_ = new_buffer();
   }
 
   /// As much as one buffer holds; 0 at the end.
   std::size_t inflate() {
-    stream_.next_out = inflated_.data();
-    stream_.avail_out = static_cast<unsigned>(inflated_.size());
+    stream_.next_out = inflated_.get();
+    stream_.avail_out = kBufferBytes;
     while (stream_.avail_out != 0 && !is_at_end_) {
       if (unread().empty() && !fill()) fail("the gz stream is truncated");
       const auto raw = unread();
@@ -122,7 +124,7 @@ class InputFile::Source {
         fail(std::string("the gz stream is damaged: ") + (stream_.msg == nullptr ? "no reason given" : stream_.msg));
       }
     }
-    return inflated_.size() - stream_.avail_out;
+    return kBufferBytes - stream_.avail_out;
   }
 
   /// Behind a member: another one, the zeros of a tape's last block, or the end.
@@ -148,11 +150,11 @@ class InputFile::Source {
   }
 
   std::string path_;
-  std::vector<std::uint8_t> raw_;  ///< as read from the file
+  Buffer raw_ = new_buffer();  ///< as read from the file
   std::size_t raw_begin_ = 0;
   std::size_t raw_end_ = 0;
   std::uint64_t raw_offset_ = 0;  ///< in the file, of the buffer's first byte
-  std::vector<std::uint8_t> inflated_;
+  Buffer inflated_;
   z_stream stream_{};
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;

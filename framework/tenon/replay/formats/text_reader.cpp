@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::ptrdiff_t kSafeDigits = std::numeric_limits<std::int64_t>::digits10;  ///< that many always fit
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 
 /// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
@@ -51,35 +52,37 @@ class Fields {
       : input_(input), next_(text.data()), end_(next_ + text.size()) {}
 
   std::uint64_t number(const char* what) {
-    if (next_ == end_ || !is_space(*next_)) input_.fail_line(std::string("expected a space and ") + what);
+    const char* next = next_;
+    const char* const end = end_;
+    if (next == end || !is_space(*next)) [[unlikely]]
+      input_.fail_line(std::string("expected a space and ") + what);
     do {
-      ++next_;
-    } while (next_ != end_ && is_space(*next_));
-    const char* const start = next_;
+      ++next;
+    } while (next != end && is_space(*next));
+    const char* const start = next;
+    const char* const safe = start + std::min<std::ptrdiff_t>(kSafeDigits, end - start);
     std::uint64_t value = 0;
-    while (next_ != end_) {
-      const unsigned digit = static_cast<unsigned>(*next_) - '0';
-      if (digit > 9) break;
-      if (value > (kMaxBytes - digit) / 10) {
-        input_.fail_line(std::string(what) +
-                         " does not fit in 63 bits: " + std::string(start, std::min(end_, start + 40)));
-      }
+    unsigned digit = 0;
+    for (; next != safe && (digit = digit_of(*next)) <= 9; ++next) value = value * 10 + digit;
+    for (; next != end && (digit = digit_of(*next)) <= 9; ++next) {
+      if (value > (kMaxBytes - digit) / 10)
+        input_.fail_line(std::string(what) + " does not fit in 63 bits: " + shown(start));
       value = value * 10 + digit;
-      ++next_;
     }
-    if (next_ == start) {
-      input_.fail_line(std::string("expected ") + what + ", not '" + std::string(start, std::min(end_, start + 40)) +
-                       "'");
-    }
+    if (next == start) [[unlikely]]
+      input_.fail_line(std::string("expected ") + what + ", not '" + shown(start) + "'");
+    next_ = next;
     return value;
   }
   void end() {
     while (next_ != end_ && is_space(*next_)) ++next_;
-    if (next_ != end_)
-      input_.fail_line("text after the last field: '" + std::string(next_, std::min(end_, next_ + 40)) + "'");
+    if (next_ != end_) input_.fail_line("text after the last field: '" + shown(next_) + "'");
   }
 
  private:
+  static unsigned digit_of(char c) { return static_cast<unsigned>(c) - '0'; }
+  std::string shown(const char* from) const { return {from, std::min(end_, from + 40)}; }
+
   const InputFile& input_;
   const char* next_;
   const char* end_;
