@@ -2,7 +2,7 @@
 // `expandable` are this with and without expandable segments.
 //
 //   allocate ── round ── arena of (stream, pool) ── smallest free block that suffices ── split ──► block
-//                                   │ none                                    hot_path.cpp, under the arena's lock
+//                                   │ none                                    fast_path.cpp, under the arena's lock
 //                                   ▼
 //      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory
 //                                       slow_path.cpp, under the registry's lock and every arena's (lock_all.h)
@@ -65,13 +65,13 @@ class CachingAllocator final : public Allocator {
   void set_expandable(bool expandable);
 
  private:
-  // hot_path.h
+  // split_and_merge.h
   FreeIndex::Place find_fit_locked(Arena& arena, bool large, std::size_t bytes, bool with_expandable) const;
   Block hand_out_locked(Arena& arena, bool large, BlockRecord* block, std::size_t whole_bytes, std::size_t bytes,
                         const Request& request, bool with_expandable);
   void free_block_locked(Arena& arena, bool large, BlockRecord* block) noexcept;
 
-  // hot_path.cpp
+  // fast_path.cpp
   Block allocate_from(Arena& arena, bool large, std::size_t bytes, const Request& request);
   bool deallocate_locked(Arena& arena, bool large, BlockRecord* block, StreamRef last_use) noexcept;
   Arena& route(const Request& request);
@@ -92,7 +92,7 @@ class CachingAllocator final : public Allocator {
   BlockRecord* device_allocate_locked(Arena& arena, bool large, std::size_t bytes);
   BlockRecord* borrow_locked(StreamRef stream, bool large, std::size_t bytes);
 
-  // release.cpp; everything is locked
+  // release_segments.cpp; everything is locked
   void collect_garbage_locked();
   bool release_available_locked(Arena& arena, bool large, std::size_t bytes);
   std::size_t release_cached_locked(std::uint64_t only_pool, std::size_t keep_bytes);

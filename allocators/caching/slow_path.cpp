@@ -1,7 +1,7 @@
 // The slow path: no cached block suffices. In PyTorch's order: collect garbage, a new segment, free oversized blocks
 // and try again, flush everything and try again, out of memory.
 #include "caching_allocator.h"
-#include "hot_path.h"
+#include "split_and_merge.h"
 
 #include <tenon/core/error.h>
 

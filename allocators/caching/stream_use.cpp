@@ -1,6 +1,6 @@
 // Blocks that other streams use: they are cached only when those streams have got there.
 #include "caching_allocator.h"
-#include "hot_path.h"
+#include "split_and_merge.h"
 
 #include <mutex>
 #include <new>

@@ -3,8 +3,8 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/stats.h>
-#include <tenon/runtime/config/config_schema.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/runtime/config/section_spec.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/progress.h>
 

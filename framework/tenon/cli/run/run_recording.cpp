@@ -6,7 +6,7 @@
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stats.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/runtime/config/config_schema.h>
+#include <tenon/runtime/config/section_spec.h>
 
 #include <fmt/format.h>
 

@@ -173,7 +173,7 @@ Config Config::load(const ConfigRequest& request) {
       request.file.empty() ? fs::current_path() : fs::absolute(request.file).lexically_normal().parent_path();
   std::vector<SectionSpec> sections = runtime_sections();
   sections.insert(sections.end() - 1, request.sections.begin(), request.sections.end());  // before [report]
-  state.book = SchemaBook(std::move(sections));
+  state.book = SectionLookup(std::move(sections));
   for (const SectionSpec& section : state.book.fixed()) state.options_of(section);
 
   if (!request.file.empty()) {

@@ -5,9 +5,9 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
-#include <tenon/runtime/config/config_schema.h>
 #include <tenon/runtime/config/config_value.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/runtime/config/section_spec.h>
 
 #include <filesystem>
 #include <memory>

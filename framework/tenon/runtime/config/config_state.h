@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/runtime/config/config.h>
-#include <tenon/runtime/config/schema_book.h>
+#include <tenon/runtime/config/section_lookup.h>
 
 #include <filesystem>
 #include <map>
@@ -34,7 +34,7 @@ struct SweepRow {
 struct Config::State {
   std::filesystem::path file;
   std::filesystem::path folder;  ///< absolute; of the file, or the current one
-  SchemaBook book{{}};
+  SectionLookup book{{}};
   std::map<std::string, Options, std::less<>> options;  ///< by section, those of the book and those of plugins
   std::vector<Setting> settings;                        ///< in the order of their first appearance
   std::vector<SweepRow> rows;

@@ -2,7 +2,7 @@
 //
 //   TOML + environment + command line --Config--> ExperimentConfig --train: run_experiment()--> ExperimentResult
 //
-// The runtime does not know about training: the layer above declares its sections (config_schema.h) and reads them here
+// The runtime does not know about training: the layer above declares its sections (section_spec.h) and reads them here
 // by type.
 #pragma once
 

@@ -2,7 +2,7 @@
 #include <tenon/core/options.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/layers/layer.h>
-#include <tenon/runtime/config/schema_book.h>
+#include <tenon/runtime/config/section_lookup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/plugins/shipped_plugins.h>
 
@@ -48,26 +48,26 @@ KeyParts split_key(const std::string& key) {
   return {key.substr(0, dot), key.substr(dot + 1)};
 }
 
-const SectionSpec* SchemaBook::find_fixed(std::string_view name) const {
+const SectionSpec* SectionLookup::find_fixed(std::string_view name) const {
   const auto found = std::find_if(fixed_.begin(), fixed_.end(), [&](const SectionSpec& s) { return s.name == name; });
   return found == fixed_.end() ? nullptr : &*found;
 }
 
-const OptionSpec& SchemaBook::option(const SectionSpec& section, std::string_view name) const {
+const OptionSpec& SectionLookup::option(const SectionSpec& section, std::string_view name) const {
   const auto found = std::find_if(section.options.begin(), section.options.end(),
                                   [&](const OptionSpec& option) { return option.name == name; });
   TENON_ASSERT(found != section.options.end(), "an option that section_of() has found");
   return *found;
 }
 
-const SectionSpec& SchemaBook::device_section(const std::string& kind) {
+const SectionSpec& SectionLookup::device_section(const std::string& kind) {
   const std::string name = std::string(kDevice) + kind;
   if (const auto known = dynamic_.find(name); known != dynamic_.end()) return known->second;
   Backend& backend = find_backend(kind);
   return dynamic_.emplace(name, SectionSpec{name, backend.summary(), backend.options(), {}, {}}).first->second;
 }
 
-const SectionSpec& SchemaBook::allocator_section(const std::string& wanted) {
+const SectionSpec& SectionLookup::allocator_section(const std::string& wanted) {
   const std::string name = std::string(kAllocator) + wanted;
   if (const auto known = dynamic_.find(name); known != dynamic_.end()) return known->second;
   if (contains(layer_names(), wanted)) {
@@ -78,7 +78,7 @@ const SectionSpec& SchemaBook::allocator_section(const std::string& wanted) {
   return dynamic_.emplace(name, SectionSpec{name, policy.summary, policy.options, {}, {}}).first->second;
 }
 
-const SectionSpec* SchemaBook::find_section(const std::string& name, const Position& position) {
+const SectionSpec* SectionLookup::find_section(const std::string& name, const Position& position) {
   if (const SectionSpec* section = find_fixed(name)) return section;
   if (name.starts_with(kDevice)) {
     const std::string kind = name.substr(kDevice.size());
@@ -114,7 +114,7 @@ const SectionSpec* SchemaBook::find_section(const std::string& name, const Posit
   unknown_section(name, position);
 }
 
-const SectionSpec* SchemaBook::section_of(const std::string& key, const Position& position) {
+const SectionSpec* SectionLookup::section_of(const std::string& key, const Position& position) {
   const KeyParts parts = split_key(key);
   if (parts.section.empty() && find_fixed(parts.option) != nullptr) {
     throw config_error(
@@ -128,9 +128,9 @@ const SectionSpec* SchemaBook::section_of(const std::string& key, const Position
   return section;
 }
 
-void SchemaBook::require_section(const std::string& name, const Position& position) { find_section(name, position); }
+void SectionLookup::require_section(const std::string& name, const Position& position) { find_section(name, position); }
 
-void SchemaBook::unknown_section(const std::string& name, const Position& position) const {
+void SectionLookup::unknown_section(const std::string& name, const Position& position) const {
   std::vector<std::string> names = {"sweep"};
   for (const SectionSpec& section : fixed_) {
     if (!section.name.empty()) names.push_back(section.name);
@@ -142,7 +142,8 @@ void SchemaBook::unknown_section(const std::string& name, const Position& positi
                                    : fmt::format("unknown section [{}]; did you mean [{}]?", name, near));
 }
 
-void SchemaBook::unknown_option(const SectionSpec& section, const std::string& option, const Position& position) const {
+void SectionLookup::unknown_option(const SectionSpec& section, const std::string& option,
+                                   const Position& position) const {
   const std::string shown = section.name.empty() ? option : section.name + "." + option;
   const std::vector<std::string> known = names_of(section.options);
   std::string hint;

@@ -2,8 +2,8 @@
 // needed.
 #pragma once
 
-#include <tenon/runtime/config/config_schema.h>
 #include <tenon/runtime/config/config_value.h>
+#include <tenon/runtime/config/section_spec.h>
 
 #include <map>
 #include <string>
@@ -21,9 +21,9 @@ KeyParts split_key(const std::string& key);
 
 bool contains(const std::vector<std::string>& words, std::string_view word);
 
-class SchemaBook {
+class SectionLookup {
  public:
-  explicit SchemaBook(std::vector<SectionSpec> fixed) : fixed_(std::move(fixed)) {}
+  explicit SectionLookup(std::vector<SectionSpec> fixed) : fixed_(std::move(fixed)) {}
 
   /// The section that `key` belongs to, its option known to be declared there. [device.KIND] loads the plugin of that
   /// kind, [allocator.NAME] the one that supplies the policy, unless NAME is a layer. Throws ConfigError at `position`

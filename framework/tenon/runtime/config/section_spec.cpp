@@ -1,6 +1,6 @@
 // The runtime's own sections.
 #include <tenon/runtime/allocator_spec.h>
-#include <tenon/runtime/config/config_schema.h>
+#include <tenon/runtime/config/section_spec.h>
 
 #include <algorithm>
 

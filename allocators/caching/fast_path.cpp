@@ -1,6 +1,6 @@
 // What happens on nearly every call: a cached block is found, split and handed out; a freed one is merged and cached.
-#include "hot_path.h"
 #include "caching_allocator.h"
+#include "split_and_merge.h"
 
 #include <tenon/core/error.h>
 
