@@ -12,7 +12,7 @@ namespace {
 
 using caching::CachingAllocator;
 
-struct World {
+struct Trial {
   AddressOnlySource device;
   CachingAllocator policy{device, {}};
   Block get(std::size_t bytes) {
@@ -27,78 +27,78 @@ struct World {
 };
 
 TEST(PrivatePools, ShareNothingWithTheDefaultPool) {
-  World world;
-  const Block outside = world.get(30 * MiB);
-  world.put(outside);
-  world.policy.begin_pool(1, {});
-  const Block inside = world.get(30 * MiB);
-  world.policy.end_pool(1);
+  Trial trial;
+  const Block outside = trial.get(30 * MiB);
+  trial.put(outside);
+  trial.policy.begin_pool(1, {});
+  const Block inside = trial.get(30 * MiB);
+  trial.policy.end_pool(1);
   EXPECT_NE(inside.data, outside.data);
-  world.put(inside);
-  const Block again = world.get(30 * MiB);
+  trial.put(inside);
+  const Block again = trial.get(30 * MiB);
   EXPECT_EQ(again.data, outside.data);
-  world.put(again);
+  trial.put(again);
 }
 
 TEST(PrivatePools, BelongToTheThreadThatOpenedThem) {
-  World world;
-  world.policy.begin_pool(1, {});
-  const Block inside = world.get(30 * MiB);
-  world.put(inside);
+  Trial trial;
+  trial.policy.begin_pool(1, {});
+  const Block inside = trial.get(30 * MiB);
+  trial.put(inside);
   Block other;
-  std::thread([&] { other = world.get(30 * MiB); }).join();
+  std::thread([&] { other = trial.get(30 * MiB); }).join();
   EXPECT_NE(other.data, inside.data);
-  world.policy.end_pool(1);
-  world.put(other);
+  trial.policy.end_pool(1);
+  trial.put(other);
 }
 
 TEST(PrivatePools, TheInnermostScopeCounts) {
-  World world;
-  world.policy.begin_pool(1, {});
-  const Block one = world.get(30 * MiB);
-  world.put(one);
-  world.policy.begin_pool(2, {});
-  const Block two = world.get(30 * MiB);
+  Trial trial;
+  trial.policy.begin_pool(1, {});
+  const Block one = trial.get(30 * MiB);
+  trial.put(one);
+  trial.policy.begin_pool(2, {});
+  const Block two = trial.get(30 * MiB);
   EXPECT_NE(two.data, one.data);
-  world.policy.end_pool(2);
-  EXPECT_EQ(world.get(30 * MiB).data, one.data);
-  world.policy.end_pool(1);
+  trial.policy.end_pool(2);
+  EXPECT_EQ(trial.get(30 * MiB).data, one.data);
+  trial.policy.end_pool(1);
 }
 
 TEST(PrivatePools, KeepTheirMemoryUntilTheyAreReleased) {
-  World world;
-  world.policy.begin_pool(1, {});
-  const Block block = world.get(30 * MiB);
-  const Block longer = world.get(1000);
-  world.policy.end_pool(1);
-  world.put(block);
-  world.policy.trim(0);
-  EXPECT_EQ(world.device.used_bytes(), 32 * MiB);
-  world.policy.release_pool(1);
-  EXPECT_EQ(world.device.used_bytes(), 2 * MiB);  // what is still out
-  world.put(longer);
-  world.policy.trim(0);
-  EXPECT_EQ(world.device.used_bytes(), 0u);
+  Trial trial;
+  trial.policy.begin_pool(1, {});
+  const Block block = trial.get(30 * MiB);
+  const Block longer = trial.get(1000);
+  trial.policy.end_pool(1);
+  trial.put(block);
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.device.used_bytes(), 32 * MiB);
+  trial.policy.release_pool(1);
+  EXPECT_EQ(trial.device.used_bytes(), 2 * MiB);  // what is still out
+  trial.put(longer);
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.device.used_bytes(), 0u);
 }
 
 TEST(PrivatePools, WithoutSplitsHandTheirSegmentsOutWhole) {
-  World world;
-  world.policy.begin_pool(1, {});
-  world.policy.configure_pool(1, {.no_split = true});
-  const Block small = world.get(1000), large = world.get(3 * MiB), own = world.get(11 * MiB);
+  Trial trial;
+  trial.policy.begin_pool(1, {});
+  trial.policy.configure_pool(1, {.no_split = true});
+  const Block small = trial.get(1000), large = trial.get(3 * MiB), own = trial.get(11 * MiB);
   EXPECT_EQ(small.bytes, 2 * MiB);
   EXPECT_EQ(large.bytes, 20 * MiB);
   EXPECT_EQ(own.bytes, 12 * MiB);
-  world.put(large);
-  const Block again = world.get(2 * MiB);
+  trial.put(large);
+  const Block again = trial.get(2 * MiB);
   EXPECT_EQ(again.data, large.data);
   EXPECT_EQ(again.bytes, 20 * MiB);
-  world.policy.end_pool(1);
-  EXPECT_EQ(world.get(1000).bytes, 1024u) << "outside nothing has changed";
-  world.put(again);
-  world.policy.release_pool(1);
-  world.put(small);
-  world.put(own);
+  trial.policy.end_pool(1);
+  EXPECT_EQ(trial.get(1000).bytes, 1024u) << "outside nothing has changed";
+  trial.put(again);
+  trial.policy.release_pool(1);
+  trial.put(small);
+  trial.put(own);
 }
 
 // What fits into a pool's cache is handed out whole or split as in that pool, and goes back there.
@@ -131,29 +131,29 @@ TEST(PrivatePools, LendTheirCacheBeforeOthersRunOutOfMemory) {
 }
 
 TEST(PrivatePools, CountTheirReservedBytes) {
-  World world;
-  const Block outside = world.get(30 * MiB);
-  world.policy.begin_pool(5, {});
-  const Block small = world.get(1000), large = world.get(30 * MiB);
-  world.policy.end_pool(5);
+  Trial trial;
+  const Block outside = trial.get(30 * MiB);
+  trial.policy.begin_pool(5, {});
+  const Block small = trial.get(1000), large = trial.get(30 * MiB);
+  trial.policy.end_pool(5);
   PolicyStats stats;
-  world.policy.report(stats);
+  trial.policy.report(stats);
   ASSERT_EQ(stats.private_pools.size(), 1u);
   EXPECT_EQ(stats.private_pools[0].pool, 5u);
   EXPECT_EQ(stats.private_pools[0].reserved_bytes[0].current, static_cast<std::int64_t>(32 * MiB));
   EXPECT_EQ(stats.private_pools[0].reserved_bytes[1].current, static_cast<std::int64_t>(2 * MiB));
-  for (const Block& block : {outside, small, large}) world.put(block);
-  world.policy.release_pool(5);
+  for (const Block& block : {outside, small, large}) trial.put(block);
+  trial.policy.release_pool(5);
   PolicyStats after;
-  world.policy.report(after);
+  trial.policy.report(after);
   EXPECT_TRUE(after.private_pools.empty());
 }
 
 TEST(PrivatePools, MistakesAreNamed) {
-  World world;
-  EXPECT_THROW(world.policy.configure_pool(9, {}), Error);
-  EXPECT_THROW(world.policy.begin_pool(0, {}), Error);
-  EXPECT_THROW(world.policy.end_pool(5), Error);
+  Trial trial;
+  EXPECT_THROW(trial.policy.configure_pool(9, {}), Error);
+  EXPECT_THROW(trial.policy.begin_pool(0, {}), Error);
+  EXPECT_THROW(trial.policy.end_pool(5), Error);
 }
 
 }  // namespace

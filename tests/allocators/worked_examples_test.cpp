@@ -44,12 +44,12 @@ class Counted final : public ForwardingSource {
 };
 
 /// One device with one allocator, driven by names: get("A", bytes), put("A").
-class World {
+class Trial {
  public:
-  explicit World(Settings settings = {}, std::size_t capacity = 0, bool manual = false)
+  explicit Trial(Settings settings = {}, std::size_t capacity = 0, bool manual = false)
       : device({.capacity_bytes = capacity, .manual_completion = manual}), source(device), policy(source, settings) {}
 
-  ~World() {
+  ~Trial() {
     for (auto& [name, block] : blocks_) policy.deallocate(block, block.request.stream);
   }
 
@@ -122,14 +122,14 @@ TEST(WorkedExamples, W1ToW6SingleRequests) {
   };
   for (const Single& row : rows) {
     SCOPED_TRACE(row.name);
-    World world;
-    world.get("A", row.request);
-    EXPECT_EQ(world.allocated(), row.allocated);
-    EXPECT_EQ(world.reserved(), row.reserved);
-    EXPECT_EQ(world.segments(), 1);
-    EXPECT_EQ(world.splits(), row.splits);
-    EXPECT_EQ(world.split_bytes(), row.split_bytes);
-    EXPECT_EQ(world.stats().requested_bytes[0].current, static_cast<std::int64_t>(row.request));
+    Trial trial;
+    trial.get("A", row.request);
+    EXPECT_EQ(trial.allocated(), row.allocated);
+    EXPECT_EQ(trial.reserved(), row.reserved);
+    EXPECT_EQ(trial.segments(), 1);
+    EXPECT_EQ(trial.splits(), row.splits);
+    EXPECT_EQ(trial.split_bytes(), row.split_bytes);
+    EXPECT_EQ(trial.stats().requested_bytes[0].current, static_cast<std::int64_t>(row.request));
   }
 }
 
@@ -143,12 +143,12 @@ TEST(WorkedExamples, W1ToW6WithExpandableSegments) {
                                                                                 {20_MiB + 1, {20972032, 41943040}},
                                                                                 {100_MiB + 1, {104858112, 125829120}}};
   for (const auto& [request, figures] : rows) {
-    World world(expandable());
-    world.get("A", request);
-    EXPECT_EQ(world.allocated(), figures.first) << request;
-    EXPECT_EQ(world.reserved(), figures.second) << request;
-    EXPECT_EQ(world.segments(), 0);
-    EXPECT_EQ(world.splits(), 0);
+    Trial trial(expandable());
+    trial.get("A", request);
+    EXPECT_EQ(trial.allocated(), figures.first) << request;
+    EXPECT_EQ(trial.reserved(), figures.second) << request;
+    EXPECT_EQ(trial.segments(), 0);
+    EXPECT_EQ(trial.splits(), 0);
   }
 }
 
@@ -195,114 +195,114 @@ TEST(WorkedExamples, W8RoundingWithDivisions) {
 }
 
 TEST(WorkedExamples, W9SmallBlocksFillTheirSegment) {
-  World world;
-  for (int i = 0; i < 2048; ++i) world.get(std::to_string(i), 1000);
-  EXPECT_EQ(world.allocated(), 2097152);
-  EXPECT_EQ(world.reserved(), 2097152);
-  EXPECT_EQ(world.splits(), 0);
-  world.get("2048", 1000);
-  EXPECT_EQ(world.allocated(), 2098176);
-  EXPECT_EQ(world.reserved(), 4194304);
-  EXPECT_EQ(world.split_bytes(), 2096128);
-  for (int i = 0; i <= 2048; ++i) world.put(std::to_string(i));
-  EXPECT_EQ(world.allocated(), 0);
-  EXPECT_EQ(world.reserved(), 4194304);
-  EXPECT_EQ(world.splits(), 0);
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 0);
-  EXPECT_EQ(world.source.allocations, 2);
-  EXPECT_EQ(world.source.frees, 2);
-  EXPECT_EQ(world.stats().synchronizations, 1);
+  Trial trial;
+  for (int i = 0; i < 2048; ++i) trial.get(std::to_string(i), 1000);
+  EXPECT_EQ(trial.allocated(), 2097152);
+  EXPECT_EQ(trial.reserved(), 2097152);
+  EXPECT_EQ(trial.splits(), 0);
+  trial.get("2048", 1000);
+  EXPECT_EQ(trial.allocated(), 2098176);
+  EXPECT_EQ(trial.reserved(), 4194304);
+  EXPECT_EQ(trial.split_bytes(), 2096128);
+  for (int i = 0; i <= 2048; ++i) trial.put(std::to_string(i));
+  EXPECT_EQ(trial.allocated(), 0);
+  EXPECT_EQ(trial.reserved(), 4194304);
+  EXPECT_EQ(trial.splits(), 0);
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 0);
+  EXPECT_EQ(trial.source.allocations, 2);
+  EXPECT_EQ(trial.source.frees, 2);
+  EXPECT_EQ(trial.stats().synchronizations, 1);
 }
 
 TEST(WorkedExamples, W10RequestsOfOneMebibyte) {
   for (const bool in_a_pool : {false, true}) {
-    World world;
-    if (in_a_pool) world.policy.begin_pool(7, {});
-    world.get("A", 1_MiB);
-    EXPECT_EQ(world.split_bytes(), 1048576);
-    world.get("B", 1_MiB);
-    EXPECT_EQ(world.reserved(), 2097152);
-    EXPECT_EQ(world.splits(), 0);
-    world.get("C", 1_MiB);
-    EXPECT_EQ(world.segments(), 2);
-    if (in_a_pool) world.policy.end_pool(7);
+    Trial trial;
+    if (in_a_pool) trial.policy.begin_pool(7, {});
+    trial.get("A", 1_MiB);
+    EXPECT_EQ(trial.split_bytes(), 1048576);
+    trial.get("B", 1_MiB);
+    EXPECT_EQ(trial.reserved(), 2097152);
+    EXPECT_EQ(trial.splits(), 0);
+    trial.get("C", 1_MiB);
+    EXPECT_EQ(trial.segments(), 2);
+    if (in_a_pool) trial.policy.end_pool(7);
   }
 }
 
 TEST(WorkedExamples, W11ReuseInsideASegment) {
-  World world;
+  Trial trial;
   const auto expect = [&](std::int64_t allocated, std::int64_t splits, std::int64_t split_bytes) {
-    EXPECT_EQ(world.allocated(), allocated);
-    EXPECT_EQ(world.splits(), splits);
-    EXPECT_EQ(world.split_bytes(), split_bytes);
+    EXPECT_EQ(trial.allocated(), allocated);
+    EXPECT_EQ(trial.splits(), splits);
+    EXPECT_EQ(trial.split_bytes(), split_bytes);
   };
-  world.get("A", 4000000);
-  const std::size_t base = world.at("A");
+  trial.get("A", 4000000);
+  const std::size_t base = trial.at("A");
   expect(4000256, 1, 16971264);
-  world.get("B", 4000000);
-  EXPECT_EQ(world.at("B"), base + 4000256);
+  trial.get("B", 4000000);
+  EXPECT_EQ(trial.at("B"), base + 4000256);
   expect(8000512, 1, 12971008);
-  world.put("A");
+  trial.put("A");
   expect(4000256, 2, 16971264);
-  world.get("C", 5000000);
-  EXPECT_EQ(world.at("C"), base + 8000512);
+  trial.get("C", 5000000);
+  EXPECT_EQ(trial.at("C"), base + 8000512);
   expect(9000448, 2, 11971072);
-  world.put("B");
+  trial.put("B");
   expect(5000192, 2, 15971328);
-  EXPECT_EQ(world.get("D", 8000000), 8000512u);
-  EXPECT_EQ(world.at("D"), base);
+  EXPECT_EQ(trial.get("D", 8000000), 8000512u);
+  EXPECT_EQ(trial.at("D"), base);
   expect(13000704, 1, 7970816);
-  world.policy.trim(0);
+  trial.policy.trim(0);
   expect(13000704, 1, 7970816);
-  EXPECT_EQ(world.stats().synchronizations, 1);
-  world.put("C");
-  world.put("D");
+  EXPECT_EQ(trial.stats().synchronizations, 1);
+  trial.put("C");
+  trial.put("D");
   expect(0, 0, 0);
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 0);
-  EXPECT_EQ(world.source.frees, 1);
-  EXPECT_EQ(world.stats().synchronizations, 2);
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 0);
+  EXPECT_EQ(trial.source.frees, 1);
+  EXPECT_EQ(trial.stats().synchronizations, 2);
 }
 
 TEST(WorkedExamples, W12BestFit) {
-  World world;
-  for (int i = 0; i < 7; ++i) world.get(std::to_string(i), 3_MiB);
-  EXPECT_EQ(world.reserved(), 41943040);
-  EXPECT_EQ(world.split_bytes(), 19922944);
+  Trial trial;
+  for (int i = 0; i < 7; ++i) trial.get(std::to_string(i), 3_MiB);
+  EXPECT_EQ(trial.reserved(), 41943040);
+  EXPECT_EQ(trial.split_bytes(), 19922944);
   for (const char* name : {"0", "2", "4"}) {
-    const std::size_t first = world.at("1") - 3_MiB;
-    world.put(name);
+    const std::size_t first = trial.at("1") - 3_MiB;
+    trial.put(name);
     if (name == std::string("4")) {
-      EXPECT_EQ(world.splits(), 5);
-      EXPECT_EQ(world.split_bytes(), 29360128);
-      world.get("X", 3_MiB + 512);
-      EXPECT_EQ(world.at("X"), world.at("6") + 3_MiB);
-      EXPECT_EQ(world.split_bytes(), 26213888);
-      world.get("Y", 2_MiB);
-      EXPECT_EQ(world.at("Y"), first + 18_MiB);
-      EXPECT_EQ(world.splits(), 4);
-      EXPECT_EQ(world.split_bytes(), 24116736);
+      EXPECT_EQ(trial.splits(), 5);
+      EXPECT_EQ(trial.split_bytes(), 29360128);
+      trial.get("X", 3_MiB + 512);
+      EXPECT_EQ(trial.at("X"), trial.at("6") + 3_MiB);
+      EXPECT_EQ(trial.split_bytes(), 26213888);
+      trial.get("Y", 2_MiB);
+      EXPECT_EQ(trial.at("Y"), first + 18_MiB);
+      EXPECT_EQ(trial.splits(), 4);
+      EXPECT_EQ(trial.split_bytes(), 24116736);
     }
   }
 }
 
 TEST(WorkedExamples, W13OfEqualBlocksTheOldestSegmentsGoesFirst) {
-  World world;
-  world.get("X", 20_MiB);
-  world.get("Y", 24_MiB);
-  world.get("Z", 20_MiB);
-  const std::size_t x = world.at("X"), y = world.at("Y"), z = world.at("Z");
-  for (const char* name : {"Z", "Y", "X"}) world.put(name);
-  world.get("1", 20_MiB);
-  world.get("2", 20_MiB);
-  world.get("3", 21_MiB);
-  EXPECT_EQ(world.at("1"), x);
-  EXPECT_EQ(world.at("2"), z);
-  EXPECT_EQ(world.at("3"), y);
-  EXPECT_EQ(world.allocated(), 63963136);
-  EXPECT_EQ(world.reserved(), 67108864);
-  EXPECT_EQ(world.split_bytes(), 3145728);
+  Trial trial;
+  trial.get("X", 20_MiB);
+  trial.get("Y", 24_MiB);
+  trial.get("Z", 20_MiB);
+  const std::size_t x = trial.at("X"), y = trial.at("Y"), z = trial.at("Z");
+  for (const char* name : {"Z", "Y", "X"}) trial.put(name);
+  trial.get("1", 20_MiB);
+  trial.get("2", 20_MiB);
+  trial.get("3", 21_MiB);
+  EXPECT_EQ(trial.at("1"), x);
+  EXPECT_EQ(trial.at("2"), z);
+  EXPECT_EQ(trial.at("3"), y);
+  EXPECT_EQ(trial.allocated(), 63963136);
+  EXPECT_EQ(trial.reserved(), 67108864);
+  EXPECT_EQ(trial.split_bytes(), 3145728);
 }
 
 /// Hands out falling addresses, so that the oldest segment has the highest.
@@ -332,139 +332,139 @@ TEST(WorkedExamples, W13OldReleasesTakeTheLowestAddress) {
 }
 
 TEST(WorkedExamples, W14ABlockThatIsNotWorthSplittingIsHandedOutWhole) {
-  World world;
-  world.get("A", 12_MiB);
-  world.put("A");
-  EXPECT_EQ(world.get("A", 11_MiB), 12582912u);
-  world.put("A");
-  EXPECT_EQ(world.get("A", 11533824), 11533824u);
-  EXPECT_EQ(world.split_bytes(), 1049088);
-  EXPECT_EQ(world.segments(), 1);
+  Trial trial;
+  trial.get("A", 12_MiB);
+  trial.put("A");
+  EXPECT_EQ(trial.get("A", 11_MiB), 12582912u);
+  trial.put("A");
+  EXPECT_EQ(trial.get("A", 11533824), 11533824u);
+  EXPECT_EQ(trial.split_bytes(), 1049088);
+  EXPECT_EQ(trial.segments(), 1);
 }
 
 TEST(WorkedExamples, W15FlushAndRetryThenOutOfMemory) {
-  World world({}, 100_MiB);
-  world.get("A", 40_MiB);
-  world.get("B", 40_MiB);
-  world.put("A");
-  world.put("B");
-  world.get("C", 60_MiB);
-  EXPECT_EQ(world.reserved(), 62914560);
-  EXPECT_EQ(world.source.allocations, 3);
-  EXPECT_EQ(world.source.frees, 2);
-  EXPECT_EQ(world.stats().retries, 1);
-  EXPECT_TRUE(world.fails(60_MiB));
-  EXPECT_EQ(world.stats().retries, 2);
-  EXPECT_EQ(world.stats().synchronizations, 2);
-  EXPECT_EQ(world.allocated(), 62914560);
-  world.get("E", 40_MiB);
-  EXPECT_EQ(world.reserved(), 104857600);
+  Trial trial({}, 100_MiB);
+  trial.get("A", 40_MiB);
+  trial.get("B", 40_MiB);
+  trial.put("A");
+  trial.put("B");
+  trial.get("C", 60_MiB);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  EXPECT_EQ(trial.source.allocations, 3);
+  EXPECT_EQ(trial.source.frees, 2);
+  EXPECT_EQ(trial.stats().retries, 1);
+  EXPECT_TRUE(trial.fails(60_MiB));
+  EXPECT_EQ(trial.stats().retries, 2);
+  EXPECT_EQ(trial.stats().synchronizations, 2);
+  EXPECT_EQ(trial.allocated(), 62914560);
+  trial.get("E", 40_MiB);
+  EXPECT_EQ(trial.reserved(), 104857600);
 }
 
 TEST(WorkedExamples, W16AFlushFreesEveryUnsplitSegment) {
-  World world({}, 100_MiB);
-  for (int i = 0; i < 10; ++i) world.get(std::to_string(i), 10_MiB);
-  for (int i = 0; i < 10; i += 2) world.put(std::to_string(i));
-  world.get("X", 20_MiB);
-  EXPECT_EQ(world.reserved(), 73400320);
-  EXPECT_EQ(world.segments(), 6);
-  EXPECT_EQ(world.source.allocations, 11);
-  EXPECT_EQ(world.source.frees, 5);
-  for (int i = 1; i < 10; i += 2) world.put(std::to_string(i));
-  world.get("Y", 50_MiB);
-  EXPECT_EQ(world.reserved(), 73400320);
-  EXPECT_EQ(world.source.frees, 10);
-  EXPECT_EQ(world.stats().retries, 2);
+  Trial trial({}, 100_MiB);
+  for (int i = 0; i < 10; ++i) trial.get(std::to_string(i), 10_MiB);
+  for (int i = 0; i < 10; i += 2) trial.put(std::to_string(i));
+  trial.get("X", 20_MiB);
+  EXPECT_EQ(trial.reserved(), 73400320);
+  EXPECT_EQ(trial.segments(), 6);
+  EXPECT_EQ(trial.source.allocations, 11);
+  EXPECT_EQ(trial.source.frees, 5);
+  for (int i = 1; i < 10; i += 2) trial.put(std::to_string(i));
+  trial.get("Y", 50_MiB);
+  EXPECT_EQ(trial.reserved(), 73400320);
+  EXPECT_EQ(trial.source.frees, 10);
+  EXPECT_EQ(trial.stats().retries, 2);
 }
 
 TEST(WorkedExamples, W17ASplitPinsItsSegment) {
-  World world({}, 100_MiB);
-  world.get("A", 60_MiB);
-  world.put("A");
-  world.get("B", 20_MiB);
-  EXPECT_EQ(world.split_bytes(), 41943040);
-  EXPECT_TRUE(world.fails(50_MiB));
-  EXPECT_EQ(world.reserved(), 62914560);
-  EXPECT_EQ(world.allocated(), 20971520);
-  world.put("B");
-  world.get("C", 50_MiB);
-  EXPECT_EQ(world.split_bytes(), 10485760);
-  EXPECT_EQ(world.source.allocations, 1);
+  Trial trial({}, 100_MiB);
+  trial.get("A", 60_MiB);
+  trial.put("A");
+  trial.get("B", 20_MiB);
+  EXPECT_EQ(trial.split_bytes(), 41943040);
+  EXPECT_TRUE(trial.fails(50_MiB));
+  EXPECT_EQ(trial.reserved(), 62914560);
+  EXPECT_EQ(trial.allocated(), 20971520);
+  trial.put("B");
+  trial.get("C", 50_MiB);
+  EXPECT_EQ(trial.split_bytes(), 10485760);
+  EXPECT_EQ(trial.source.allocations, 1);
 }
 
 TEST(WorkedExamples, W18SmallAgainstLarge) {
-  World tight({}, 19_MiB);
+  Trial tight({}, 19_MiB);
   EXPECT_TRUE(tight.fails(1536 * KiB));
   EXPECT_EQ(tight.source.allocations, 0);
   EXPECT_EQ(tight.stats().retries, 1);
-  World world({}, 10_MiB);
-  world.get("A", 512 * KiB);
-  world.put("A");
-  world.get("B", 10_MiB);
-  EXPECT_EQ(world.reserved(), 10485760);
-  EXPECT_EQ(world.source.frees, 1);
+  Trial trial({}, 10_MiB);
+  trial.get("A", 512 * KiB);
+  trial.put("A");
+  trial.get("B", 10_MiB);
+  EXPECT_EQ(trial.reserved(), 10485760);
+  EXPECT_EQ(trial.source.frees, 1);
 }
 
 TEST(WorkedExamples, W19StreamsDoNotShare) {
-  World world;
-  world.get("A", 30_MiB, 0);
-  const std::size_t a = world.at("A");
-  world.put("A");
-  world.get("B", 30_MiB, 1);
-  EXPECT_EQ(world.reserved(), 62914560);
-  world.put("B");
-  world.get("C", 30_MiB, 0);
-  EXPECT_EQ(world.at("C"), a);
-  EXPECT_EQ(world.source.allocations, 2);
+  Trial trial;
+  trial.get("A", 30_MiB, 0);
+  const std::size_t a = trial.at("A");
+  trial.put("A");
+  trial.get("B", 30_MiB, 1);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  trial.put("B");
+  trial.get("C", 30_MiB, 0);
+  EXPECT_EQ(trial.at("C"), a);
+  EXPECT_EQ(trial.source.allocations, 2);
 }
 
 TEST(WorkedExamples, W20ABlockUsedElsewhereWaitsForThatStream) {
-  World world({}, 0, true);
-  world.get("A", 30_MiB, 0);
-  const std::size_t a = world.at("A");
-  world.policy.record_use(world.block("A"), {1});
-  world.put("A");
-  EXPECT_EQ(world.allocated(), 0);
-  EXPECT_EQ(world.stats().active_bytes[0].current, 31457280);
-  EXPECT_EQ(world.stats().requested_bytes[0].current, 31457280);
-  world.get("B", 30_MiB, 0);
-  EXPECT_EQ(world.reserved(), 62914560);
-  world.device.complete(StreamRef{1});
-  world.get("C", 30_MiB, 0);
-  EXPECT_EQ(world.at("C"), a);
-  EXPECT_EQ(world.allocated(), 62914560);
-  EXPECT_EQ(world.reserved(), 62914560);
+  Trial trial({}, 0, true);
+  trial.get("A", 30_MiB, 0);
+  const std::size_t a = trial.at("A");
+  trial.policy.record_use(trial.block("A"), {1});
+  trial.put("A");
+  EXPECT_EQ(trial.allocated(), 0);
+  EXPECT_EQ(trial.stats().active_bytes[0].current, 31457280);
+  EXPECT_EQ(trial.stats().requested_bytes[0].current, 31457280);
+  trial.get("B", 30_MiB, 0);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  trial.device.complete(StreamRef{1});
+  trial.get("C", 30_MiB, 0);
+  EXPECT_EQ(trial.at("C"), a);
+  EXPECT_EQ(trial.allocated(), 62914560);
+  EXPECT_EQ(trial.reserved(), 62914560);
 }
 
 TEST(WorkedExamples, W21OversizeAcceptance) {
-  World world({.max_split_bytes = 40_MiB}, 200_MiB);
+  Trial trial({.max_split_bytes = 40_MiB}, 200_MiB);
   const auto oversize = [&](std::int64_t allocations, std::int64_t segments) {
-    EXPECT_EQ(world.stats().oversize_allocations.current, allocations);
-    EXPECT_EQ(world.stats().oversize_segments.current, segments);
+    EXPECT_EQ(trial.stats().oversize_allocations.current, allocations);
+    EXPECT_EQ(trial.stats().oversize_segments.current, segments);
   };
-  world.get("A", 60_MiB);
+  trial.get("A", 60_MiB);
   oversize(1, 1);
-  world.put("A");
-  world.get("B", 30_MiB);
-  EXPECT_EQ(world.reserved(), 94371840);
-  world.get("C", 50_MiB);
-  EXPECT_EQ(world.allocated(), 94371840);
-  world.put("C");
-  EXPECT_EQ(world.get("D", 39_MiB), 40_MiB);
-  EXPECT_EQ(world.reserved(), 136314880);
+  trial.put("A");
+  trial.get("B", 30_MiB);
+  EXPECT_EQ(trial.reserved(), 94371840);
+  trial.get("C", 50_MiB);
+  EXPECT_EQ(trial.allocated(), 94371840);
+  trial.put("C");
+  EXPECT_EQ(trial.get("D", 39_MiB), 40_MiB);
+  EXPECT_EQ(trial.reserved(), 136314880);
   oversize(1, 2);
-  EXPECT_EQ(world.get("E", 41_MiB), 60_MiB);
-  world.put("E");
-  world.get("F", 40_MiB);
-  EXPECT_EQ(world.reserved(), 178257920);
+  EXPECT_EQ(trial.get("E", 41_MiB), 60_MiB);
+  trial.put("E");
+  trial.get("F", 40_MiB);
+  EXPECT_EQ(trial.reserved(), 178257920);
   oversize(2, 3);
-  EXPECT_EQ(world.get("G", 40_MiB + 512), 60_MiB);
-  EXPECT_EQ(world.allocated(), 178257920);
+  EXPECT_EQ(trial.get("G", 40_MiB + 512), 60_MiB);
+  EXPECT_EQ(trial.allocated(), 178257920);
   oversize(3, 3);
 }
 
 TEST(WorkedExamples, W22OversizedBlocksAreFreedBeforeTheFlush) {
-  World one({.max_split_bytes = 40_MiB}, 200_MiB);
+  Trial one({.max_split_bytes = 40_MiB}, 200_MiB);
   one.get("A", 100_MiB);
   one.get("B", 60_MiB);
   one.put("A");
@@ -474,7 +474,7 @@ TEST(WorkedExamples, W22OversizedBlocksAreFreedBeforeTheFlush) {
   EXPECT_EQ(one.reserved(), 167772160);
   EXPECT_EQ(one.source.frees, 1);
   EXPECT_EQ(one.stats().retries, 0);
-  World several({.max_split_bytes = 40_MiB}, 200_MiB);
+  Trial several({.max_split_bytes = 40_MiB}, 200_MiB);
   for (const auto& [name, bytes] : {std::pair{"A", 60_MiB}, {"B", 50_MiB}, {"C", 70_MiB}}) several.get(name, bytes);
   for (const char* name : {"A", "B", "C"}) several.put(name);
   several.get("D", 110_MiB);
@@ -484,14 +484,14 @@ TEST(WorkedExamples, W22OversizedBlocksAreFreedBeforeTheFlush) {
 }
 
 TEST(WorkedExamples, W23GrowingRequests) {
-  World grows(expandable());
-  World ordinary;
+  Trial grows(expandable());
+  Trial ordinary;
   const std::int64_t expected[] = {146800640, 167772160, 167772160, 188743680};
   const std::int64_t expected_ordinary[] = {134217728, 285212672, 452984832, 637534208};
   for (int round = 0; round < 4; ++round) {
-    for (World* world : {&grows, &ordinary}) {
-      for (int i = 0; i < 4; ++i) world->get(std::to_string(i), static_cast<std::size_t>(8 + round) * 4_MiB);
-      for (int i = 0; i < 4; ++i) world->put(std::to_string(i));
+    for (Trial* trial : {&grows, &ordinary}) {
+      for (int i = 0; i < 4; ++i) trial->get(std::to_string(i), static_cast<std::size_t>(8 + round) * 4_MiB);
+      for (int i = 0; i < 4; ++i) trial->put(std::to_string(i));
     }
     EXPECT_EQ(grows.reserved(), expected[round]) << "round " << round;
     EXPECT_EQ(ordinary.reserved(), expected_ordinary[round]) << "round " << round;
@@ -499,128 +499,128 @@ TEST(WorkedExamples, W23GrowingRequests) {
 }
 
 TEST(WorkedExamples, W23bLayoutOfAnExpandableSegment) {
-  World world(expandable());
-  world.get("A", 30_MiB);
-  const std::size_t base = world.at("A");
-  EXPECT_EQ(world.reserved(), 41943040);
-  world.get("B", 30_MiB);
-  EXPECT_EQ(world.reserved(), 62914560);
-  world.put("A");
-  world.get("C", 35_MiB);
-  EXPECT_EQ(world.at("C"), base + 60_MiB);
-  EXPECT_EQ(world.reserved(), 104857600);
-  world.put("B");
-  world.get("D", 45_MiB);
-  EXPECT_EQ(world.at("D"), base);
-  EXPECT_EQ(world.reserved(), 104857600);
-  world.put("C");
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 62914560);
-  EXPECT_EQ(world.source.frees, 1);
-  world.put("D");
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 0);
-  EXPECT_EQ(world.device.reserved_address_bytes(), 0u);
-  EXPECT_EQ(world.source.frees, 2);
+  Trial trial(expandable());
+  trial.get("A", 30_MiB);
+  const std::size_t base = trial.at("A");
+  EXPECT_EQ(trial.reserved(), 41943040);
+  trial.get("B", 30_MiB);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  trial.put("A");
+  trial.get("C", 35_MiB);
+  EXPECT_EQ(trial.at("C"), base + 60_MiB);
+  EXPECT_EQ(trial.reserved(), 104857600);
+  trial.put("B");
+  trial.get("D", 45_MiB);
+  EXPECT_EQ(trial.at("D"), base);
+  EXPECT_EQ(trial.reserved(), 104857600);
+  trial.put("C");
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  EXPECT_EQ(trial.source.frees, 1);
+  trial.put("D");
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 0);
+  EXPECT_EQ(trial.device.reserved_address_bytes(), 0u);
+  EXPECT_EQ(trial.source.frees, 2);
 }
 
 TEST(WorkedExamples, W23cPartsOfASegmentGoAndComeBack) {
-  World world(expandable());
-  world.get("A", 25_MiB);
-  const std::size_t base = world.at("A");
-  world.get("B", 5_MiB);
-  world.get("C", 50_MiB);
-  world.put("A");
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 62914560);
-  world.get("D", 22_MiB);
-  EXPECT_EQ(world.at("D"), base);
-  EXPECT_EQ(world.reserved(), 83886080);
-  world.get("E", 2_MiB);
-  EXPECT_EQ(world.at("E"), base + 22_MiB);
-  world.put("C");
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 41943040);
-  world.get("F", 30_MiB);
-  EXPECT_EQ(world.at("F"), base + 30_MiB);
-  EXPECT_EQ(world.reserved(), 62914560);
+  Trial trial(expandable());
+  trial.get("A", 25_MiB);
+  const std::size_t base = trial.at("A");
+  trial.get("B", 5_MiB);
+  trial.get("C", 50_MiB);
+  trial.put("A");
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  trial.get("D", 22_MiB);
+  EXPECT_EQ(trial.at("D"), base);
+  EXPECT_EQ(trial.reserved(), 83886080);
+  trial.get("E", 2_MiB);
+  EXPECT_EQ(trial.at("E"), base + 22_MiB);
+  trial.put("C");
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 41943040);
+  trial.get("F", 30_MiB);
+  EXPECT_EQ(trial.at("F"), base + 30_MiB);
+  EXPECT_EQ(trial.reserved(), 62914560);
 }
 
 TEST(WorkedExamples, W24AMappingThatFailsHalfWay) {
   for (const std::size_t capacity : {100_MiB, 90_MiB}) {
-    World world(expandable(), capacity);
-    world.get("A", 20_MiB);
-    world.get("B", 20_MiB);
-    world.put("A");
-    world.policy.trim(0);
-    world.put("B");
+    Trial trial(expandable(), capacity);
+    trial.get("A", 20_MiB);
+    trial.get("B", 20_MiB);
+    trial.put("A");
+    trial.policy.trim(0);
+    trial.put("B");
     if (capacity == 100_MiB) {
-      world.get("C", 90_MiB);
-      EXPECT_EQ(world.reserved(), 104857600);
-      EXPECT_EQ(world.stats().retries, 0);
+      trial.get("C", 90_MiB);
+      EXPECT_EQ(trial.reserved(), 104857600);
+      EXPECT_EQ(trial.stats().retries, 0);
     } else {
-      EXPECT_TRUE(world.fails(90_MiB));
-      EXPECT_EQ(world.reserved(), 0);
-      EXPECT_EQ(world.stats().retries, 1);
-      EXPECT_EQ(world.stats().synchronizations, 2);
-      EXPECT_GT(world.device.reserved_address_bytes(), 0u);
+      EXPECT_TRUE(trial.fails(90_MiB));
+      EXPECT_EQ(trial.reserved(), 0);
+      EXPECT_EQ(trial.stats().retries, 1);
+      EXPECT_EQ(trial.stats().synchronizations, 2);
+      EXPECT_GT(trial.device.reserved_address_bytes(), 0u);
     }
   }
 }
 
 TEST(WorkedExamples, W25ALimitIsRefusedWithoutAskingTheDevice) {
-  World world({}, 1000_MiB);
-  world.policy.set_memory_fraction(0.5);
-  world.get("A", 300_MiB);
-  world.get("B", 200_MiB);
-  EXPECT_TRUE(world.fails(1_MiB));
-  EXPECT_EQ(world.source.allocations, 2);
-  EXPECT_EQ(world.stats().retries, 1);
-  world.put("B");
-  world.get("C", 1_MiB);
-  EXPECT_EQ(world.allocated(), 315621376);
-  EXPECT_EQ(world.reserved(), 316669952);
-  EXPECT_EQ(world.stats().retries, 2);
+  Trial trial({}, 1000_MiB);
+  trial.policy.set_memory_fraction(0.5);
+  trial.get("A", 300_MiB);
+  trial.get("B", 200_MiB);
+  EXPECT_TRUE(trial.fails(1_MiB));
+  EXPECT_EQ(trial.source.allocations, 2);
+  EXPECT_EQ(trial.stats().retries, 1);
+  trial.put("B");
+  trial.get("C", 1_MiB);
+  EXPECT_EQ(trial.allocated(), 315621376);
+  EXPECT_EQ(trial.reserved(), 316669952);
+  EXPECT_EQ(trial.stats().retries, 2);
 }
 
 TEST(WorkedExamples, W26GarbageCollectionFreesWhatIsOlderThanAverage) {
   for (const bool aged : {false, true}) {
-    World world({.garbage_collection_threshold = 0.6, .memory_fraction = 0.5}, 1000_MiB);
-    world.get("A", 100_MiB);
-    world.get("B", 110_MiB);
-    world.get("C", 120_MiB);
-    for (const char* name : {"A", "B", "C"}) world.put(name);
+    Trial trial({.garbage_collection_threshold = 0.6, .memory_fraction = 0.5}, 1000_MiB);
+    trial.get("A", 100_MiB);
+    trial.get("B", 110_MiB);
+    trial.get("C", 120_MiB);
+    for (const char* name : {"A", "B", "C"}) trial.put(name);
     for (int i = 0; aged && i < 2; ++i) {
-      world.get("A", 100_MiB);
-      world.put("A");
+      trial.get("A", 100_MiB);
+      trial.put("A");
     }
-    world.get("D", 130_MiB);
-    EXPECT_EQ(world.reserved(), aged ? 241172480 : 136314880);
-    EXPECT_EQ(world.source.frees, aged ? 2 : 3);
-    EXPECT_EQ(world.stats().retries, 0);
+    trial.get("D", 130_MiB);
+    EXPECT_EQ(trial.reserved(), aged ? 241172480 : 136314880);
+    EXPECT_EQ(trial.source.frees, aged ? 2 : 3);
+    EXPECT_EQ(trial.stats().retries, 0);
   }
 }
 
 TEST(WorkedExamples, W27TheTailThatCanGrowIsUsedLast) {
-  World world(expandable());
-  world.get("A", 50_MiB);
-  const std::size_t base = world.at("A");
-  world.get("B", 10_MiB);
-  world.get("C", 40_MiB);
-  world.put("A");
-  world.put("C");
-  world.get("D", 35_MiB);
-  EXPECT_EQ(world.at("D"), base);
+  Trial trial(expandable());
+  trial.get("A", 50_MiB);
+  const std::size_t base = trial.at("A");
+  trial.get("B", 10_MiB);
+  trial.get("C", 40_MiB);
+  trial.put("A");
+  trial.put("C");
+  trial.get("D", 35_MiB);
+  EXPECT_EQ(trial.at("D"), base);
 }
 
 TEST(WorkedExamples, W28PagesMoveBetweenStreamsThroughTheDevice) {
-  World world(expandable(), 100_MiB);
-  world.get("A", 60_MiB, 0);
-  world.put("A");
-  world.get("B", 60_MiB, 1);
-  EXPECT_EQ(world.reserved(), 62914560);
-  EXPECT_EQ(world.stats().retries, 1);
-  World fragmented(expandable(), 100_MiB);
+  Trial trial(expandable(), 100_MiB);
+  trial.get("A", 60_MiB, 0);
+  trial.put("A");
+  trial.get("B", 60_MiB, 1);
+  EXPECT_EQ(trial.reserved(), 62914560);
+  EXPECT_EQ(trial.stats().retries, 1);
+  Trial fragmented(expandable(), 100_MiB);
   fragmented.get("A", 50_MiB);
   const std::size_t base = fragmented.at("A");
   fragmented.get("B", 45_MiB);
@@ -632,42 +632,42 @@ TEST(WorkedExamples, W28PagesMoveBetweenStreamsThroughTheDevice) {
 }
 
 TEST(WorkedExamples, W28bBothKindsOfSegmentsInOneAllocator) {
-  World world(expandable());
-  world.get("A", 30_MiB);
-  world.put("A");
-  world.policy.set_expandable(false);
-  world.get("B", 30_MiB);
-  EXPECT_EQ(world.reserved(), 73400320);
-  EXPECT_EQ(world.segments(), 1);
-  const std::size_t b = world.at("B");
-  world.put("B");
-  world.policy.set_expandable(true);
-  world.get("C", 30_MiB);
-  EXPECT_EQ(world.at("C"), b);
+  Trial trial(expandable());
+  trial.get("A", 30_MiB);
+  trial.put("A");
+  trial.policy.set_expandable(false);
+  trial.get("B", 30_MiB);
+  EXPECT_EQ(trial.reserved(), 73400320);
+  EXPECT_EQ(trial.segments(), 1);
+  const std::size_t b = trial.at("B");
+  trial.put("B");
+  trial.policy.set_expandable(true);
+  trial.get("C", 30_MiB);
+  EXPECT_EQ(trial.at("C"), b);
 }
 
 TEST(WorkedExamples, W28cAdjacentPagesAreUnmappedAtOnce) {
-  World world(expandable());
-  for (const char* name : {"A", "B", "C"}) world.get(name, 1_MiB);
-  EXPECT_EQ(world.reserved(), 4194304);
-  for (const char* name : {"A", "B", "C"}) world.put(name);
-  world.policy.trim(0);
-  EXPECT_EQ(world.reserved(), 0);
-  EXPECT_EQ(world.source.frees, 1);
+  Trial trial(expandable());
+  for (const char* name : {"A", "B", "C"}) trial.get(name, 1_MiB);
+  EXPECT_EQ(trial.reserved(), 4194304);
+  for (const char* name : {"A", "B", "C"}) trial.put(name);
+  trial.policy.trim(0);
+  EXPECT_EQ(trial.reserved(), 0);
+  EXPECT_EQ(trial.source.frees, 1);
 }
 
 TEST(WorkedExamples, W29StatisticsAfterTwoRequests) {
-  World world;
-  world.get("A", 1000);
-  world.get("B", 2_MiB);
-  EXPECT_EQ(world.allocated(), 2098176);
-  EXPECT_EQ(world.reserved(), 23068672);
-  EXPECT_EQ(world.splits(), 2);
-  EXPECT_EQ(world.split_bytes(), 20970496);
+  Trial trial;
+  trial.get("A", 1000);
+  trial.get("B", 2_MiB);
+  EXPECT_EQ(trial.allocated(), 2098176);
+  EXPECT_EQ(trial.reserved(), 23068672);
+  EXPECT_EQ(trial.splits(), 2);
+  EXPECT_EQ(trial.split_bytes(), 20970496);
 }
 
 TEST(WorkedExamples, W30WhatCameAndWhatWent) {
-  World twice;
+  Trial twice;
   twice.get("A", 4000000);
   twice.put("A");
   twice.get("A", 4000000);
@@ -689,27 +689,27 @@ TEST(WorkedExamples, W30WhatCameAndWhatWent) {
 }
 
 TEST(WorkedExamples, W31OversizeRulesMakeAnExpandableSegmentGrowEveryCycle) {
-  World world({.expandable = true, .max_split_bytes = 128_MiB}, 16 * GiB);
-  world.get("base", 64_MiB);
+  Trial trial({.expandable = true, .max_split_bytes = 128_MiB}, 16 * GiB);
+  trial.get("base", 64_MiB);
   std::vector<std::int64_t> allocated, reserved;
   for (int cycle = 0; cycle <= 100; ++cycle) {
-    world.get("A", 91_MiB);
-    world.get("B", 45_MiB + 512 * KiB);
-    world.get("kept" + std::to_string(cycle), 2_MiB);
-    world.put("A");
-    world.put("B");
+    trial.get("A", 91_MiB);
+    trial.get("B", 45_MiB + 512 * KiB);
+    trial.get("kept" + std::to_string(cycle), 2_MiB);
+    trial.put("A");
+    trial.put("B");
     if (cycle % 20 != 0) continue;
-    allocated.push_back(world.allocated() >> 20);
-    reserved.push_back(world.reserved() >> 20);
+    allocated.push_back(trial.allocated() >> 20);
+    reserved.push_back(trial.reserved() >> 20);
   }
   EXPECT_EQ(allocated, (std::vector<std::int64_t>{66, 106, 146, 186, 226, 266}));
   EXPECT_EQ(reserved, (std::vector<std::int64_t>{220, 2980, 5760, 8520, 11300, 14060}));
 }
 
 TEST(WorkedExamples, HugeRequestsAreRefusedBeforeAnythingElse) {
-  World world;
-  EXPECT_TRUE(world.fails(std::size_t{1} << 60));
-  EXPECT_EQ(world.stats().retries, 0);
+  Trial trial;
+  EXPECT_TRUE(trial.fails(std::size_t{1} << 60));
+  EXPECT_EQ(trial.stats().retries, 0);
 }
 
 }  // namespace

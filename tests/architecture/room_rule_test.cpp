@@ -21,7 +21,7 @@ using Group = std::set<std::string>;
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli", {{"verbs"}, {"run"}, {"."}}},
     {"train", {{"models"}, {"."}}},
-    {"replay", {{"advise"}, {"results"}, {"engine"}, {"formats/pytorch"}, {"formats"}, {"trace"}}},
+    {"replay", {{"advise"}, {"results"}, {"engine"}, {"formats/pytorch"}, {"formats"}, {"formats/io"}, {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.
     {"nn",
      {{"nn.*", "functional.*", "parallel.*"},
@@ -46,7 +46,6 @@ struct Exception {
 const std::vector<Exception> kExceptions = {
     {"ops/create/factory.cpp", "pointwise"},  // logspace is a power
     {"ops/nn/attention.cpp", "."},
-    {"ops/pointwise/special.h", "reduce"},   // torch::special: names of operators of several rooms
     {"ops/reduce/reduction.cpp", "linalg"},  // lengths of rows, which distances are too
     {"ops/reduce/summary.cpp", "linalg"},
     {"ops/shape/packing.cpp", "indexing"},
@@ -61,8 +60,6 @@ const std::vector<Exception> kExceptions = {
     {"replay/formats/image_writers.cpp", "formats/pytorch"},
     {"replay/formats/pytorch/snapshot_image.cpp", "advise"},
     {"replay/results/trust.cpp", "advise"},
-    {"replay/trace/recorder.cpp", "formats"},
-    {"replay/trace/slice_diff.cpp", "results"},
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

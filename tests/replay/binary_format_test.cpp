@@ -3,7 +3,7 @@
 
 #include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/writers.h>
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/results/slice_diff.h>
 
 #include <fstream>
 #include <sstream>

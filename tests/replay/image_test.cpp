@@ -4,7 +4,7 @@
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/advise/tune_space.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/results/slice_diff.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>

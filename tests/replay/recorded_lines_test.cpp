@@ -6,9 +6,9 @@
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/formats/writers.h>
 #include <tenon/replay/results/fidelity.h>
+#include <tenon/replay/results/slice_diff.h>
 #include <tenon/replay/results/trust.h>
 #include <tenon/replay/trace/recorded_lines.h>
-#include <tenon/replay/trace/slice_diff.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>

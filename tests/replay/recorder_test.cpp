@@ -3,8 +3,8 @@
 
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/address_only_source.h>
-#include <tenon/replay/trace/recorder.h>
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/results/slice_diff.h>
 
 #include <gmock/gmock.h>
 #include <memory/test_policy.h>

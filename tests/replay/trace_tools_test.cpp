@@ -1,7 +1,7 @@
 // Cutting and comparing.
 #include "replay/support.h"
 
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/results/slice_diff.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <tenon/core/half_limits.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/pointwise/special.h>
+#include <tenon/ops/special.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

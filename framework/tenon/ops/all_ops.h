@@ -17,9 +17,9 @@
 #include <tenon/ops/out.h>
 #include <tenon/ops/pointwise/clamp.h>
 #include <tenon/ops/pointwise/numeric.h>
-#include <tenon/ops/pointwise/special.h>
 #include <tenon/ops/reduce/counting.h>
 #include <tenon/ops/reduce/order_statistics.h>
 #include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/reduce/summary.h>
 #include <tenon/ops/shape/rearrange.h>
+#include <tenon/ops/special.h>

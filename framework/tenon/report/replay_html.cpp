@@ -1,8 +1,8 @@
 // The HTML report of a replay.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/output_file.h>
-#include <tenon/replay/formats/utf8.h>
+#include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
 #include <tenon/report/svg.h>

@@ -3,7 +3,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/utf8.h>
+#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/report/table.h>
 
 #include <fmt/format.h>

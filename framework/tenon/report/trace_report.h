@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/results/slice_diff.h>
 #include <tenon/replay/trace/trace.h>
 #include <tenon/report/table.h>
 

@@ -3,7 +3,7 @@
 
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
-#include <tenon/replay/trace/recorder.h>
+#include <tenon/replay/formats/recorder.h>
 #include <tenon/report/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>

@@ -5,7 +5,7 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
-#include <tenon/replay/trace/slice_diff.h>
+#include <tenon/replay/results/slice_diff.h>
 #include <tenon/report/trace_report.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>

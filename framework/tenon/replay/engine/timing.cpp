@@ -59,8 +59,8 @@ class NullAllocator final : public Allocator {
 };
 
 /// A policy on a device of its own, and the blocks that live.
-struct World {
-  World(const Trace& trace, const StackConfig* policy, const JobOptions& options)
+struct Candidate {
+  Candidate(const Trace& trace, const StackConfig* policy, const JobOptions& options)
       : source(options.capacity_bytes.value_or(0)), blocks(std::max<std::uint32_t>(1, trace.slot_count)) {
     if (policy != nullptr) {
       allocator = policy->policy.create({.source = source, .options = policy->options});
@@ -74,18 +74,18 @@ struct World {
 };
 
 /// Everything but allocate and free: rare.
-[[gnu::noinline]] void other_event(World& world, const Trace& trace, const TraceEvent& event) {
-  Block& block = world.blocks[event.slot];
+[[gnu::noinline]] void other_event(Candidate& candidate, const Trace& trace, const TraceEvent& event) {
+  Block& block = candidate.blocks[event.slot];
   switch (event.kind) {
     case EventKind::kUse:
       if (block.data != nullptr && trace.streams[event.stream] != block.request.stream.id)
-        world.allocator->record_use(block, {trace.streams[event.stream]});
+        candidate.allocator->record_use(block, {trace.streams[event.stream]});
       break;
     case EventKind::kEmptyCache:
-      world.allocator->trim(0);
+      candidate.allocator->trim(0);
       break;
     case EventKind::kFreeCompleted:
-      world.source.complete(event.slot);
+      candidate.source.complete(event.slot);
       break;
     default:
       break;
@@ -93,9 +93,9 @@ struct World {
 }
 
 /// Returns the seconds that all events took.
-double run_pass(World& world, const Trace& trace) {
-  Allocator& allocator = *world.allocator;
-  Block* const blocks = world.blocks.data();
+double run_pass(Candidate& candidate, const Trace& trace) {
+  Allocator& allocator = *candidate.allocator;
+  Block* const blocks = candidate.blocks.data();
   const std::uint64_t* const streams = trace.streams.data();
   const TraceEvent* next = trace.events.data();
   const TraceEvent* const end = next + trace.events.size();
@@ -111,7 +111,7 @@ double run_pass(World& world, const Trace& trace) {
           if (next->deferred) allocator.record_use(block, ReplaySource::waiting_stream(next->slot));
           allocator.deallocate(block, block.request.stream);
         } else {
-          other_event(world, trace, *next);
+          other_event(candidate, trace, *next);
         }
       }
     } catch (const OutOfMemory&) {
@@ -179,16 +179,16 @@ void time_passes(const Trace& trace, const StackConfig& policy, const JobOptions
   // The first pass of a forked process pays for every page that it copies and for every cache line: where no observed
   // pass came before, one that is not timed does.
   if (!options.observe) {
-    World world(trace, &policy, options);
-    run_pass(world, trace);
+    Candidate candidate(trace, &policy, options);
+    run_pass(candidate, trace);
   }
   double spent = 0;
   for (int pass = 0; pass < options.timed_passes && (pass == 0 || spent < options.timed_budget_seconds); ++pass) {
-    World world(trace, &policy, options);
-    const double seconds = run_pass(world, trace);
+    Candidate candidate(trace, &policy, options);
+    const double seconds = run_pass(candidate, trace);
     row.pass_seconds.push_back(seconds);
     spent += seconds;
-    World harness(trace, nullptr, options);
+    Candidate harness(trace, nullptr, options);
     const double harness_seconds = run_pass(harness, trace);
     row.harness_seconds = pass == 0 ? harness_seconds : std::min(row.harness_seconds, harness_seconds);
   }
@@ -198,15 +198,15 @@ void time_passes(const Trace& trace, const StackConfig& policy, const JobOptions
 
 void time_calls(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row) {
   const SleepingThread sleeping;
-  World world(trace, &policy, options);
-  Allocator& allocator = *world.allocator;
+  Candidate candidate(trace, &policy, options);
+  Allocator& allocator = *candidate.allocator;
   const double scale = ns_per_tick();
   std::vector<float> allocate_ns;
   std::vector<float> free_ns;
   allocate_ns.reserve(trace.facts.allocations);
   free_ns.reserve(trace.facts.frees);
   for (const TraceEvent& event : trace.events) {
-    Block& block = world.blocks[event.slot];
+    Block& block = candidate.blocks[event.slot];
     if (event.kind == EventKind::kAllocate) {
       const std::uint64_t start = ticks();
       try {
@@ -223,7 +223,7 @@ void time_calls(const Trace& trace, const StackConfig& policy, const JobOptions&
       allocator.deallocate(block, block.request.stream);
       free_ns.push_back(static_cast<float>(static_cast<double>(ticks() - start) * scale));
     } else {
-      other_event(world, trace, event);
+      other_event(candidate, trace, event);
     }
   }
   row.allocate_ns = latency_of(allocate_ns);

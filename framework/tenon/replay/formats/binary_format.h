@@ -14,7 +14,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>

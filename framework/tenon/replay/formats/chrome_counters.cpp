@@ -1,7 +1,7 @@
 // Live bytes over events as counters of a Chrome trace.
 #include <tenon/replay/formats/chrome_counters.h>
-#include <tenon/replay/formats/output_file.h>
-#include <tenon/replay/formats/utf8.h>
+#include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/io/utf8.h>
 
 namespace tenon::replay {
 

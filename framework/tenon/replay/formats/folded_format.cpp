@@ -1,9 +1,9 @@
 // Folded stacks, the input of flame graphs: written, never read.
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
-#include <tenon/replay/formats/utf8.h>
 
 #include <algorithm>
 #include <map>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>

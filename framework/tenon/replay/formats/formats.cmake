@@ -16,7 +16,7 @@ tenon_format(snapshot   pytorch/snapshot_format.cpp pytorch/snapshot_file.cpp py
                         pytorch/pickle.cpp pytorch/pickle_builder.cpp pytorch/pickle_machine.cpp)
 tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp pytorch/chrome_reader.cpp chrome_counters.cpp)
 tenon_format(folded     folded_format.cpp)
-tenon_format(rmm        rmm_format.cpp csv_table.cpp)
+tenon_format(rmm        rmm_format.cpp io/csv_table.cpp)
 tenon_format(minimalloc minimalloc_format.cpp)
 
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
@@ -28,10 +28,10 @@ set(TENON_FORMAT_SUPPORT
   memory/snapshot.cpp
   replay/formats/format.cpp
   replay/formats/image_writers.cpp
-  replay/formats/input_file.cpp
-  replay/formats/output_file.cpp
+  replay/formats/io/input_file.cpp
+  replay/formats/io/output_file.cpp
   replay/formats/readers.cpp
-  replay/formats/utf8.cpp
+  replay/formats/io/utf8.cpp
   replay/trace/recorded_lines.cpp
   replay/trace/trace_builder.cpp
 )

@@ -1,8 +1,8 @@
 // Static problems of minimalloc and its like: id,lower,upper,size, time in events. What is never freed ends with the
 // history.
-#include <tenon/replay/formats/csv_table.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/csv_table.h>
+#include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>

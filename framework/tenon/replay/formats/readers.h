@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <string>

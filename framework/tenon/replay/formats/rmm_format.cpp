@@ -1,8 +1,8 @@
 // RMM's log: Thread,Time,Action,Pointer,Size,Stream. A free that waited for a stream is written where it was asked for;
 // marks, uses on other streams and emptied caches have no place.
-#include <tenon/replay/formats/csv_table.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/csv_table.h>
+#include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/trace_builder.h>
 

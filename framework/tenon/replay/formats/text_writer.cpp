@@ -1,6 +1,6 @@
 // Writing text histories. Declared in text_format.h.
 #include <tenon/replay/formats/event_names.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/text_format.h>
 #include <tenon/replay/trace/recorded_lines.h>
 

@@ -1,7 +1,7 @@
 // Row <-> JSON. One list of fields serves both directions.
 #include <tenon/core/error.h>
 #include <tenon/replay/engine/fnv.h>
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/row_fields.h>
 #include <tenon/replay/results/row_json.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/trace/pod_vector.h>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // content are kept once.
 #pragma once
 
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/formats/pytorch/pickle.h>
 
 #include <cstdint>

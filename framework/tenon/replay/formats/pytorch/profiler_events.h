@@ -1,7 +1,7 @@
 // What torch.profiler's Chrome trace says of memory: its "[memory]" and "[OutOfMemory]" instants and its steps.
 #pragma once
 
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 
 #include <cstdint>
 #include <string>

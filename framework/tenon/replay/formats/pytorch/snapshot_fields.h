@@ -2,7 +2,7 @@
 // from becoming a large one.
 #pragma once
 
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/formats/pytorch/pickle.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/memory/snapshot.h>
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // UTF-8 by the JSON library, which has to know it anyway.
-#include <tenon/replay/formats/utf8.h>
+#include <tenon/replay/formats/io/utf8.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

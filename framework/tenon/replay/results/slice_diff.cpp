@@ -1,7 +1,7 @@
 // Slices and differences.
 #include <tenon/core/options.h>
+#include <tenon/replay/results/slice_diff.h>
 #include <tenon/replay/results/trust.h>
-#include <tenon/replay/trace/slice_diff.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // the fields; what takes the code are the complaints with their line, the limits, and RMM's ways to write a pointer.
 #pragma once
 
-#include <tenon/replay/formats/input_file.h>
+#include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>

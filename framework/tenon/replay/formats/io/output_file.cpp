@@ -1,6 +1,6 @@
 // OutputFile over zlib, which writes plain files too.
 #include <tenon/core/error.h>
-#include <tenon/replay/formats/output_file.h>
+#include <tenon/replay/formats/io/output_file.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Cutting lines into fields, and fields into numbers.
-#include <tenon/replay/formats/csv_table.h>
+#include <tenon/replay/formats/io/csv_table.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,8 +1,8 @@
 // Recording requests as they pass.
 #include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/replay/formats/output_file.h>
-#include <tenon/replay/trace/recorder.h>
+#include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/recorder.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>

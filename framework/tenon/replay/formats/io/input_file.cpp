@@ -1,7 +1,7 @@
 // InputFile over read(2) and zlib, so that a complaint about a compressed file knows its byte.
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/input_file.h>
-#include <tenon/replay/formats/utf8.h>
+#include <tenon/replay/formats/io/input_file.h>
+#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <fcntl.h>
