@@ -72,7 +72,8 @@ class Experiment : public ::testing::Test {
     request.overrides = std::move(all);
     request.use_environment = false;
     request.sections = training_sections();
-    const ExperimentConfig config = Config::load(request).experiment();
+    ExperimentConfig config = Config::load(request).experiment();
+    if (change_config) change_config(config);
     install(config);
     if (before_training) before_training();
     ExperimentResult result = run_experiment(config, sink);
@@ -81,7 +82,8 @@ class Experiment : public ::testing::Test {
   }
 
   std::filesystem::path folder;
-  std::function<void()> before_training;  ///< runs in the world of the experiment, right before it
+  std::function<void(ExperimentConfig&)> change_config;  ///< for what no setting says
+  std::function<void()> before_training;                 ///< runs in the world of the experiment, right before it
   Silent sink;
   std::int64_t live_bytes = -1;
 };

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/serialize/archive.h>
+#include <tenon/ops/create/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <cxxabi.h>
@@ -200,6 +201,9 @@ void Module::to(Dtype dtype, bool non_blocking) {
 }
 void Module::to(Device device, bool non_blocking) {
   convert([&](const Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });
+}
+void Module::to_empty(Device device) {
+  convert([&](const Tensor& t) { return tenon::empty_like(t, TensorOptions(device)); });
 }
 
 void Module::zero_grad(bool set_to_none) {

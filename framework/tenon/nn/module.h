@@ -89,6 +89,9 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   TENON_API virtual void to(Device device, Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Device device, bool non_blocking = false);
+  /// Gives every parameter and buffer uninitialised memory on that device, in the order and the layout of to(), and
+  /// copies nothing.
+  TENON_API void to_empty(Device device);
   /// Converts every floating parameter and buffer to float16.
   TENON_API void half() { to(Dtype::kFloat16); }
 

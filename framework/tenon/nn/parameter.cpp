@@ -1,19 +1,42 @@
-// Parameters and buffers: allocations with the right purpose.
+// Parameters and buffers: allocations with the right purpose, or none yet.
 #include <tenon/nn/parameter.h>
 
+#include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 
 namespace tenon::nn {
 
+namespace {
+
+constinit thread_local std::optional<Device> without_memory_on;
+
+/// A tensor whose address stands for no memory. No kernel runs on its device, so nobody goes there.
+Tensor without_memory(IntArrayRef sizes, const TensorOptions& options) {
+  alignas(64) static char nowhere[64];
+  return tenon::from_blob(nowhere, sizes, options.device(*without_memory_on));
+}
+
+}  // namespace
+
 Tensor new_parameter(IntArrayRef sizes) {
+  if (without_memory_on) return without_memory(sizes, {});
   PurposeGuard purpose(Purpose::kParameter);
   return tenon::empty(sizes);
 }
 
 Tensor new_buffer(IntArrayRef sizes, Scalar value, TensorOptions options) {
   PurposeGuard purpose(Purpose::kParameter);
+  if (without_memory_on) return without_memory(sizes, tenon::full({}, value, options).options());
   return tenon::full(sizes, value, options);
 }
+
+ParametersWithoutMemory::ParametersWithoutMemory(Device device) : previous_(without_memory_on) {
+  if (device_state(device).driver().properties().computes)
+    throw Error("parameters without memory on " + device.str() + ": its kernels would write to them");
+  without_memory_on = device;
+}
+
+ParametersWithoutMemory::~ParametersWithoutMemory() { without_memory_on = previous_; }
 
 }  // namespace tenon::nn

@@ -1,8 +1,11 @@
 // Where the memory of parameters comes from: it is attributed to the purpose "parameter".
 #pragma once
 
+#include <tenon/core/device.h>
 #include <tenon/core/export.h>
 #include <tenon/tensor/tensor.h>
+
+#include <optional>
 
 namespace tenon::nn {
 
@@ -10,5 +13,19 @@ namespace tenon::nn {
 TENON_API Tensor new_parameter(IntArrayRef sizes);
 /// A buffer filled with one value.
 TENON_API Tensor new_buffer(IntArrayRef sizes, Scalar value, TensorOptions options = {});
+
+/// While it lives, what new_parameter() and new_buffer() make on this thread is on `device` and has no memory, which
+/// Module::to_empty() gives it (PyTorch: modules made on the device "meta"). Nothing is drawn and nothing is written.
+class TENON_API ParametersWithoutMemory {
+ public:
+  /// Throws Error for a device that computes: its kernels would write to where there is nothing.
+  explicit ParametersWithoutMemory(Device device);
+  ~ParametersWithoutMemory();
+  ParametersWithoutMemory(const ParametersWithoutMemory&) = delete;
+  ParametersWithoutMemory& operator=(const ParametersWithoutMemory&) = delete;
+
+ private:
+  std::optional<Device> previous_;
+};
 
 }  // namespace tenon::nn

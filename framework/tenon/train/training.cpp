@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/clip_grad.h>
+#include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
@@ -64,16 +65,7 @@ void Training::prepare() {
   }
   data_ = open_data(config_, dtype);
 
-  // Parameters are drawn on the host, so that every device starts from the same ones.
-  manual_seed(static_cast<std::uint64_t>(options_.integer("seed")));
-  model_ = make_model({.options = config_.section("model"),
-                       .data = data_.shape,
-                       .inplace_activations = options_.boolean("inplace_activations"),
-                       .checkpoint = options_.boolean("checkpoint")});
-  if (!config_.device.is_cpu()) {
-    PurposeGuard purpose(Purpose::kParameter);
-    model_.module->to(config_.device);
-  }
+  make_model_on_device();
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
 
@@ -88,6 +80,29 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
   note_theory();
+}
+
+void Training::make_model_on_device() {
+  manual_seed(static_cast<std::uint64_t>(options_.integer("seed")));
+  const auto make = [&] {
+    return make_model({.options = config_.section("model"),
+                       .data = data_.shape,
+                       .inplace_activations = options_.boolean("inplace_activations"),
+                       .checkpoint = options_.boolean("checkpoint")});
+  };
+  if (!device_.driver().properties().computes) {
+    // Of a device that has addresses alone nobody ever sees a value.
+    const nn::ParametersWithoutMemory scope(config_.device);
+    model_ = make();
+    PurposeGuard purpose(Purpose::kParameter);
+    model_.module->to_empty(config_.device);
+    return;
+  }
+  // Parameters are drawn on the host, so that every device starts from the same ones.
+  model_ = make();
+  if (config_.device.is_cpu()) return;
+  PurposeGuard purpose(Purpose::kParameter);
+  model_.module->to(config_.device);
 }
 
 void Training::check_sizes() const {

@@ -41,6 +41,7 @@ class Training {
 
  private:
   void prepare();
+  void make_model_on_device();
   void check_sizes() const;
   void resume();
   void save() const;
