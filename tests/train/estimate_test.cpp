@@ -59,6 +59,18 @@ TEST_F(Estimate, NeedsNoMemoryForALargeModel) {
   EXPECT_GT(estimated.memory.requested_bytes.peak, std::int64_t{2} * 8 * 512 * 50257 * 4);  // logits alone: 1.6 GB
 }
 
+TEST_F(Estimate, LlamasHaveTheirPublishedNumbersOfParameters) {
+  const auto parameters = [&](const std::string& preset) {
+    return estimate({"model.name=\"llama\"", "model.preset=\"" + preset + "\"", "data.name=\"text\"", text(),
+                     "model.context=64", "train.batch_size=1", "train.test_batch_size=1"})
+        .parameters;
+  };
+  EXPECT_EQ(parameters("1B"), 1'235'814'400);
+  EXPECT_EQ(parameters("3B"), 3'212'749'824);
+  EXPECT_EQ(parameters("8B"), 8'030'261'248);
+  EXPECT_EQ(parameters("70B"), 70'553'706'496);
+}
+
 TEST_F(Estimate, TheoryOfTheTransformerIsNearWhatItKeeps) {
   for (const char* more : {"train.checkpoint=false", "train.checkpoint=true", "train.micro_batches=4"}) {
     const ExperimentResult result =

@@ -51,7 +51,7 @@ class Models : public Experiment {
 };
 
 /// resnet8 stands for the larger ones, whose code it shares.
-const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "lstm-lm", "gpt"};
+const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "lstm-lm", "gpt", "llama"};
 
 TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
   for (const std::string& model : kAll) {
@@ -157,6 +157,16 @@ TEST_F(Models, GptLearnsText) {
   const ExperimentResult result = run_small("gpt", {"model.hidden=16", "train.max_steps=60", "train.epochs=60"});
   EXPECT_LT(result.losses.back(), 0.75 * result.losses.front());
   EXPECT_GT(result.test_accuracy, 0.3);
+}
+
+TEST_F(Models, LlamaLearnsTextWithKeysThatServeTwoHeads) {
+  const ExperimentResult result = run_small(
+      "llama", {"model.hidden=16", "model.heads=4", "model.kv_heads=2", "train.max_steps=60", "train.epochs=60"});
+  EXPECT_LT(result.losses.back(), 0.75 * result.losses.front());
+  EXPECT_GT(result.test_accuracy, 0.3);
+  // Symbols, then of each block: queries and what is joined, keys and values, three of the perceptron, two norms.
+  const std::int64_t block = 2 * 16 * 16 + 2 * 16 * 8 + 3 * 16 * 64 + 2 * 16;
+  EXPECT_EQ(result.parameters, 7 * 16 + 2 * block + 16);
 }
 
 TEST_F(Models, UnetTellsPicturesFromTheirBackground) {

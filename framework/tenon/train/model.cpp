@@ -18,7 +18,7 @@ constexpr KnownModel kModels[] = {
     {"resnet8", make_resnet8, Task::kClassify},   {"vit", make_vit, Task::kClassify},
     {"resnet18", make_resnet18, Task::kClassify}, {"resnet50", make_resnet50, Task::kClassify},
     {"unet", make_unet, Task::kSegment},          {"lstm-lm", make_lstm_lm, Task::kLanguage},
-    {"gpt", make_gpt, Task::kLanguage},
+    {"gpt", make_gpt, Task::kLanguage},           {"llama", make_llama, Task::kLanguage},
 };
 
 const KnownModel& find(std::string_view name) {

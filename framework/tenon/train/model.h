@@ -64,5 +64,6 @@ Model make_unet(const ModelRequest& request);
 Model make_vit(const ModelRequest& request);
 Model make_lstm_lm(const ModelRequest& request);
 Model make_gpt(const ModelRequest& request);
+Model make_llama(const ModelRequest& request);
 
 }  // namespace tenon::train

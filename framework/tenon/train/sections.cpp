@@ -4,84 +4,99 @@
 
 namespace tenon {
 
-std::vector<SectionSpec> training_sections() {
-  const std::int64_t many = 1'000'000'000;
-  std::vector<SectionSpec> sections;
-  sections.push_back(
-      {"model",
-       "what is trained",
-       {OptionSpec::text("name", "mlp", "the model").one_of(train::model_names()),
-        OptionSpec::integer("hidden", 256,
-                            "width of hidden layers (mlp), of the embedding (lstm-lm, gpt, vit), channels (unet)")
-            .range(std::int64_t{1}, std::int64_t{65536}),
-        OptionSpec::integer("layers", 2, "hidden layers, recurrent layers or transformer blocks")
-            .range(std::int64_t{1}, std::int64_t{1024}),
-        OptionSpec::integer("heads", 4, "attention heads (gpt, vit)").range(std::int64_t{1}, std::int64_t{1024}),
-        OptionSpec::integer("context", 128, "characters that a language model sees at once")
-            .range(std::int64_t{1}, std::int64_t{65536}),
-        OptionSpec::integer("vocabulary", 0, "symbols that a language model has room for; 0 = those of the text")
-            .range(std::int64_t{0}, std::int64_t{1 << 24}),
-        OptionSpec::boolean("tied", true, "the table of symbols is the output layer too (gpt, lstm-lm)"),
-        OptionSpec::text("activation", "gelu", "of the transformer's perceptrons (gpt, vit)").one_of({"gelu", "relu"}),
-        OptionSpec::integer("patch", 4, "side of a patch (vit)").range(std::int64_t{1}, std::int64_t{1024}),
-        OptionSpec::integer("image_size", 0, "pictures are enlarged to this side by repeating pixels; 0 leaves them")
-            .range(std::int64_t{0}, std::int64_t{4096}),
-        OptionSpec::real("dropout", 0.0, "probability of dropping an activation").range(0.0, 1.0)},
-       {}});
-  sections.push_back(
-      {"data",
-       "what it is trained on",
-       {OptionSpec::text("name", "fashion-mnist", "the data set").one_of({"fashion-mnist", "text"}),
-        OptionSpec::text(
-            "path", "",
-            "where its files are: a folder (fashion-mnist), a file or a folder (text); empty: the usual place"),
-        OptionSpec::text("unit", "character", "one symbol of a text: a character of UTF-8, or a byte")
-            .one_of({"character", "byte"}),
-        OptionSpec::integer("limit", 0, "how many training examples (pictures, windows of text) are used; 0 = all")
-            .range(std::int64_t{0}, many),
-        OptionSpec::integer("test_limit", 0, "how many test examples are used; 0 = all").range(std::int64_t{0}, many)},
-       {},
-       {"path"}});
-  sections.push_back(
-      {"train",
-       "how it is trained",
-       {OptionSpec::integer("epochs", 1, "passes over the data").range(std::int64_t{1}, std::int64_t{1'000'000}),
-        OptionSpec::integer("max_steps", 0, "stop after so many steps; 0 = no limit").range(std::int64_t{0}, many),
-        OptionSpec::integer("batch_size", 128, "examples a step").range(std::int64_t{1}, std::int64_t{1 << 24}),
-        OptionSpec::integer("test_batch_size", 1000, "examples at once when testing")
-            .range(std::int64_t{1}, std::int64_t{1 << 24}),
-        OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")
-            .range(std::int64_t{1}, std::int64_t{1 << 20}),
-        OptionSpec::text("optimizer", "adamw", "the optimiser").one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad"}),
-        OptionSpec::real("lr", 1e-3, "learning rate").range(0.0, 1e6),
-        OptionSpec::real("momentum", 0.9, "of sgd and rmsprop").range(0.0, 1.0),
-        OptionSpec::real("weight_decay", 0.0, "pulls parameters to zero").range(0.0, 1e6),
-        OptionSpec::text("schedule", "constant", "course of the learning rate")
-            .one_of({"constant", "cosine", "linear"}),
-        OptionSpec::integer("schedule_warmup", 0, "steps over which the learning rate rises from zero")
-            .range(std::int64_t{0}, many),
-        OptionSpec::real("clip_grad_norm", 0.0, "gradients are scaled down to this norm; 0 = never").range(0.0, 1e9),
-        OptionSpec::text("precision", "float32", "of parameters and activations").one_of({"float32", "float64"}),
-        OptionSpec::integer("seed", 47, "of initial parameters, order of the data and dropout")
-            .range(std::int64_t{0}, std::int64_t{1} << 62),
-        OptionSpec::integer("threads", 0, "threads of the host that a kernel may use; 0 leaves the device's setting")
-            .range(std::int64_t{0}, std::int64_t{4096}),
-        OptionSpec::boolean("checkpoint", false,
-                            "recompute the activations of a block in backward instead of keeping them"),
-        OptionSpec::boolean("inplace_activations", false, "activations overwrite their inputs"),
-        OptionSpec::text("zero_grad", "none",
-                         "after a step gradients are given back (none) or filled with zeros (zero)")
-            .one_of({"none", "zero"}),
-        OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
-        OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
-        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, many),
-        OptionSpec::text("save", "", "file for the state of the run when it ends; empty: none"),
-        OptionSpec::text("resume", "", "file of a run to go on with"),
-        OptionSpec::integer("stop_at", 0, "end this run after so many steps in all, to be resumed; 0 = at the end")
-            .range(std::int64_t{0}, many)},
-       {},
-       {"save", "resume"}});
-  return sections;
+namespace {
+
+constexpr std::int64_t kMany = 1'000'000'000;
+
+SectionSpec model_section() {
+  return {
+      "model",
+      "what is trained",
+      {OptionSpec::text("name", "mlp", "the model").one_of(train::model_names()),
+       OptionSpec::integer("hidden", 256,
+                           "width of hidden layers (mlp), of the embedding (lstm-lm, gpt, llama, vit), channels (unet)")
+           .range(std::int64_t{1}, std::int64_t{65536}),
+       OptionSpec::integer("layers", 2, "hidden layers, recurrent layers or transformer blocks")
+           .range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::integer("heads", 4, "attention heads (gpt, llama, vit)").range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::integer("kv_heads", 0, "heads of keys and values, each for several of queries (llama); 0 = heads")
+           .range(std::int64_t{0}, std::int64_t{1024}),
+       OptionSpec::integer("intermediate", 0, "width of the gated perceptrons (llama); 0 = four times hidden")
+           .range(std::int64_t{0}, std::int64_t{1 << 20}),
+       OptionSpec::text("preset", "none", "published sizes (llama), instead of the settings that say them")
+           .one_of({"none", "1B", "3B", "8B", "70B"}),
+       OptionSpec::integer("context", 128, "characters that a language model sees at once")
+           .range(std::int64_t{1}, std::int64_t{65536}),
+       OptionSpec::integer("vocabulary", 0, "symbols that a language model has room for; 0 = those of the text")
+           .range(std::int64_t{0}, std::int64_t{1 << 24}),
+       OptionSpec::boolean("tied", true, "the table of symbols is the output layer too (gpt, llama, lstm-lm)"),
+       OptionSpec::text("activation", "gelu", "of the transformer's perceptrons (gpt, vit)").one_of({"gelu", "relu"}),
+       OptionSpec::integer("patch", 4, "side of a patch (vit)").range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::integer("image_size", 0, "pictures are enlarged to this side by repeating pixels; 0 leaves them")
+           .range(std::int64_t{0}, std::int64_t{4096}),
+       OptionSpec::real("dropout", 0.0, "probability of dropping an activation").range(0.0, 1.0)},
+      {}};
 }
+
+SectionSpec data_section() {
+  return {
+      "data",
+      "what it is trained on",
+      {OptionSpec::text("name", "fashion-mnist", "the data set").one_of({"fashion-mnist", "text"}),
+       OptionSpec::text(
+           "path", "",
+           "where its files are: a folder (fashion-mnist), a file or a folder (text); empty: the usual place"),
+       OptionSpec::text("unit", "character", "one symbol of a text: a character of UTF-8, or a byte")
+           .one_of({"character", "byte"}),
+       OptionSpec::integer("limit", 0, "how many training examples (pictures, windows of text) are used; 0 = all")
+           .range(std::int64_t{0}, kMany),
+       OptionSpec::integer("test_limit", 0, "how many test examples are used; 0 = all").range(std::int64_t{0}, kMany)},
+      {},
+      {"path"}};
+}
+
+SectionSpec train_section() {
+  return {
+      "train",
+      "how it is trained",
+      {OptionSpec::integer("epochs", 1, "passes over the data").range(std::int64_t{1}, std::int64_t{1'000'000}),
+       OptionSpec::integer("max_steps", 0, "stop after so many steps; 0 = no limit").range(std::int64_t{0}, kMany),
+       OptionSpec::integer("batch_size", 128, "examples a step").range(std::int64_t{1}, std::int64_t{1 << 24}),
+       OptionSpec::integer("test_batch_size", 1000, "examples at once when testing")
+           .range(std::int64_t{1}, std::int64_t{1 << 24}),
+       OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")
+           .range(std::int64_t{1}, std::int64_t{1 << 20}),
+       OptionSpec::text("optimizer", "adamw", "the optimiser").one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad"}),
+       OptionSpec::real("lr", 1e-3, "learning rate").range(0.0, 1e6),
+       OptionSpec::real("momentum", 0.9, "of sgd and rmsprop").range(0.0, 1.0),
+       OptionSpec::real("weight_decay", 0.0, "pulls parameters to zero").range(0.0, 1e6),
+       OptionSpec::text("schedule", "constant", "course of the learning rate").one_of({"constant", "cosine", "linear"}),
+       OptionSpec::integer("schedule_warmup", 0, "steps over which the learning rate rises from zero")
+           .range(std::int64_t{0}, kMany),
+       OptionSpec::real("clip_grad_norm", 0.0, "gradients are scaled down to this norm; 0 = never").range(0.0, 1e9),
+       OptionSpec::text("precision", "float32", "of parameters and activations").one_of({"float32", "float64"}),
+       OptionSpec::integer("seed", 47, "of initial parameters, order of the data and dropout")
+           .range(std::int64_t{0}, std::int64_t{1} << 62),
+       OptionSpec::integer("threads", 0, "threads of the host that a kernel may use; 0 leaves the device's setting")
+           .range(std::int64_t{0}, std::int64_t{4096}),
+       OptionSpec::boolean("checkpoint", false,
+                           "recompute the activations of a block in backward instead of keeping them"),
+       OptionSpec::boolean("inplace_activations", false, "activations overwrite their inputs"),
+       OptionSpec::text("zero_grad", "none", "after a step gradients are given back (none) or filled with zeros (zero)")
+           .one_of({"none", "zero"}),
+       OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
+       OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
+       OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, kMany),
+       OptionSpec::text("save", "", "file for the state of the run when it ends; empty: none"),
+       OptionSpec::text("resume", "", "file of a run to go on with"),
+       OptionSpec::integer("stop_at", 0, "end this run after so many steps in all, to be resumed; 0 = at the end")
+           .range(std::int64_t{0}, kMany)},
+      {},
+      {"save", "resume"}};
+}
+
+}  // namespace
+
+std::vector<SectionSpec> training_sections() { return {model_section(), data_section(), train_section()}; }
 
 }  // namespace tenon
