@@ -96,5 +96,25 @@ TEST_F(AgainstPyTorch, PlateauWithCooldownAndLeastRate) {
   }
 }
 
+TEST_F(Scheduled, RefusesAStepOnceAGroupWasAdded) {
+  optim::LambdaLR schedule(sgd, [](std::int64_t) { return 0.5; });
+  sgd.add_param_group(optim::OptimizerParamGroup({tenon::ones({1}).requires_grad_()}));
+  try {
+    schedule.step();
+    FAIL() << "a rate was read that is not there";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "the optimizer has 2 parameter groups, its learning rates are scheduled for 1: add all groups before "
+                 "the scheduler is made");
+  }
+  EXPECT_DOUBLE_EQ(lr(), 1.0);
+}
+
+TEST_F(Scheduled, RefusesAMetricOnceAGroupWasAdded) {
+  optim::ReduceLROnPlateauScheduler schedule(sgd, optim::ReduceLROnPlateauScheduler::min, 0.5, 0);
+  sgd.add_param_group(optim::OptimizerParamGroup({tenon::ones({1}).requires_grad_()}));
+  EXPECT_THROW(schedule.step(1), Error);
+}
+
 }  // namespace
 }  // namespace tenon::test

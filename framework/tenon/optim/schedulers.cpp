@@ -3,20 +3,35 @@
 
 #include <tenon/tensor/libtorch/warning.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 namespace tenon::optim {
 
+namespace {
+
+void expect_groups(std::size_t groups, std::size_t scheduled) {
+  if (groups == scheduled) return;
+  throw Error(fmt::format(
+      "the optimizer has {} parameter groups, its learning rates are scheduled for {}: add all groups before the "
+      "scheduler is made",
+      groups, scheduled));
+}
+
+}  // namespace
+
 LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) { base_lrs_ = get_current_lrs(); }
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::step() {
+  auto& groups = optimizer_.param_groups();
+  expect_groups(groups.size(), base_lrs_.size());
   ++step_count_;
   const std::vector<double> rates = get_lrs();
-  auto& groups = optimizer_.param_groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(rates[i]);
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(rates.at(i));
 }
 
 std::vector<double> LRScheduler::get_current_lrs() const {
@@ -111,6 +126,7 @@ ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, Sch
 }
 
 void ReduceLROnPlateauScheduler::step(float metrics) {
+  expect_groups(optimizer_.param_groups().size(), min_lr_.size());
   if (is_better(metrics)) {
     best_ = metrics;
     bad_steps_ = 0;

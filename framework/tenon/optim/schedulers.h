@@ -16,7 +16,7 @@ class TENON_EXPORT LRScheduler {
   TENON_API virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
-  /// One step further: sets the learning rate of every group. There must be as many as when this was made.
+  /// One step further: sets the learning rate of every group. Throws Error when groups were added since.
   TENON_API void step();
 
  protected:
