@@ -2,6 +2,7 @@
 #include <tenon/nn/containers/module_list.h>
 #include <tenon/nn/containers/parameter_list.h>
 #include <tenon/nn/modules/dropout.h>
+#include <tenon/nn/modules/embedding.h>
 #include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
 
@@ -119,6 +120,38 @@ TEST(Module, PrintsItsTree) {
   std::ostringstream stream;
   stream << *Net();
   EXPECT_THAT(stream.str(), HasSubstr("  (first): tenon::nn::Linear(in_features=2, out_features=3, bias=true)\n"));
+}
+
+TEST(Module, ACloneOfPretrainedEmbeddingsHasAWeightOfItsOwnThatIsFrozenToo) {
+  const Tensor given = tenon::ones({3, 2});
+  const nn::Embedding embedding = nn::Embedding::from_pretrained(given);
+  const auto clone = std::dynamic_pointer_cast<nn::EmbeddingImpl>(embedding->clone());
+  EXPECT_FALSE(clone->weight.requires_grad());
+  clone->weight.zero_();
+  EXPECT_TRUE(embedding->weight.eq(1).all().item<bool>());
+  EXPECT_FALSE(embedding->weight.requires_grad());
+  EXPECT_EQ(embedding->weight.data_ptr(), given.data_ptr());
+
+  const nn::EmbeddingBag bag = nn::EmbeddingBag::from_pretrained(given);
+  const auto bag_clone = std::dynamic_pointer_cast<nn::EmbeddingBagImpl>(bag->clone());
+  EXPECT_FALSE(bag_clone->weight.requires_grad());
+  EXPECT_NE(bag_clone->weight.data_ptr(), given.data_ptr());
+}
+
+TEST(Module, ACloneStaysFrozen) {
+  nn::Linear linear(2, 3);
+  linear->bias.set_requires_grad(false);
+  const auto clone = std::dynamic_pointer_cast<nn::LinearImpl>(linear->clone());
+  EXPECT_FALSE(clone->bias.requires_grad());
+  EXPECT_TRUE(clone->weight.requires_grad());
+}
+
+TEST(ParameterList, MayBeAppendedToItself) {
+  nn::ParameterList list(tenon::ones({1}), tenon::zeros({2}));
+  *list += *list;
+  ASSERT_EQ(list->size(), 4u);
+  EXPECT_TRUE(list->at(2).is_same(list->at(0)));
+  EXPECT_TRUE(list->at(3).is_same(list->at(1)));
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ void copy_tensors(const OrderedDict<std::string, Tensor>& from, OrderedDict<std:
     if (!tensor.defined()) continue;
     const bool moves = device && tensor.device() != *device;
     to[item.key()].set_data(moves ? tensor.to(*device) : tensor.clone());
+    if (is_floating_point(tensor.scalar_type())) to[item.key()].set_requires_grad(tensor.requires_grad());
   }
 }
 

@@ -50,7 +50,7 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     for (const auto& parameter : container) append(parameter);
   }
   ParameterListImpl& operator+=(const ParameterListImpl& other) {
-    extend(other.parameters_);
+    extend(OrderedDict(other.parameters_));  // a copy: `other` may be this one
     return *this;
   }
 

@@ -7,6 +7,7 @@
 #include <tenon/ops/ops.h>
 
 #include <ostream>
+#include <utility>
 
 namespace tenon::nn {
 
@@ -33,6 +34,13 @@ void check_weight(const Options& options) {
   }
 }
 
+/// The weight that was given becomes the module's own; a copy of the module then makes itself another one.
+template <class Options>
+Tensor take_weight(Options& options) {
+  check_weight(options);
+  return std::exchange(options._weight(), Tensor());
+}
+
 void zero_row(const Tensor& weight, const std::optional<std::int64_t>& row) {
   if (row) init::zeros_(weight.detach().select(0, *row));
 }
@@ -43,8 +51,7 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions given) : options(std::move(given))
 void EmbeddingImpl::reset() {
   settle_padding(options);
   if (options._weight().defined()) {
-    check_weight(options);
-    weight = register_parameter("weight", options._weight());
+    weight = register_parameter("weight", take_weight(options));
   } else {
     weight = register_parameter("weight", new_parameter({options.num_embeddings(), options.embedding_dim()}));
     reset_parameters();
@@ -89,8 +96,7 @@ EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions given) : options(std::mov
 void EmbeddingBagImpl::reset() {
   settle_padding(options);
   if (options._weight().defined()) {
-    check_weight(options);
-    weight = register_parameter("weight", options._weight());
+    weight = register_parameter("weight", take_weight(options));
   } else {
     weight = register_parameter("weight", new_parameter({options.num_embeddings(), options.embedding_dim()}));
     reset_parameters();
