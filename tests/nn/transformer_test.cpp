@@ -57,9 +57,25 @@ TEST(ScaledDotProductAttention, BooleanMaskAgreesWithPyTorch) {
            0.280762930813);
 }
 
-TEST(ScaledDotProductAttention, AQueryThatMaySeeNothingIsNan) {
-  const Tensor mask = zeros({2, 3}, TensorOptions(kBool));
-  EXPECT_TRUE(scaled_dot_product_attention(rand({2, 4}), rand({3, 4}), rand({3, 4}), mask).isnan().all().item<bool>());
+// Under the fused kernel (rank 4 and float32), under operators (a mask with a gradient), and for added masks.
+TEST(ScaledDotProductAttention, AQueryThatMaySeeNothingGivesZerosAndNoGradient) {
+  const Tensor sees = tensor({1, 0, 1, 0, 0, 0}).view({2, 3}).to(kBool);
+  const Tensor added = zeros({2, 3}).masked_fill(sees.logical_not(), -std::numeric_limits<float>::infinity());
+  const Tensor learned = added.clone().requires_grad_();
+  for (const Tensor& mask : {sees, added, learned}) {
+    for (const bool of_rank_4 : {false, true}) {
+      Tensor q = rand({2, 4}).requires_grad_(), k = rand({3, 4}).requires_grad_(), v = rand({3, 4}).requires_grad_();
+      const auto shaped = [&](const Tensor& t) { return of_rank_4 ? t.unsqueeze(0).unsqueeze(0) : t; };
+      const Tensor y = scaled_dot_product_attention(shaped(q), shaped(k), shaped(v), mask).view({2, 4});
+      EXPECT_TRUE(y[1].eq(0).all().item<bool>());
+      EXPECT_TRUE(y[0].gt(0).all().item<bool>());
+      (y * y).sum().backward();
+      EXPECT_TRUE(q.grad()[1].eq(0).all().item<bool>());
+      EXPECT_TRUE(k.grad()[1].eq(0).all().item<bool>());
+      for (const Tensor& t : {q, k, v}) EXPECT_TRUE(t.grad().isfinite().all().item<bool>());
+    }
+  }
+  EXPECT_TRUE(learned.grad()[1].eq(0).all().item<bool>());
 }
 
 TEST(ScaledDotProductAttention, DropsWeightsAndKeepsTheirMean) {

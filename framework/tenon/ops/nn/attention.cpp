@@ -39,15 +39,19 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value)
 /// Attention out of operators. `kept`, where defined, multiplies the weights: 0 for those dropped, else 1 / (1 - p).
 Tensor composite(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
                  double scale, const Tensor& kept) {
-  Tensor scores = matmul(query * scale, key.transpose(-2, -1));
+  Tensor scores = matmul(query * scale, key.transpose(-2, -1)), weights;
   if (is_causal) {
     const Tensor later = ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).triu(1);
     scores = scores.masked_fill(later, kMinusInfinity);
   }
   if (mask.defined()) {
     scores = mask.scalar_type() == kBool ? scores.masked_fill(mask.logical_not(), kMinusInfinity) : scores + mask;
+    // A query that may see nothing has weights of 0; filled in before as well, so that no NaN reaches the gradients.
+    const Tensor blind = scores.detach().eq(kMinusInfinity).all(-1, true);
+    weights = softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0);
+  } else {
+    weights = softmax(scores, -1);
   }
-  const Tensor weights = softmax(scores, -1);
   return matmul(kept.defined() ? weights * kept : weights, value);
 }
 

@@ -80,10 +80,16 @@ void add_mask(T* scores, const Mask& mask, const char* row, i64 n) {
 }
 
 // Exponentials of a row of scores in place, divided by their sum; returns the logarithm of the sum before the maximum
-// was taken out.
+// was taken out. A query that may see nothing has weights of 0 (as in PyTorch since 2.5), also in the backward: hence
+// infinity.
 template <class T>
 T softmax_row(T* x, i64 n) {
+  constexpr T infinity = static_cast<T>(__builtin_inff());
   const T most = maximum_of(x, n);
+  if (most == -infinity) {
+    for (i64 j = 0; j < n; ++j) x[j] = T(0);
+    return infinity;
+  }
   const T sum = sum_of<T>(n, [&](i64 j) { return x[j] = math::exp(x[j] - most); });
   const T scale = T(1) / sum;
 #pragma GCC ivdep
