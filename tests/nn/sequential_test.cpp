@@ -63,5 +63,14 @@ TEST(AnyModule, FillsInDefaults) {
   EXPECT_EQ(any.forward<int>(1, 2), 3);
 }
 
+TEST(Sequential, RefusesANameAndStaysAsItWas) {
+  nn::Sequential chain(nn::Linear(2, 3));
+  EXPECT_THROW(chain->push_back("a.b", nn::Linear(3, 4)), Error);
+  EXPECT_THROW(chain->push_back("0", nn::Linear(3, 4)), Error);
+  EXPECT_EQ(chain->size(), 1u);
+  EXPECT_EQ(chain->children().size(), 1u);
+  EXPECT_EQ(chain->forward(tenon::ones({1, 2})).size(1), 3);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -244,5 +244,13 @@ TEST(Accessor, ReachesElementsByIndex) {
                "use packed_accessor64");
 }
 
+TEST(Stacking, OfNothingIsRefusedByName) {
+  const std::vector<Tensor> none;
+  expect_error([&] { hstack(none); }, "hstack expects a non-empty TensorList");
+  expect_error([&] { vstack(none); }, "vstack expects a non-empty TensorList");
+  expect_error([&] { dstack(none); }, "dstack expects a non-empty TensorList");
+  expect_error([&] { column_stack(none); }, "column_stack expects a non-empty TensorList");
+}
+
 }  // namespace
 }  // namespace tenon

@@ -53,10 +53,10 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   /// Puts a module in front of the one at that position; size() appends. Throws Error for a larger one.
   void insert(std::size_t index, std::shared_ptr<Module> module) {
     if (index > size()) throw Error("Index out of range");
+    register_module(std::to_string(size()), module);  // may refuse it: before anything has changed
     modules_.insert(modules_.begin() + static_cast<std::ptrdiff_t>(index), std::move(module));
     // Names are positions: those from here on move by one.
-    for (std::size_t i = index; i + 1 < size(); ++i) children_[std::to_string(i)] = modules_[i];
-    register_module(std::to_string(size() - 1), modules_.back());
+    for (std::size_t i = index; i < size(); ++i) children_[std::to_string(i)] = modules_[i];
   }
   template <class M>
   void insert(std::size_t index, const ModuleHolder<M>& holder) {

@@ -89,8 +89,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   }
   void push_back(AnyModule module) { push_back(std::to_string(size()), std::move(module)); }
   void push_back(std::string name, AnyModule module) {
+    register_module(std::move(name), module.ptr());  // refuses a name: before anything has changed
     modules_.push_back(std::move(module));
-    register_module(std::move(name), modules_.back().ptr());
   }
   void push_back(const NamedAnyModule& named) { push_back(named.name(), named.module()); }
 

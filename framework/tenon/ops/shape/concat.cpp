@@ -94,11 +94,13 @@ Tensor stack(TensorList tensors, std::int64_t dim) {
   return cat(parts, wrap_dim(dim, tensors[0].impl().rank() + 1));
 }
 Tensor hstack(TensorList tensors) {
+  if (tensors.empty()) throw Error("hstack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.dim() == 0 ? tensor.reshape({1}) : tensor);
   return cat(parts, parts.at(0).dim() == 1 ? 0 : 1);
 }
 Tensor vstack(TensorList tensors) {
+  if (tensors.empty()) throw Error("vstack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.dim() < 2 ? tensor.reshape({1, -1}) : tensor);
   return cat(parts, 0);

@@ -74,13 +74,13 @@ class ArrayRef {
   }
   /// A view of `count` elements from `first` on. Throws Error beyond the end.
   ArrayRef slice(std::size_t first, std::size_t count) const {
-    if (first + count > size_) {
+    if (first > size_ || count > size_ - first) {
       throw Error("ArrayRef: invalid slice, N = " + std::to_string(first) + "; M = " + std::to_string(count) +
                   "; size = " + std::to_string(size_));
     }
     return {data_ + first, count};
   }
-  ArrayRef slice(std::size_t first) const { return slice(first, size_ - first); }
+  ArrayRef slice(std::size_t first) const { return slice(first, first < size_ ? size_ - first : 0); }
   /// A copy of the elements.
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   /// Whether both have the same elements in the same order.
