@@ -1,4 +1,6 @@
 // Each layer on its own, then stacked.
+#include "support/scratch_folder.h"
+
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/sources/host_memory_source.h>
 
@@ -445,7 +447,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 TEST(TraceLayer, WritesEveryEventInTheTextForm) {
-  const std::string path = ::testing::TempDir() + "layers_test.trace";
+  const std::string path = test::scratch_folder() + "layers_test.trace";
   AddressOnlySource source;
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   const Block first = stack->allocate({.bytes = 1000, .stream = {3}});
@@ -461,7 +463,7 @@ TEST(TraceLayer, WritesEveryEventInTheTextForm) {
 }
 
 TEST(TraceLayer, AMarkThatWouldMeanSomethingToAReaderIsEscaped) {
-  const std::string path = ::testing::TempDir() + "layers_test_marks.trace";
+  const std::string path = test::scratch_folder() + "layers_test_marks.trace";
   AddressOnlySource source;
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   for (const char* name : {"tenon:failed 0 0 0", "recording starts", "two\nlines", "step 1"}) stack->mark(name);
@@ -472,7 +474,7 @@ TEST(TraceLayer, AMarkThatWouldMeanSomethingToAReaderIsEscaped) {
 }
 
 TEST(TraceLayer, ARequestThatRanOutOfMemoryIsInTheHistory) {
-  const std::string path = ::testing::TempDir() + "layers_test_failed.trace";
+  const std::string path = test::scratch_folder() + "layers_test_failed.trace";
   AddressOnlySource source({.capacity_bytes = 8192});
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   const Block block = stack->allocate({.bytes = 6144});
@@ -487,7 +489,7 @@ TEST(TraceLayer, ARequestThatRanOutOfMemoryIsInTheHistory) {
 }
 
 TEST(TraceLayer, AFailureThatTheHostMendedIsNone) {
-  const std::string path = ::testing::TempDir() + "layers_test_mended.trace";
+  const std::string path = test::scratch_folder() + "layers_test_mended.trace";
   AddressOnlySource source({.capacity_bytes = 8192});
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   stack->deallocate(stack->allocate({.bytes = 6144}));
@@ -498,7 +500,7 @@ TEST(TraceLayer, AFailureThatTheHostMendedIsNone) {
 }
 
 TEST(TraceLayer, AFreeOnAnotherStreamIsAUseThere) {
-  const std::string path = ::testing::TempDir() + "layers_test_streams.trace";
+  const std::string path = test::scratch_folder() + "layers_test_streams.trace";
   AddressOnlySource source;
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   const Block block = stack->allocate({.bytes = 64, .stream = {1}});
@@ -509,7 +511,7 @@ TEST(TraceLayer, AFreeOnAnotherStreamIsAUseThere) {
 }
 
 TEST(TraceLayer, CompressesWhereTheNameSaysSo) {
-  const std::string path = ::testing::TempDir() + "layers_test.trace.gz";
+  const std::string path = test::scratch_folder() + "layers_test.trace.gz";
   AddressOnlySource source;
   auto stack = make_stack(source, {{"trace", {{"file", path}}}});
   for (int i = 0; i < 1000; ++i) stack->deallocate(stack->allocate({.bytes = 1000}));
@@ -536,7 +538,7 @@ TEST(TraceLayer, NamesAFileThatItCannotWrite) {
 // ---- all of them together
 
 TEST(Layers, StackInAnyOrder) {
-  const std::string path = ::testing::TempDir() + "layers_test_all.trace";
+  const std::string path = test::scratch_folder() + "layers_test_all.trace";
   set_allocator_resolver([](std::string_view) { return ResolvedAllocator{testing::simple_policy(), {}}; });
   std::vector<LayerText> layers{{"align", {}},
                                 {"budget", {{"data", "1GiB"}}},

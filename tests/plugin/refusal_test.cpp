@@ -1,5 +1,7 @@
 // Plugins that cannot be loaded are refused with the path, the reason and what to do, before any of their code runs;
 // the program then ends with exit code 5.
+#include "support/scratch_folder.h"
+
 #include <tenon/core/error.h>
 #include <tenon/plugin/descriptor.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -43,7 +45,7 @@ std::string refusal(const fs::path& path) {
 }
 
 fs::path scratch_file(const std::string& name, const std::string& bytes) {
-  const fs::path path = fs::path(testing::TempDir()) / ("tenon_refusal_" + name);
+  const fs::path path = fs::path(test::scratch_folder()) / ("tenon_refusal_" + name);
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }

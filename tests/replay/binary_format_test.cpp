@@ -1,4 +1,6 @@
 // Tenon's own trace file: round trips, and what a kill or a flipped bit leaves.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/replay/formats/binary_format.h>
@@ -20,7 +22,7 @@ std::string content(const std::string& path) {
 
 TEST(BinaryTrace, ARealHistoryComesBackUnchangedAndSmall) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
-  const std::string path = testing::TempDir() + "history.tenon";
+  const std::string path = test::scratch_folder() + "history.tenon";
   write_trace(trace, path);
   const Trace back = read_traces(path).front();
   EXPECT_TRUE(difference(trace, back).are_equal) << difference(trace, back).what;
@@ -30,7 +32,7 @@ TEST(BinaryTrace, ARealHistoryComesBackUnchangedAndSmall) {
 }
 
 TEST(BinaryTrace, KeepsStacksAndDeferredFrees) {
-  const std::string path = testing::TempDir() + "stacks.tenon";
+  const std::string path = test::scratch_folder() + "stacks.tenon";
   BinaryTraceWriter writer(path);
   const std::vector<StackFrame> stack = {{"forward", "model.py", 7}, {"main", "train.py", 3}};
   const auto first = writer.allocate(100, 0, stack);
@@ -48,7 +50,7 @@ TEST(BinaryTrace, KeepsStacksAndDeferredFrees) {
 }
 
 TEST(BinaryTrace, IsValidUpToTheLastFlush) {
-  const std::string path = testing::TempDir() + "killed.tenon";
+  const std::string path = test::scratch_folder() + "killed.tenon";
   BinaryTraceWriter writer(path);
   writer.allocate(100, 0);
   writer.flush();
@@ -63,7 +65,7 @@ TEST(BinaryTrace, IsValidUpToTheLastFlush) {
 }
 
 TEST(BinaryTrace, ACutConversionKeepsWhatCameBefore) {
-  const std::string path = testing::TempDir() + "half.tenon";
+  const std::string path = test::scratch_folder() + "half.tenon";
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   write_trace(trace, path);
   const std::string whole = content(path);
@@ -74,7 +76,7 @@ TEST(BinaryTrace, ACutConversionKeepsWhatCameBefore) {
 }
 
 TEST(BinaryTrace, ReadsTheFirstVersion) {
-  const std::string path = testing::TempDir() + "old.tenon";
+  const std::string path = test::scratch_folder() + "old.tenon";
   write_trace(read_one("a 0 100 0\nf 0\n"), path);
   std::string bytes = content(path);
   bytes[8] = 1;
@@ -83,7 +85,7 @@ TEST(BinaryTrace, ReadsTheFirstVersion) {
 }
 
 TEST(BinaryTrace, NoticesEveryFlippedBitInAChunk) {
-  const std::string path = testing::TempDir() + "flipped.tenon";
+  const std::string path = test::scratch_folder() + "flipped.tenon";
   BinaryTraceWriter writer(path);
   for (int i = 0; i < 20; ++i) writer.allocate(100 + static_cast<std::uint64_t>(i), 0);
   writer.close();
@@ -99,7 +101,7 @@ TEST(BinaryTrace, RefusesANewerVersion) { EXPECT_NE(refusal_of("TENONTRC\x09").f
 
 TEST(TextWriter, ARealHistoryComesBackUnchanged) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
-  const std::string path = testing::TempDir() + "history.trace.gz";
+  const std::string path = test::scratch_folder() + "history.trace.gz";
   write_trace(trace, path);
   const Trace back = read_traces(path).front();
   EXPECT_TRUE(difference(trace, back).are_equal);
@@ -108,14 +110,14 @@ TEST(TextWriter, ARealHistoryComesBackUnchanged) {
 
 TEST(ChromeWriter, WritesWhatAJsonReaderAccepts) {
   const Trace trace = read_one("a 0 8 0\nm say \"hi\"\nf 0\n");
-  const std::string path = testing::TempDir() + "counters.json";
+  const std::string path = test::scratch_folder() + "counters.json";
   write_trace(trace, path);
   EXPECT_NE(refusal_of(content(path)).find("no [memory] events"), std::string::npos)
       << "valid JSON, without a profiler's events";
 }
 
 TEST(FoldedWriter, NeedsStacks) {
-  EXPECT_THROW(write_trace(read_one("a 0 8 0\n"), testing::TempDir() + "x.folded"), Error);
+  EXPECT_THROW(write_trace(read_one("a 0 8 0\n"), test::scratch_folder() + "x.folded"), Error);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Requests that ran out of memory in a recording: part of the history in every engine and every form.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
@@ -10,14 +12,10 @@
 #include <tenon/replay/results/slice_diff.h>
 #include <tenon/runtime/plugins/plugins.h>
 
-#include <unistd.h>
-
 namespace tenon::replay {
 namespace {
 
-std::string scratch(const std::string& name) {
-  return ::testing::TempDir() + "failed_" + std::to_string(::getpid()) + "_" + name;
-}
+std::string scratch(const std::string& name) { return test::scratch_folder() + "failed_" + name; }
 
 /// 6 KiB live on a device of 8 KiB, then 4 KiB are asked for and 1 KiB after that.
 std::string died() {

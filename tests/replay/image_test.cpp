@@ -1,4 +1,6 @@
 // Pictures of a running device: the snapshot reads back as what happened, the other writers agree with it.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/memory/sources/address_only_source.h>
@@ -9,7 +11,6 @@
 
 #include <gmock/gmock.h>
 #include <memory/test_policy.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -20,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::path(::testing::TempDir()) / ("image_" + std::to_string(::getpid()) + "_" + name);
+  return std::filesystem::path(test::scratch_folder()) / ("image_" + name);
 }
 std::string content(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

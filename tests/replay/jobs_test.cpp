@@ -1,4 +1,6 @@
 // Replays in processes of their own: what crashes loses its own row.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/replay/engine/process_pool.h>
@@ -67,7 +69,7 @@ TEST(RowJson, ComesBackAsItWas) {
   const Trace trace = read_one(kTrace);
   ReplayRow row = run_job(trace, plain_policy(), {.capacity_bytes = 1024});
   row.trace = "a \"name\"";
-  const std::string path = testing::TempDir() + "rows.json";
+  const std::string path = test::scratch_folder() + "rows.json";
   std::ofstream(path) << rows_json({row}, "{}");
   const ReplayRow back = read_rows(path).front();
   EXPECT_EQ(back.trace, row.trace);
@@ -79,7 +81,7 @@ TEST(RowJson, ComesBackAsItWas) {
 }
 
 TEST(RowJson, RefusesAnotherFile) {
-  const std::string path = testing::TempDir() + "other.json";
+  const std::string path = test::scratch_folder() + "other.json";
   std::ofstream(path) << "[1,2";
   EXPECT_THROW(read_rows(path), ConfigError);
 }

@@ -1,4 +1,6 @@
 // What was recorded passes through every form: a converted or cut history is judged as the original is.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
@@ -12,7 +14,6 @@
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -26,9 +27,7 @@ using testing::Not;
 class Carried : public testing::TestWithParam<const char*> {
  protected:
   static void SetUpTestSuite() { load_all_plugins(); }
-  static std::string path(const std::string& ending) {
-    return testing::TempDir() + "carried_" + std::to_string(::getpid()) + ending;
-  }
+  static std::string path(const std::string& ending) { return test::scratch_folder() + "carried" + ending; }
   /// Written in the form of that ending and read again.
   static Trace through(const Trace& trace, const std::string& ending) {
     const std::string file = path(ending);

@@ -1,4 +1,6 @@
 // The recorder: what it keeps, what it writes, and what of it a kill leaves.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/memory/layers/layer.h>
@@ -20,7 +22,7 @@ namespace {
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::path(::testing::TempDir()) / ("recorder_" + std::to_string(::getpid()) + "_" + name);
+  return std::filesystem::path(test::scratch_folder()) / ("recorder_" + name);
 }
 
 /// One step of a program: a block that stays, one that goes, one used on another stream.

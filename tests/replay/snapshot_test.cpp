@@ -1,4 +1,6 @@
 // Snapshots: rebuilt histories, every schema, and the round trip through Tenon's own writer.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
@@ -16,7 +18,7 @@ namespace {
 
 /// One segment of 20 MiB and the given entries, written as PyTorch would.
 Trace through_file(const SnapshotImage& image) {
-  const std::string path = testing::TempDir() + "image.pickle";
+  const std::string path = test::scratch_folder() + "image.pickle";
   write_snapshot(image, path);
   return read_traces(path, {.with_stacks = true}).front();
 }
@@ -154,7 +156,7 @@ TEST(Snapshot, OfAnotherAllocatorSaysSoAndInventsNothing) {
 }
 
 TEST(Snapshot, FreeingTwiceIsRefusedWithItsEntry) {
-  const std::string path = testing::TempDir() + "twice.pickle";
+  const std::string path = test::scratch_folder() + "twice.pickle";
   write_snapshot(
       image_with({entry(HistoryAction::kAlloc, 512, 100), entry(HistoryAction::kFreeRequested, 512, 100),
                   entry(HistoryAction::kFreeCompleted, 512, 100), entry(HistoryAction::kFreeCompleted, 512, 100),
@@ -265,7 +267,7 @@ TEST(Snapshot, TheEndOfAnAnnotationIsWrittenAsOne) {
   SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)});
   image.marks = {{0, "step"}, {1, "end of nothing"}, {2, "end of step"}};
   EXPECT_EQ(through_file(image).marks, (std::vector<std::string>{"step", "end of nothing", "end of step"}));
-  std::ifstream file(testing::TempDir() + "image.pickle", std::ios::binary);
+  std::ifstream file(test::scratch_folder() + "image.pickle", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(bytes.find("END"), std::string::npos);
   EXPECT_EQ(bytes.find("end of step"), std::string::npos);

@@ -1,4 +1,6 @@
 // The text form: what is read, and each way to be refused.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <sys/stat.h>
@@ -11,8 +13,6 @@
 
 namespace tenon::replay {
 namespace {
-
-using testing::TempDir;
 
 TEST(TextReader, CountsWhatTheFileHolds) {
   const Trace trace = read_one("# name: tiny\na 0 100 0\na 1 200 3\nm step 1\nu 0 3\nf 0\ne\na 2 50 0\nf 2\n");
@@ -116,7 +116,7 @@ TEST(TextReader, KeepsDeferredFreesApart) {
 class Files : public testing::Test {
  protected:
   std::string gz(const std::string& name, const std::string& text) {
-    const std::string path = TempDir() + name;
+    const std::string path = test::scratch_folder() + name;
     const gzFile file = ::gzopen(path.c_str(), "wb");
     ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
     ::gzclose(file);
@@ -196,7 +196,7 @@ TEST(TextReader, QuotesControlCharactersAsNumbers) {
 }
 
 TEST_F(Files, ReadsAPipe) {
-  const std::string path = TempDir() + "history.fifo";
+  const std::string path = test::scratch_folder() + "history.fifo";
   ::unlink(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(path) << "a 0 8 0\nf 0\n"; });
@@ -207,7 +207,7 @@ TEST_F(Files, ReadsAPipe) {
 
 TEST_F(Files, RefusesADecompressionBomb) {
   // 200 MiB of zeros in 200 KiB: legal JSON white space would do as well.
-  const std::string path = TempDir() + "bomb.gz";
+  const std::string path = test::scratch_folder() + "bomb.gz";
   const gzFile file = ::gzopen(path.c_str(), "wb9");
   const std::string blanks(1 << 20, ' ');
   ::gzwrite(file, "[", 1);
@@ -218,8 +218,8 @@ TEST_F(Files, RefusesADecompressionBomb) {
 }
 
 TEST_F(Files, NamesAMissingFileAndAFolder) {
-  EXPECT_NE(refusal(TempDir() + "absent.gz").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal(TempDir()).find("directory"), std::string::npos);
+  EXPECT_NE(refusal(test::scratch_folder() + "absent.gz").find("No such file"), std::string::npos);
+  EXPECT_NE(refusal(test::scratch_folder()).find("directory"), std::string::npos);
 }
 
 TEST_F(Files, TheExampleHistoryHasThePeakOfItsHeader) {

@@ -1,4 +1,6 @@
 // The offline pages: complete, readable without a script, and free of addresses on a network.
+#include "support/scratch_folder.h"
+
 #include "replay/support.h"
 
 #include <tenon/report/replay_html.h>
@@ -43,7 +45,7 @@ void expect_offline(const std::string& page) {
 
 TEST(ReplayReport, IsOneOfflinePage) {
   const Trace trace = replay::read_traces(replay::example_trace("gpt2_adam.trace.gz")).front();
-  const std::string path = testing::TempDir() + "report.html";
+  const std::string path = test::scratch_folder() + "report.html";
   write_replay_html(path, {trace}, rows_of(trace), "{\"host\":\"x\"}");
   const std::string page = content(path);
   expect_offline(page);
@@ -55,7 +57,7 @@ TEST(ReplayReport, IsOneOfflinePage) {
 
 TEST(ReplayReport, ShowsMarksWhereTheyWere) {
   const Trace trace = replay::read_one("a 0 8 0\nm step 1\na 1 8 0\nm a<b\nf 0\nf 1\n");
-  const std::string path = testing::TempDir() + "marks.html";
+  const std::string path = test::scratch_folder() + "marks.html";
   write_replay_html(path, {trace}, rows_of(trace), "{\"host\":\"x\"}");
   const std::string page = content(path);
   EXPECT_NE(page.find("<title>step 1</title>"), std::string::npos);
@@ -64,7 +66,7 @@ TEST(ReplayReport, ShowsMarksWhereTheyWere) {
 
 TEST(TracePage, IsOneOfflinePage) {
   const Trace trace = replay::read_traces(replay::example_trace("gpt2_adam.trace.gz")).front();
-  const std::string path = testing::TempDir() + "page.html";
+  const std::string path = test::scratch_folder() + "page.html";
   write_trace_html(path, trace, rows_of(trace));
   expect_offline(content(path));
 }

@@ -1,9 +1,10 @@
 // TensorBoard files: read back by a parser of their own, and held against figures from the formats' documents.
+#include "support/scratch_folder.h"
+
 #include <tenon/core/error.h>
 #include <tenon/report/tensorboard.h>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -78,7 +79,7 @@ class Tensorboard : public testing::Test {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::string folder_ = testing::TempDir() + "/tensorboard_" + std::to_string(::getpid());
+  std::string folder_ = test::scratch_folder() + "tensorboard";
 };
 
 TEST_F(Tensorboard, TheChecksumIsMaskedCrc32c) {
