@@ -1,4 +1,5 @@
-// Building a stack: hooks on the source first, then the policy over them, then the layers around it.
+// Building a stack: hooks on the source first, then the policy over them, then the layers around it. Declared in
+// stack_impl.h.
 #include <tenon/core/error.h>
 #include <tenon/memory/stack/stack_impl.h>
 
