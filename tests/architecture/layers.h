@@ -15,7 +15,7 @@ using Layers = std::set<std::string>;
 inline const std::vector<Layers> kRanks = {
     {"cli"},
     {"report"},
-    {"train"},
+    {"train", "measure"},
     {"replay", "conformance"},
     {"nn", "optim", "data", "amp", "parallel", "quantization", "checkpoint", "profiler"},
     {"runtime"},

@@ -27,6 +27,8 @@ bool is_size(std::string_view metric) { return metric.ends_with("_bytes"); }
 /// What one second is in the metric's unit; 0 where it is no time.
 double seconds_in(std::string_view metric) {
   if (metric.starts_with("allocate_ns.") || metric.starts_with("free_ns.") || metric.ends_with("_ns")) return 1e9;
+  if (metric.starts_with("ns_")) return 1e9;
+  if (metric.ends_with("_ms") || metric.find("_ms.") != std::string_view::npos) return 1e3;
   return metric == "seconds" || metric.starts_with("seconds_") || metric.ends_with("_seconds") ? 1 : 0;
 }
 
@@ -46,6 +48,19 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string figure(std::string_view metric, double value) {
+  return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
+                                    : fmt::format("{:.6g}", value);
+}
+
+std::string name_of(const ReplayRow& row) {
+  std::string name = row.trace + ", " + (row.label.empty() ? row.allocator : row.label);
+  if (row.capacity_bytes) name += " at " + format_bytes(*row.capacity_bytes);
+  return name;
+}
+
+}  // namespace
+
 bool holds(Gate::Op op, double left, double right) {
   switch (op) {
     case Gate::Op::kGreater:
@@ -63,19 +78,6 @@ bool holds(Gate::Op op, double left, double right) {
   }
   return false;
 }
-
-std::string figure(std::string_view metric, double value) {
-  return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
-                                    : fmt::format("{:.6g}", value);
-}
-
-std::string name_of(const ReplayRow& row) {
-  std::string name = row.trace + ", " + (row.label.empty() ? row.allocator : row.label);
-  if (row.capacity_bytes) name += " at " + format_bytes(*row.capacity_bytes);
-  return name;
-}
-
-}  // namespace
 
 std::optional<double> metric_of(const ReplayRow& row, std::string_view metric) {
   std::optional<double> found;
@@ -105,6 +107,50 @@ std::vector<std::string> metric_names() {
   return names;
 }
 
+GateValue parse_gate_value(std::string_view metric, std::string_view text) {
+  const auto fail = [](const std::string& why) { throw ConfigError(why); };
+  GateValue found;
+  std::string_view value = trim(text);
+  if (value.empty()) fail("nothing to compare with");
+  double sign = 1;
+  if (value.front() == '+' || value.front() == '-') {
+    found.is_relative = true;
+    if (value.front() == '-') sign = -1;
+    value.remove_prefix(1);
+  }
+  const bool has_percent = value.ends_with('%');
+  if (has_percent) {
+    found.is_percentage = found.is_relative;
+    if (!found.is_relative && !is_share(metric))
+      fail("a percentage of this metric needs a sign: it is a change against the baseline");
+    value = trim(value.substr(0, value.size() - 1));
+  }
+  if (!value.empty() && (value.front() == '+' || value.front() == '-')) fail("two signs");
+  const std::string digits(value);
+  char* end = nullptr;
+  const double number = std::strtod(digits.c_str(), &end);
+  const std::string_view unit = trim(std::string_view(end));
+  const auto size = try_parse_size(value);
+  const bool is_hexadecimal = value.starts_with("0x") || value.starts_with("0X");
+  if (end == digits.c_str() || is_hexadecimal)
+    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
+  if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
+  if (unit.empty()) {
+    found.value = sign * (has_percent && !found.is_relative ? number / 100 : number);
+  } else if (has_percent) {
+    fail(fmt::format("expected a percentage, not \"{}%\"", value));
+  } else if (const auto seconds = time_of(number, unit)) {
+    if (seconds_in(metric) == 0) fail(fmt::format("\"{}\" is a time, which {} is not", value, metric));
+    found.value = sign * *seconds * seconds_in(metric);
+  } else if (size) {
+    if (!is_size(metric)) fail(fmt::format("\"{}\" is a size, which {} is not", value, metric));
+    found.value = sign * static_cast<double>(*size);
+  } else {
+    fail(fmt::format("\"{}\" is neither a number, a size, a time nor a percentage", value));
+  }
+  return found;
+}
+
 Gate parse_gate(std::string_view text) {
   Gate gate;
   gate.text = std::string(trim(text));
@@ -131,49 +177,20 @@ Gate parse_gate(std::string_view text) {
       if (!has_equal) fail("'!' without '='");
       gate.op = Gate::Op::kNotEqual;
   }
-  std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
+  const std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
   const std::vector<std::string> names = metric_names();
   if (std::ranges::find(names, gate.metric) == names.end()) {
     const std::string near = nearest_name(gate.metric, names);
     fail(fmt::format("unknown metric \"{}\"; {}", gate.metric,
                      near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : "did you mean " + near + "?"));
   }
-  if (value.empty()) fail("nothing to compare with");
-  double sign = 1;
-  if (value.front() == '+' || value.front() == '-') {
-    gate.is_relative = true;
-    if (value.front() == '-') sign = -1;
-    value.remove_prefix(1);
-  }
-  const bool has_percent = value.ends_with('%');
-  if (has_percent) {
-    gate.is_percentage = gate.is_relative;
-    if (!gate.is_relative && !is_share(gate.metric))
-      fail("a percentage of this metric needs a sign: it is a change against the baseline");
-    value = trim(value.substr(0, value.size() - 1));
-  }
-  if (!value.empty() && (value.front() == '+' || value.front() == '-')) fail("two signs");
-  const std::string digits(value);
-  char* end = nullptr;
-  const double number = std::strtod(digits.c_str(), &end);
-  const std::string_view unit = trim(std::string_view(end));
-  const auto size = try_parse_size(value);
-  const bool is_hexadecimal = value.starts_with("0x") || value.starts_with("0X");
-  if (end == digits.c_str() || is_hexadecimal)
-    fail(fmt::format("\"{}\" is neither a number, a size nor a percentage", value));
-  if (!std::isfinite(number)) fail(fmt::format("nothing can be compared with \"{}\"", value));
-  if (unit.empty()) {
-    gate.value = sign * (has_percent && !gate.is_relative ? number / 100 : number);
-  } else if (has_percent) {
-    fail(fmt::format("expected a percentage, not \"{}%\"", value));
-  } else if (const auto seconds = time_of(number, unit)) {
-    if (seconds_in(gate.metric) == 0) fail(fmt::format("\"{}\" is a time, which {} is not", value, gate.metric));
-    gate.value = sign * *seconds * seconds_in(gate.metric);
-  } else if (size) {
-    if (!is_size(gate.metric)) fail(fmt::format("\"{}\" is a size, which {} is not", value, gate.metric));
-    gate.value = sign * static_cast<double>(*size);
-  } else {
-    fail(fmt::format("\"{}\" is neither a number, a size, a time nor a percentage", value));
+  try {
+    const GateValue parsed = parse_gate_value(gate.metric, value);
+    gate.value = parsed.value;
+    gate.is_relative = parsed.is_relative;
+    gate.is_percentage = parsed.is_percentage;
+  } catch (const ConfigError& error) {
+    fail(error.what());
   }
   return gate;
 }

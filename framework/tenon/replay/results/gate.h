@@ -25,6 +25,17 @@ struct Gate {
   bool is_percentage = false;  ///< of the baseline's figure
 };
 
+/// The VALUE of a gate on this metric. Throws ConfigError that says why it is none.
+struct GateValue {
+  double value = 0;
+  bool is_relative = false;
+  bool is_percentage = false;
+};
+TENON_API GateValue parse_gate_value(std::string_view metric, std::string_view text);
+
+/// Whether `left OP right`; OP as people write it: ">", ">=", "=" …
+TENON_API bool holds(Gate::Op op, double left, double right);
+
 /// Throws ConfigError that shows where the expression goes wrong; for an unknown metric the nearest is named.
 TENON_API Gate parse_gate(std::string_view text);
 

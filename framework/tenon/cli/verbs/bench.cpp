@@ -1,0 +1,142 @@
+// `tenon bench`: speed of allocators, side by side.
+#include <tenon/cli/command_files.h>
+#include <tenon/cli/one_trace.h>
+#include <tenon/cli/progress_line.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/error.h>
+#include <tenon/measure/bench/bench.h>
+#include <tenon/measure/bench/host_noise.h>
+#include <tenon/report/bench_report.h>
+#include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct BenchVerbOptions {
+  std::vector<std::string> specs;
+  std::vector<std::string> more_specs;  ///< by --allocator
+  std::vector<std::string> workloads;
+  std::vector<std::string> histories;
+  std::vector<std::string> gates;
+  int rounds = 0;
+  std::uint64_t seed = 47;
+  double deadline_s = 10;
+  TableFormat format = TableFormat::kTable;
+  bool is_json = false;
+  bool quiet = false;
+};
+
+std::vector<std::string> specs_of(const BenchVerbOptions& options) {
+  std::vector<std::string> specs = options.specs;
+  specs.insert(specs.end(), options.more_specs.begin(), options.more_specs.end());
+  if (!specs.empty()) return specs;
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  specs = allocator_names();
+  if (specs.empty())
+    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  return specs;
+}
+
+std::vector<measure::WorkloadSpec> workloads_of(const BenchVerbOptions& options,
+                                                const std::vector<replay::Trace>& traces) {
+  std::vector<std::string> names = options.workloads;
+  if (names.empty() && traces.empty()) names = measure::default_workloads();
+  std::vector<measure::WorkloadSpec> workloads;
+  for (const std::string& name : names) {
+    measure::check_workload(name);
+    workloads.push_back({.name = name});
+  }
+  for (const replay::Trace& trace : traces) {
+    if (trace.facts.allocations == 0) throw ConfigError(trace.name + ": the history holds no allocation");
+    workloads.push_back({.name = "recorded/" + trace.name, .trace = &trace});
+  }
+  return workloads;
+}
+
+ExitCode bench_verb(const BenchVerbOptions& options) {
+  const std::vector<replay::Trace> traces =
+      options.histories.empty() ? std::vector<replay::Trace>() : all_traces(options.histories);
+  measure::BenchOptions bench{.specs = specs_of(options), .workloads = workloads_of(options, traces)};
+  std::vector<measure::GateExpression> gates;
+  const measure::GateNames names = BenchFigures::names(measure::subject_names(bench.specs));
+  for (const std::string& text : options.gates) gates.push_back(measure::parse_gate_expression(text, names));
+  bench.seed = options.seed;
+  bench.deadline_s = options.deadline_s;
+  bench.rounds = options.rounds != 0 ? options.rounds : measure::enough_rounds(bench);
+  measure::BenchResult result;
+  const measure::HostState before = measure::host_state();
+  {
+    ProgressLine line("measuring", options.quiet);
+    bench.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
+    result = measure::run_bench(bench);
+  }
+  const measure::HostNoise noise = measure::host_noise(before, measure::host_state(), result);
+  std::vector<std::vector<std::string>> trips;
+  for (const measure::GateExpression& gate : gates) trips.push_back(measure::tripped(gate, BenchFigures(result)));
+
+  const TableFormat format = options.is_json ? TableFormat::kJson : options.format;
+  if (format == TableFormat::kJson) {
+    print(bench_json(result, bench, noise, gates, trips, environment_json()));
+  } else {
+    print(render(bench_table(result), format, environment_json()));
+    if (format == TableFormat::kTable) print("\n" + bench_method(result, bench));
+  }
+  for (const std::string& failure : bench_failures(result)) say("tenon: " + failure);
+  for (const std::string& warning : noise.warnings()) {
+    if (!options.quiet) say("tenon: a noisy machine: " + warning);
+  }
+  bool is_tripped = false;
+  for (const std::vector<std::string>& sentences : trips) {
+    for (const std::string& sentence : sentences) say(sentence);
+    is_tripped |= !sentences.empty();
+  }
+  if (result.has_failed()) return ExitCode::kFailed;
+  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<BenchVerbOptions>();
+  CLI::App* verb = program.add_subcommand("bench", "measure the speed of allocators, in turn, with intervals");
+  verb->add_option("specs", options->specs, "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
+      ->type_name("SPEC");
+  verb->add_option("--allocator,-a", options->more_specs, "the same; the first is what the others are held against")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  verb->add_option("--workload,-w", options->workloads, "see below; a choice of them without")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  verb->add_option("--history", options->histories, "a recorded history is a workload too; as for replay")
+      ->type_name("TRACE")
+      ->allow_extra_args(false);
+  verb->add_option("--rounds", options->rounds, "more of them: narrower intervals; at least 20 without")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--seed", options->seed, "of the order of turns")->type_name("N")->capture_default_str();
+  verb->add_option("--deadline", options->deadline_s, "seconds that a plugin may take for a turn before it hangs")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  verb->add_option("--fail-if", options->gates, "exit 3 when it surely holds: 'b > 1.05 * a', 'ns_per_pair > +5%'")
+      ->type_name("EXPR")
+      ->allow_extra_args(false);
+  add_format_option(*verb, options->format);
+  verb->add_flag("--json", options->is_json, "the same as --format json");
+  add_quiet_option(*verb, options->quiet);
+  verb->footer("Workloads:\n" + measure::workload_help() +
+               example("tenon bench caching ./mine.so --fail-if 'b > 1.05 * a'"));
+  verb->callback([options, &outcome] { outcome.exit_code = bench_verb(*options); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,226 @@
+// One fork a subject, a line of text a message: "PAIRS" from here; from there "ready NS PLUGIN", "took NS PAIRS",
+// "failed CODE WHY".
+#include <tenon/measure/bench/soundness.h>
+#include <tenon/measure/bench/turns.h>
+
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace tenon::measure {
+
+namespace {
+
+/// A second thread that sleeps: a process with one thread flatters every mutex, and no training run has one.
+class Sleeper {
+ public:
+  Sleeper()
+      : thread_([this] {
+          std::unique_lock lock(mutex_);
+          ended_.wait(lock, [] { return false; });
+        }) {
+    thread_.detach();  // until the process ends
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::thread thread_;
+};
+
+/// Where things lie in memory decides a percent or two (Mytkowicz and others, ASPLOS 2009): each round draws it anew,
+/// alike for all subjects.
+void draw_layout(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  constexpr std::size_t kPage = 4096;
+  ::mmap(nullptr, kPage * (1 + random() % 512), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  static void* kept[16];  // of the heap, for as long as the process lives
+  for (void*& piece : kept) piece = std::malloc(16 + random() % 4096);
+}
+
+std::string plugin_of(const std::string& allocator) {
+  for (const LoadedPlugin& plugin : loaded_plugins()) {
+    if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
+    return nlohmann::ordered_json{
+        {"name", plugin.name}, {"version", plugin.version}, {"path", plugin.path.string()}, {"sha256", plugin.sha256}}
+        .dump();
+  }
+  return "null";
+}
+
+/// The process of a subject.
+class Child {
+ public:
+  explicit Child(int socket) : socket_(socket) {}
+
+  void serve(const WorkloadSpec& spec, const TurnOptions& options) {
+    draw_layout(options.seed);
+    const StackConfig allocator = options.spec.empty() ? harness_allocator() : allocator_from_spec(options.spec);
+    if (options.check) require_sound(allocator);
+    new Sleeper;  // never destroyed, as is what follows: the process ends in the middle
+    workload_ = make_workload(spec, allocator).release();
+    say(fmt::format("ready {} {}", estimated_ns(options.slice_ns),
+                    options.spec.empty() ? "null" : plugin_of(allocator.policy.name)));
+    char word[32] = {};
+    while (::read(socket_, word, sizeof word - 1) > 0) {
+      const std::uint64_t pairs = std::strtoull(word, nullptr, 10);
+      // The processor comes back from somebody else: its caches and what it has learnt of branches are not ours.
+      workload_->warm(pairs / 4 + 1);
+      const Timed timed = workload_->run(pairs);
+      say(fmt::format("took {} {}", timed.ns, timed.pairs));
+      std::memset(word, 0, sizeof word);
+    }
+  }
+  void fail(ExitCode code, const char* why) { say(fmt::format("failed {} {}", static_cast<int>(code), why)); }
+
+ private:
+  void say(const std::string& message) {
+    if (::send(socket_, message.data(), message.size(), MSG_NOSIGNAL) < 0) ::_exit(0);  // nobody listens any more
+  }
+  /// Of a pair, from a stretch of half a slice.
+  double estimated_ns(double slice_ns) {
+    std::uint64_t pairs = 64;
+    for (;;) {
+      Timed timed = workload_->run(pairs);
+      if (timed.ns >= slice_ns / 2 || pairs > (1U << 26)) {
+        if (timed.ns < slice_ns) timed = workload_->run(pairs);  // the first one found everything cold
+        return std::max(0.1, timed.ns / static_cast<double>(std::max<std::uint64_t>(1, timed.pairs)));
+      }
+      pairs *= 2;
+    }
+  }
+  int socket_;
+  Workload* workload_ = nullptr;
+};
+
+[[noreturn]] void child_main(int socket, const WorkloadSpec& workload, const TurnOptions& options, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  const rlimit no_core{0, 0};  // a crash is a result here, not a file
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  if (options.cpu >= 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(options.cpu), &set);
+    ::sched_setaffinity(0, sizeof set, &set);
+  }
+  Child child(socket);
+  try {
+    child.serve(workload, options);
+  } catch (const Error& error) {
+    child.fail(error.exit_code(), error.what());
+  } catch (const std::exception& error) {
+    child.fail(ExitCode::kFailed, error.what());
+  } catch (...) {
+    child.fail(ExitCode::kFailed, "threw something that is no std::exception");
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+SubjectFailed::~SubjectFailed() = default;
+
+Turns::Turns(const WorkloadSpec& workload, const TurnOptions& options) : deadline_s_(options.deadline_s) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(std::string("cannot make a socket: ") + std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::close(ends[0]);
+    child_main(ends[1], workload, options, parent);
+  }
+  ::close(ends[1]);
+  socket_ = ends[0];
+  if (pid_ < 0) {
+    const int problem = errno;
+    ::close(socket_);
+    throw Error(std::string("cannot start a process for an allocator: ") + std::strerror(problem));
+  }
+  try {
+    const std::string text = answer().substr(std::strlen("ready "));
+    estimated_ns_ = std::strtod(text.c_str(), nullptr);
+    plugin_ = text.substr(text.find(' ') + 1);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+Turns::~Turns() { end(); }
+
+void Turns::end() {
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+double Turns::slice(std::uint64_t pairs) {
+  const std::string word = std::to_string(pairs);
+  if (::send(socket_, word.data(), word.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+    throw Error(std::string("cannot write to a process of ours: ") + std::strerror(errno));
+  const std::string text = answer();
+  double ns = 0;
+  unsigned long long done = 0;
+  if (std::sscanf(text.c_str(), "took %lf %llu", &ns, &done) != 2 || done == 0)
+    throw SubjectFailed("the workload has no pair of allocate and free", ExitCode::kUsage);
+  return ns / static_cast<double>(done);
+}
+
+std::string Turns::answer() {
+  pollfd wait{socket_, POLLIN, 0};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s_);
+  int ready = 0;
+  do {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    ready = ::poll(&wait, 1, static_cast<int>(std::max<long long>(0, left.count())));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) throw SubjectFailed(fmt::format("hangs: no answer in {:g} s", deadline_s_), ExitCode::kFailed);
+  char buffer[8192];
+  const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
+  if (count <= 0) {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    throw SubjectFailed(WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
+                                            : fmt::format("ended its process with code {}", WEXITSTATUS(status)),
+                        ExitCode::kFailed);
+  }
+  std::string text(buffer, static_cast<std::size_t>(count));
+  if (text.starts_with("failed ")) {
+    const std::size_t space = text.find(' ', 7);
+    throw SubjectFailed(text.substr(space + 1), static_cast<ExitCode>(std::stoi(text.substr(7, space - 7))));
+  }
+  return text;
+}
+
+}  // namespace tenon::measure

@@ -1,0 +1,65 @@
+// A subject of a bench in a process of its own, which runs a slice of its workload whenever it has the turn: a crash or
+// a hang of a plugin ends that process, and two builds of one plugin never meet.
+#pragma once
+
+#include <tenon/measure/bench/workload.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/export.h>
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tenon::measure {
+
+/// What the process is told at its start.
+struct TurnOptions {
+  std::string spec;        ///< of the allocator; empty: the harness itself
+  std::uint64_t seed = 0;  ///< of how memory is laid out before anything is loaded
+  int cpu = -1;            ///< to run on; -1: any
+  double slice_ns = 2e6;   ///< an eighth of it gives the estimate
+  double deadline_s = 10;  ///< for each answer
+  bool check = false;      ///< whether blocks overlap, before anything is timed
+};
+
+/// Why a subject has no figure: what its process said at its end, or how it ended.
+class TENON_EXPORT SubjectFailed : public Error {
+ public:
+  SubjectFailed(const std::string& what, ExitCode code) : Error(what), code_(code) {}
+  ~SubjectFailed() override;
+  ExitCode exit_code() const noexcept override { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+class Turns {
+ public:
+  /// Starts the process; it loads the plugin and warms the workload up.
+  Turns(const WorkloadSpec& workload, const TurnOptions& options);
+  ~Turns();
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  /// One slice of so many pairs, after a quarter as many that nobody times: nanoseconds per pair. Throws SubjectFailed
+  /// when the process has crashed, hangs or gives up.
+  double slice(std::uint64_t pairs);
+  /// What a pair is likely to take.
+  double estimated_ns() const { return estimated_ns_; }
+  /// The plugin that the allocator came from, as JSON; "null" for the harness.
+  const std::string& plugin_json() const { return plugin_; }
+
+ private:
+  std::string answer();
+  void end();
+
+  const double deadline_s_;
+  pid_t pid_ = -1;
+  int socket_ = -1;
+  double estimated_ns_ = 0;
+  std::string plugin_;
+};
+
+}  // namespace tenon::measure

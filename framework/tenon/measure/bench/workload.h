@@ -1,0 +1,66 @@
+// Workloads: streams of requests whose time is what `tenon bench` measures. Through AllocatorStack with its statistics,
+// as a program would, over a device of addresses only.
+//
+//   hot/SIZE       one block, allocate and free
+//   lifo/N         N allocations, freed in reverse
+//   random/N       of N live blocks a random one is replaced
+//   cached/N       hot, with N cached blocks of other sizes around
+//   streams/N      hot on N streams in turn, each block also used on the next stream
+//   threads/N      hot on N threads at once, each on a stream of its own
+//   recorded/NAME  a history from a file, all of it
+//
+// Sizes are log-uniform from 512 B to 64 MiB where nothing is said.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/trace/trace.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::measure {
+
+/// A number of pairs of allocate and free, and what they took: processor time, or wall-clock time where the thread
+/// waited of itself or there were several threads.
+struct Timed {
+  double ns = 0;
+  std::uint64_t pairs = 0;
+};
+
+class TENON_EXPORT Workload {
+ public:
+  Workload() = default;
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+  virtual ~Workload();
+  /// Runs this many pairs, or up to one pass more.
+  virtual Timed run(std::uint64_t pairs) = 0;
+  /// The same for nobody's figures, before they are taken.
+  virtual void warm(std::uint64_t pairs) { run(pairs); }
+};
+
+/// One workload of a bench: its name as above, and the history of a recorded one.
+struct WorkloadSpec {
+  std::string name;
+  const replay::Trace* trace = nullptr;
+};
+
+/// What is measured where nobody chooses.
+TENON_API std::vector<std::string> default_workloads();
+/// Every form, a line each: "hot/SIZE      one block …".
+TENON_API std::string workload_help();
+
+/// Throws ConfigError for a name of none of the forms above, or a number out of range; the nearest form is named.
+TENON_API void check_workload(std::string_view name);
+
+/// Over a new allocator; warmed up to its steady state. Throws what the allocator throws.
+TENON_API std::unique_ptr<Workload> make_workload(const WorkloadSpec& spec, const StackConfig& allocator);
+
+/// The policy of the row that is the harness itself: rising addresses and nothing else.
+TENON_API StackConfig harness_allocator();
+
+}  // namespace tenon::measure

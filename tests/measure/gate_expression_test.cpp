@@ -1,0 +1,83 @@
+// Gates over several subjects: what is read, what is refused, what trips.
+#include "support/expect_error.h"
+
+#include <tenon/measure/statistics/gate_expression.h>
+
+#include <gmock/gmock.h>
+
+namespace tenon::measure {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Two cases; the subjects' figures are exact, or intervals of +-1 %.
+class Figures final : public GateFigures {
+ public:
+  Figures(std::vector<double> values, bool exact) : values_(std::move(values)), exact_(exact) {}
+  std::size_t cases() const override { return 1; }
+  std::string case_name(std::size_t) const override { return "case"; }
+  std::string subject_name(std::size_t subject) const override { return names().subjects[subject]; }
+  std::size_t subjects() const override { return values_.size(); }
+  std::optional<Interval> figure(std::size_t, std::size_t subject, const std::string&) const override {
+    const double value = values_[subject], reach = exact_ ? 0 : 0.01 * value;
+    return Interval{value - reach, value, value + reach};
+  }
+  static GateNames names() {
+    return {.subjects = {"old.so:fit=best", "./new.so"}, .metrics = {"ns_per_pair", "peak_reserved_bytes", "excess"}};
+  }
+
+ private:
+  std::vector<double> values_;
+  bool exact_;
+};
+
+std::vector<std::string> judge(const std::string& text, std::vector<double> values, bool exact = true) {
+  return tripped(parse_gate_expression(text, Figures::names()), Figures(std::move(values), exact));
+}
+
+TEST(GateExpression, HoldsTwoSubjectsAgainstEachOther) {
+  EXPECT_THAT(judge("b > 1.05 * a", {100, 104}), IsEmpty());
+  EXPECT_THAT(judge("b > 1.05 * a", {100, 106}), ElementsAre(HasSubstr("tripped 'b > 1.05 * a'")));
+  EXPECT_THAT(judge("./new.so >= old.so:fit=best", {100, 100}), testing::SizeIs(1));
+  EXPECT_THAT(judge("a.peak_reserved_bytes < b.peak_reserved_bytes", {1, 2}), testing::SizeIs(1));
+  EXPECT_THAT(judge("a<b", {1, 2}), testing::SizeIs(1)) << "without spaces";
+}
+
+TEST(GateExpression, HoldsTheOthersAgainstTheFirst) {
+  EXPECT_THAT(judge("ns_per_pair > +5%", {100, 104}), IsEmpty());
+  EXPECT_THAT(judge("ns_per_pair > +5%", {100, 106}), testing::SizeIs(1));
+  EXPECT_THAT(judge("peak_reserved_bytes > +1KiB", {1000, 2025}), testing::SizeIs(1));
+  EXPECT_THAT(judge("peak_reserved_bytes > +1KiB", {1000, 2024}), IsEmpty());
+}
+
+TEST(GateExpression, HoldsFiguresAgainstValuesWithUnits) {
+  EXPECT_THAT(judge("ns_per_pair > 50ns", {40, 60}), ElementsAre(HasSubstr("./new.so")));
+  EXPECT_THAT(judge("ns_per_pair > 1us", {40, 60}), IsEmpty());
+  EXPECT_THAT(judge("a.peak_reserved_bytes > 1KiB", {2048, 2048}), testing::SizeIs(1)) << "of one subject";
+  EXPECT_THAT(judge("peak_reserved_bytes == 2048", {2048, 2047}), testing::SizeIs(1));
+}
+
+TEST(GateExpression, IsNotTrippedByWhatMayBeNoise) {
+  EXPECT_THAT(judge("b > 1.05 * a", {100, 106}, false), IsEmpty());
+  EXPECT_THAT(judge("b > 1.05 * a", {100, 108}, false), testing::SizeIs(1));
+  EXPECT_THAT(judge("ns_per_pair > 100", {90, 100.5}, false), IsEmpty());
+}
+
+TEST(GateExpression, AMistakeIsToldWithWhatWasExpected) {
+  const auto refuse = [](const std::string& text, const std::string& why) {
+    test::expect_error<ConfigError>([&] { parse_gate_expression(text, Figures::names()); }, why);
+  };
+  refuse("b", "no comparison in it");
+  refuse("c > a", "\"c\" is neither a subject nor a figure");
+  refuse("ns_per_piar > 3", "did you mean ns_per_pair?");
+  refuse("b > x * a", "is neither a number, a size nor a percentage");
+  refuse("b > 3GiB", "is a size, which ns_per_pair is not");
+  refuse("a > +5%", "the first subject is what the others are held against");
+  refuse("b > ns_per_pair", "the right side names no subject");
+  refuse("b >", "nothing to compare with");
+}
+
+}  // namespace
+}  // namespace tenon::measure
