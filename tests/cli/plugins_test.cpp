@@ -76,12 +76,33 @@ TEST_F(PluginsVerb, EachThatWouldNotLoadEndsTheRunWithCodeFive) {
   }
 }
 
-TEST_F(PluginsVerb, TestRunsTheKitAndSurvivesACrash) {
-  const Said good = tenon({"plugins", "test", "direct"});
+TEST_F(PluginsVerb, TestRunsTheKitOnEachSpec) {
+  const Said good = tenon({"plugins", "test", "direct", "caching:max_split_size=24MiB", "--only", "aligns"});
   EXPECT_EQ(good.code, 0) << good.out << good.error;
+  EXPECT_THAT(good.out, AllOf(HasSubstr("direct, seed 47"), HasSubstr("caching:max_split_size=24MiB, seed 47"),
+                              HasSubstr("speed: an allocation and its free take"), HasSubstr("; caching ")));
+  const Said none = tenon({"plugins", "test", "direct", "--only", "algns"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.error, HasSubstr("aligns"));
+}
+
+TEST_F(PluginsVerb, ACrashEndsOneCheckAndIsNamedWithItsCallAndItsStack) {
   const Said bad = tenon({"plugins", "test", fixture("crasher").string()});
-  EXPECT_EQ(bad.code, 1);
-  EXPECT_THAT(bad.error, HasSubstr("SIGSEGV"));
+  EXPECT_EQ(bad.code, 1) << bad.error;
+  EXPECT_THAT(bad.out, AllOf(HasSubstr("SIGSEGV"), HasSubstr("in allocate("),
+                             HasSubstr("the shortest history that does it"), HasSubstr(" failed, ")));
+  EXPECT_THAT(bad.out, HasSubstr("survives_dying_threads")) << "the checks after it ran";
+}
+
+TEST_F(PluginsVerb, TwoBuildsOfOnePluginAreTestedSideBySide) {
+  const std::string old_build = fixture("tiny").string();
+  std::filesystem::create_directory(folder_.path() / "new");
+  std::filesystem::copy_file(old_build, folder_.path() / "new/tiny.so");
+  const Said both = tenon({"plugins", "test", old_build, "new/tiny.so", "--only", "aligns", "--format", "json"});
+  const auto rows = nlohmann::json::parse(both.out)["rows"];
+  ASSERT_EQ(rows.size(), 2U) << both.error;
+  EXPECT_EQ(rows[0]["spec"], old_build);
+  EXPECT_EQ(rows[1]["spec"], "new/tiny.so");
 }
 
 TEST_F(PluginsVerb, DevicesListsTheCpuAndTheSimulatedOnes) {

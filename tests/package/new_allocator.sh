@@ -18,7 +18,7 @@ compile "$build/build"
 "$tenon" plugins info "$build/build/mine.so" >"$build/info.txt" || fail "tenon plugins info"
 expect "2KiB" "$build/info.txt"
 "$tenon" plugins test "$build/build/mine.so" >"$build/kit.txt" || { cat "$build/kit.txt"; fail "the kit"; }
-expect "17 passed, 0 failed" "$build/kit.txt"
+expect "23 passed, 0 failed" "$build/kit.txt"
 "$tenon" replay "$TENON_SOURCE_DIR/examples/traces/gpt2_adam.trace.gz" --allocator "$build/build/mine.so" --allocator caching \
   --capacity 8GiB >"$build/table.txt" || fail "tenon replay"
 for name in mine caching ideal; do expect " $name " "$build/table.txt"; done

@@ -101,6 +101,16 @@ endif()
 find_package(Tenon CONFIG REQUIRED)
 tenon_add_allocator(@NAME@ @NAME@.cpp)
 
+# -DASAN=ON: this plugin under AddressSanitizer, with the Tenon that is installed. The sanitizer is loaded before the program.
+option(ASAN "AddressSanitizer in this plugin" OFF)
+if(ASAN)
+  target_compile_options(tenon_plugin_@NAME@ PRIVATE -fsanitize=address -fno-omit-frame-pointer -g)
+  target_link_options(tenon_plugin_@NAME@ PRIVATE -fsanitize=address)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so
+    OUTPUT_VARIABLE asan_library OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(asan_environment LD_PRELOAD=${asan_library} ASAN_OPTIONS=detect_leaks=0)
+endif()
+
 # The program belongs to the package that was found: PREFIX/lib…/cmake/Tenon -> PREFIX/bin.
 find_program(TENON_PROGRAM tenon REQUIRED
   HINTS ${Tenon_DIR}/bin ${Tenon_DIR}/../../../bin ${Tenon_DIR}/../../../../bin)
@@ -109,6 +119,7 @@ add_test(NAME @NAME@_keeps_the_contract COMMAND ${TENON_PROGRAM} plugins test $<
 add_test(NAME @NAME@_is_chosen_by_path
   COMMAND ${TENON_PROGRAM} config check ${CMAKE_CURRENT_SOURCE_DIR}/experiment.toml
           allocator.name=$<TARGET_FILE:tenon_plugin_@NAME@>)
+set_tests_properties(@NAME@_keeps_the_contract @NAME@_is_chosen_by_path PROPERTIES ENVIRONMENT "${asan_environment}")
 )cmake";
 
 inline constexpr std::string_view kAllocatorToml =
@@ -140,13 +151,20 @@ batch_size = 128
 
 inline constexpr std::string_view kAllocatorReadme = R"md(# @NAME@: an allocator for Tenon
 
-    cmake -S . -B build && cmake --build build
+    cmake -S . -B build @PACKAGE@ && cmake --build build
     ctest --test-dir build --output-on-failure       # the conformance kit, and this folder's TOML
     tenon plugins info build/@NAME@.so                # its options
     tenon replay TRACE.gz --allocator build/@NAME@.so # on a recorded memory history
     tenon run experiment.toml                         # in a training run, beside a shipped allocator
 
-If Tenon is not installed in a usual place, add `-DCMAKE_PREFIX_PATH=PREFIX` to the first line.
+The first line names the Tenon that wrote this project; one that is installed in a usual place needs no `-D…`.
+
+A crash or a hang in the kit is told with the call, the stack and the shortest history that leads there. For what writes where
+it should not, build this plugin alone under AddressSanitizer (the Tenon that is installed stays as it is):
+
+    cmake -S . -B build-asan @PACKAGE@ -DASAN=ON && cmake --build build-asan
+    ctest --test-dir build-asan --output-on-failure
+    LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 tenon plugins test build-asan/@NAME@.so
 
 The policy is `@NAME@.cpp`. Statistics, limits, traces, leak tracking and the out-of-memory report are the host's: they work
 around this class as they do around any other. The contract of each function is in `tenon/memory/allocator.h`.

@@ -1,7 +1,9 @@
-// The kit in this process, or in one of its own.
+// The kit on each SPEC, its lines printed as they come.
 #include <tenon/cli/own_process.h>
 #include <tenon/cli/plugins_test.h>
+#include <tenon/cli/status_line.h>
 #include <tenon/conformance/conformance.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -15,45 +17,104 @@ namespace tenon::cli {
 namespace {
 
 struct TestOptions {
-  std::string plugin;
+  std::vector<std::string> specs;
   std::string only;
   std::uint64_t seed = 47;
-  bool here = false;  ///< in this process; otherwise in one of its own, so that a crash becomes a finding
+  double deadline_seconds = 60;
+  bool is_here = false;  ///< in this process; otherwise each check in one of its own, so that a crash becomes a finding
   TableFormat format = TableFormat::kTable;
 };
 
-const char* name_of(TableFormat format) {
-  constexpr const char* kNames[] = {"table", "json", "csv", "markdown"};
-  return kNames[static_cast<int>(format)];
+/// One allocator with one set of options.
+struct Subject {
+  std::string spec;
+  const AllocatorInfo* info = nullptr;
+  Options options;
+};
+
+std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
+  if (!is_plugin_path(plugin)) return {&find_allocator(plugin)};
+  // A plugin may crash while it is loaded.
+  const Ending ending = run_again({"plugins", "info", plugin, "--format", "json"}, true);
+  if (ending.signal != 0)
+    throw PluginError(fmt::format("plugin {}: loading it ended by {}", plugin, ending.signal_text()));
+  std::vector<const AllocatorInfo*> allocators = allocators_of_file(plugin);
+  if (allocators.empty())
+    throw PluginError(fmt::format("plugin {}: it supplies no allocator, and the kit tests allocators", plugin));
+  return allocators;
 }
 
-std::vector<std::string> allocators_of(const std::string& plugin) {
-  if (!is_plugin_path(plugin)) return {find_allocator(plugin).name};
-  const LoadedPlugin& loaded = load_plugin(plugin);
-  if (loaded.allocators.empty()) {
-    throw PluginError(
-        fmt::format("plugin {}: it supplies no allocator, and the kit tests allocators", loaded.path.string()));
+std::vector<Subject> subjects_of(const std::vector<std::string>& specs) {
+  std::vector<Subject> subjects;
+  for (const std::string& spec : specs) {
+    for (const AllocatorInfo* info : allocators_of(spec.substr(0, spec.find(':')))) {
+      Subject subject{spec, info, Options(info->options)};
+      set_options_from_spec(subject.options, spec);
+      subjects.push_back(std::move(subject));
+    }
   }
-  return loaded.allocators;
+  return subjects;
 }
 
-ExitCode test_here(const TestOptions& options) {
+/// What the speed is held against; null where it is not there.
+const AllocatorInfo* yardstick() {
+  try {
+    return &find_allocator(kDefaultAllocator);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+conformance::Report test_one(const Subject& subject, const TestOptions& options) {
+  const bool is_text = options.format == TableFormat::kTable;
+  StatusLine status(false);
+  conformance::RunOptions run;
+  run.seed = options.seed;
+  run.only = options.only;
+  run.is_isolated = !options.is_here;
+  run.deadline_seconds = options.deadline_seconds;
+  run.measures_speed = true;
+  run.yardstick = yardstick();
+  run.after_speed = [&](const conformance::Speed& speed) {
+    if (is_text && speed.is_absurd())
+      print(fmt::format("  warning: slow: {}; the random checks run fewer histories\n", speed.text()));
+  };
+  run.after_each = [&](const conformance::CheckResult& check) {
+    status.erase();
+    if (is_text) print(check.line());
+  };
+  run.on_progress = [&](const conformance::Progress& at) {
+    if (!status.is_due()) return;
+    status.show(fmt::format("{}{}, {} calls, {}", at.check, at.seed ? fmt::format(", seed {}", *at.seed) : "", at.calls,
+                            format_duration(at.seconds)));
+  };
+  conformance::Report heading;
+  heading.allocator = subject.info->name;
+  heading.options = subject.options.spec();
+  heading.seed = options.seed;
+  if (is_text) print(heading.heading());
+  conformance::Report report = conformance::run(*subject.info, &subject.options, run);
+  status.erase();
+  if (is_text && !report.checks.empty()) print(report.summary());
+  return report;
+}
+
+ExitCode test(const TestOptions& options) {
   bool passed = true;
   Table table({{"allocator", "allocator"},
+               {"spec", "spec"},
                {"check", "check"},
                {"passed", "passed"},
                {"promise", "promise"},
                {"seconds", "seconds"},
+               {"same_as", "same as"},
                {"failure", "failure", false}});
-  for (const std::string& name : allocators_of(options.plugin)) {
-    conformance::RunOptions run;
-    run.seed = options.seed;
-    run.only = options.only;
-    const conformance::Report report = conformance::run(find_allocator(name), nullptr, run);
+  for (const Subject& subject : subjects_of(options.specs)) {
+    const conformance::Report report = test_one(subject, options);
     passed = passed && report.passed();
-    if (options.format == TableFormat::kTable) print(report.text());
     for (const conformance::CheckResult& check : report.checks) {
-      table.add_row({name, check.name, check.passed(), check.promise, Real{check.seconds, 3},
+      table.add_row({subject.info->name, subject.spec, check.name, check.passed(), check.promise,
+                     Real{check.seconds, 3}, check.same_as.empty() ? TableCell() : TableCell(check.same_as),
                      check.failure.empty() ? TableCell() : TableCell(check.failure)});
     }
   }
@@ -65,34 +126,23 @@ ExitCode test_here(const TestOptions& options) {
   return passed ? ExitCode::kDone : ExitCode::kFailed;
 }
 
-ExitCode test(const TestOptions& options) {
-  if (options.here) return test_here(options);
-  std::vector<std::string> arguments = {"plugins",      "test",
-                                        options.plugin, "--here",
-                                        "--seed",       std::to_string(options.seed),
-                                        "--format",     name_of(options.format)};
-  if (!options.only.empty()) arguments.insert(arguments.end(), {"--only", options.only});
-  const Ending ending = run_again(arguments, false);
-  if (ending.signal != 0) {
-    throw Error(
-        fmt::format("{} ended the test by {}: an allocator reports what it cannot do with an exception; "
-                    "run it again under a debugger with --here",
-                    options.plugin, ending.signal_text()));
-  }
-  return static_cast<ExitCode>(ending.exit_code);
-}
-
 }  // namespace
 
 void add_plugins_test(CLI::App& plugins, Outcome& outcome) {
   auto options = std::make_shared<TestOptions>();
   CLI::App* verb = plugins.add_subcommand("test", "the conformance kit on every allocator of a plugin");
-  verb->add_option("plugin", options->plugin, "a path to a .so, or an allocator's name")->required();
+  verb->add_option("spec", options->specs, "a path to a .so, or an allocator's name; either with :OPTION=VALUE,…")
+      ->required()
+      ->type_name("SPEC");
   verb->add_option("--only", options->only, "checks whose name contains this")->type_name("TEXT");
   verb->add_option("--seed", options->seed, "of the random histories (47)")->type_name("N");
-  verb->add_flag("--here", options->here, "in this process, for a debugger");
+  verb->add_option("--deadline", options->deadline_seconds,
+                   "for each check (60); a single call of the allocator gets a tenth of it")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0));
+  verb->add_flag("--here", options->is_here, "all checks in this process, for a debugger");
   add_format_option(*verb, options->format);
-  verb->footer(example("tenon plugins test build/my_cache.so"));
+  verb->footer(example("tenon plugins test build/my_cache.so build/my_cache.so:chunk=1MiB"));
   verb->callback([options, &outcome] { outcome.exit_code = test(*options); });
 }
 

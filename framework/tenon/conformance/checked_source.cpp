@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <utility>
 
 namespace tenon::conformance {
 
@@ -49,7 +50,7 @@ void CheckedSource::complain_locked(const std::string& what) {
 
 void CheckedSource::check_unused_locked(const void* address, std::size_t bytes) noexcept {
   if (!still_used_ || fault_.order_calls_too) return;  // a lost device completes nothing
-  if (const std::string user = still_used_(number(address), bytes); !user.empty()) complain_locked(user);
+  if (early_release_.empty()) early_release_ = still_used_(number(address), bytes);
 }
 
 void* CheckedSource::acquire(std::size_t bytes) {
@@ -195,11 +196,20 @@ std::string CheckedSource::misuse() const {
   return misuse_;
 }
 
+std::string CheckedSource::early_release() const {
+  std::lock_guard lock(mutex_);
+  return early_release_;
+}
+
 std::string CheckedSource::leftovers() const {
   std::lock_guard lock(mutex_);
   if (acquired_.empty() && physicals_.empty() && mapped_.empty() && spaces_.empty()) return {};
-  return fmt::format("{} bytes were not given back: {} acquired pieces, {} physical ones, {} mappings, {} reservations",
-                     reserved_bytes_, acquired_.size(), physicals_.size(), mapped_.size(), spaces_.size());
+  std::string what;
+  for (const auto& [count, name] :
+       {std::pair(acquired_.size(), "acquired"), std::pair(physicals_.size(), "created"),
+        std::pair(mapped_.size(), "mapped"), std::pair(spaces_.size(), "reserved as addresses")})
+    if (count != 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", count, name);
+  return fmt::format("{} bytes were not given back to the source ({})", reserved_bytes_, what);
 }
 
 }  // namespace tenon::conformance

@@ -49,6 +49,8 @@ class CheckedSource final : public ForwardingSource {
   bool covers(std::uintptr_t address, std::size_t bytes) const;
   /// The first misuse of the source, empty when there was none.
   std::string misuse() const;
+  /// The first memory that went back while somebody still used it, empty when none did.
+  std::string early_release() const;
   /// What was never given back, empty when nothing.
   std::string leftovers() const;
 
@@ -61,7 +63,7 @@ class CheckedSource final : public ForwardingSource {
   mutable std::mutex mutex_;
   Fault fault_;
   std::int64_t calls_ = 0;
-  std::string misuse_;
+  std::string misuse_, early_release_;
   StillUsed still_used_;
   std::size_t reserved_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> acquired_, spaces_, mapped_;

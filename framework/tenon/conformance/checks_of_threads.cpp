@@ -1,8 +1,8 @@
 // Checks with several threads: frees by others, churn, threads that die while their blocks live. Declared in checks.h.
 #include <tenon/conformance/checks.h>
+#include <tenon/conformance/test_bed.h>
 
 #include <tenon/core/error.h>
-#include <tenon/memory/sources/address_only_source.h>
 
 #include <fmt/format.h>
 
@@ -50,10 +50,9 @@ class Shared {
   std::string wrong_;
 };
 
-std::string churn(const Subject& subject, const RunOptions& options, bool own_streams, int generations) {
-  AddressOnlySource device({.device = "conformance", .capacity_bytes = std::size_t{2} << 30});
-  CheckedSource source(device);
-  auto stack = AllocatorStack::make(source, subject.config());
+Finding churn(const Subject& subject, const RunOptions& options, bool own_streams, int generations) {
+  TestBed bed(subject, std::size_t{2} << 30);
+  AllocatorStack* const stack = bed.stack.get();
   Shared shared;
   constexpr int kThreads = 4;
   for (int generation = 0; generation < generations; ++generation) {
@@ -95,27 +94,26 @@ std::string churn(const Subject& subject, const RunOptions& options, bool own_st
     try {
       stack->check_invariants();
     } catch (const Error& error) {
-      return error.what();
+      return {cause::kLayout, fmt::format("check_invariants(): {}", error.what())};
     }
   }
   for (Block block; shared.take(block);) {
     shared.remove(block);
     stack->deallocate(block);
   }
-  if (!shared.wrong().empty()) return shared.wrong();
+  if (!shared.wrong().empty()) return {cause::kOverlap, shared.wrong()};
   const MemoryStats stats = stack->stats();
   if (stats.requested_bytes.current != 0 || stats.allocations.current != 0)
     return fmt::format("all is freed, and {} bytes in {} blocks count as live", stats.requested_bytes.current,
                        stats.allocations.current);
-  stack.reset();
-  return source.misuse().empty() ? source.leftovers() : source.misuse();
+  return bed.end();
 }
 
-std::string takes_frees_from_other_threads(const Subject& subject, const RunOptions& options) {
+Finding takes_frees_from_other_threads(const Subject& subject, const RunOptions& options) {
   return churn(subject, options, false, 1);
 }
 
-std::string survives_dying_threads(const Subject& subject, const RunOptions& options) {
+Finding survives_dying_threads(const Subject& subject, const RunOptions& options) {
   return churn(subject, options, true, 5);
 }
 

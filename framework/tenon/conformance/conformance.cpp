@@ -1,34 +1,157 @@
-// Runs the checks and words the report.
+// Runs the checks, finds the shortest history behind each failure, and words the report.
 #include <tenon/conformance/checks.h>
 #include <tenon/conformance/conformance.h>
+#include <tenon/conformance/isolation.h>
+#include <tenon/conformance/journal.h>
+#include <tenon/conformance/shrink.h>
+#include <tenon/conformance/speed.h>
+#include <tenon/conformance/watched_allocator.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
+#include <map>
 
 namespace tenon::conformance {
 
 namespace {
 
+constexpr double kShrinkSeconds = 4;
+constexpr Limits kCandidate{.deadline_seconds = 5, .call_seconds = 0.25};
+constexpr Limits kConfirmation{.deadline_seconds = 10, .call_seconds = 1};
+constexpr std::size_t kMostLines = 40;
+
+/// What is simple comes first, and the check that is there for a cause before others that meet it.
+constexpr std::string_view kOrder[] = {"frees_all_at_the_end",
+                                       "serves_every_size",
+                                       "aligns",
+                                       "never_overlaps",
+                                       "respects_streams",
+                                       "keeps_requests",
+                                       "gives_back_what_it_took",
+                                       "trims",
+                                       "reuses_memory",
+                                       "keeps_payloads",
+                                       "shows_its_layout",
+                                       "is_deterministic",
+                                       "refuses_huge_sizes",
+                                       "survives_out_of_memory",
+                                       "retries_before_out_of_memory",
+                                       "counts",
+                                       "reports_truly",
+                                       "needs_no_growing_memory",
+                                       "survives_a_small_device",
+                                       "survives_one_failure",
+                                       "survives_a_dead_device",
+                                       "takes_frees_from_other_threads",
+                                       "survives_dying_threads"};
+
 std::vector<Check> all_checks() {
   std::vector<Check> all;
-  for (const auto& group : {checks_of_requests(), checks_of_histories(), checks_of_threads()})
+  for (const auto& group : {checks_of_requests(), checks_of_placement(), checks_of_exhaustion(), checks_of_figures(),
+                            checks_of_failures(), checks_of_threads()})
     all.insert(all.end(), group.begin(), group.end());
+  std::ranges::sort(all, {}, [](const Check& check) { return std::ranges::find(kOrder, check.name) - kOrder; });
   return all;
 }
 
-CheckResult run_one(const Check& check, const Subject& subject, const RunOptions& options) {
-  CheckResult result{.name = check.name, .promise = check.promise};
-  const auto start = std::chrono::steady_clock::now();
-  try {
-    result.failure = check.run(subject, options);
-  } catch (const std::exception& error) {
-    result.failure = fmt::format("an error where none may be: {}", error.what());
+std::string last_lines(const Operations& history) {
+  const std::size_t from = history.size() > kMostLines ? history.size() - kMostLines : 0;
+  std::string text = from == 0 ? "" : fmt::format("    ({} before)\n", from);
+  text += to_string({history.begin() + static_cast<std::ptrdiff_t>(from), history.end()});
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+class KitRun {
+ public:
+  KitRun(const AllocatorInfo& info, const Options& options, const RunOptions& run)
+      : options_(options), run_(run), info_(watched(info, journal_)), subject_{info_, options_, &journal_} {
+    limits_ = {.deadline_seconds = run.deadline_seconds, .call_seconds = run.deadline_seconds / 10};
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  /// A slow allocator gets fewer histories, so that it still ends.
+  void slow_down(const Speed& speed) {
+    if (speed.is_absurd()) run_.histories = std::clamp(static_cast<int>(run_.histories * 2e4 / speed.pair_ns), 3, 40);
+  }
+
+  CheckResult run_one(const Check& check);
+
+ private:
+  Finding perform(const std::function<Finding()>& work, const Limits& limits, const std::function<void()>& tick = {}) {
+    if (run_.is_isolated) return run_in_child(work, journal_, limits, tick);
+    journal_.clear();
+    return catch_all(work);
+  }
+  std::string with_history(Finding finding);
+
+  const Options& options_;
+  RunOptions run_;
+  Limits limits_;
+  Journal journal_;
+  const AllocatorInfo info_;
+  const Subject subject_;
+  std::map<std::string, std::string> first_check_;  ///< by cause
+};
+
+CheckResult KitRun::run_one(const Check& check) {
+  CheckResult result{.name = check.name, .promise = check.promise, .failure = {}, .same_as = {}};
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto tick = [&] {
+    if (!run_.on_progress) return;
+    Progress progress{.check = check.name, .seed = {}, .calls = journal_.calls(), .seconds = seconds()};
+    if (journal_.has_seed()) progress.seed = journal_.seed();
+    run_.on_progress(progress);
+  };
+  Finding finding = perform([&] { return check.run(subject_, run_); }, limits_, tick);
+  // One hang is enough to wait for.
+  if (finding.cause.starts_with("hang")) limits_.call_seconds = std::min(limits_.call_seconds, 1.0);
+  if (!finding.empty()) {
+    const auto [first, is_new] = first_check_.emplace(finding.cause, check.name);
+    if (is_new || finding.cause.empty()) {
+      result.failure = with_history(std::move(finding));
+    } else {
+      result.same_as = first->second;
+      result.failure = finding.text.substr(0, finding.text.find('\n'));
+    }
+  }
+  result.seconds = seconds();
   return result;
+}
+
+/// The finding's words with the shortest history that does the same, where the journal has one.
+std::string KitRun::with_history(Finding finding) {
+  const bool has_died = finding.cause.starts_with("signal") || finding.cause.starts_with("hang") ||
+                        finding.cause.starts_with("code") || finding.cause == cause::kThrow;
+  const std::string from = journal_.has_seed() ? fmt::format(" (seed {})", journal_.seed()) : "";
+  const Operations history = journal_.operations();
+  if (!(finding.is_of_a_history || has_died)) return finding.text;
+  RunSettings settings = journal_.settings();
+  std::string faults;
+  if (settings.fault.index >= 0)
+    faults = fmt::format("  when call {} to the source fails{}\n", settings.fault.index,
+                         settings.fault.from_then_on ? " and every later one" : "");
+  const std::string cause = finding.cause;
+  // What else is wrong must not come first; where it has to, everything is looked at.
+  for (const bool is_narrow : {true, false}) {
+    settings.only = is_narrow ? std::vector<std::string_view>{cause} : std::vector<std::string_view>{};
+    const auto run_in = [&](const Limits& limits) {
+      return [&, limits](const Operations& candidate) {
+        return perform([&] { return run_history(subject_, candidate, settings); }, limits);
+      };
+    };
+    const Finding again = run_in(kConfirmation)(history);
+    if (again.empty() || again.cause != cause) continue;
+    const Shrunk shrunk = shrink(history, finding, run_in(kCandidate), kShrinkSeconds);
+    const Finding confirmed = run_in(kConfirmation)(shrunk.history);
+    if (confirmed.cause != cause) break;
+    return fmt::format("{}\n{}  the shortest history that does it{}:\n{}", confirmed.text, faults, from,
+                       last_lines(shrunk.history));
+  }
+  if (history.empty()) return finding.text + (from.empty() ? "" : "\n  in a history" + from);
+  return fmt::format("{}\n{}  what led there{}:\n{}", finding.text, faults, from, last_lines(history));
 }
 
 }  // namespace
@@ -41,11 +164,16 @@ std::vector<std::string> check_names() {
 
 Report run(const AllocatorInfo& info, const Options* options, const RunOptions& run) {
   const Options defaults(info.options);
-  const Subject subject{info, options ? *options : defaults};
-  Report report{.allocator = info.name, .options = subject.options.spec(), .seed = run.seed};
+  const Options& chosen = options ? *options : defaults;
+  Report report{.allocator = info.name, .options = chosen.spec(), .seed = run.seed, .checks = {}, .speed = {}};
+  KitRun kit(info, chosen, run);
+  if (run.measures_speed && run.is_isolated) report.speed = measure_speed(info, chosen, run.yardstick);
+  if (report.speed) kit.slow_down(*report.speed);
+  if (report.speed && run.after_speed) run.after_speed(*report.speed);
   for (const Check& check : all_checks()) {
     if (!run.only.empty() && std::string_view(check.name).find(run.only) == std::string_view::npos) continue;
-    report.checks.push_back(run_one(check, subject, run));
+    if (std::ranges::find(run.skip, check.name) != run.skip.end()) continue;
+    report.checks.push_back(kit.run_one(check));
     if (run.after_each) run.after_each(report.checks.back());
   }
   return report;
@@ -56,14 +184,33 @@ bool Report::passed() const {
          std::all_of(checks.begin(), checks.end(), [](const CheckResult& check) { return check.passed(); });
 }
 
-std::string Report::text() const {
-  std::string text = fmt::format("{}{}{}, seed {}\n", allocator, options.empty() ? "" : ":", options, seed);
-  std::size_t failed = 0;
+std::string CheckResult::line() const {
+  if (passed()) return fmt::format("  passed  {:<31}  {}\n", name, promise);
+  if (!same_as.empty()) return fmt::format("  as in   {:<31}  {}: {}\n", name, same_as, failure);
+  return fmt::format("  FAILED  {:<31}  {}\n    {}\n", name, promise, failure);
+}
+
+std::string Report::heading() const {
+  return fmt::format("{}{}{}, seed {}\n", allocator, options.empty() ? "" : ":", options, seed);
+}
+
+std::string Report::summary() const {
+  std::size_t passed = 0, same = 0;
   for (const CheckResult& check : checks) {
-    text += fmt::format("  {}  {:<31}  {}\n", check.passed() ? "passed" : "FAILED", check.name, check.promise);
-    if (!check.passed()) text += fmt::format("    {}\n", check.failure), ++failed;
+    passed += check.passed() ? 1 : 0;
+    same += check.same_as.empty() ? 0 : 1;
   }
-  return text + fmt::format("{} passed, {} failed\n", checks.size() - failed, failed);
+  std::string text = fmt::format("{} passed, {} failed", passed, checks.size() - passed - same);
+  if (same != 0) text += fmt::format(", {} more for the same cause", same);
+  text += '\n';
+  if (speed) text += fmt::format("{}{}\n", speed->is_absurd() ? "warning: slow: " : "speed: ", speed->text());
+  return text;
+}
+
+std::string Report::text() const {
+  std::string text = heading();
+  for (const CheckResult& check : checks) text += check.line();
+  return text + summary();
 }
 
 }  // namespace tenon::conformance

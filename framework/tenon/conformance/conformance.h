@@ -7,7 +7,8 @@
 //
 // Everything goes through an AllocatorStack, as in service, so that an allocator which is not thread-safe is serialised
 // here too. The memory is simulated: one kind has addresses only and streams that the kit holds back, the other real
-// bytes.
+// bytes. Each check runs in a fork of its own: an allocator that crashes or hangs fails that check, with the call under
+// way and the shortest history that leads there.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +28,24 @@ struct CheckResult {
   std::string name;     ///< "never_overlaps"
   std::string promise;  ///< what it holds the allocator to, one line
   std::string failure;  ///< what happened, and the shortest history that does it; empty: passed
+  std::string same_as;  ///< the check that failed before for the same cause; empty: none
   double seconds = 0;
 
   bool passed() const { return failure.empty(); }
+  /// "  passed  never_overlaps  …" with the failure below, ending in a newline.
+  TENON_API std::string line() const;
+};
+
+/// Nanoseconds that an allocation and its free take, in a loop over cached blocks.
+struct Speed {
+  double pair_ns = 0;
+  double yardstick_ns = 0;  ///< of RunOptions::yardstick, measured in turn with it
+  std::string yardstick;    ///< its name
+
+  /// So slow that it shows in any program.
+  TENON_API bool is_absurd() const;
+  /// "an allocation and its free take 71 ns; caching 52 ns (1.4 times)".
+  TENON_API std::string text() const;
 };
 
 struct Report {
@@ -36,20 +53,40 @@ struct Report {
   std::string options;  ///< those that differ from their defaults
   std::uint64_t seed = 0;
   std::vector<CheckResult> checks;
+  std::optional<Speed> speed;
 
   TENON_API bool passed() const;
-  /// A line per check, failures with their detail, a summary.
+  /// "mine:chunk=1MiB, seed 47".
+  TENON_API std::string heading() const;
+  /// "20 passed, 1 failed, 3 more for the same cause", and the speed where it was measured.
+  TENON_API std::string summary() const;
+  /// The heading, a line per check, failures with their detail, a summary.
   TENON_API std::string text() const;
+};
+
+/// Where a check stands that is running.
+struct Progress {
+  std::string_view check;
+  std::optional<std::uint64_t> seed;  ///< of the history that runs
+  std::uint64_t calls = 0;            ///< of the allocator so far
+  double seconds = 0;
 };
 
 struct RunOptions {
   std::uint64_t seed = 47;
   int histories = 40;        ///< random ones per check
   int history_length = 300;  ///< operations in each
-  bool lose_device =
-      false;         ///< let waits and marks fail too, not only what may run out: beyond the contract of a beginner
-  std::string only;  ///< run the checks whose name contains this
+  /// Let waits and marks fail too, not only what may run out: beyond the contract of a beginner.
+  bool lose_device = false;
+  std::string only;               ///< run the checks whose name contains this
+  std::vector<std::string> skip;  ///< names of checks to leave out
+  bool is_isolated = true;        ///< each check in a process of its own; false: all in this one, for a debugger
+  double deadline_seconds = 60;   ///< for a check, where isolated; one call of the allocator gets a tenth of it
+  bool measures_speed = false;    ///< where isolated; a slow allocator then gets fewer histories
+  const AllocatorInfo* yardstick = nullptr;       ///< whose speed is measured beside it; null: nobody's
+  std::function<void(const Speed&)> after_speed;  ///< before the first check
   std::function<void(const CheckResult&)> after_each;
+  std::function<void(const Progress&)> on_progress;  ///< about twenty times a second, where isolated
 };
 
 /// Checks `info` with `options` (null: its defaults). Never throws for what the allocator does wrong.

@@ -15,13 +15,13 @@ void Oracle::forget_reached() {
   });
 }
 
-std::string Oracle::hand_out(const Block& block) {
+Finding Oracle::hand_out(const Block& block, StreamRef stream) {
   const auto address = reinterpret_cast<std::uintptr_t>(block.data);
   const std::uintptr_t end = address + block.bytes;
   const auto next = live_.lower_bound(address);
   const auto overlap = [&](std::uintptr_t other, std::size_t bytes) {
-    return fmt::format("the block [{:#x}, {:#x}) overlaps the live block [{:#x}, {:#x})", address, end, other,
-                       other + bytes);
+    return Finding(cause::kOverlap, fmt::format("the block [{:#x}, {:#x}) overlaps the live block [{:#x}, {:#x})",
+                                                address, end, other, other + bytes));
   };
   if (next != live_.end() && next->first < end) return overlap(next->first, next->second.bytes);
   if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address)
@@ -32,11 +32,11 @@ std::string Oracle::hand_out(const Block& block) {
   for (const Pending& pending : pending_) {
     if (pending.address >= end || pending.address + pending.bytes <= address) continue;
     for (const auto& [user, ticket] : pending.users) {
-      if (user == block.request.stream) continue;  // in order behind it
-      return fmt::format(
-          "the block [{:#x}, {:#x}) for stream {} was freed while stream {} still used it, and that stream "
-          "has not got there yet",
-          address, end, block.request.stream.id, user.id);
+      if (user == stream) continue;  // in order behind it
+      return {cause::kStreams,
+              fmt::format("the block [{:#x}, {:#x}) for stream {} was freed while stream {} still used it, and that "
+                          "stream has not got there yet",
+                          address, end, stream.id, user.id)};
     }
   }
   return {};

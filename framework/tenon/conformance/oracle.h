@@ -1,6 +1,7 @@
 // The interval oracle: which bytes are in use right now, by whom, and who may have them next.
 #pragma once
 
+#include <tenon/conformance/finding.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/memory_source.h>
 
@@ -17,9 +18,9 @@ class Oracle {
  public:
   explicit Oracle(MemorySource& device) : device_(device) {}
 
-  /// Takes note of a block. Returns what is wrong with it: it overlaps a live one, or bytes that a stream other than
-  /// its own may still be using; empty when nothing is.
-  std::string hand_out(const Block& block);
+  /// Takes note of a block for `stream`. Returns what is wrong with it: it overlaps a live one, or bytes that a stream
+  /// other than its own may still be using; empty when nothing is.
+  Finding hand_out(const Block& block, StreamRef stream);
   /// `users`: every stream that used it.
   void take_back(const Block& block, const std::vector<StreamRef>& users);
   /// What is wrong with giving these bytes back to the device now; empty when no stream uses them any more.

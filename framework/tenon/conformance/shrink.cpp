@@ -2,17 +2,19 @@
 #include <tenon/conformance/shrink.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
 namespace tenon::conformance {
 
-Shrunk shrink(const Subject& subject, Operations history, const RunSettings& settings) {
-  std::string failure = run_history(subject, history, settings);
+Shrunk shrink(Operations history, Finding finding, const HistoryRun& run, double budget_seconds) {
+  const auto start = std::chrono::steady_clock::now();
   const auto still_fails = [&](const Operations& candidate) {
-    std::string message = run_history(subject, candidate, settings);
-    if (message.empty()) return false;
-    failure = std::move(message);
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > budget_seconds) return false;
+    Finding now = run(candidate);
+    if (now.empty() || now.cause != finding.cause) return false;
+    finding = std::move(now);
     return true;
   };
   // First whole stretches, long ones before short ones, then the numbers.
@@ -42,7 +44,7 @@ Shrunk shrink(const Subject& subject, Operations history, const RunSettings& set
       if (still_fails(candidate)) history = std::move(candidate);
     }
   }
-  return {std::move(history), std::move(failure)};
+  return {std::move(history), std::move(finding)};
 }
 
 }  // namespace tenon::conformance

@@ -180,9 +180,16 @@ void Options::set(std::string_view name, OptionValue value) {
 
 const OptionValue& Options::value(std::string_view name, OptionType type) const {
   const auto found = values_.find(name);
-  TENON_ASSERT(found != values_.end(), "an option that the schema declares");
-  TENON_ASSERT(static_cast<int>(type) == static_cast<int>(found->second.index()),
-               "an option read by its declared type");
+  if (found == values_.end()) {
+    std::vector<std::string> known;
+    for (const OptionSpec& spec : schema_) known.push_back(spec.name);
+    throw Error(fmt::format("the option '{}' is read, but not declared: options() declares {}; add it there", name,
+                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+  if (static_cast<int>(type) != static_cast<int>(found->second.index())) {
+    throw Error(fmt::format("the option '{}' is read as a {}, but declared as a {}", name, name_of(type),
+                            name_of(static_cast<OptionType>(found->second.index()))));
+  }
   return found->second;
 }
 

@@ -48,7 +48,7 @@ struct TENON_EXPORT OptionSpec {
 
 using OptionSchema = std::vector<OptionSpec>;
 
-/// Every option of a schema with its value. Reading a name or type that the schema lacks is our own bug and asserts.
+/// Every option of a schema with its value. Reading one that the schema lacks, or as another type, throws an Error.
 class TENON_EXPORT Options {
  public:
   Options() = default;

@@ -57,8 +57,8 @@ TEST_P(AgainstAShadow, HoldsAfterEveryStep) {
   const bool holds = rc::check(GetParam().name, [&] {
     const auto history = *rc::gen::container<Operations>(operations()).as("history");
     const std::size_t capacity = *rc::gen::element<std::size_t>(0, 64 * MiB, 256 * MiB).as("capacity");
-    const std::string wrong = conformance::run_history(subject, history, {.capacity_bytes = capacity});
-    if (!wrong.empty()) RC_FAIL(wrong + "\n" + conformance::to_string(history));
+    const conformance::Finding wrong = conformance::run_history(subject, history, {.capacity_bytes = capacity});
+    if (!wrong.empty()) RC_FAIL(wrong.text + "\n" + conformance::to_string(history));
   });
   EXPECT_TRUE(holds);
 }

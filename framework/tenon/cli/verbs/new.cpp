@@ -38,10 +38,21 @@ std::string class_name(const std::string& name) {
   return text;
 }
 
+/// Where CMake finds the package that this program belongs to: PREFIX/bin/tenon, or the bin of a build folder.
+std::string package_argument() {
+  std::error_code problem;
+  const fs::path program = fs::read_symlink("/proc/self/exe", problem);
+  const fs::path prefix = program.parent_path().parent_path();
+  if (problem || prefix.empty()) return "-DCMAKE_PREFIX_PATH=PREFIX";
+  const bool is_build = fs::exists(prefix / "TenonConfig.cmake", problem);
+  return fmt::format("-D{}={}", is_build ? "Tenon_DIR" : "CMAKE_PREFIX_PATH", prefix.string());
+}
+
 std::string filled_in(std::string_view pattern, const std::string& name) {
   std::string text(pattern);
   for (const auto& [mark, value] :
-       {std::pair{std::string("@NAME@"), name}, std::pair{std::string("@CLASS@"), class_name(name)}}) {
+       {std::pair{std::string("@NAME@"), name}, std::pair{std::string("@CLASS@"), class_name(name)},
+        std::pair{std::string("@PACKAGE@"), package_argument()}}) {
     for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
       text.replace(at, mark.size(), value);
   }
@@ -66,9 +77,9 @@ ExitCode make_project(const NewOptions& options) {
   }
   print(fmt::format(
       "A project for the allocator '{0}'. Build and test it with\n"
-      "  cmake -S {1} -B {1}/build && cmake --build {1}/build && ctest --test-dir {1}/build --output-on-failure\n"
+      "  cmake -S {1} -B {1}/build {2} && cmake --build {1}/build && ctest --test-dir {1}/build --output-on-failure\n"
       "\nfiles: {1}\n",
-      options.name, folder.string()));
+      options.name, folder.string(), package_argument()));
   return ExitCode::kDone;
 }
 

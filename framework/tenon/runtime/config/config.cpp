@@ -82,14 +82,16 @@ void load_named_plugins(State& state) {
   }
 }
 
-/// Allocators that are given as paths, so that their sections [allocator.NAME] are known.
+/// Allocators that are given as paths, so that their sections [allocator.NAME] are known. That of the file counts where
+/// the command line names another one, too: its section stands in the file all the same.
 void load_allocator_files(State& state) {
   const auto load = [&](const ConfigValue& value) {
     const auto* word = std::get_if<std::string>(&value.value);
     if (word == nullptr || !is_plugin_path(policy_part(*word))) return;
     positioned(value.position, [&] { find_allocator(policy_part(*word), state.base_of(value.position)); });
   };
-  if (const Setting* name = state.find("allocator.name")) load(name->winner().value);
+  const Setting* name = state.find("allocator.name");
+  if (name != nullptr) load(name->winner().value);
   for (const SweepRow& row : state.rows) {
     for (const ConfigEntry& entry : row.settings) {
       if (entry.key == "allocator.name") load(entry.value);
@@ -99,6 +101,23 @@ void load_allocator_files(State& state) {
     if (axis.key != "allocator.name") continue;
     for (const ConfigValue& value : axis.values) load(value);
   }
+  if (name == nullptr) return;
+  for (std::size_t i = 0; i + 1 < name->entries.size(); ++i) {
+    try {
+      load(name->entries[i].value);
+    } catch (const Error&) {  // nobody asks for it
+    }
+  }
+}
+
+/// What a section sets, for a policy whose options may be those of another build of the same plugin.
+Options options_for(const OptionSchema& schema, const Options& section) {
+  Options options(schema);
+  for (const auto& [name, value] : section.entries(true)) {
+    const bool is_known = std::ranges::any_of(schema, [&](const OptionSpec& option) { return option.name == name; });
+    if (is_known) options.set_text(name, value);
+  }
+  return options;
 }
 
 Device parse_device(const std::string& text, const Position& position) {
@@ -115,7 +134,8 @@ StackConfig parse_stack(State& state, const std::string& spec, const Position& p
   StackConfig stack;
   positioned(position, [&] {
     stack.policy = find_allocator(policy_part(spec), state.base_of(position));
-    stack.options = state.options_of(state.book.allocator_section(stack.policy.name));
+    stack.options =
+        options_for(stack.policy.options, state.options_of(state.book.allocator_section(stack.policy.name)));
     set_options_from_spec(stack.options, spec);
   });
   return stack;

@@ -4,6 +4,8 @@
 #include <tenon/runtime/plugins/elf_symbol.h>
 #include <tenon/runtime/plugins/plugin_file.h>
 
+#include <dlfcn.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,11 +60,28 @@ std::string text_of(const char (&field)[N]) {
   return plain ? text : std::string();
 }
 
+constexpr std::string_view kAsan = "+asan";
+
+/// Whether AddressSanitizer is in this process, built in or by LD_PRELOAD.
+bool has_address_sanitizer() { return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr; }
+
+/// A plugin under AddressSanitizer alone goes with a Tenon without it, where the sanitizer was loaded first.
+bool fits(const std::string& theirs) {
+  const std::string ours = plugin::kBuildTag;
+  return theirs == ours || (theirs == ours + std::string(kAsan) && has_address_sanitizer());
+}
+
 std::string explain_build_tag(const std::string& theirs) {
   const std::string ours = plugin::kBuildTag;
   const std::string both = fmt::format("it was built as '{}', this Tenon as '{}'", theirs, ours);
   const auto has = [](const std::string& tag, const char* word) { return tag.find(word) != std::string::npos; };
   const auto without_sanitizers = [](const std::string& tag) { return tag.substr(0, tag.find('+')); };
+  if (theirs == ours + std::string(kAsan)) {
+    return fmt::format(
+        "{}; load the sanitizer first: LD_PRELOAD=$(gcc -print-file-name=libasan.so) "
+        "ASAN_OPTIONS=detect_leaks=0 tenon …",
+        both);
+  }
   if (without_sanitizers(theirs) == without_sanitizers(ours)) {
     return fmt::format("{}; build both with the same sanitizers (TENON_SANITIZE)", both);
   }
@@ -105,7 +124,7 @@ PluginFile inspect_plugin_file(const std::filesystem::path& given) {
                   descriptor.abi_major,
                   descriptor.abi_minor};
   if (file.name.empty()) refuse(path, "its descriptor has no readable name; define it with TENON_PLUGIN only");
-  if (file.build_tag != plugin::kBuildTag) refuse(path, explain_build_tag(file.build_tag));
+  if (!fits(file.build_tag)) refuse(path, explain_build_tag(file.build_tag));
   return file;
 }
 

@@ -40,6 +40,8 @@ struct Registry {
   std::deque<LoadedPlugin> plugins;
   std::vector<boost::dll::shared_library> libraries;
   std::map<std::string, Supplied<AllocatorInfo>, std::less<>> allocators;
+  // Of plugins that were asked for by path, under a name that another plugin supplies: only their path means them.
+  std::map<fs::path, std::map<std::string, AllocatorInfo>> by_path;
   std::map<std::string, Supplied<std::unique_ptr<Backend>>, std::less<>> backends;
 };
 Registry& registry() {
@@ -47,14 +49,19 @@ Registry& registry() {
   return instance;
 }
 
+/// What an allocator's name that is taken means for the plugin that brings it along.
+enum class TakenName { kRefuse, kReachByPath };
+
 // What one plugin registers, kept aside until its register function has returned.
 class Staging final : public plugin::Host {
  public:
-  Staging(const Registry& registry, const PluginFile& file) : registry_(registry), file_(file) {}
+  Staging(const Registry& registry, const PluginFile& file, TakenName taken_name)
+      : registry_(registry), file_(file), taken_name_(taken_name) {}
 
   void add_allocator(AllocatorInfo info) override {
     const auto taken = registry_.allocators.find(info.name);
-    if (taken != registry_.allocators.end()) refuse("allocator", info.name, *taken->second.by);
+    if (taken != registry_.allocators.end() && taken_name_ == TakenName::kRefuse)
+      refuse("allocator", info.name, *taken->second.by);
     if (info.name.empty() || !info.create) refuse("an allocator needs a name and a factory");
     if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
   }
@@ -93,6 +100,7 @@ class Staging final : public plugin::Host {
   }
   const Registry& registry_;
   const PluginFile& file_;
+  const TakenName taken_name_;
 };
 
 /// The loader's own sentence out of a Boost message, which ends in an unrelated errno text.
@@ -145,7 +153,7 @@ void run_registration(const plugin::Descriptor& descriptor, const PluginFile& fi
 
 // The lock is held while the plugin's register function runs: two threads must not load the same file at once, and the
 // function only fills the staging area.
-const LoadedPlugin& load_locked(Registry& registry, const fs::path& given) {
+const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, TakenName taken_name) {
   std::error_code problem;
   fs::path path = fs::canonical(given, problem);
   if (problem) path = given;
@@ -160,7 +168,7 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given) {
         fmt::format("plugin {}: its descriptor vanished while loading; the file was changed meanwhile", path.string()));
   }
   const auto& descriptor = library.get<const plugin::Descriptor>(plugin::kDescriptorSymbol);
-  Staging staging(registry, file);
+  Staging staging(registry, file, taken_name);
   registry.libraries.push_back(library);  // from here on it stays mapped, whatever happens
   run_registration(descriptor, file, staging);
 
@@ -171,7 +179,10 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given) {
   record.sha256 = std::move(hash);
   for (auto& [name, info] : staging.allocators) {
     record.allocators.push_back(name);
-    registry.allocators.emplace(name, Supplied<AllocatorInfo>{std::move(info), &record});
+    if (registry.allocators.contains(name))
+      registry.by_path[path].emplace(name, std::move(info));
+    else
+      registry.allocators.emplace(name, Supplied<AllocatorInfo>{std::move(info), &record});
   }
   for (auto& [name, backend] : staging.backends) {
     record.backends.push_back(name);
@@ -213,7 +224,7 @@ template <class Map>
 auto& require_locked(Registry& registry, Map& map, std::string_view kind, std::string_view name) {
   auto found = map.find(name);
   if (found == map.end() && has_plugin_file(name)) {
-    load_locked(registry, find_plugin(name));
+    load_locked(registry, find_plugin(name), TakenName::kRefuse);
     found = map.find(name);
   }
   if (found == map.end()) {
@@ -228,7 +239,7 @@ auto& require_locked(Registry& registry, Map& map, std::string_view kind, std::s
 
 const LoadedPlugin& load_plugin(std::string_view name_or_path, const fs::path& base) {
   const std::lock_guard lock(registry().mutex);
-  return load_locked(registry(), find_plugin(name_or_path, base));
+  return load_locked(registry(), find_plugin(name_or_path, base), TakenName::kRefuse);
 }
 
 std::vector<LoadedPlugin> loaded_plugins() {
@@ -243,7 +254,7 @@ std::vector<PluginProblem> load_all_plugins() {
     if (plugin.shadowed) continue;
     try {
       if (!plugin.problem.empty()) throw PluginError(plugin.problem);
-      load_locked(registry(), plugin.path);
+      load_locked(registry(), plugin.path, TakenName::kRefuse);
     } catch (const PluginError& error) {
       problems.push_back({plugin.path, error.what()});
       log_line(plugin::LogLevel::kInfo, error.what());
@@ -252,11 +263,31 @@ std::vector<PluginProblem> load_all_plugins() {
   return problems;
 }
 
+namespace {
+
+const AllocatorInfo& allocator_of_locked(Registry& all, const LoadedPlugin& plugin, const std::string& name) {
+  const auto own = all.by_path.find(plugin.path);
+  if (own != all.by_path.end())
+    if (const auto found = own->second.find(name); found != own->second.end()) return found->second;
+  return all.allocators.find(name)->second.what;
+}
+
+}  // namespace
+
+std::vector<const AllocatorInfo*> allocators_of_file(std::string_view path, const fs::path& base) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const LoadedPlugin& plugin = load_locked(all, find_plugin(path, base), TakenName::kReachByPath);
+  std::vector<const AllocatorInfo*> allocators;
+  for (const std::string& name : plugin.allocators) allocators.push_back(&allocator_of_locked(all, plugin, name));
+  return allocators;
+}
+
 const AllocatorInfo& find_allocator(std::string_view name, const fs::path& base) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   if (!is_plugin_path(name)) return require_locked(all, all.allocators, "allocator", name);
-  const LoadedPlugin& plugin = load_locked(all, find_plugin(name, base));
+  const LoadedPlugin& plugin = load_locked(all, find_plugin(name, base), TakenName::kReachByPath);
   if (plugin.allocators.empty()) {
     throw PluginError(fmt::format("plugin {}: it supplies no allocator", plugin.path.string()));
   }
@@ -266,7 +297,7 @@ const AllocatorInfo& find_allocator(std::string_view name, const fs::path& base)
         fmt::format("plugin {} supplies several allocators ({}): load it with plugins.load and choose one by name",
                     plugin.path.string(), fmt::join(plugin.allocators, ", ")));
   }
-  return all.allocators.find(same == plugin.allocators.end() ? plugin.allocators.front() : *same)->second.what;
+  return allocator_of_locked(all, plugin, same == plugin.allocators.end() ? plugin.allocators.front() : *same);
 }
 
 std::vector<std::string> allocator_names() {

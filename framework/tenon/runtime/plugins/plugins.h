@@ -37,6 +37,12 @@ TENON_API std::vector<LoadedPlugin> loaded_plugins();
 /// named), PluginError when its plugin would not load. The reference stays valid.
 TENON_API const AllocatorInfo& find_allocator(std::string_view name_or_path, const std::filesystem::path& base = {});
 
+/// The allocators of the plugin at that path, in the order of their names. Like find_allocator, it takes a second file
+/// that supplies a name which is taken, so that two builds of one plugin stand side by side: the name goes on meaning
+/// the first, the path means this one.
+TENON_API std::vector<const AllocatorInfo*> allocators_of_file(std::string_view path,
+                                                               const std::filesystem::path& base = {});
+
 /// Names supplied by loaded plugins, sorted.
 TENON_API std::vector<std::string> allocator_names();
 
