@@ -30,6 +30,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"modules", "functional"},
       {".", "containers", "serialize"},
       {"options"}}},
+    // The kit runs the checks, and the checks take the kit's options.
+    {"conformance", {{"checks", "."}}},
     {"data", {{"."}, {"detail"}}},
     {"runtime", {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*"}, {"plugins"}, {"log.*"}}},
     {"ops", {{"."}, {"nn"}, {"linalg"}, {"indexing"}, {"reduce"}, {"pointwise"}, {"shape"}, {"create"}, {"support"}}},

@@ -1,5 +1,5 @@
 // Runs the checks, finds the shortest history behind each failure, and words the report.
-#include <tenon/conformance/checks.h>
+#include <tenon/conformance/checks/checks.h>
 #include <tenon/conformance/conformance.h>
 #include <tenon/conformance/isolation.h>
 #include <tenon/conformance/journal.h>

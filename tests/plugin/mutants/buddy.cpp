@@ -130,6 +130,7 @@ bool Buddy::grow(std::size_t bytes, StreamRef stream) {
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.second.free_bytes == chunk.second.bytes; });
   if (address == nullptr && !has("never_releases")) {
     ++retries_;
+    if (has("loses_the_retry")) source_.acquire(wanted);
     source_.synchronize();
     reclaim();
     trim(0);

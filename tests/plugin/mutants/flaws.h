@@ -9,7 +9,7 @@
 
 namespace tenon::test {
 
-inline constexpr std::array<std::string_view, 37> kFlaws = {
+inline constexpr std::array<std::string_view, 38> kFlaws = {
     "none",                    // as good as it gets
     "shifted_overlap",         // now and then a block begins 512 bytes before its place
     "rare_double",             // every 40th block stays in the free list while it is out
@@ -38,6 +38,7 @@ inline constexpr std::array<std::string_view, 37> kFlaws = {
     "null_on_oom",             // a null address instead of OutOfMemory
     "wraps_sizes",             // sizes near the end of the number range become small ones
     "drops_cache_on_oom",      // forgets its cached chunks when the device is full
+    "loses_the_retry",         // takes a chunk that nobody gives back when the device refused one
     "counts_before",           // counts a block that it then does not get
     "never_reuses",            // freed blocks are not handed out again
     "keeps_on_trim",           // trim does nothing

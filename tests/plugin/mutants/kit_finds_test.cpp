@@ -54,7 +54,7 @@ constexpr Mutant kMutants[] = {
     {"drops_cache_on_oom", "retries_before_out_of_memory", "release what is cached"},
     {"drops_cache_on_oom", "survives_a_small_device", "were not given back"},
     {"counts_before", "survives_a_dead_device", "a block is counted"},
-    {"drops_cache_on_oom", "survives_one_failure", "were not given back"},
+    {"loses_the_retry", "survives_one_failure", "were not given back"},
     {"never_reuses", "reuses_memory", "needs"},
     {"keeps_on_trim", "trims", "still reserved"},
     {"keeps_on_trim", "survives_out_of_memory", "needs"},

@@ -1,6 +1,6 @@
 // Checks with everything watched at once: a small device, and a failure of every single call to the source. Declared in
 // checks.h.
-#include <tenon/conformance/checks.h>
+#include <tenon/conformance/checks/checks.h>
 #include <tenon/conformance/journal.h>
 
 #include <algorithm>

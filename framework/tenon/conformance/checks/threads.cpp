@@ -1,6 +1,6 @@
 // Checks with several threads: frees by others, churn, threads that die while their blocks live. Declared in checks.h.
-#include <tenon/conformance/checks.h>
-#include <tenon/conformance/test_bed.h>
+#include <tenon/conformance/checks/checks.h>
+#include <tenon/conformance/checks/test_bed.h>
 
 #include <tenon/core/error.h>
 

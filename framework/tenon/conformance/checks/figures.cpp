@@ -1,7 +1,7 @@
 // Checks of what is counted: the statistics, what the policy reports of itself, and the host memory that it takes for
 // its own records. Declared in checks.h.
-#include <tenon/conformance/checks.h>
-#include <tenon/conformance/test_bed.h>
+#include <tenon/conformance/checks/checks.h>
+#include <tenon/conformance/checks/test_bed.h>
 
 #include <tenon/core/units.h>
 

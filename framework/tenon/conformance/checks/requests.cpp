@@ -1,6 +1,6 @@
 // Checks with a fixed plot: alignment, sizes, reuse, trim, teardown, payloads. Declared in checks.h.
-#include <tenon/conformance/checks.h>
-#include <tenon/conformance/test_bed.h>
+#include <tenon/conformance/checks/checks.h>
+#include <tenon/conformance/checks/test_bed.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>

@@ -1,7 +1,7 @@
 // Checks of what happens when the device has no more: a clean error, and not before the cache was given back. Declared
 // in checks.h.
-#include <tenon/conformance/checks.h>
-#include <tenon/conformance/test_bed.h>
+#include <tenon/conformance/checks/checks.h>
+#include <tenon/conformance/checks/test_bed.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>

@@ -1,6 +1,6 @@
 // Checks on random histories that look for one thing each: overlap, stream order, requests, misuse of the source,
 // layout, determinism. Declared in checks.h.
-#include <tenon/conformance/checks.h>
+#include <tenon/conformance/checks/checks.h>
 #include <tenon/conformance/journal.h>
 
 #include <fmt/format.h>
