@@ -2,6 +2,7 @@
 #include <tenon/nn/serialize/safetensors.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/atomic_file.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
@@ -186,18 +187,23 @@ TensorFile read_safetensors(std::span<const std::byte> bytes, const std::string&
 }
 
 void save_safetensors(const TensorFile& file, const std::filesystem::path& path) {
-  std::filesystem::path beside = path;
-  beside += ".part";
-  {
-    std::ofstream stream(beside, std::ios::binary | std::ios::trunc);
-    if (!stream) throw Error(fmt::format("cannot write '{}': {}", beside.string(), std::strerror(errno)));
-    write_safetensors(file, [&](const void* data, std::size_t count) {
-      stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(count));
-    });
-    stream.flush();
-    if (!stream) throw Error(fmt::format("cannot write '{}': {}", beside.string(), std::strerror(errno)));
-  }
-  std::filesystem::rename(beside, path);
+  AtomicFile beside(path);
+  std::string buffer;  // small tensors in one write
+  const auto flush = [&] {
+    beside.write(buffer.data(), buffer.size());
+    buffer.clear();
+  };
+  write_safetensors(file, [&](const void* data, std::size_t count) {
+    constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+    if (buffer.size() + count > kBufferBytes) flush();
+    if (count >= kBufferBytes) {
+      beside.write(data, count);
+    } else {
+      buffer.append(static_cast<const char*>(data), count);
+    }
+  });
+  flush();
+  beside.commit();
 }
 
 TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device) {

@@ -1,0 +1,107 @@
+// Files that are there as a whole or not at all.
+#include <tenon/core/atomic_file.h>
+#include <tenon/core/error.h>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace tenon::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "tenon-atomic-XXXXXX").string();
+    folder = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  static std::string text_of(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); }
+  fs::path folder;
+};
+
+TEST_F(AtomicFiles, ReplacesAFileWhenItIsComplete) {
+  write_atomically(folder / "file", "old");
+  {
+    AtomicFile file(folder / "file");
+    file.write("new", 3);
+    EXPECT_EQ(text_of(folder / "file"), "old");
+    file.commit();
+  }
+  EXPECT_EQ(text_of(folder / "file"), "new");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFiles, LeavesNothingBehindWhenItIsGivenUp) {
+  write_atomically(folder / "file", "old");
+  {
+    AtomicFile file(folder / "file");
+    file.write("half", 4);
+  }
+  EXPECT_EQ(text_of(folder / "file"), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFiles, KeepsTheOldFileWhenTheDiskIsFull) {
+  write_atomically(folder / "file", "old");
+  const pid_t child = ::fork();  // a limit on the size of files stands for the disk
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_atomically(folder / "file", std::string(100'000, 'x'));
+    } catch (const Error& error) {
+      ::_exit(std::string(error.what()).find("File too large") != std::string::npos ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the error names the reason";
+  EXPECT_EQ(text_of(folder / "file"), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFiles, AFolderThatIsNotThereIsNamed) {
+  try {
+    write_atomically(folder / "none" / "file", "text");
+    FAIL() << "wrote into nothing";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("none/file: No such file"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(AtomicFiles, OnlyWhatDeadProcessesLeftHalfWrittenIsRemoved) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "of the dead");
+    file.write("half", 4);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  AtomicFile ours(folder / "of the living");
+  write_atomically(folder / "file.partial-x", "a name of the user's");
+  ASSERT_EQ(files(), 3);
+  remove_dead_partials(folder);
+  EXPECT_EQ(files(), 2);
+  ours.commit();
+  EXPECT_TRUE(fs::exists(folder / "of the living"));
+  remove_dead_partials(folder / "none");
+}
+
+}  // namespace
+}  // namespace tenon::test
