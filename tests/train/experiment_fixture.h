@@ -23,7 +23,9 @@ class Silent final : public ProgressSink {
  public:
   void progress(const Progress&) override {}
   void note(std::string_view line) override { notes.emplace_back(line); }
+  bool is_stopping() const override { return stops && stops(); }
   std::vector<std::string> notes;
+  std::function<bool()> stops;  ///< asked after each step and before each batch of a test
 };
 
 /// Pictures of stripes whose width is their class: learnable, and made in a millisecond.
@@ -76,7 +78,7 @@ class Experiment : public ::testing::Test {
     if (change_config) change_config(config);
     install(config);
     if (before_training) before_training();
-    ExperimentResult result = run_experiment(config, sink);
+    ExperimentResult result = run_experiment(config, sink, state);
     live_bytes = device_state(config.device).allocator().stats().requested_bytes.current;
     return result;
   }
@@ -85,6 +87,7 @@ class Experiment : public ::testing::Test {
   std::function<void(ExperimentConfig&)> change_config;  ///< for what no setting says
   std::function<void()> before_training;                 ///< runs in the world of the experiment, right before it
   Silent sink;
+  RunState state;
   std::int64_t live_bytes = -1;
 };
 

@@ -33,9 +33,13 @@ struct ExperimentResult {
   double test_accuracy = 0;     ///< of the last epoch
   std::int64_t parameters = 0;  ///< elements
   std::int64_t steps = 0;
-  double seconds = 0;             ///< of the whole run, reading data included
-  std::vector<double> step_ms;    ///< each training step
-  std::int64_t warmup_steps = 0;  ///< steps before device calls are counted
+  std::int64_t planned_steps = 0;  ///< that the run would have had in all
+  bool interrupted = false;        ///< the sink asked it to end before that
+  std::int64_t kept_step = 0;      ///< the last one whose state is in the run's state file; 0: none
+  std::string state_problem;       ///< why the state could not be kept
+  double seconds = 0;              ///< of the whole run, reading data included
+  std::vector<double> step_ms;     ///< each training step
+  std::int64_t warmup_steps = 0;   ///< steps before device calls are counted
   std::int64_t device_calls_after_warmup = 0;
   MemoryStats memory;  ///< of the device's allocator when training ended
   std::vector<MemorySample> timeline;

@@ -1,6 +1,8 @@
 // Peaks over a whole run.
 #include <tenon/train/peaks.h>
 
+#include <tenon/core/error.h>
+
 #include <algorithm>
 
 namespace tenon::train {
@@ -40,6 +42,20 @@ void merge_peaks(MemoryStats& into, const MemoryStats& from) {
   MemoryStats merged = from;
   for_each_stat(merged, into, [](Stat& now, const Stat& before) { now.peak = std::max(now.peak, before.peak); });
   into = merged;
+}
+
+std::vector<std::int64_t> peaks_of(const MemoryStats& stats) {
+  std::vector<std::int64_t> peaks;
+  MemoryStats copy = stats;
+  for_each_stat(copy, stats, [&](const Stat& stat, const Stat&) { peaks.push_back(stat.peak); });
+  return peaks;
+}
+
+void raise_peaks(MemoryStats& stats, const std::vector<std::int64_t>& peaks) {
+  const MemoryStats copy = stats;
+  if (peaks.size() != peaks_of(stats).size()) throw Error("the peaks of this run were saved by another version");
+  std::size_t next = 0;
+  for_each_stat(stats, copy, [&](Stat& stat, const Stat&) { stat.peak = std::max(stat.peak, peaks[next++]); });
 }
 
 }  // namespace tenon::train

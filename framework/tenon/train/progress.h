@@ -28,6 +28,8 @@ class TENON_EXPORT ProgressSink {
   virtual void progress(const Progress& progress) = 0;
   /// A finished line worth keeping: "epoch 1/5: loss 0.4312, test accuracy 85.2 %, 12.1 s".
   virtual void note(std::string_view line) = 0;
+  /// Whether the run should end after the step, or the batch of a test, that it is at.
+  virtual bool is_stopping() const { return false; }
 };
 
 }  // namespace tenon

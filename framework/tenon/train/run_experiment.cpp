@@ -16,8 +16,8 @@ class Silent final : public ProgressSink {
 
 }  // namespace
 
-ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress) {
-  return train::Training(config, progress).run();
+ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {
+  return train::Training(config, progress, {}, state).run();
 }
 
 MemoryEstimate estimate_memory(const ExperimentConfig& config) {

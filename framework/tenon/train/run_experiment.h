@@ -9,6 +9,7 @@
 #include <tenon/train/progress.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 namespace tenon {
@@ -16,10 +17,19 @@ namespace tenon {
 /// The sections [model], [data] and [train].
 TENON_API std::vector<SectionSpec> training_sections();
 
+/// Where a run keeps the state that it can go on from, beside train.save, which is of a run that has ended.
+struct RunState {
+  std::filesystem::path
+      file;            ///< written when the run is interrupted, and after every train.save_every steps; empty: never
+  bool go_on = false;  ///< begin with what the file holds; the result is that of the whole run
+};
+
 /// Trains and tests. The same seed gives the same losses to the last bit whatever the allocator. All device memory is
-/// given back before it returns. Throws ConfigError (an unknown model, a setting that does not fit the data), Error
-/// (data files), OutOfMemory (when giving back what is cached and trying the step again did not help).
-TENON_API ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress);
+/// given back before it returns. When the sink asks it to stop it ends after the step and says so in its result. Throws
+/// ConfigError (an unknown model, a setting that does not fit the data), Error (data files), OutOfMemory (when giving
+/// back what is cached and trying the step again did not help).
+TENON_API ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress,
+                                          const RunState& state = {});
 
 struct MemoryEstimate {
   std::int64_t parameters = 0;  ///< elements

@@ -1,4 +1,5 @@
 // Saving and resuming a training run.
+#include <tenon/train/saved_figures.h>
 #include <tenon/train/saved_run.h>
 
 #include <tenon/core/error.h>
@@ -23,8 +24,8 @@ void check_same(const std::filesystem::path& path, const char* what, std::int64_
 }  // namespace
 
 void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
-              const RunPosition& position) {
-  OutputArchive archive, model, state, random;
+              const RunPosition& position, const ExperimentResult& so_far) {
+  OutputArchive archive, model, state, random, figures;
   module.save(model);
   optimizer.save(state);
   const RandomStates generators = random_states();
@@ -35,8 +36,12 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
   archive.write("model", model);
   archive.write("optimizer", state);
   archive.write("random", random);
+  write_figures(figures, so_far);
+  archive.write("figures", figures);
   archive.write("steps", position.steps);
+  archive.write("epoch", position.epoch);
   archive.write("epoch_loss_sum", position.epoch_loss_sum);
+  archive.write("epoch_seconds", position.epoch_seconds);
   archive.write("seed", position.seed);
   archive.write("batch_size", position.batch_size);
   archive.write("examples", position.examples);
@@ -44,19 +49,25 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
 }
 
 RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
-                     const RunPosition& now) {
-  InputArchive archive, model, state, random;
+                     const RunPosition& now, ExperimentResult* so_far) {
+  InputArchive archive, model, state, random, figures;
   const std::vector<Tensor> parameters = module.parameters();
   archive.load_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
   RunPosition position;
   position.steps = archive.read_integer("steps");
+  position.epoch = static_cast<int>(archive.read_integer("epoch"));
   position.epoch_loss_sum = archive.read_real("epoch_loss_sum");
+  position.epoch_seconds = archive.read_real("epoch_seconds");
   check_same(path, "seed", position.seed = archive.read_integer("seed"), now.seed);
   check_same(path, "batch size", position.batch_size = archive.read_integer("batch_size"), now.batch_size);
   check_same(path, "training examples", position.examples = archive.read_integer("examples"), now.examples);
   archive.read("model", model);
   archive.read("optimizer", state);
   archive.read("random", random);
+  if (so_far != nullptr) {
+    archive.read("figures", figures);
+    *so_far = read_figures(figures);
+  }
   module.load(model);
   optimizer.load(state);
   RandomStates generators = random_states();

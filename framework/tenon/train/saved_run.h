@@ -4,6 +4,7 @@
 
 #include <tenon/nn/module.h>
 #include <tenon/optim/optimizer.h>
+#include <tenon/train/experiment_result.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -14,20 +15,22 @@ namespace tenon::train {
 /// goes on.
 struct RunPosition {
   std::int64_t steps = 0;     ///< done since the very beginning
-  double epoch_loss_sum = 0;  ///< of the steps done in the epoch under way
+  int epoch = 0;              ///< under way: its steps or its test are not done
+  double epoch_loss_sum = 0;  ///< of the steps done in that epoch
+  double epoch_seconds = 0;   ///< that they took
   std::int64_t seed = 0;
   std::int64_t batch_size = 0;
   std::int64_t examples = 0;  ///< of the training part
 };
 
-/// Parameters, buffers, optimiser, random generators and position as one safetensors file, written beside its place and
-/// then renamed.
+/// Parameters, buffers, optimiser, random generators, position and the figures so far as one safetensors file, written
+/// beside its place, flushed to the disk and then renamed.
 void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
-              const RunPosition& position);
+              const RunPosition& position, const ExperimentResult& so_far);
 
 /// Puts all of it back. Throws Error that names the file: missing, truncated, of another model or optimiser, or of a
-/// run whose seed, batch size or data differ from those in `now`.
+/// run whose seed, batch size or data differ from those in `now`. The figures go to `so_far`, unless that is null.
 RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
-                     const RunPosition& now);
+                     const RunPosition& now, ExperimentResult* so_far = nullptr);
 
 }  // namespace tenon::train

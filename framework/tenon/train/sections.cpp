@@ -88,6 +88,10 @@ SectionSpec train_section() {
        OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, kMany),
        OptionSpec::text("save", "", "file for the state of the run when it ends; empty: none"),
+       OptionSpec::integer("save_every", 0,
+                           "steps after which a run's folder gets its state, for tenon run --resume; 0 = only when it "
+                           "is interrupted")
+           .range(std::int64_t{0}, kMany),
        OptionSpec::text("resume", "", "file of a run to go on with"),
        OptionSpec::integer("stop_at", 0, "end this run after so many steps in all, to be resumed; 0 = at the end")
            .range(std::int64_t{0}, kMany)},

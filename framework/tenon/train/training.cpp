@@ -9,6 +9,7 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/peaks.h>
+#include <tenon/train/saved_figures.h>
 #include <tenon/train/saved_run.h>
 #include <tenon/train/theory.h>
 
@@ -34,26 +35,41 @@ Tensor loss_of(const Tensor& logits, const Tensor& target) {
 DefaultDtype::DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
 DefaultDtype::~DefaultDtype() { set_default_dtype(previous_); }
 
-Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits)
+Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits, RunState state)
     : config_(config),
       options_(config.section("train")),
       progress_(progress),
       limits_(limits),
+      state_(std::move(state)),
       device_(device_state(config.device)) {}
 
 ExperimentResult Training::run() {
-  const auto start = Clock::now();
+  start_ = Clock::now();
   prepare();
   check_sizes();
   resume();
   result_.memory = device_.allocator().stats();
-  const auto first_epoch = static_cast<int>(first_step_ / steps_per_epoch_) + 1;
-  for (int epoch = first_epoch; epoch <= epochs_ && steps_done() < last_step_; ++epoch) run_epoch(epoch);
-  save();
+  const auto is_untested = [&](int epoch) { return steps_done() > (epoch - 1) * steps_per_epoch_; };
+  for (int epoch = epoch_; epoch <= epochs_ && (steps_done() < last_step_ || is_untested(epoch)); ++epoch) {
+    result_.interrupted = !run_epoch(epoch);
+    if (result_.interrupted) break;
+  }
   merge_peaks(result_.memory, device_.allocator().stats());
-  result_.test_accuracy = result_.epochs.empty() ? 0 : result_.epochs.back().test_accuracy;
-  result_.seconds = seconds_since(start);
-  return std::move(result_);
+  if (result_.interrupted) {
+    keep_state();
+  } else {
+    save();
+  }
+  return so_far();
+}
+
+/// The whole run up to now.
+ExperimentResult Training::so_far() const {
+  ExperimentResult result = result_;
+  result.warmup_steps = std::min(result.warmup_steps, std::max<std::int64_t>(result.steps, 1));
+  result.test_accuracy = result.epochs.empty() ? 0 : result.epochs.back().test_accuracy;
+  result.seconds = seconds_since(start_);
+  return joined(earlier_, std::move(result));
 }
 
 void Training::prepare() {
@@ -78,6 +94,7 @@ void Training::prepare() {
   last_step_ = planned_steps_;
   if (const std::int64_t stop = options_.integer("stop_at"); stop > 0) last_step_ = std::min(last_step_, stop);
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
+  result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
   note_theory();
 }
@@ -118,23 +135,51 @@ void Training::check_sizes() const {
 
 void Training::resume() {
   const std::string& file = options_.text("resume");
-  if (file.empty()) return;
+  if (file.empty() && !state_.go_on) return;
   const RunPosition now{.seed = options_.integer("seed"), .batch_size = batch_size_, .examples = data_.train->size()};
-  const RunPosition position = load_run(config_.resolve(file), *model_.module, *optimizer_, now);
+  const RunPosition position = state_.go_on ? load_run(state_.file, *model_.module, *optimizer_, now, &earlier_)
+                                            : load_run(config_.resolve(file), *model_.module, *optimizer_, now);
   first_step_ = position.steps;
+  epoch_ = position.epoch;
   epoch_loss_sum_ = position.epoch_loss_sum;
-  result_.figures.emplace_back("resumed_at_step", static_cast<double>(first_step_));
+  epoch_seconds_ = position.epoch_seconds;
+  if (first_step_ > earlier_.steps)
+    result_.figures.emplace_back("resumed_at_step", static_cast<double>(first_step_ - earlier_.steps));
+  result_.kept_step = state_.go_on ? first_step_ : 0;
+  if (epoch_ > 1) data_.test->begin(0, /*shuffle=*/false);  // as the test before left it on the device
+  // What reading the file took is not of the run.
+  device_.allocator().trim(0);
+  device_.allocator().reset_peak_stats();
+}
+
+RunPosition Training::position() const {
+  return {.steps = steps_done(),
+          .epoch = epoch_,
+          .epoch_loss_sum = epoch_loss_sum_,
+          .epoch_seconds = epoch_seconds_,
+          .seed = options_.integer("seed"),
+          .batch_size = batch_size_,
+          .examples = data_.train->size()};
 }
 
 void Training::save() const {
   const std::string& file = options_.text("save");
   if (file.empty() || limits_.steps > 0) return;
-  save_run(config_.resolve(file), *model_.module, *optimizer_,
-           {.steps = steps_done(),
-            .epoch_loss_sum = steps_done() % steps_per_epoch_ == 0 ? 0 : epoch_loss_sum_,
-            .seed = options_.integer("seed"),
-            .batch_size = batch_size_,
-            .examples = data_.train->size()});
+  save_run(config_.resolve(file), *model_.module, *optimizer_, position(), so_far());
+}
+
+/// A run goes on where its state cannot be kept: its figures are worth more.
+void Training::keep_state() {
+  if (state_.file.empty()) return;
+  try {
+    save_run(state_.file, *model_.module, *optimizer_, position(), so_far());
+    result_.kept_step = steps_done();
+    result_.state_problem.clear();
+  } catch (const std::exception& error) {
+    if (result_.state_problem.empty())
+      progress_.note(fmt::format("step {}: the state of the run could not be kept: {}", steps_done(), error.what()));
+    result_.state_problem = error.what();
+  }
 }
 
 /// Of models that have a closed form: what should come out.
@@ -159,28 +204,37 @@ void Training::note_theory() {
   result_.figures.emplace_back("expected_relative_time", theory.relative_time);
 }
 
-void Training::run_epoch(int epoch) {
+bool Training::run_epoch(int epoch) {
   const auto start = Clock::now();
+  epoch_ = epoch;
   model_.module->train();
   data_.train->begin(
       static_cast<std::uint64_t>(options_.integer("seed")) * 1'000'003 + static_cast<std::uint64_t>(epoch),
       options_.boolean("shuffle"));
   EpochResult figures{.epoch = epoch};
-  std::int64_t done = steps_done() % steps_per_epoch_;
-  if (done == 0) epoch_loss_sum_ = 0;
-  for (; done < steps_per_epoch_ && steps_done() < last_step_; ++done) {
+  std::int64_t done = steps_done() - (epoch - 1) * steps_per_epoch_;
+  if (done == 0) epoch_loss_sum_ = epoch_seconds_ = 0;
+  const double seconds_before = epoch_seconds_;
+  const std::int64_t every = options_.integer("save_every");
+  while (done < steps_per_epoch_ && steps_done() < last_step_) {
     const double loss = timed_step(done * batch_size_);
+    ++done;
     epoch_loss_sum_ += loss;
+    epoch_seconds_ = seconds_before + seconds_since(start);
     report("train", epoch, loss);
+    if (progress_.is_stopping()) return false;
+    if (every > 0 && steps_done() % every == 0) keep_state();
   }
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
-  figures.seconds = seconds_since(start);
-  test(epoch, figures);
+  figures.seconds = epoch_seconds_;
+  if (!test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
   progress_.note(fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s", epoch,
                              epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
                              figures.seconds));
   result_.epochs.push_back(figures);
+  if (done == steps_per_epoch_) ++epoch_;
+  return true;
 }
 
 /// A step with its time, its peaks and its device calls.
@@ -247,7 +301,7 @@ double Training::compute(std::int64_t first) {
   return loss;
 }
 
-void Training::test(int epoch, EpochResult& figures) {
+bool Training::test(int epoch, EpochResult& figures) {
   device_.allocator().mark(fmt::format("test {}", epoch));
   model_.module->eval();
   AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
@@ -258,6 +312,7 @@ void Training::test(int epoch, EpochResult& figures) {
   std::int64_t right = 0, answers = 0;
   double loss = 0;
   for (std::int64_t first = 0; first < size; first += at_once) {
+    if (progress_.is_stopping()) return false;
     report("test", epoch, 0);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
@@ -269,6 +324,7 @@ void Training::test(int epoch, EpochResult& figures) {
   figures.test_loss = loss / static_cast<double>(size);
   figures.test_accuracy = static_cast<double>(right) / static_cast<double>(answers);
   merge_peaks(result_.memory, device_.allocator().stats());
+  return true;
 }
 
 void Training::report(const char* phase, int epoch, double loss) {

@@ -8,7 +8,10 @@
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/model.h>
 #include <tenon/train/progress.h>
+#include <tenon/train/run_experiment.h>
+#include <tenon/train/saved_run.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,7 +39,7 @@ struct TrainingLimits {
 /// One run, once.
 class Training {
  public:
-  Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits = {});
+  Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits = {}, RunState state = {});
   ExperimentResult run();
 
  private:
@@ -44,13 +47,17 @@ class Training {
   void make_model_on_device();
   void check_sizes() const;
   void resume();
+  RunPosition position() const;
+  ExperimentResult so_far() const;
   void save() const;
+  void keep_state();
   void note_theory();
-  void run_epoch(int epoch);
+  // Whether it came to its end, rather than being interrupted.
+  bool run_epoch(int epoch);
   double timed_step(std::int64_t first);
   double step_or_retry(std::int64_t first);
   double compute(std::int64_t first);
-  void test(int epoch, EpochResult& figures);
+  bool test(int epoch, EpochResult& figures);
   void report(const char* phase, int epoch, double loss);
   std::int64_t steps_done() const { return first_step_ + result_.steps; }
 
@@ -58,6 +65,7 @@ class Training {
   const Options& options_;
   ProgressSink& progress_;
   TrainingLimits limits_;
+  const RunState state_;
   DeviceState& device_;
   std::optional<DefaultDtype> dtype_;
   TrainingData data_;
@@ -68,9 +76,13 @@ class Training {
   std::int64_t last_step_ = 0;      ///< this run ends here; the plan's end, or earlier to be resumed
   std::int64_t first_step_ = 0;     ///< of this run: what it resumed from had done so many
   double epoch_loss_sum_ = 0;
+  double epoch_seconds_ = 0;
+  int epoch_ = 1;  ///< under way
   int epochs_ = 0;
   bool updating_ = false;
-  ExperimentResult result_;
+  std::chrono::steady_clock::time_point start_;
+  ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on
+  ExperimentResult result_;   ///< of this part
 };
 
 }  // namespace tenon::train
