@@ -7,6 +7,8 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <csignal>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -19,32 +21,70 @@ struct Said {
   std::string error;  ///< stderr
 };
 
-/// `tenon WORDS…` in `folder`, with `variables` on top of our environment, without a terminal.
-/// `input` is the file that is its standard input.
+/// `tenon WORDS…` in `folder` as it runs, in a process group of its own, with `variables` on top of our environment,
+/// without a terminal. `input` is the file that is its standard input.
+class StartedProgram {
+ public:
+  StartedProgram(const Folder& folder, const std::vector<std::string>& words,
+                 const std::map<std::string, std::string>& variables = {}, const std::string& input = "/dev/null",
+                 const std::string& limits = "true") {
+    static int number = 0;
+    const std::string name = (folder.path() / (".said" + std::to_string(++number))).string();
+    out_ = name + ".out";
+    error_ = name + ".error";
+    const std::string script = "cd \"$1\" && shift && " + limits + " && exec \"$@\"";
+    std::vector<std::string> line = {"/bin/sh", "-c", script, "sh", folder.path().string(), "/usr/bin/env"};
+    for (const auto& [key, value] : variables) line.push_back(key + "=" + value);
+    line.push_back(TENON_PROGRAM);
+    line.insert(line.end(), words.begin(), words.end());
+    std::vector<char*> arguments;
+    for (std::string& word : line) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int problem = ::posix_spawn(&child_, "/bin/sh", &actions, &attributes, arguments.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(problem, 0);
+  }
+  ~StartedProgram() {
+    if (child_ > 0) wait();
+  }
+  StartedProgram(const StartedProgram&) = delete;
+  StartedProgram& operator=(const StartedProgram&) = delete;
+
+  /// To its whole process group, as a terminal sends Ctrl-C.
+  void interrupt(int signal) const { ::kill(-child_, signal); }
+  /// To it alone.
+  void send(int signal) const { ::kill(child_, signal); }
+  /// What it has said on stderr so far.
+  std::string said() const { return read_bytes(error_); }
+
+  Said wait() {
+    int status = 0;
+    EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+    child_ = 0;
+    Said said{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_bytes(out_), read_bytes(error_)};
+    std::error_code ignored;
+    std::filesystem::remove(out_, ignored);
+    std::filesystem::remove(error_, ignored);
+    return said;
+  }
+
+ private:
+  std::string out_, error_;
+  pid_t child_ = 0;
+};
+
 inline Said tenon_in(const Folder& folder, const std::vector<std::string>& words,
                      const std::map<std::string, std::string>& variables = {}, const std::string& input = "/dev/null") {
-  const std::string out = (folder.path() / ".stdout").string();
-  const std::string error = (folder.path() / ".stderr").string();
-  std::string script = "cd \"$1\" && shift && exec \"$@\"";
-  std::vector<std::string> line = {"/bin/sh", "-c", script, "sh", folder.path().string(), "/usr/bin/env"};
-  for (const auto& [name, value] : variables) line.push_back(name + "=" + value);
-  line.push_back(TENON_PROGRAM);
-  line.insert(line.end(), words.begin(), words.end());
-  std::vector<char*> arguments;
-  for (std::string& word : line) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t child = 0;
-  const int problem = ::posix_spawn(&child, "/bin/sh", &actions, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(problem, 0);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_bytes(out), read_bytes(error)};
+  return StartedProgram(folder, words, variables, input).wait();
 }
 
 /// A data set of a few small pictures in the format of Fashion-MNIST, so that no test needs the real one.

@@ -1,20 +1,109 @@
-// Folders and files of results.
+// Folders of results, and their locks.
 #include <tenon/cli/output_folder.h>
 
+#include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <thread>
 
 namespace tenon::cli {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+ConfigError cannot_make(const fs::path& folder, const std::string& reason) {
+  return ConfigError(fmt::format("cannot make the folder {}: {}; choose another with --out", folder.string(), reason));
+}
+
+/// A folder that was not there before, named after the experiment and the time.
+fs::path new_folder(const std::string& name) {
+  const fs::path parent = "tenon-out";
+  const std::string stem =
+      fmt::format("{}-{:%Y%m%d-%H%M%S}", plain_name(name, '-'), fmt::localtime(std::time(nullptr)));
+  std::error_code problem;
+  fs::create_directories(parent, problem);
+  for (int n = 1;; ++n) {
+    const fs::path folder = parent / (n == 1 ? stem : fmt::format("{}-{}", stem, n));
+    // Another run may take the name at this moment: whoever makes the folder has it.
+    if (fs::create_directory(folder, problem)) return folder;
+    if (problem) throw cannot_make(folder, problem.message());
+  }
+}
+
+/// Who has the lock, from the kernel's list: "process 4711"; empty where it does not say.
+std::string holder_of(const struct stat& folder) {
+  const std::string place = fmt::format("{:02x}:{:02x}:{}", major(folder.st_dev), minor(folder.st_dev), folder.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string number, kind, mode, access, process, where, rest;
+       locks >> number >> kind >> mode >> access >> process >> where && std::getline(locks, rest);) {
+    if (kind == "FLOCK" && where == place) return "process " + process;
+  }
+  return "another process";
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(const fs::path& wanted, const std::string& name, double patience_seconds)
+    : path_(wanted.empty() ? new_folder(name) : wanted) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_seconds);
+  while (!lock()) {
+    if (std::chrono::steady_clock::now() >= give_up) {
+      struct stat there {};
+      ::stat(path_.c_str(), &there);
+      throw ConfigError(fmt::format("{} writes to {} at this moment; choose another folder with --out, or wait for it",
+                                    holder_of(there), path_.string()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  remove_dead_partials(path_);
+}
+
+OutputFolder::~OutputFolder() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+/// False when somebody else has it.
+bool OutputFolder::lock() {
+  std::error_code problem;
+  fs::create_directories(path_, problem);
+  if (problem) throw cannot_make(path_, problem.message());
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw cannot_make(path_, std::strerror(errno));
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor);
+    return false;
+  }
+  // File systems without locks let everybody in, as they always did.
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = descriptor;
+  return true;
+}
+
+bool OutputFolder::restore() {
+  struct stat ours {
+  }, there{};
+  const bool is_there = ::fstat(descriptor_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  if (is_there) return false;
+  if (!lock()) throw Error(fmt::format("{} was removed, and another process has taken its place", path_.string()));
+  return true;
+}
 
 std::string plain_name(const std::string& text, char instead) {
   std::string plain = text;
@@ -25,27 +114,14 @@ std::string plain_name(const std::string& text, char instead) {
   return plain;
 }
 
-fs::path make_output_folder(const fs::path& wanted, const std::string& name) {
-  fs::path folder = wanted;
-  if (folder.empty()) {
-    const std::string stem =
-        fmt::format("{}-{:%Y%m%d-%H%M%S}", plain_name(name, '-'), fmt::localtime(std::time(nullptr)));
-    folder = fs::path("tenon-out") / stem;
-    for (int n = 2; fs::exists(folder); ++n) folder = fs::path("tenon-out") / fmt::format("{}-{}", stem, n);
-  }
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem)
-    throw ConfigError(
-        fmt::format("cannot make the folder {}: {}; choose another with --out", folder.string(), problem.message()));
-  return folder;
-}
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+std::string shell_word(const std::string& text) {
+  const bool is_plain = !text.empty() && text.find_first_not_of(
+                                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                             "0123456789_-./:=,+@%") == std::string::npos;
+  if (is_plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace tenon::cli

@@ -6,13 +6,32 @@
 
 namespace tenon::cli {
 
-/// Makes DIR, or tenon-out/NAME-DATE-TIME when that is empty. Throws ConfigError when it cannot.
-std::filesystem::path make_output_folder(const std::filesystem::path& wanted, const std::string& name);
+/// A folder that one process writes to: locked for as long as this lives, by the kernel, so that a process that is
+/// killed leaves no lock behind.
+class OutputFolder {
+ public:
+  /// Makes DIR, or tenon-out/NAME-DATE-TIME when that is empty, and removes what dead processes left there
+  /// half-written. Throws ConfigError when it cannot, or when another process has it for longer than
+  /// `patience_seconds`.
+  OutputFolder(const std::filesystem::path& wanted, const std::string& name, double patience_seconds = 0);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Makes and locks it again where somebody has removed it; whether that was so.
+  bool restore();
+
+ private:
+  bool lock();
+  std::filesystem::path path_;
+  int descriptor_ = -1;  ///< of the folder itself
+};
 
 /// The text with what does not belong in a file's name replaced.
 std::string plain_name(const std::string& text, char instead);
 
-/// Throws Error when the file cannot be written.
-void write_file(const std::filesystem::path& path, const std::string& text);
+/// A word as a shell takes it: quoted where it has to be.
+std::string shell_word(const std::string& text);
 
 }  // namespace tenon::cli

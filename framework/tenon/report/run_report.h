@@ -20,7 +20,7 @@ namespace tenon {
 
 /// How a run ended.
 struct RunRecord {
-  std::string status = "done";  ///< "done", "failed", "out_of_memory", "crashed", "killed"
+  std::string status = "done";  ///< "done", "failed", "out_of_memory", "interrupted", "crashed", "killed"
   std::string error;            ///< empty when done
   int exit_code = 0;
   ExperimentResult result;                     ///< what there is of it

@@ -1,12 +1,14 @@
 // From a configuration to result.json, whatever happens in between.
 #include <tenon/cli/run/one_run.h>
 
-#include <tenon/cli/output_folder.h>
+#include <tenon/cli/interrupt.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/oom_advice.h>
+#include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/verb.h>
+#include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
 #include <tenon/report/run_html.h>
 #include <tenon/report/run_report.h>
@@ -20,6 +22,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace tenon::cli {
 
@@ -51,43 +55,86 @@ class OneRun {
       : options_(options),
         config_(config),
         experiment_(config.experiment()),
-        folder_(make_output_folder(options.out, experiment_.name)) {
-    place_layer_files(experiment_, folder_);
+        manifest_(manifest_of(options, config)),
+        folder_(open_run_folder(options, config)) {
+    place_layer_files(experiment_, path());
     line_ = std::make_unique<RunProgress>(options.label, options.quiet);
+    std::error_code ignored;
+    state_ = {.file = fs::absolute(path() / kStateFile),
+              .go_on = !options.resume.empty() && fs::exists(path() / kStateFile, ignored)};
+    if (!options.resume.empty()) begin_again();
     recorded_ = experiment_;
-    recording_ = std::make_unique<RunRecording>(recorded_, folder_, *line_);
-    write_file(folder_ / "config.resolved.toml", config.resolved_toml());
+    recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
     start_ = std::chrono::steady_clock::now();
   }
 
   ExitCode run() {
     train();
-    settle("done", "", ExitCode::kDone);
-    if (unwritten_) throw Error(*unwritten_);
+    const bool is_interrupted = record_.result.interrupted;
+    if (is_interrupted) {
+      settle("interrupted", interruption().c_str(), interrupted_exit_code());
+    } else {
+      settle("done", "", ExitCode::kDone);
+    }
     if (record_.leaked_bytes != 0) {
       say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record_.leaked_bytes,
                       experiment_.device.str()));
     }
-    if (report_section().boolean("estimate")) {
+    if (!is_interrupted && report_section().boolean("estimate")) {
       shutdown();
       record_.estimate = estimate_of(experiment_);
       write_results();
     }
     const Table table = run_comparison({}, {{}}, {summary_of(record_)}, report_section().boolean("by_purpose"));
     print(render(table, options_.format, environment_json()));
-    if (options_.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder_.string()));
+    if (is_interrupted) say(how_to_go_on());
+    if (options_.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", path().string()));
     shutdown();
-    return ExitCode::kDone;
+    if (unwritten_) throw Error(*unwritten_);
+    return is_interrupted ? interrupted_exit_code() : ExitCode::kDone;
   }
 
  private:
+  const fs::path& path() const { return folder_->path(); }
   const Options& report_section() const { return experiment_.section("report"); }
+
+  /// What stands in the folder of a part before this one makes room for the whole.
+  void begin_again() {
+    const std::optional<RunSummary> before = [this]() -> std::optional<RunSummary> {
+      try {
+        return read_summary(path() / kResultFile);
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    }();
+    keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
+    std::error_code ignored;
+    fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
+    if (!state_.go_on && !options_.quiet) say(fmt::format("{}no state was kept: from the beginning", options_.label));
+  }
+
+  std::string interruption() const {
+    return fmt::format("{} after step {} of {}", interrupt_name(), record_.result.steps, record_.result.planned_steps);
+  }
+
+  std::string how_to_go_on() const {
+    const std::string ended = options_.label + "tenon: ended by " + interruption();
+    if (options_.is_cell()) return ended;
+    if (!record_.result.state_problem.empty() && record_.result.kept_step == 0)
+      return ended + "; its state could not be kept: " + record_.result.state_problem;
+    std::error_code ignored;
+    if (!fs::exists(path() / kManifestFile, ignored)) return ended;
+    const std::string from = record_.result.kept_step == record_.result.steps
+                                 ? ""
+                                 : fmt::format(" (from step {})", record_.result.kept_step);
+    return fmt::format("{}; go on{} with\n  {}", ended, from, resume_command(path()));
+  }
 
   void train() {
     try {
       install(recorded_);
       recording_->start();
-      record_.result = run_experiment(recorded_, *recording_);
+      record_.result = run_experiment(recorded_, *recording_, state_);
     } catch (const OutOfMemory& failure) {
       OutOfMemoryInfo info = failure.info();
       if (report_section().boolean("replay_ooms"))
@@ -106,7 +153,8 @@ class OneRun {
 
   void fail(const char* status, const char* error, ExitCode code) {
     settle(status, error, code);
-    say("results: " + folder_.string());
+    if (unwritten_) say(fmt::format("tenon: {}", unwritten_->what()));
+    say("results: " + path().string());
   }
 
   /// The run is over: its figures are taken and written.
@@ -118,7 +166,8 @@ class OneRun {
     record_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     if (DeviceState* device = opened(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
-      if (code != ExitCode::kDone) record_.result.memory = stats;
+      const bool has_ended_early = std::string_view(status) != "done" && std::string_view(status) != "interrupted";
+      if (has_ended_early) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
       try {
         record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory);
@@ -129,26 +178,59 @@ class OneRun {
     write_results();
   }
 
+  /// What cannot be written is said once the figures are on the screen.
   void write_results() {
-    const std::string json = result_json(config_, record_);
-    write_file(folder_ / "result.json", json);
-    if (report_section().boolean("html")) write_file(folder_ / "report.html", run_html(json));
+    try {
+      if (folder_->restore()) write_manifest(path(), manifest_);
+      const std::string json = result_json(config_, record_);
+      write_atomically(path() / kResultFile, json);
+      if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
+      if (record_.status == "done" || record_.status == "out_of_memory") {
+        std::error_code ignored;
+        fs::remove(state_.file, ignored);
+        manifest_.is_finished = true;
+        write_manifest(path(), manifest_);
+      }
+    } catch (const Error& problem) {
+      unwritten_ = problem;
+    }
   }
 
   const RunOptions& options_;
   const Config& config_;
   ExperimentConfig experiment_;
+  RunManifest manifest_;
+  std::unique_ptr<OutputFolder> folder_;
+  RunState state_;
   ExperimentConfig recorded_;  ///< with a layer more
-  fs::path folder_;
   std::unique_ptr<RunProgress> line_;
   std::unique_ptr<RunRecording> recording_;
   std::chrono::steady_clock::time_point start_;
   RunRecord record_;
-  std::optional<Error> unwritten_;  ///< a recording that was asked for and is not there
+  std::optional<Error> unwritten_;  ///< something that was asked for and is not there
 };
+
+/// What a run that is finished already had to say.
+ExitCode show_finished(const RunOptions& options, const Config& config) {
+  const fs::path folder = options.resume;
+  const ExperimentConfig experiment = config.experiment();
+  complete_finished(folder, experiment.section("report").boolean("html"));
+  const RunSummary summary = read_summary(folder / kResultFile);
+  const bool by_purpose = experiment.section("report").boolean("by_purpose");
+  print(render(run_comparison({}, {{}}, {summary}, by_purpose), options.format, environment_json()));
+  if (!options.quiet) say("tenon: this run is finished; nothing was run");
+  if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
+  return summary.status == "out_of_memory" ? ExitCode::kOutOfMemory : ExitCode::kDone;
+}
 
 }  // namespace
 
-ExitCode run_one(const RunOptions& options, const Config& config) { return OneRun(options, config).run(); }
+ExitCode run_one(const RunOptions& options, const Config& config) {
+  if (!options.resume.empty() && has_finished_result(options.resume)) {
+    refuse_changes(options.resume, manifest_of(options, config));
+    return show_finished(options, config);
+  }
+  return OneRun(options, config).run();
+}
 
 }  // namespace tenon::cli

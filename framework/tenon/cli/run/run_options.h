@@ -18,7 +18,10 @@ struct RunOptions {
   std::string record;
   bool dry_run = false;
   bool quiet = false;
-  std::string label;  ///< of a cell, set by the sweep that started us
+  std::string resume;  ///< the folder to go on in
+  unsigned jobs = 1;   ///< cells at a time
+  std::string label;   ///< of a cell, set by the sweep that started us
+  bool is_cell() const { return !label.empty(); }
   TableFormat format = TableFormat::kTable;
 };
 

@@ -1,6 +1,8 @@
 // Where a run is, and the time left.
 #include <tenon/cli/run/run_progress.h>
 
+#include <tenon/cli/interrupt.h>
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -24,5 +26,7 @@ void RunProgress::note(std::string_view line) {
   line_.erase();
   fmt::print(stderr, "{}{}\n", label_, line);
 }
+
+bool RunProgress::is_stopping() const { return interrupt_signal() != 0; }
 
 }  // namespace tenon::cli

@@ -15,6 +15,7 @@ class RunProgress final : public ProgressSink {
   RunProgress(std::string label, bool quiet) : label_(std::move(label)), quiet_(quiet), line_(quiet) {}
   void progress(const Progress& now) override;
   void note(std::string_view line) override;
+  bool is_stopping() const override;
 
  private:
   std::string label_;

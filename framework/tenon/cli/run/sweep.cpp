@@ -1,11 +1,14 @@
 // Starting the cells, and making a row of whatever becomes of each.
 #include <tenon/cli/run/sweep.h>
 
-#include <tenon/cli/output_folder.h>
+#include <tenon/cli/interrupt.h>
 #include <tenon/cli/own_process.h>
+#include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/estimate.h>
+#include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/status_line.h>
 #include <tenon/cli/verb.h>
+#include <tenon/core/atomic_file.h>
 #include <tenon/report/run_html.h>
 #include <tenon/report/run_report.h>
 #include <tenon/runtime/environment.h>
@@ -18,6 +21,9 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
 
 namespace tenon::cli {
 
@@ -49,9 +55,22 @@ std::string label_of(std::size_t index, std::size_t count) { return fmt::format(
 /// What became of one cell.
 struct SweepRun {
   RunSummary summary;
-  int exit_code = 0;   ///< 1 for a process that a signal ended
-  std::string result;  ///< the text of its result.json; empty where it failed
+  int exit_code = 0;     ///< 1 for a process that a signal ended
+  std::string result;    ///< the text of its result.json; empty where it failed
+  bool is_kept = false;  ///< from before, when the sweep was resumed
 };
+
+/// One that runs.
+struct RunningCell {
+  std::size_t index = 0;
+  pid_t process = 0;
+  std::unique_ptr<ForwardedInterrupts> interrupts;
+};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class Sweep {
  public:
@@ -60,17 +79,17 @@ class Sweep {
         config_(config),
         keys_(config.sweep_keys()),
         cells_(config.sweep_cells()),
-        folder_(make_output_folder(options.out, config.experiment().name)) {}
+        manifest_(manifest_of(options, config)),
+        folder_(open_run_folder(options, config)),
+        runs_(cells_.size()) {}
 
   ExitCode run() {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (!options_.quiet) announce(i);
-      runs_.push_back(run_cell(i));
-      const SweepRun& run = runs_.back();
-      if (run.exit_code != 0 && !options_.quiet)
-        say(fmt::format("{}{}: {}", label_of(i, cells_.size()), run.summary.status, run.summary.error));
+      if (!options_.resume.empty() && has_finished_result(folder_of(i))) keep(i);
     }
+    run_cells();
     report();
+    if (interrupt_signal() != 0) return interrupted_exit_code();
     int code = 0;
     for (const SweepRun& run : runs_) {
       if (run.exit_code != 0)
@@ -80,33 +99,104 @@ class Sweep {
   }
 
  private:
+  const fs::path& path() const { return folder_->path(); }
+  fs::path folder_of(std::size_t index) const {
+    return path() / kCellsFolder / folder_name(index, cells_[index].values);
+  }
+
+  void run_cells() {
+    CellBudget budget(options_.jobs);
+    std::vector<RunningCell> running;
+    std::map<pid_t, CellNeed> needs;
+    std::size_t next = 0;
+    std::optional<CellNeed> need;  // of the next one, once it is known
+    while (true) {
+      while (next < cells_.size() && runs_[next].is_kept) ++next;
+      const bool may_start = next < cells_.size() && interrupt_signal() == 0;
+      if (may_start && !need) need = options_.jobs > 1 ? need_of(experiment_of(next)) : CellNeed{};
+      if (may_start && budget.allows(*need)) {
+        running.push_back(start(next++));
+        needs[running.back().process] = *need;
+        budget.start(*need);
+        need.reset();
+        continue;
+      }
+      if (running.empty()) return;
+      const Ended ended = wait_for_child();
+      const auto cell =
+          std::ranges::find_if(running, [&](const RunningCell& one) { return one.process == ended.child; });
+      if (cell == running.end()) continue;
+      budget.end(needs[ended.child]);
+      take(cell->index, ended.ending);
+      running.erase(cell);
+    }
+  }
+
+  ExperimentConfig experiment_of(std::size_t index) const {
+    RunOptions alone = options_;
+    alone.sweep = false;
+    alone.no_sweep = true;
+    alone.overrides = overrides_of(options_, cells_[index]);
+    return Config::load(request_of(alone)).experiment();
+  }
+
   void announce(std::size_t index) const {
     const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     const double left =
-        index == 0 ? 0 : elapsed / static_cast<double>(index) * static_cast<double>(cells_.size() - index);
-    const std::string about = index == 0 || elapsed < 2 ? "" : fmt::format("  (about {} left)", format_duration(left));
+        done_ == 0 ? 0 : elapsed / static_cast<double>(done_) * static_cast<double>(cells_.size() - kept_ - done_);
+    const std::string about = done_ == 0 || elapsed < 2 ? "" : fmt::format("  (about {} left)", format_duration(left));
     const std::vector<std::string>& words = keys_.front() == "row" ? cells_[index].values : cells_[index].overrides;
     say(fmt::format("{}{}{}", label_of(index, cells_.size()), fmt::join(words, " "), about));
   }
 
   /// The cell as a command line of this program, without the program's name.
-  std::vector<std::string> arguments_of(std::size_t index, const fs::path& folder) const {
+  std::vector<std::string> arguments_of(std::size_t index) const {
+    const fs::path folder = folder_of(index);
+    std::error_code ignored;
+    const bool goes_on = !options_.resume.empty() && read_manifest(folder) && fs::exists(folder / kStateFile, ignored);
     std::vector<std::string> words = {"run", options_.file};
     for (std::string& word : overrides_of(options_, cells_[index])) words.push_back(std::move(word));
     if (!options_.record.empty()) words.push_back(record_override(options_));
-    words.insert(words.end(), {"--no-sweep", "--out", folder.string(), "--label", label_of(index, cells_.size())});
+    words.insert(words.end(), {"--no-sweep", goes_on ? "--resume" : "--out", folder.string(), "--label",
+                               label_of(index, cells_.size())});
     if (options_.quiet) words.push_back("--quiet");
     return words;
   }
 
-  /// Runs this program again, waits, and reads what it left. Its messages go to our stderr.
-  SweepRun run_cell(std::size_t index) const {
-    const fs::path folder = folder_ / "cells" / folder_name(index, cells_[index].values);
-    const fs::path file = folder / "result.json";
+  /// Runs this program again. Its messages go to our stderr; its table is dropped: ours has the row.
+  RunningCell start(std::size_t index) {
+    if (!options_.quiet) announce(index);
+    if (folder_->restore()) write_manifest(path(), manifest_);
     std::error_code ignored;
-    fs::remove(file, ignored);  // an older run's result must not stand in for a crash
-    const Ending ending = run_again(arguments_of(index, folder), true);  // its table is dropped; ours has the row
+    fs::remove(folder_of(index) / kResultFile, ignored);  // an older run's result must not stand in for a crash
+    std::vector<std::string> variables;
+    if (options_.jobs > 1) variables.emplace_back("TERM=dumb");  // no lines that rewrite each other
+    RunningCell cell{index, start_again(arguments_of(index), variables), nullptr};
+    cell.interrupts = std::make_unique<ForwardedInterrupts>(cell.process);
+    return cell;
+  }
 
+  /// A cell has ended: what it left becomes its row.
+  void take(std::size_t index, const Ending& ending) {
+    ++done_;
+    SweepRun& run = runs_[index];
+    run = result_of(index, ending);
+    if (run.exit_code != 0 && !options_.quiet && interrupt_signal() == 0)
+      say(fmt::format("{}{}: {}", label_of(index, cells_.size()), run.summary.status, run.summary.error));
+  }
+
+  void keep(std::size_t index) {
+    ++kept_;
+    SweepRun& run = runs_[index];
+    complete_finished(folder_of(index), config_.experiment().section("report").boolean("html"));
+    run.summary = read_summary(folder_of(index) / kResultFile);
+    run.exit_code = static_cast<int>(run.summary.status == "done" ? ExitCode::kDone : ExitCode::kOutOfMemory);
+    if (run.exit_code == 0) run.result = text_of(folder_of(index) / kResultFile);
+    run.is_kept = true;
+    if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
+  }
+
+  SweepRun result_of(std::size_t index, const Ending& ending) const {
     SweepRun run;
     run.exit_code = ending.exit_code;
     if (ending.signal != 0) {
@@ -116,6 +206,7 @@ class Sweep {
       if (ending.signal == SIGKILL) run.summary.error += "; the kernel does this when the host runs out of memory";
       return run;
     }
+    const fs::path file = folder_of(index) / kResultFile;
     try {
       run.summary = read_summary(file);
     } catch (const Error&) {
@@ -126,16 +217,24 @@ class Sweep {
       run.summary.status = "failed";
       run.summary.error = fmt::format("exit code {}; its messages are above", ending.exit_code);
     }
-    if (std::ifstream text(file); run.exit_code == 0 && text)
-      run.result = std::string(std::istreambuf_iterator<char>(text), {});
+    if (run.exit_code == 0) run.result = text_of(file);
     return run;
   }
 
-  void report() const {
+  void report() {
     std::vector<std::vector<std::string>> values;
-    std::vector<RunSummary> summaries;
+    std::vector<RunSummary> summaries, done;
     std::vector<std::pair<std::string, std::string>> results;  // of the cells that left one
+    std::size_t finished = 0;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].summary.status.empty()) {
+        runs_[i].summary.status = "not run";
+        runs_[i].exit_code = static_cast<int>(ExitCode::kFailed);
+        runs_[i].summary.error = "the sweep was interrupted before it";
+      }
+      const std::string& status = runs_[i].summary.status;
+      finished += status == "done" || status == "out_of_memory" ? 1 : 0;
+      if (status == "done") done.push_back(runs_[i].summary);
       values.push_back(cells_[i].values);
       summaries.push_back(runs_[i].summary);
       if (!runs_[i].result.empty())
@@ -144,24 +243,47 @@ class Sweep {
     const ExperimentConfig experiment = config_.experiment();
     const Options& section = experiment.section("report");
     const Table table = run_comparison(keys_, values, summaries, section.boolean("by_purpose"));
-    write_file(folder_ / "result.json", render(table, TableFormat::kJson, environment_json()));
-    if (section.boolean("html")) write_file(folder_ / "report.html", sweep_html(experiment.name, table, results));
+    const std::optional<Error> unwritten = write(table, results, section.boolean("html"));
     print(render(table, options_.format, environment_json()));
-    if (options_.format != TableFormat::kTable) return;
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const bool for_people = options_.format == TableFormat::kTable;
+    for (std::size_t i = 0; i < runs_.size() && for_people; ++i) {
       if (runs_[i].exit_code != 0)
         print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), summaries[i].error));
     }
-    print(fmt::format("{}\nresults: {}\n", losses_remark(summaries), folder_.string()));
+    if (interrupt_signal() != 0) {
+      std::error_code ignored;
+      const bool can_go_on = fs::exists(path() / kManifestFile, ignored);
+      say(fmt::format("tenon: ended by {}, {} of {} cells are finished{}", interrupt_name(), finished, cells_.size(),
+                      can_go_on ? "; go on with\n  " + resume_command(path()) : ""));
+    }
+    if (for_people) print(fmt::format("{}\nresults: {}\n", losses_remark(done), path().string()));
+    if (unwritten) throw Error(*unwritten);
+  }
+
+  /// What went wrong: the table is printed first.
+  std::optional<Error> write(const Table& table, const std::vector<std::pair<std::string, std::string>>& results,
+                             bool html) {
+    try {
+      if (folder_->restore()) write_manifest(path(), manifest_);
+      write_atomically(path() / kResultFile, render(table, TableFormat::kJson, environment_json()));
+      if (html) write_atomically(path() / "report.html", sweep_html(config_.experiment().name, table, results));
+      manifest_.is_finished = interrupt_signal() == 0;
+      write_manifest(path(), manifest_);
+    } catch (const Error& problem) {
+      return problem;
+    }
+    return std::nullopt;
   }
 
   const RunOptions& options_;
   const Config& config_;
   const std::vector<std::string> keys_;
   const std::vector<SweepPoint> cells_;
-  const fs::path folder_;
+  RunManifest manifest_;
+  const std::unique_ptr<OutputFolder> folder_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::vector<SweepRun> runs_;
+  std::size_t kept_ = 0, done_ = 0;
+  std::vector<SweepRun> runs_;  ///< in the order of the cells
 };
 
 }  // namespace

@@ -6,8 +6,9 @@
 
 namespace tenon::cli {
 
-/// Runs the cells one after the other and compares them. Cells that failed for one and the same reason hand on their
-/// code; otherwise the sweep just failed.
+/// Runs the cells, options.jobs at a time as far as cores and memory allow, and compares them. With options.resume
+/// those that are finished stay, and one that was interrupted goes on. Cells that failed for one and the same reason
+/// hand on their code; otherwise the sweep just failed.
 ExitCode run_sweep(const RunOptions& options, const Config& config);
 
 /// What each cell would need, without running any.

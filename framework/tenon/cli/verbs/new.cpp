@@ -1,7 +1,7 @@
 // `tenon new allocator NAME`: an out-of-tree project that builds against the installed package.
 #include <tenon/cli/new_templates.h>
-#include <tenon/cli/output_folder.h>
 #include <tenon/cli/verb.h>
+#include <tenon/core/atomic_file.h>
 
 #include <fmt/format.h>
 
@@ -73,7 +73,7 @@ ExitCode make_project(const NewOptions& options) {
     throw ConfigError(fmt::format("{} is not empty; choose another folder with --dir", folder.string()));
   }
   for (const Template& file : kAllocatorTemplates) {
-    write_file(folder / filled_in(file.path, options.name), filled_in(file.text, options.name));
+    write_atomically(folder / filled_in(file.path, options.name), filled_in(file.text, options.name));
   }
   print(fmt::format(
       "A project for the allocator '{0}'. Build and test it with\n"

@@ -1,6 +1,8 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
+#include <tenon/cli/interrupt.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/one_run.h>
+#include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/verb.h>
@@ -11,15 +13,26 @@ namespace tenon::cli {
 
 namespace {
 
-ExitCode run(const RunOptions& options) {
+ExitCode run(const RunOptions& asked) {
+  if (asked.file.empty() && asked.resume.empty())
+    throw ConfigError(
+        "an experiment's TOML file is missing, or --resume with the folder of one (see tenon run --help)");
+  const RunOptions options = asked.resume.empty() ? asked : resumed_options(asked);
   const Config config = Config::load(request_of(options));
   static_cast<void>(recorded_formats(config.experiment()));  // a wrong word is refused before anything runs
+  if (!options.quiet && !options.is_cell()) {
+    for (const std::string& remark : config.remarks()) say(remark);
+  }
   const bool is_sweep = !config.sweep_cells().empty();
+  if (!asked.resume.empty() && !asked.out.empty())
+    throw ConfigError("--resume says the folder; --out would be another one");
   if (options.dry_run && is_sweep) return estimate_sweep(options, config);
   if (options.dry_run) {
     print(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
     return ExitCode::kDone;
   }
+  if (options.is_cell()) end_with_parent();
+  catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
   return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
 }
 
@@ -28,12 +41,18 @@ ExitCode run(const RunOptions& options) {
 void add_run(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = program.add_subcommand("run", "run an experiment, or a sweep with one process for each cell");
-  verb->add_option("experiment", options->file, "the experiment's TOML file")->required();
+  verb->add_option("experiment", options->file, "the experiment's TOML file");
   verb->add_option("settings", options->overrides, "KEY=VALUE: TOML values, stronger than the file");
   CLI::Option* sweep =
       verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
   verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
   verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
+  verb->add_option("--resume", options->resume,
+                   "go on with what was interrupted in this folder; a changed experiment is refused")
+      ->type_name("DIR");
+  verb->add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, as far as cores and memory allow (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   verb->add_option("--record", options->record,
                    "trace, text, snapshot, chrome, folded, tensorboard, all: of its memory")
       ->type_name("LIST");

@@ -216,6 +216,7 @@ Config Config::load(const ConfigRequest& request) {
   if (request.ignore_sweep) {
     state.rows.clear();
     state.axes.clear();
+    state.remarks.clear();
   }
   return Config(std::move(made));
 }

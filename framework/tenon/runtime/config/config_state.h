@@ -39,6 +39,7 @@ struct Config::State {
   std::vector<Setting> settings;                        ///< in the order of their first appearance
   std::vector<SweepRow> rows;
   std::vector<Axis> axes;
+  std::vector<std::string> remarks;
   Device device{kCPU, 0};
   StackConfig allocator;
 

@@ -111,8 +111,13 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
       throw config_error(value.position,
                          fmt::format("a sweep takes a list of values: \"{}\" = [{}, …]", key, value.text));
     }
-    if (!is_pinned(state, key, value.position) && !has_axis(from_arguments, key))
+    if (is_pinned(state, key, value.position)) {
+      const ConfigValue& stronger = state.find(key)->winner().value;
+      state.remarks.push_back(fmt::format("{} is {} in every cell: {} overrides the sweep over it", key, stronger.text,
+                                          stronger.position.str()));
+    } else if (!has_axis(from_arguments, key)) {
       state.axes.push_back({key, *values, setting.winner().key_position});
+    }
   }
   state.axes.insert(state.axes.end(), from_arguments.begin(), from_arguments.end());
   for (const Axis& axis : state.axes) {
@@ -136,6 +141,8 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
     throw ConfigError("--sweep has nothing to sweep over: add a section [sweep] to the file, or write KEY=[a, b]");
   }
 }
+
+std::vector<std::string> Config::remarks() const { return state_->remarks; }
 
 std::vector<std::string> Config::sweep_keys() const {
   std::vector<std::string> keys;

@@ -1,0 +1,42 @@
+// Ctrl-C, SIGTERM and SIGHUP: the first asks the work to end where it can, a second one ends the process at once.
+#pragma once
+
+#include <tenon/core/error.h>
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace tenon::cli {
+
+/// From here on for the rest of the process. What was ignored stays so (nohup, a job in the background of a script).
+/// `promise` is said when the first signal comes, "ending after this step"; empty: nothing is. A file beyond a limit of
+/// its size is an error like a full disk from here on, rather than the end of the process.
+void catch_interrupts(const std::string& promise);
+
+/// The signal that asked; 0: none.
+int interrupt_signal() noexcept;
+
+/// "SIGINT".
+std::string interrupt_name();
+
+/// 128 and the signal's number, as shells have it: 130 for Ctrl-C, 143 for SIGTERM.
+ExitCode interrupted_exit_code();
+
+/// A child in a process group of its own gets the first signal as well, and is killed by the second, as long as this
+/// lives. At most 256 at a time; what is beyond goes without.
+class ForwardedInterrupts {
+ public:
+  explicit ForwardedInterrupts(pid_t child) noexcept;
+  ~ForwardedInterrupts();
+  ForwardedInterrupts(const ForwardedInterrupts&) = delete;
+  ForwardedInterrupts& operator=(const ForwardedInterrupts&) = delete;
+
+ private:
+  int place_ = -1;
+};
+
+/// SIGTERM comes to this process when the one that started it is gone, however that died.
+void end_with_parent();
+
+}  // namespace tenon::cli

@@ -1,0 +1,44 @@
+// The folder of a run or a sweep: what may begin there, and where one goes on.
+#pragma once
+
+#include <tenon/cli/output_folder.h>
+#include <tenon/cli/run/run_manifest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace tenon::cli {
+
+/// What is in a folder of results.
+struct FolderContent {
+  bool is_run = false;
+  bool is_sweep = false;
+  bool is_finished = false;
+  bool has_state = false;          ///< a run that can go on
+  std::size_t finished_cells = 0;  ///< of a sweep that is not finished: what would be lost
+};
+FolderContent content_of(const std::filesystem::path& folder);
+
+/// Whether the result there stays when its run is resumed: done, or out of memory, which happens again.
+bool has_finished_result(const std::filesystem::path& folder);
+
+/// Does what the process that left a finished result there did not come to: the report, what is kept no longer.
+/// `has_report`: the run was to write one. Throws ConfigError while that process is still there.
+void complete_finished(const std::filesystem::path& folder, bool has_report);
+
+/// The locked folder for a run or a sweep that begins, or goes on with options.resume; run.json and
+/// config.resolved.toml are written. Throws ConfigError where something else is in it, or work that would be lost, or
+/// an experiment that has changed.
+std::unique_ptr<OutputFolder> open_run_folder(const RunOptions& options, const Config& config);
+
+/// Throws ConfigError that names what has changed since the run or sweep in the folder began.
+void refuse_changes(const std::filesystem::path& folder, const RunManifest& now);
+
+/// What was asked for with --resume alone, from run.json. Throws ConfigError where there is nothing to resume.
+RunOptions resumed_options(const RunOptions& options);
+
+/// "tenon run --resume DIR".
+std::string resume_command(const std::filesystem::path& folder);
+
+}  // namespace tenon::cli

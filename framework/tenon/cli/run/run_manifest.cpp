@@ -1,0 +1,120 @@
+// run.json, written and compared.
+#include <tenon/cli/run/run_manifest.h>
+
+#include <tenon/core/atomic_file.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+namespace tenon::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Our own TOML: a setting a line below its section's.
+std::map<std::string, std::string> settings_of(const std::string& toml) {
+  std::map<std::string, std::string> settings;
+  std::string section;
+  std::istringstream lines(toml);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("[")) section = line.substr(1, line.find(']') - 1) + ".";
+    const std::size_t equals = line.find(" = ");
+    if (equals != std::string::npos && !line.starts_with("#"))
+      settings[section + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return settings;
+}
+
+std::vector<std::string> missing_in(const std::vector<std::string>& here, const std::vector<std::string>& there) {
+  std::vector<std::string> missing;
+  for (const std::string& one : there) {
+    if (std::ranges::find(here, one) == here.end()) missing.push_back(one);
+  }
+  return missing;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+RunManifest manifest_of(const RunOptions& options, const Config& config) {
+  RunManifest manifest;
+  manifest.folder = fs::current_path().string();
+  manifest.command = options;
+  manifest.is_sweep = !config.sweep_keys().empty();
+  for (const SweepPoint& cell : config.sweep_cells())
+    manifest.cells.push_back(fmt::format("{}", fmt::join(cell.overrides, " ")));
+  manifest.settings = config.resolved_toml();
+  return manifest;
+}
+
+void write_manifest(const fs::path& folder, const RunManifest& manifest) {
+  const nlohmann::ordered_json json = {{"schema_version", 1},
+                                       {"kind", manifest.is_sweep ? "sweep" : "run"},
+                                       {"finished", manifest.is_finished},
+                                       {"folder", manifest.folder},
+                                       {"experiment", manifest.command.file},
+                                       {"settings", manifest.command.overrides},
+                                       {"sweep", manifest.command.sweep},
+                                       {"no_sweep", manifest.command.no_sweep},
+                                       {"record", manifest.command.record},
+                                       {"cells", manifest.cells}};
+  write_atomically(folder / kSettingsFile, manifest.settings);
+  write_atomically(folder / kManifestFile, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::optional<RunManifest> read_manifest(const fs::path& folder) {
+  const auto json = nlohmann::json::parse(read_text(folder / kManifestFile), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    RunManifest manifest;
+    manifest.is_sweep = json.at("kind") == "sweep";
+    manifest.is_finished = json.at("finished");
+    manifest.folder = json.at("folder");
+    manifest.command.file = json.at("experiment");
+    manifest.command.overrides = json.at("settings");
+    manifest.command.sweep = json.at("sweep");
+    manifest.command.no_sweep = json.at("no_sweep");
+    manifest.command.record = json.at("record");
+    manifest.cells = json.at("cells");
+    manifest.settings = read_text(folder / kSettingsFile);
+    return manifest;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> changes_between(const RunManifest& then, const RunManifest& now) {
+  std::vector<std::string> changes;
+  const auto before = settings_of(then.settings), after = settings_of(now.settings);
+  for (const auto& [key, value] : before) {
+    const auto found = after.find(key);
+    if (found == after.end()) {
+      changes.push_back(fmt::format("{} was {}, is not there", key, value));
+    } else if (found->second != value) {
+      changes.push_back(fmt::format("{} was {}, is {}", key, value, found->second));
+    }
+  }
+  for (const auto& [key, value] : after) {
+    if (!before.contains(key)) changes.push_back(fmt::format("{} was not there, is {}", key, value));
+  }
+  for (const std::string& cell : missing_in(now.cells, then.cells))
+    changes.push_back(fmt::format("the cell {} is gone", cell));
+  for (const std::string& cell : missing_in(then.cells, now.cells))
+    changes.push_back(fmt::format("the cell {} is new", cell));
+  if (changes.empty() && then.cells != now.cells) changes.emplace_back("the cells have another order");
+  return changes;
+}
+
+}  // namespace tenon::cli

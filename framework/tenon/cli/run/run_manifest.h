@@ -1,0 +1,41 @@
+// run.json: what a folder of results is of, so that a run or a sweep can go on there, and nothing else gets mixed in.
+#pragma once
+
+#include <tenon/cli/run/run_options.h>
+#include <tenon/runtime/config/config.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct RunManifest {
+  bool is_sweep = false;
+  bool is_finished = false;
+  std::string folder;              ///< that it was started in
+  RunOptions command;              ///< file, overrides, sweep, no_sweep, record
+  std::vector<std::string> cells;  ///< of a sweep: the settings of each
+  std::string settings;            ///< the resolved TOML, of a sweep that of what it does not vary
+};
+
+inline constexpr char kManifestFile[] = "run.json";
+inline constexpr char kSettingsFile[] = "config.resolved.toml";
+inline constexpr char kResultFile[] = "result.json";
+inline constexpr char kStateFile[] = "state.safetensors";  ///< what an interrupted run goes on from
+inline constexpr char kCellsFolder[] = "cells";
+
+RunManifest manifest_of(const RunOptions& options, const Config& config);
+
+/// run.json and config.resolved.toml. Throws Error.
+void write_manifest(const std::filesystem::path& folder, const RunManifest& manifest);
+
+/// Empty where there is none, or one that says nothing.
+std::optional<RunManifest> read_manifest(const std::filesystem::path& folder);
+
+/// What differs, a line each: "train.lr was 0.001, is 0.01". Empty: the same experiment.
+std::vector<std::string> changes_between(const RunManifest& then, const RunManifest& now);
+
+}  // namespace tenon::cli
