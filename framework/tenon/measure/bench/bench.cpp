@@ -94,6 +94,7 @@ class Bench {
     TurnOptions turn{.spec = result_.subjects[subject].spec,
                      .seed = layout_,
                      .cpu = -1,
+                     .pairs = pairs_[workload],
                      .slice_ns = options_.slice_ns,
                      .deadline_s = options_.deadline_s,
                      .check = !is_harness(subject) && !is_checked(subject)};

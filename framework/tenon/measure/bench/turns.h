@@ -16,12 +16,13 @@ namespace tenon::measure {
 
 /// What the process is told at its start.
 struct TurnOptions {
-  std::string spec;        ///< of the allocator; empty: the harness itself
-  std::uint64_t seed = 0;  ///< of how memory is laid out before anything is loaded
-  int cpu = -1;            ///< to run on; -1: any
-  double slice_ns = 2e6;   ///< an eighth of it gives the estimate
-  double deadline_s = 10;  ///< for each answer
-  bool check = false;      ///< whether blocks overlap, before anything is timed
+  std::string spec;         ///< of the allocator; empty: the harness itself
+  std::uint64_t seed = 0;   ///< of how memory is laid out before anything is loaded
+  int cpu = -1;             ///< to run on; -1: any
+  std::uint64_t pairs = 0;  ///< of a slice, where they are known: then nothing is estimated
+  double slice_ns = 2e6;    ///< an eighth of it gives the estimate
+  double deadline_s = 10;   ///< for each answer
+  bool check = false;       ///< whether blocks overlap, before anything is timed
 };
 
 /// Why a subject has no figure: what its process said at its end, or how it ended.
@@ -46,7 +47,7 @@ class Turns {
   /// One slice of so many pairs, after a quarter as many that nobody times: nanoseconds per pair. Throws SubjectFailed
   /// when the process has crashed, hangs or gives up.
   double slice(std::uint64_t pairs);
-  /// What a pair is likely to take.
+  /// What a pair is likely to take; 0 where that was known.
   double estimated_ns() const { return estimated_ns_; }
   /// The plugin that the allocator came from, as JSON; "null" for the harness.
   const std::string& plugin_json() const { return plugin_; }
