@@ -1,0 +1,115 @@
+// `tenon compare`: results side by side.
+#include <tenon/cli/command_files.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/options.h>
+#include <tenon/measure/compare/comparison.h>
+#include <tenon/report/compare_report.h>
+#include <tenon/report/replay_html.h>
+#include <tenon/runtime/environment.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+struct CompareOptions {
+  std::vector<std::string> results;
+  std::vector<std::string> filters;
+  std::vector<std::string> gates;
+  std::string matrix;
+  std::string html;
+  bool all = false;
+  TableFormat format = TableFormat::kTable;
+  bool quiet = false;
+};
+
+void check_metric(const std::string& metric) {
+  if (metric.empty() || measure::find_figure(metric) != nullptr) return;
+  std::vector<std::string> known;
+  for (const measure::FigureInfo& info : measure::known_figures()) known.emplace_back(info.key);
+  const std::string near = nearest_name(metric, known);
+  throw ConfigError(
+      fmt::format("--matrix {}: unknown figure; {}", metric,
+                  near.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : "did you mean " + near + "?"));
+}
+
+ExitCode compare_verb(const CompareOptions& options) {
+  CommandFiles files{.read = options.results, .written = {options.html}};
+  check_files(files);
+  check_metric(options.matrix);
+  std::vector<measure::ResultSet> sets;
+  for (const std::string& path : options.results) sets.push_back(measure::read_result(path));
+  if (sets.size() == 1 && (sets[0].kind == measure::ResultKind::kRun || sets[0].kind == measure::ResultKind::kSweep))
+    throw ConfigError(
+        fmt::format("{} is {}: name a second one to compare it with", sets[0].path, measure::kind_name(sets[0].kind)));
+  const measure::Comparison comparison = measure::compare(std::move(sets), options.filters);
+  const measure::GateNames names = measure::ComparisonFigures::names(comparison);
+  std::vector<measure::GateExpression> gates;
+  std::vector<std::vector<std::string>> trips;
+  for (const std::string& text : options.gates) {
+    gates.push_back(measure::parse_gate_expression(text, names));
+    trips.push_back(measure::tripped(gates.back(), measure::ComparisonFigures(comparison)));
+  }
+  const bool takes_stdout = uses_standard_output(files);
+  if (!takes_stdout) {
+    switch (options.format) {
+      case TableFormat::kJson:
+        print(compare_json(comparison, options.all, gates, trips, environment_json()));
+        break;
+      case TableFormat::kCsv:
+        print(
+            render(compare_figures(comparison, options.all || comparison.sets.size() == 1, false), options.format, {}));
+        break;
+      default:
+        print(compare_text(comparison, options.all, options.matrix, options.format));
+    }
+  }
+  if (!options.quiet) {
+    for (const std::string& remark : compare_remarks(comparison)) say(remark);
+  }
+  if (!options.html.empty()) {
+    write_file(options.html, compare_html(comparison, options.matrix));
+    if (!takes_stdout) say(fmt::format("report: {}", options.html));
+  }
+  bool is_tripped = false;
+  for (const std::vector<std::string>& sentences : trips) {
+    for (const std::string& sentence : sentences) say(sentence);
+    is_tripped |= !sentences.empty();
+  }
+  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, Outcome& outcome) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* verb = program.add_subcommand("compare", "results of runs, sweeps, replays or benches side by side");
+  verb->add_option("results", options->results,
+                   "folders or result.json of `tenon run`; JSON of `tenon replay` and `tenon bench`")
+      ->required()
+      ->type_name("RESULT")
+      ->check([](const std::string& path) { return path.empty() ? std::string("an empty name") : std::string(); });
+  verb->add_option("--filter", options->filters, "only cases with WORD in their name, or FIELD=WORD; '*' is anything")
+      ->type_name("WORD")
+      ->allow_extra_args(false);
+  verb->add_option("--fail-if", options->gates,
+                   "exit 3 when it holds: 'peak_reserved_bytes > +2%', 'b.step_ms > 1.05 * a.step_ms'")
+      ->type_name("EXPR")
+      ->allow_extra_args(false);
+  verb->add_option("--matrix", options->matrix, "the figure of the matrix of histories and allocators")
+      ->type_name("FIGURE");
+  verb->add_flag("--all", options->all, "figures that are the same, too");
+  verb->add_option("--html", options->html, "write one page with all of it; - is standard output")->type_name("FILE");
+  add_format_option(*verb, options->format);
+  add_quiet_option(*verb, options->quiet);
+  verb->footer(example("tenon compare tenon-out/old tenon-out/new --fail-if 'peak_reserved_bytes > +2%'"));
+  verb->callback([options, &outcome] { outcome.exit_code = compare_verb(*options); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,175 @@
+// Matching, verdicts, and what changed.
+#include <tenon/measure/compare/comparison.h>
+#include <tenon/measure/statistics/verdict.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace tenon::measure {
+
+namespace {
+
+constexpr double kConfidence = 0.99;
+
+/// '*' stands for anything; a word without one may stand anywhere.
+bool matches(std::string_view text, std::string_view pattern) {
+  if (pattern.find('*') == std::string_view::npos) return text.find(pattern) != std::string_view::npos;
+  const std::size_t star = pattern.find('*');
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  if (pattern.find('*') == std::string_view::npos) return text.ends_with(pattern);
+  for (std::size_t from = 0; from <= text.size(); ++from) {
+    if (matches(text.substr(from), pattern)) return true;
+  }
+  return false;
+}
+
+const ResultFigure* figure_of(const ResultCase& found, const FigureInfo& info) {
+  if (!found.failure.empty()) return nullptr;
+  const auto figure = found.figures.find(std::string(info.key));
+  return figure == found.figures.end() ? nullptr : &figure->second;
+}
+
+/// The interval of the ratio of two sets of samples that are no pairs: the shift of their logarithms.
+std::optional<Interval> unpaired_ratio(const std::vector<double>& before, const std::vector<double>& after) {
+  const auto logs = [](std::vector<double> values) {
+    for (double& value : values) value = std::log(std::max(value, 1e-300));
+    return values;
+  };
+  auto shift = shift_interval(logs(before), logs(after), kConfidence);
+  if (shift) *shift = {std::exp(shift->low), std::exp(shift->middle), std::exp(shift->high)};
+  return shift;
+}
+
+std::string exact_verdict(const FigureInfo& info, double first, double other) {
+  if (first == other) return "same";
+  const bool is_better = info.better == Better::kMore ? other > first : other < first;
+  const char* word = info.better == Better::kNeither ? "differs" : is_better ? "better" : "worse";
+  if (info.unit == FigureUnit::kShare) return fmt::format("{}: {:+.1f} points", word, 100 * (other - first));
+  if (first <= 0 || info.unit == FigureUnit::kNumber)
+    return first > 0 ? fmt::format("{}: {:+.1f} %", word, 100 * (other / first - 1)) : word;
+  return fmt::format("{} by {:.1f} %", word, 100 * std::abs(other / first - 1));
+}
+
+std::vector<ChangedSetting> changed(const Comparison& comparison,
+                                    std::map<std::string, std::string> ResultSet::*member) {
+  std::set<std::string> keys;
+  for (const ResultSet& set : comparison.sets) {
+    for (const auto& [key, value] : set.*member) keys.insert(key);
+  }
+  std::vector<ChangedSetting> found;
+  for (const std::string& key : keys) {
+    ChangedSetting setting{key, {}};
+    for (const ResultSet& set : comparison.sets) {
+      const auto value = (set.*member).find(key);
+      setting.values.push_back(value == (set.*member).end() ? std::string() : value->second);
+    }
+    if (!std::ranges::all_of(setting.values, [&](const std::string& value) { return value == setting.values.front(); }))
+      found.push_back(std::move(setting));
+  }
+  return found;
+}
+
+}  // namespace
+
+bool passes(const ResultCase& found, const std::vector<std::string>& filters) {
+  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
+           const std::size_t equals = filter.find('=');
+           const auto field =
+               equals == std::string::npos ? found.fields.end() : found.fields.find(filter.substr(0, equals));
+           if (field != found.fields.end()) return matches(field->second, filter.substr(equals + 1));
+           return matches(found.name, filter);
+         });
+}
+
+Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters) {
+  Comparison comparison{std::move(sets), {}};
+  const ResultSet& first = comparison.sets.front();
+  for (std::size_t s = 1; s < comparison.sets.size(); ++s) {
+    if (comparison.sets[s].kind == first.kind) continue;
+    throw ConfigError(fmt::format("{} is {}, and {} is {}: compare results of one kind", first.path,
+                                  kind_name(first.kind), comparison.sets[s].path, kind_name(comparison.sets[s].kind)));
+  }
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
+    for (const ResultCase& found : comparison.sets[s].cases) {
+      if (!passes(found, filters)) continue;
+      auto place = std::ranges::find(comparison.cases, found.name, &ComparedCase::name);
+      if (place == comparison.cases.end()) {
+        comparison.cases.push_back({found.name, std::vector<const ResultCase*>(comparison.sets.size())});
+        place = std::prev(comparison.cases.end());
+      }
+      place->of_set[s] = &found;
+    }
+  }
+  if (comparison.cases.empty())
+    throw ConfigError(fmt::format("no case passes --filter {}; there is \"{}\", for example",
+                                  fmt::join(filters, " --filter "), first.cases.front().name));
+  return comparison;
+}
+
+std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other) {
+  const ResultFigure* const then = figure_of(first, info);
+  const ResultFigure* const now = figure_of(other, info);
+  if (then == nullptr || now == nullptr) return {};
+  if (info.needs_completion && (!first.ran_out.empty() || !other.ran_out.empty())) {
+    if (first.ran_out == other.ran_out && then->value == now->value) return "same";
+    return other.ran_out.empty() ? "not comparable: the first ran out" : "not comparable: " + other.ran_out;
+  }
+  if (!info.is_measured) return exact_verdict(info, then->value, now->value);
+  if (const auto ratio = unpaired_ratio(then->samples, now->samples)) return speed_sentence(ratio);
+  const std::string change = then->value > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now->value / then->value - 1)) : "";
+  const auto counted = [](const ResultFigure& figure) { return std::max<std::size_t>(1, figure.samples.size()); };
+  return fmt::format("no evidence from {} against {} measurement{}{}", counted(*then), counted(*now),
+                     counted(*now) == 1 ? "" : "s", change);
+}
+
+bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {
+  const ResultFigure* first = nullptr;
+  for (const ResultCase* one : found.of_set) {
+    const ResultFigure* const figure = one == nullptr ? nullptr : figure_of(*one, info);
+    if (figure == nullptr) return false;
+    if (first == nullptr) first = figure;
+    if (figure->value != first->value) return false;
+  }
+  return first != nullptr;
+}
+
+std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
+  return changed(comparison, &ResultSet::settings);
+}
+std::vector<ChangedSetting> changed_environment(const Comparison& comparison) {
+  return changed(comparison, &ResultSet::environment);
+}
+
+GateNames ComparisonFigures::names(const Comparison& comparison) {
+  GateNames names;
+  for (const ResultSet& set : comparison.sets) names.subjects.push_back(set.path);
+  for (const FigureInfo& info : known_figures()) {
+    const bool is_there = std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
+      return std::ranges::any_of(found.of_set, [&](const ResultCase* one) {
+        return one != nullptr && one->figures.contains(std::string(info.key));
+      });
+    });
+    if (is_there) names.metrics.emplace_back(info.key);
+  }
+  return names;
+}
+
+std::optional<Interval> ComparisonFigures::figure(std::size_t which, std::size_t subject,
+                                                  const std::string& metric) const {
+  const ResultCase* const found = comparison_.cases[which].of_set[subject];
+  const FigureInfo* const info = find_figure(metric);
+  const ResultFigure* const figure = found == nullptr || info == nullptr ? nullptr : figure_of(*found, *info);
+  if (figure == nullptr) return std::nullopt;
+  if (figure->samples.size() >= samples_for(kConfidence)) return median_interval(figure->samples, kConfidence);
+  return Interval{figure->value, figure->value, figure->value};
+}
+
+}  // namespace tenon::measure

@@ -1,0 +1,80 @@
+// Results side by side: cases of one name are held against those of the first set.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/measure/compare/figure.h>
+#include <tenon/measure/compare/result_set.h>
+#include <tenon/measure/statistics/gate_expression.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::measure {
+
+/// One case in every set; null where a set lacks it.
+struct ComparedCase {
+  std::string name;
+  std::vector<const ResultCase*> of_set;
+};
+
+struct Comparison {
+  std::vector<ResultSet> sets;
+  std::vector<ComparedCase> cases;  ///< in the order of the first set, then what later ones have beside it
+};
+
+/// Which cases are kept: "WORD" stands in the name, "FIELD=WORD" in that field; '*' stands for anything. One of several
+/// filters is enough.
+TENON_API bool passes(const ResultCase& found, const std::vector<std::string>& filters);
+
+/// Throws ConfigError where the sets are of different kinds, or where no case passes the filters.
+TENON_API Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters);
+
+/// What is to be said of a figure of one set against that of the first: "same", "better by 2.0 %", "worse: 3 instead of
+/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no evidence: one measurement each (+3.0 %)", "OOM at
+/// event 12". Empty where one of them has no figure.
+TENON_API std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
+
+/// Whether the verdict is that nothing differs: exact figures that are equal.
+TENON_API bool is_same_figure(const FigureInfo& info, const ComparedCase& found);
+
+/// A setting that is not the same in all sets; empty text where a set lacks it.
+struct ChangedSetting {
+  std::string key;
+  std::vector<std::string> values;
+};
+/// Of runs, and of the environment of all kinds.
+TENON_API std::vector<ChangedSetting> changed_settings(const Comparison& comparison);
+TENON_API std::vector<ChangedSetting> changed_environment(const Comparison& comparison);
+
+/// Histories (or workloads) by allocators: each figure over that of the first column, or over the first set's where
+/// there are several sets.
+struct FigureMatrix {
+  std::string metric;
+  std::vector<std::string> columns;
+  std::vector<std::string> rows;
+  std::vector<std::vector<std::optional<double>>> ratios;  ///< by row, then by column; empty: no figure, or OOM
+  std::vector<std::vector<std::string>> notes;             ///< what stands there instead
+  std::vector<std::optional<double>> means;                ///< geometric, over the rows that every column has
+  std::size_t mean_rows = 0;
+};
+/// Empty where the sets hold fewer than two histories, or the metric of nothing.
+TENON_API std::optional<FigureMatrix> figure_matrix(const Comparison& comparison, std::size_t set,
+                                                    const std::string& metric);
+
+/// What gates of a comparison are judged on: the sets are the subjects.
+class TENON_API ComparisonFigures final : public GateFigures {
+ public:
+  explicit ComparisonFigures(const Comparison& comparison) : comparison_(comparison) {}
+  static GateNames names(const Comparison& comparison);
+  std::size_t cases() const override { return comparison_.cases.size(); }
+  std::string case_name(std::size_t which) const override { return comparison_.cases[which].name; }
+  std::size_t subjects() const override { return comparison_.sets.size(); }
+  std::string subject_name(std::size_t subject) const override { return comparison_.sets[subject].path; }
+  std::optional<Interval> figure(std::size_t which, std::size_t subject, const std::string& metric) const override;
+
+ private:
+  const Comparison& comparison_;
+};
+
+}  // namespace tenon::measure

@@ -1,0 +1,254 @@
+// JSON of runs, sweeps, replays and benches -> cases.
+#include <tenon/measure/compare/figure.h>
+#include <tenon/measure/compare/result_set.h>
+
+#include <tenon/core/error.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <set>
+
+namespace tenon::measure {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json& member(const Json& object, const std::string& key) {
+  static const Json kNone;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : kNone;
+}
+/// An empty one where there is no object.
+const Json& object(const Json& parent, const std::string& key) {
+  static const Json kEmpty = Json::object();
+  const Json& found = member(parent, key);
+  return found.is_object() ? found : kEmpty;
+}
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
+}
+std::vector<double> samples_of(const Json& list) {
+  std::vector<double> samples;
+  for (const Json& value : list.is_array() ? list : Json::array()) {
+    if (value.is_number()) samples.push_back(value.get<double>());
+  }
+  return samples;
+}
+void add(ResultCase& found, const std::string& key, const Json& value, std::vector<double> samples = {}) {
+  if (value.is_number()) found.figures[key] = {value.get<double>(), std::move(samples)};
+}
+
+void name_by_fields(ResultCase& found, const std::vector<std::string>& order) {
+  for (const std::string& key : order) {
+    const auto field = found.fields.find(key);
+    if (field == found.fields.end() || field->second.empty()) continue;
+    found.name += (found.name.empty() ? "" : ", ") + field->second;
+  }
+}
+
+/// Every known figure that stands in a row itself, and percentiles one level down.
+void add_known(ResultCase& found, const Json& row) {
+  for (const FigureInfo& info : known_figures()) {
+    const std::string key(info.key);
+    const std::size_t dot = key.find('.');
+    const Json& value =
+        dot == std::string::npos ? member(row, key) : member(member(row, key.substr(0, dot)), key.substr(dot + 1));
+    add(found, key, value);
+  }
+}
+
+ResultCase replay_case(const Json& row) {
+  ResultCase found;
+  found.fields["trace"] = text_of(member(row, "trace"));
+  std::string allocator = text_of(member(row, "allocator")), options;
+  for (const auto& [key, value] : object(row, "options").items())
+    options += (options.empty() ? ":" : ",") + key + "=" + text_of(value);
+  found.fields["allocator"] = allocator + options;
+  if (const Json& capacity = member(row, "capacity_bytes"); capacity.is_number())
+    found.fields["capacity"] = std::to_string(capacity.get<std::uint64_t>()) + " bytes";
+  name_by_fields(found, {"trace", "allocator", "capacity"});
+  add_known(found, row);
+  for (const char* timed : {"seconds", "allocate_ns.p50", "allocate_ns.p99", "free_ns.p50", "free_ns.p99"}) {
+    const auto figure = found.figures.find(timed);
+    if (figure != found.figures.end() && figure->second.value == 0) found.figures.erase(figure);  // not measured
+  }
+  if (const auto seconds = found.figures.find("seconds"); seconds != found.figures.end())
+    seconds->second.samples = samples_of(member(row, "pass_seconds"));
+  found.failure = text_of(member(row, "failure"));
+  if (const Json& event = member(row, "first_oom_event"); event.is_number())
+    found.ran_out = fmt::format("OOM at event {}", event.get<std::uint64_t>());
+  return found;
+}
+
+ResultCase bench_case(const Json& row) {
+  ResultCase found;
+  found.fields["workload"] = text_of(member(row, "workload"));
+  found.fields["allocator"] = text_of(member(row, "allocator"));
+  name_by_fields(found, {"workload", "allocator"});
+  add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
+  found.failure = text_of(member(row, "failure"));
+  return found;
+}
+
+/// Columns of a sweep's rows that are no settings.
+bool is_result_column(const std::string& key) {
+  static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64"};
+  return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");
+}
+
+void note_status(ResultCase& found, const Json& object) {
+  const std::string status = text_of(member(object, "status"));
+  if (status == "out_of_memory") {
+    found.ran_out = "OOM";
+  } else if (!status.empty() && status != "done") {
+    const std::string error = text_of(member(object, "error"));
+    found.failure = error.empty() ? status : status + ": " + error;
+  }
+}
+
+ResultCase sweep_case(const Json& row) {
+  ResultCase found;
+  std::vector<std::string> order;
+  for (const auto& [key, value] : row.items()) {
+    if (is_result_column(key)) continue;
+    found.fields[key] = text_of(value);
+    order.push_back(key);
+  }
+  name_by_fields(found, order);
+  add_known(found, row);
+  found.losses_hash = text_of(member(row, "losses_fnv1a64"));
+  note_status(found, row);
+  return found;
+}
+
+ResultCase run_case(const Json& json) {
+  ResultCase found;
+  const Json& result = member(json, "result");
+  const Json& memory = member(json, "memory");
+  add_known(found, result);
+  add_known(found, memory);
+  add(found, "step_ms", member(member(result, "step_ms"), "p50"));
+  add(found, "seconds", member(json, "seconds"));
+  for (const auto& [purpose, bytes] : object(memory, "peak_requested_bytes_by_purpose").items())
+    add(found, "peak_" + purpose + "_bytes", bytes);
+  const auto requested = found.figures.find("peak_requested_bytes"),
+             reserved = found.figures.find("peak_reserved_bytes");
+  if (requested != found.figures.end() && reserved != found.figures.end() && requested->second.value > 0)
+    found.figures["excess"] = {reserved->second.value / requested->second.value - 1, {}};
+  found.losses_hash = text_of(member(result, "losses_fnv1a64"));
+  note_status(found, json);
+  found.name = "run";
+  return found;
+}
+
+void read_run(ResultSet& set, const Json& json) {
+  set.kind = ResultKind::kRun;
+  set.cases.push_back(run_case(json));
+  for (const auto& [key, setting] : object(json, "settings").items())
+    set.settings[key] = text_of(member(setting, "value"));
+  ResultCurve requested{"requested", {}}, reserved{"reserved", {}};
+  for (const Json& sample : member(json, "timeline")) {
+    const Json& step = member(sample, "step");
+    if (!step.is_number()) continue;
+    const auto bytes = [&](const char* key) {
+      return member(sample, key).is_number() ? member(sample, key).get<double>() : 0;
+    };
+    requested.points.emplace_back(step.get<double>(), bytes("requested_bytes"));
+    reserved.points.emplace_back(step.get<double>(), bytes("reserved_bytes"));
+  }
+  if (!requested.points.empty()) set.curves = {std::move(requested), std::move(reserved)};
+}
+
+/// By what its rows have; empty where they are of no verb that is compared.
+std::optional<ResultKind> kind_of(const Json& json, const Json& row) {
+  if (text_of(member(json, "kind")) == "bench") return ResultKind::kBench;
+  if (row.contains("trace") && row.contains("allocator") && row.contains("peak_reserved_bytes"))
+    return ResultKind::kReplay;
+  if (row.contains("status") && row.contains("peak_reserved_bytes")) return ResultKind::kSweep;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string kind_name(ResultKind kind) {
+  switch (kind) {
+    case ResultKind::kRun:
+      return "a run";
+    case ResultKind::kSweep:
+      return "a sweep";
+    case ResultKind::kReplay:
+      return "a replay";
+    case ResultKind::kBench:
+      break;
+  }
+  return "a bench";
+}
+
+ResultSet parse_result(const std::string& text, const std::string& path) {
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError(
+        fmt::format("{}: {}; compared are result.json of `tenon run`, and what `tenon replay --format json` and `tenon "
+                    "bench --json` "
+                    "print",
+                    path, why));
+  };
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) fail("it is empty");
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    fail(fmt::format("no JSON from byte {} on", error.byte));
+  }
+  if (!json.is_object()) fail(fmt::format("it holds an {} and no object", json.type_name()));
+  if (!json.contains("schema_version")) fail("it has no \"schema_version\"");
+  if (json["schema_version"] != 1)
+    throw ConfigError(path + ": has schema_version " + json["schema_version"].dump() + "; 1 is read");
+  ResultSet set;
+  set.path = path;
+  for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version"})
+    set.environment[key] = text_of(member(member(json, "environment"), key));
+  const Json& rows = member(json, "rows");
+  if (json.contains("result") && json.contains("memory")) {
+    read_run(set, json);
+    return set;
+  }
+  if (!rows.is_array()) fail("it has neither \"rows\" nor a run's \"result\"");
+  if (rows.empty()) fail("it has no rows");
+  if (!rows.front().is_object()) fail(fmt::format("its rows are of type {}", rows.front().type_name()));
+  const std::optional<ResultKind> kind = kind_of(json, rows.front());
+  if (!kind) fail("its rows are those of another verb");
+  set.kind = *kind;
+  for (const Json& row : rows) {
+    if (!row.is_object()) fail(fmt::format("one of its rows is of type {}", row.type_name()));
+    if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == "harness") continue;
+    set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row)
+                        : *kind == ResultKind::kBench ? bench_case(row)
+                                                      : sweep_case(row));
+  }
+  return set;
+}
+
+ResultSet read_result(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path == "-") return parse_result(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
+  std::error_code absent;
+  fs::path file = path;
+  if (fs::is_directory(file, absent)) {
+    file /= "result.json";
+    if (!fs::exists(file, absent)) throw ConfigError(fmt::format("{}: the folder holds no result.json", path));
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw ConfigError(fmt::format("{}: cannot be opened", path));
+  ResultSet set = parse_result(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
+  set.path = path;
+  return set;
+}
+
+}  // namespace tenon::measure

@@ -1,0 +1,55 @@
+// What one file of results holds, whichever verb wrote it: cases with their figures.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::measure {
+
+enum class ResultKind { kRun, kSweep, kReplay, kBench };
+/// "a run", "a sweep" …
+TENON_API std::string kind_name(ResultKind kind);
+
+struct ResultFigure {
+  double value = 0;
+  std::vector<double> samples;  ///< of a measured figure; empty where the file has but one number
+};
+
+/// A run, a cell of a sweep, a history under an allocator, a workload under an allocator.
+struct ResultCase {
+  std::map<std::string, std::string> fields;    ///< what tells it from other cases: {"trace", …}, {"allocator", …}
+  std::string name;                             ///< the values of its fields: "gpt2_adam, caching"
+  std::map<std::string, ResultFigure> figures;  ///< by the key of a FigureInfo
+  std::string losses_hash;                      ///< of a run; empty where there is none
+  std::string failure;                          ///< empty, or why its figures mean nothing
+  std::string ran_out;                          ///< empty, or "OOM at event 12"
+};
+
+/// Memory of a run over its steps.
+struct ResultCurve {
+  std::string name;  ///< "requested", "reserved"
+  std::vector<std::pair<double, double>> points;
+};
+
+struct ResultSet {
+  std::string path;  ///< as typed
+  ResultKind kind = ResultKind::kRun;
+  std::vector<ResultCase> cases;
+  std::map<std::string, std::string> settings;     ///< of a run: every setting with its value
+  std::map<std::string, std::string> environment;  ///< host, cpu, compiler, build type, version
+  std::vector<ResultCurve> curves;
+};
+
+/// Reads result.json of a run or a sweep (or the folder that it lies in), or what `--format json` of replay, run and
+/// bench wrote; "-" is standard input. Throws ConfigError that names the file and says what it is instead.
+TENON_API ResultSet read_result(const std::string& path);
+
+/// The same from text that was read already; `path` is for messages.
+TENON_API ResultSet parse_result(const std::string& text, const std::string& path);
+
+}  // namespace tenon::measure

@@ -1,0 +1,117 @@
+// The page of a comparison. Declared in compare_report.h.
+#include <tenon/report/compare_report.h>
+#include <tenon/report/replay_html.h>
+#include <tenon/report/svg.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+
+namespace {
+
+using measure::ComparedCase;
+using measure::Comparison;
+using measure::FigureInfo;
+
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+const char* colour_of(std::size_t set) { return kColours[set % std::size(kColours)]; }
+
+std::string heading(const std::string& text) { return fmt::format("<h2>{}</h2>\n", html_escape(text)); }
+std::string wide(const Table& table) { return "<div class=\"wide\">" + html_table(table) + "</div>\n"; }
+
+/// Live and reserved memory of every run over its steps.
+std::string curves(const Comparison& comparison) {
+  SvgChart chart{.title = "memory over steps", .x_label = "step"};
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
+    for (const measure::ResultCurve& curve : comparison.sets[s].curves) {
+      SvgLine line{.name = std::string(1, static_cast<char>('a' + s % 26)) + " " + curve.name, .points = curve.points};
+      line.is_dashed = curve.name == "requested";
+      chart.lines.push_back(std::move(line));
+    }
+  }
+  if (chart.lines.empty()) return {};
+  return heading("Memory over steps, all on one axis") + svg_chart(chart);
+}
+
+/// One line a case: a dot for each set, on an axis from 0 that all cases share.
+std::string dots(const Comparison& comparison, const FigureInfo& info) {
+  constexpr double kLeft = 320, kRight = 980, kLine = 22;
+  struct Line {
+    const ComparedCase* found;
+    std::vector<std::pair<std::size_t, double>> values;
+  };
+  std::vector<Line> lines;
+  double most = 0;
+  for (const ComparedCase& found : comparison.cases) {
+    Line line{&found, {}};
+    for (std::size_t s = 0; s < found.of_set.size(); ++s) {
+      const measure::ResultCase* const one = found.of_set[s];
+      const bool has_ended = one != nullptr && one->failure.empty() && (!info.needs_completion || one->ran_out.empty());
+      const auto figure = has_ended ? one->figures.find(std::string(info.key)) : decltype(one->figures.end()){};
+      if (!has_ended || figure == one->figures.end()) continue;
+      line.values.emplace_back(s, figure->second.value);
+      most = std::max(most, figure->second.value);
+    }
+    if (!line.values.empty()) lines.push_back(std::move(line));
+  }
+  if (lines.size() < 2 || most <= 0) return {};
+  const auto shown = [&](double value) {
+    return info.unit == measure::FigureUnit::kBytes ? show(Bytes{static_cast<std::int64_t>(value)})
+                                                    : fmt::format("{:.4g}", value);
+  };
+  const double height = kLine * static_cast<double>(lines.size() + 1) + 10;
+  std::string svg = fmt::format("<svg viewBox=\"0 0 1000 {}\" role=\"img\" aria-label=\"{}\">\n", height, info.title);
+  for (int tick = 0; tick <= 4; ++tick) {
+    const double x = kLeft + (kRight - kLeft) * tick / 4;
+    svg += fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1}\"/>", x, height - kLine);
+    svg += fmt::format("<text class=\"mid\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", x, height - 6, shown(most * tick / 4));
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const double y = kLine * (static_cast<double>(i) + 0.6);
+    std::string name = lines[i].found->name;
+    if (name.size() > 44) name = name.substr(0, 43) + "…";
+    svg += fmt::format("<text class=\"end\" x=\"{}\" y=\"{:.1f}\">{}</text>", kLeft - 8, y + 4, html_escape(name));
+    for (const auto& [set, value] : lines[i].values) {
+      svg += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" fill-opacity=\".75\"><title>{}: {}</title></circle>",
+          kLeft + (kRight - kLeft) * value / most, y, colour_of(set), html_escape(comparison.sets[set].path),
+          shown(value));
+    }
+    svg += "\n";
+  }
+  std::string key = "<p class=\"note key\">";
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s)
+    key += fmt::format("<span style=\"background:{}\"></span>{}", colour_of(s), html_escape(comparison.sets[s].path));
+  return heading(std::string(info.title) + ", all on one axis") + key + "</p>\n" + svg + "</svg>\n";
+}
+
+}  // namespace
+
+std::string compare_html(const Comparison& comparison, const std::string& metric) {
+  std::string body = "<ul>\n";
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
+    body += fmt::format("<li><b>{}</b> {} ({})</li>\n", static_cast<char>('a' + s % 26),
+                        html_escape(comparison.sets[s].path), measure::kind_name(comparison.sets[s].kind));
+  }
+  body += "</ul>\n";
+  for (const std::string& remark : compare_remarks(comparison))
+    body += fmt::format("<p class=\"note\">{}</p>\n", html_escape(remark));
+  if (const Table settings = compare_settings(comparison); !settings.empty())
+    body += heading("Settings and machines") + wide(settings);
+  body += curves(comparison);
+  for (const char* key : {"ns_per_pair", "peak_reserved_bytes"}) body += dots(comparison, *measure::find_figure(key));
+  if (const Table figures = compare_figures(comparison, true, false); !figures.empty())
+    body += heading("Figures") + wide(figures);
+  if (const Table purposes = compare_figures(comparison, true, true); !purposes.empty())
+    body += heading("Memory by purpose, at its peaks") + wide(purposes);
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
+    if (const Table matrix = compare_matrix(comparison, s, metric); !matrix.empty())
+      body += heading(matrix_title(comparison, s, metric)) + wide(matrix);
+  }
+  return html_page("Tenon compare", body);
+}
+
+}  // namespace tenon

@@ -1,0 +1,229 @@
+// Tables, sentences and JSON of a comparison.
+#include <tenon/report/compare_report.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon {
+
+namespace {
+
+using measure::ChangedSetting;
+using measure::ComparedCase;
+using measure::Comparison;
+using measure::FigureInfo;
+using measure::FigureUnit;
+using measure::ResultCase;
+using measure::ResultKind;
+using Json = nlohmann::ordered_json;
+
+std::string letter(std::size_t set) { return std::string(1, static_cast<char>('a' + set % 26)); }
+
+/// "a runs/old": the letter is what gates call it.
+std::string title_of(const Comparison& comparison, std::size_t set) {
+  return letter(set) + " " + comparison.sets[set].path;
+}
+
+bool is_purpose(const FigureInfo& info) {
+  static const std::vector<std::string_view> kOthers = {"peak_requested_bytes", "peak_allocated_bytes",
+                                                        "peak_active_bytes", "peak_reserved_bytes"};
+  return info.key.starts_with("peak_") && info.key.ends_with("_bytes") &&
+         std::ranges::find(kOthers, info.key) == kOthers.end();
+}
+
+TableCell cell_of(const FigureInfo& info, const ResultCase* found) {
+  if (found == nullptr) return {};
+  if (!found->failure.empty()) return "failed";
+  const auto figure = found->figures.find(std::string(info.key));
+  if (figure == found->figures.end()) return {};
+  if (info.needs_completion && info.unit == FigureUnit::kShare && !found->ran_out.empty()) return found->ran_out;
+  const double value = figure->second.value;
+  switch (info.unit) {
+    case FigureUnit::kBytes:
+      return Bytes{static_cast<std::int64_t>(value)};
+    case FigureUnit::kShare:
+      return Ratio{value};
+    case FigureUnit::kMilliseconds:
+      return Real{value, 2};
+    case FigureUnit::kSeconds:
+      return Real{value, value < 1 ? 4 : 1};
+    case FigureUnit::kNanoseconds:
+      return Real{value, 1};
+    case FigureUnit::kNumber:
+      break;
+  }
+  if (value == static_cast<double>(static_cast<std::int64_t>(value))) return static_cast<std::int64_t>(value);
+  return Real{value, 4};
+}
+
+bool has_figure(const FigureInfo& info, const ComparedCase& found) {
+  return std::ranges::any_of(found.of_set, [&](const ResultCase* one) {
+    return one != nullptr && one->figures.contains(std::string(info.key));
+  });
+}
+
+std::string verdict_of(const FigureInfo& info, const ComparedCase& found, std::size_t set) {
+  const ResultCase* const first = found.of_set[0];
+  const ResultCase* const other = found.of_set[set];
+  return first == nullptr || other == nullptr ? std::string() : figure_verdict(info, *first, *other);
+}
+
+std::string default_metric(const Comparison& comparison, const std::string& metric) {
+  if (!metric.empty()) return metric;
+  return comparison.sets.front().kind == ResultKind::kBench ? "ns_per_pair" : "peak_reserved_bytes";
+}
+
+void add_changes(Table& table, const std::vector<ChangedSetting>& changes) {
+  for (const ChangedSetting& change : changes) {
+    std::vector<TableCell> row = {change.key};
+    for (const std::string& value : change.values) row.push_back(value.empty() ? TableCell() : TableCell(value));
+    table.add_row(std::move(row));
+  }
+}
+
+Json trips_json(const std::vector<measure::GateExpression>& gates, const std::vector<std::vector<std::string>>& trips) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    json.push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
+  return json;
+}
+
+}  // namespace
+
+Table compare_settings(const Comparison& comparison) {
+  std::vector<Column> columns = {{"setting", "what differs"}};
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) columns.push_back({letter(s), title_of(comparison, s)});
+  Table table(std::move(columns));
+  add_changes(table, changed_settings(comparison));
+  add_changes(table, changed_environment(comparison));
+  return table;
+}
+
+Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
+  std::vector<Column> columns = {{"case", "case"}, {"figure", by_purpose ? "memory for" : "figure"}};
+  const std::size_t sets = comparison.sets.size();
+  for (std::size_t s = 0; s < sets; ++s) columns.push_back({letter(s), title_of(comparison, s)});
+  for (std::size_t s = 1; s < sets; ++s)
+    columns.push_back({letter(s) + "_verdict", sets == 2 ? "b against a" : letter(s) + " against a"});
+  Table table(std::move(columns));
+  for (const ComparedCase& found : comparison.cases) {
+    for (const FigureInfo& info : measure::known_figures()) {
+      if (is_purpose(info) != by_purpose || !has_figure(info, found)) continue;
+      if (!all && sets > 1 && is_same_figure(info, found)) continue;
+      std::vector<TableCell> row = {found.name, std::string(info.title)};
+      for (const ResultCase* one : found.of_set) row.push_back(cell_of(info, one));
+      for (std::size_t s = 1; s < sets; ++s) {
+        const std::string verdict = verdict_of(info, found, s);
+        row.push_back(verdict.empty() ? TableCell() : TableCell(verdict));
+      }
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::vector<std::string> compare_remarks(const Comparison& comparison) {
+  std::vector<std::string> remarks;
+  if (comparison.sets.size() < 2) return remarks;
+  std::size_t same = 0;
+  for (const ComparedCase& found : comparison.cases) {
+    for (const FigureInfo& info : measure::known_figures()) same += is_same_figure(info, found) ? 1 : 0;
+    for (std::size_t s = 0; s < found.of_set.size(); ++s) {
+      const ResultCase* const one = found.of_set[s];
+      if (one == nullptr) {
+        remarks.push_back(fmt::format("{} is not in {}", found.name, title_of(comparison, s)));
+      } else if (!one->failure.empty()) {
+        remarks.push_back(fmt::format("{} of {}: {}", found.name, title_of(comparison, s), one->failure));
+      } else if (!one->ran_out.empty()) {
+        remarks.push_back(
+            fmt::format("{} of {} ran out of memory: {}", found.name, title_of(comparison, s), one->ran_out));
+      }
+      if (s == 0 || one == nullptr || found.of_set[0] == nullptr || one->losses_hash.empty()) continue;
+      const bool is_equal = one->losses_hash == found.of_set[0]->losses_hash;
+      remarks.push_back(fmt::format("{}: the losses of {} are {} those of a", found.name, letter(s),
+                                    is_equal ? "equal to the last bit to" : "other than"));
+    }
+  }
+  remarks.push_back(fmt::format("{} figure{} the same in all (shown by --all)", same, same == 1 ? " is" : "s are"));
+  return remarks;
+}
+
+std::string matrix_title(const Comparison& comparison, std::size_t set, const std::string& metric) {
+  const FigureInfo* const info = measure::find_figure(default_metric(comparison, metric));
+  const std::string title = info == nullptr ? metric : std::string(info->title);
+  if (set == 0) return fmt::format("{}, over that of the first allocator", title);
+  return fmt::format("{} of {}, over that of {}", title, title_of(comparison, set), title_of(comparison, 0));
+}
+
+Table compare_matrix(const Comparison& comparison, std::size_t set, const std::string& metric) {
+  const auto matrix = figure_matrix(comparison, set, default_metric(comparison, metric));
+  if (!matrix) return Table(std::vector<Column>());
+  std::vector<Column> columns = {
+      {"history", comparison.sets.front().kind == ResultKind::kBench ? "workload" : "history"}};
+  for (const std::string& column : matrix->columns) columns.push_back({column, column});
+  Table table(std::move(columns));
+  for (std::size_t r = 0; r < matrix->rows.size(); ++r) {
+    std::vector<TableCell> row = {matrix->rows[r]};
+    for (std::size_t c = 0; c < matrix->columns.size(); ++c) {
+      const std::string& note = matrix->notes[r][c];
+      const std::optional<double>& ratio = matrix->ratios[r][c];
+      row.push_back(!note.empty() ? TableCell(note) : ratio ? TableCell(Real{*ratio, 3}) : TableCell());
+    }
+    table.add_row(std::move(row));
+  }
+  const std::string of = matrix->mean_rows == matrix->rows.size() ? "" : fmt::format(" of {}", matrix->mean_rows);
+  std::vector<TableCell> means = {"geometric mean" + of};
+  for (const std::optional<double>& mean : matrix->means)
+    means.push_back(mean ? TableCell(Real{*mean, 3}) : TableCell());
+  table.add_row(std::move(means));
+  return table;
+}
+
+std::string compare_text(const Comparison& comparison, bool all, const std::string& metric, TableFormat format) {
+  std::string text;
+  const auto add = [&](const std::string& title, const Table& table) {
+    if (table.empty()) return;
+    const std::string heading = format == TableFormat::kMarkdown ? "### " + title + "\n\n" : title + "\n\n";
+    text += (text.empty() ? "" : "\n") + heading + render(table, format, {});
+  };
+  add("Settings and machines", compare_settings(comparison));
+  add("Figures", compare_figures(comparison, all || comparison.sets.size() == 1, false));
+  add("Memory by purpose, at its peaks", compare_figures(comparison, all || comparison.sets.size() == 1, true));
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s)
+    add(matrix_title(comparison, s, metric), compare_matrix(comparison, s, metric));
+  return text;
+}
+
+std::string compare_json(const Comparison& comparison, bool all, const std::vector<measure::GateExpression>& gates,
+                         const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
+  Json json;
+  json["schema_version"] = 1;
+  json["kind"] = "compare";
+  json["environment"] = Json::parse(environment_json);
+  json["compared"] = measure::kind_name(comparison.sets.front().kind).substr(2);
+  for (const measure::ResultSet& set : comparison.sets) json["sets"].push_back(set.path);
+  json["changed"] = Json::parse(compare_settings(comparison).json_rows());
+  json["rows"] = Json::array();
+  for (const ComparedCase& found : comparison.cases) {
+    for (const FigureInfo& info : measure::known_figures()) {
+      if (!has_figure(info, found) || (!all && comparison.sets.size() > 1 && is_same_figure(info, found))) continue;
+      Json row = {{"case", found.name}, {"figure", info.key}, {"values", Json::array()}, {"verdicts", Json::array()}};
+      for (std::size_t s = 0; s < found.of_set.size(); ++s) {
+        const ResultCase* const one = found.of_set[s];
+        const bool is_there = one != nullptr && one->figures.contains(std::string(info.key));
+        row["values"].push_back(is_there ? Json(one->figures.at(std::string(info.key)).value) : Json(nullptr));
+        const std::string verdict = s == 0 ? std::string() : verdict_of(info, found, s);
+        row["verdicts"].push_back(verdict.empty() ? Json(nullptr) : Json(verdict));
+      }
+      json["rows"].push_back(std::move(row));
+    }
+  }
+  json["remarks"] = compare_remarks(comparison);
+  if (!gates.empty()) json["gates"] = trips_json(gates, trips);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tenon

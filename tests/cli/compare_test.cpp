@@ -1,0 +1,133 @@
+// `tenon compare`: runs, sweeps, replays and benches side by side.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tenon::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class CompareVerb : public Program {
+ protected:
+  void run(const std::string& out, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"run", "exp.toml", "--out", out, "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Said said = tenon(words);
+    ASSERT_EQ(said.code, 0) << said.error;
+  }
+  void replay(const std::string& file, const std::vector<std::string>& more) {
+    for (const char* name : {"one", "two"}) {
+      std::string text;
+      for (int i = 0; i < 30; ++i) {
+        text += "a " + std::to_string(i) + " " + std::to_string(3000000 + 1000 * i) + " 0\n";
+        if (i % 2 == 0) text += "f " + std::to_string(i) + "\n";
+      }
+      folder_.write(std::string(name) + ".trace", text);
+    }
+    std::vector<std::string> words = {"replay", "one.trace", "two.trace", "--format", "json", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    folder_.write(file, tenon(words).out);
+  }
+};
+
+TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
+  run("old", {"allocator.name=\"direct\""});
+  run("new", {"allocator.name=\"caching\""});
+  const Said said = tenon({"compare", "old", "new", "--html", "both.html"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("direct"), HasSubstr("peak reserved"),
+                              HasSubstr("worse by"), HasSubstr("no evidence from 1 against 1 measurement")));
+  EXPECT_THAT(said.error, HasSubstr("the losses of b are equal to the last bit to those of a"));
+  const std::string page = read_bytes(folder_.path() / "both.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
+      << "both on one axis";
+}
+
+TEST_F(CompareVerb, ARunAgainstItselfDiffersInNothing) {
+  run("old");
+  const Said said = tenon({"compare", "old", "old/result.json", "--fail-if", "peak_reserved_bytes != +0%"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, Not(HasSubstr("worse")));
+  EXPECT_THAT(tenon({"compare", "old", "old/result.json", "--all"}).out,
+              AllOf(HasSubstr("parameters"), HasSubstr("same")));
+}
+
+TEST_F(CompareVerb, GatesAreExitCode3) {
+  run("old", {"allocator.name=\"direct\""});
+  run("new", {"allocator.name=\"caching\""});
+  const Said said = tenon({"compare", "old", "new", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, HasSubstr("tripped 'peak_reserved_bytes > +2%'"));
+  EXPECT_EQ(
+      tenon({"compare", "old", "new", "--fail-if", "b.peak_requested_bytes > 1.01 * a.peak_requested_bytes"}).code, 0);
+  EXPECT_EQ(tenon({"compare", "old", "new", "--fail-if", "peak_reservd_bytes > 1"}).code, 2);
+}
+
+TEST_F(CompareVerb, OfReplaysHasAMatrixOfHistoriesAndAllocators) {
+  replay("a.json", {"-a", "direct", "-a", "caching"});
+  const Said alone = tenon({"compare", "a.json"});
+  EXPECT_EQ(alone.code, 0) << alone.error;
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("peak reserved, over that of the first allocator"), HasSubstr("one.trace"),
+                               HasSubstr("geometric mean")));
+  EXPECT_THAT(tenon({"compare", "a.json", "--filter", "allocator=caching"}).out, Not(HasSubstr("direct")));
+  EXPECT_THAT(tenon({"compare", "a.json", "--filter", "nothing"}).error, HasSubstr("no case passes --filter nothing"));
+}
+
+TEST_F(CompareVerb, AReplayThatRanOutIsNotCalledBetter) {
+  replay("a.json", {"-a", "direct"});
+  replay("b.json", {"-a", "direct", "--capacity", "20MiB"});
+  // The capacity is part of what a case is: taken out, so that the two are held against each other.
+  json document = json::parse(read_bytes(folder_.path() / "b.json"));
+  for (json& row : document["rows"]) row["capacity_bytes"] = nullptr;
+  folder_.write("b.json", document.dump());
+  const Said said = tenon({"compare", "a.json", "b.json", "--filter", "allocator=direct"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, HasSubstr("not comparable: OOM at event"));
+}
+
+TEST_F(CompareVerb, OfBenchesHoldsTheRoundsAgainstEachOther) {
+  const std::vector<double> hundred = {99, 100, 101, 100, 99.5, 100.5, 100, 99, 101, 100};
+  const auto bench = [&](double factor) {
+    json row = {{"workload", "hot/4KiB"}, {"allocator", "mine"}, {"ns_per_pair", 100 * factor}};
+    for (const double ns : hundred) row["round_ns"].push_back(ns * factor);
+    return json{{"schema_version", 1}, {"kind", "bench"}, {"rows", {row}}}.dump();
+  };
+  folder_.write("a.json", bench(1));
+  folder_.write("same.json", bench(1.001));
+  folder_.write("slow.json", bench(1.1));
+  EXPECT_THAT(tenon({"compare", "a.json", "same.json"}).out, HasSubstr("no evidence of a difference"));
+  EXPECT_THAT(tenon({"compare", "a.json", "slow.json"}).out, HasSubstr("slower by 9 to 11 %"));
+  EXPECT_EQ(tenon({"compare", "a.json", "slow.json", "--fail-if", "b > 1.05 * a"}).code, 3);
+  EXPECT_EQ(tenon({"compare", "a.json", "same.json", "--fail-if", "b > 1.05 * a"}).code, 0);
+}
+
+TEST_F(CompareVerb, OfSweepsHoldsCellsOfOneNameAgainstEachOther) {
+  folder_.write("sweep.toml", experiment("[sweep]\n\"train.batch_size\" = [8, 16]\n"));
+  for (const char* out : {"old", "new"}) EXPECT_EQ(tenon({"run", "sweep.toml", "--out", out, "--quiet"}).code, 0);
+  const Said said = tenon({"compare", "old", "new", "--format", "json"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  const json document = json::parse(said.out);
+  EXPECT_EQ(document["compared"], "sweep");
+  EXPECT_EQ(document["rows"][0]["case"], "8");
+}
+
+TEST_F(CompareVerb, WhatIsNoResultIsToldInAClearSentence) {
+  run("old");
+  replay("a.json", {"-a", "direct"});
+  EXPECT_THAT(tenon({"compare", "old", "a.json"}).error, HasSubstr("old is a run, and a.json is a replay"));
+  EXPECT_THAT(tenon({"compare", "old"}).error, HasSubstr("name a second one"));
+  EXPECT_THAT(tenon({"compare", "missing", "old"}).error, HasSubstr("missing: cannot be opened"));
+  folder_.write("odd.json", "{\"schema_version\": 1, \"rows\": [{\"setting\": 3}]}");
+  EXPECT_THAT(tenon({"compare", "odd.json", "old"}).error, HasSubstr("its rows are those of another verb"));
+  folder_.write("empty.json", "");
+  EXPECT_THAT(tenon({"compare", "empty.json", "old"}).error, HasSubstr("it is empty"));
+  for (const char* file : {"missing", "odd.json", "empty.json"}) EXPECT_EQ(tenon({"compare", file, "old"}).code, 2);
+}
+
+}  // namespace
+}  // namespace tenon::test
