@@ -21,6 +21,7 @@ using Group = std::set<std::string>;
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli", {{"verbs"}, {"run"}, {"."}}},
     {"train", {{"models"}, {"."}}},
+    {"report", {{"measure"}, {"."}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay", {{"advise"}, {"results"}, {"engine"}, {"formats/pytorch"}, {"formats"}, {"formats/io"}, {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.

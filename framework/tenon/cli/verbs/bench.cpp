@@ -7,7 +7,7 @@
 #include <tenon/core/error.h>
 #include <tenon/measure/bench/bench.h>
 #include <tenon/measure/bench/host_noise.h>
-#include <tenon/report/bench_report.h>
+#include <tenon/report/measure/bench_report.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 

@@ -5,7 +5,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/measure/compare/comparison.h>
-#include <tenon/report/compare_report.h>
+#include <tenon/report/measure/compare_report.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/runtime/environment.h>
 

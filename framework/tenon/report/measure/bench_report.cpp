@@ -1,5 +1,5 @@
 // Rows, sentences and JSON of a bench.
-#include <tenon/report/bench_report.h>
+#include <tenon/report/measure/bench_report.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Tables, sentences and JSON of a comparison.
-#include <tenon/report/compare_report.h>
+#include <tenon/report/measure/compare_report.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

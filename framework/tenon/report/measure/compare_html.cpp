@@ -1,5 +1,5 @@
 // The page of a comparison. Declared in compare_report.h.
-#include <tenon/report/compare_report.h>
+#include <tenon/report/measure/compare_report.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/svg.h>
 
