@@ -2,6 +2,7 @@
 #include "thread_pool.h"
 
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -81,7 +82,24 @@ class Pool {
     inside_part = outer;
   }
 
+  /// A program's signals are for its own threads: kernels made at run time may keep their stack pointer in the heap,
+  /// which a signal's frame would overwrite. A worker's own faults still end it.
+  class WithoutSignals {
+   public:
+    WithoutSignals() noexcept {
+      sigset_t all;
+      ::sigfillset(&all);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) ::sigdelset(&all, fault);
+      ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+    }
+    ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+   private:
+    sigset_t before_;
+  };
+
   void start_locked(int helpers) noexcept {
+    const WithoutSignals inherited_by_workers;
     while (static_cast<int>(workers_.size()) < helpers) {
       try {
         auto worker = std::make_unique<Worker>();

@@ -20,6 +20,9 @@ std::atomic<int> first_signal{0};
 pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
 std::array<std::atomic<pid_t>, 256> children{};
 char message[160];
+/// Kernels made at run time (oneDNN's gemm) let the stack pointer lead into their workspace: a signal's frame, which is
+/// 11 KiB where there is AMX, would be written over the heap. So the handler has a stack of its own.
+alignas(64) char handler_stack[64 * 1024];
 std::size_t message_length = 0;
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
@@ -52,12 +55,14 @@ void catch_interrupts(const std::string& promise) {
   const std::string text = promise.empty() ? "" : "\ntenon: " + promise + "; once more ends at once\n";
   message_length = std::min(text.size(), sizeof message);
   std::memcpy(message, text.data(), message_length);
+  const stack_t alternative{.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof handler_stack};
+  const int has_stack = ::sigaltstack(&alternative, nullptr) == 0 ? SA_ONSTACK : 0;
   for (const int signal : kSignals) {
     struct sigaction now {};
     if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
     struct sigaction ours {};
     ours.sa_handler = &on_interrupt;
-    ours.sa_flags = SA_RESTART;
+    ours.sa_flags = SA_RESTART | has_stack;
     ::sigemptyset(&ours.sa_mask);
     ::sigaction(signal, &ours, nullptr);
   }
