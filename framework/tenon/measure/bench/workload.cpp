@@ -98,6 +98,8 @@ class Random final : public OnAddresses {
   Timed run(std::uint64_t pairs) override {
     return timed(pairs, [&] { replace(pairs); });
   }
+  /// Until most of the blocks have been touched, which a slice of many blocks would not do.
+  void warm(std::uint64_t pairs) override { replace(std::max<std::uint64_t>(pairs, std::min(blocks_.size(), kSteps))); }
 
  private:
   static constexpr std::size_t kSteps = 1 << 16;
