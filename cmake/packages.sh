@@ -5,7 +5,7 @@
 readonly packages_build="
   g++ make cmake ninja-build ccache pkg-config|pkgconf
   libboost-dev libtomlplusplus-dev libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev
-  libelf-dev libssl-dev
+  libelf-dev libssl-dev libutf8proc-dev
   libopenblas-dev libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev ?librapidcheck-dev
   ?dataset-fashion-mnist"

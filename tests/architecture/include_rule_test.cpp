@@ -21,6 +21,7 @@ const std::map<std::string, Layers> kLibraryOwners = {
     {"boost/crc.hpp", {"report"}}, {"boost/locale/utf.hpp", {"data"}},
     {"gelf.h", {"runtime"}},       {"libelf.h", {"runtime"}},
     {"openssl", {"runtime"}},      {"CLI", {"cli"}},
+    {"utf8proc.h", {"report"}},
 };
 
 TEST(IncludeRule, EveryFolderOfTheFrameworkIsALayerOfTheTable) {
@@ -130,7 +131,7 @@ TEST(IncludeRule, HeadersThatUsersIncludeNeedNoLibraryOfOurs) {
     if (shown(file).starts_with("framework/tenon/cli/")) continue;  // not installed
     for (const auto& include : includes_of(file)) {
       for (const auto& library : {"fmt/", "spdlog/", "nlohmann/", "toml++/", "boost/", "CLI/", "cblas", "dnnl",
-                                  "openssl/", "gelf", "libelf"}) {
+                                  "openssl/", "gelf", "libelf", "utf8proc"}) {
         EXPECT_FALSE(include.starts_with(library)) << shown(file) << " includes <" << include << ">";
       }
     }

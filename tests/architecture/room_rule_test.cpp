@@ -19,9 +19,9 @@ using Group = std::set<std::string>;
 
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
-    {"cli", {{"verbs"}, {"run"}, {"."}}},
+    {"cli", {{"verbs"}, {"run"}, {"."}, {"manual"}}},
     {"train", {{"models"}, {"."}}},
-    {"report", {{"measure"}, {"."}}},
+    {"report", {{"measure"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay", {{"advise"}, {"results"}, {"engine"}, {"formats/pytorch"}, {"formats"}, {"formats/io"}, {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.

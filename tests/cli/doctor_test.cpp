@@ -71,8 +71,9 @@ TEST_F(DoctorVerb, SaysWhenTheLiveBytesAreTooMany) {
 
 TEST_F(DoctorVerb, SaysByHowLittleTheLiveBytesAreTooManyAndSendsNobodyToTune) {
   const Said said = tenon({"doctor", "pinned.trace", "--capacity", "314572799"});
-  EXPECT_THAT(said.out, AllOf(HasSubstr("314572800 bytes were live or asked for at once, on 314572799 bytes"),
-                              HasSubstr("A larger device"), Not(HasSubstr("tenon tune"))));
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("314572800 bytes were live or asked for at once, on a device of 314572799 bytes"),
+                    HasSubstr("A larger device"), Not(HasSubstr("tenon tune"))));
 }
 
 TEST_F(DoctorVerb, WithoutACapacityItComparesPeaksAndSaysWhatIsMissing) {
@@ -138,7 +139,7 @@ TEST_F(DoctorVerb, ASnapshotOfAFailureNeedsNoCapacity) {
       tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"}).code, 0);
   const Said said = tenon({"doctor", "died.pickle"});
   ASSERT_EQ(said.code, 0) << said.error;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of 420.0 MiB"),
+  EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of the 420.0 MiB"),
                               HasSubstr("would have fitted")));
 }
 
@@ -149,7 +150,8 @@ TEST_F(DoctorVerb, TheFailureIsStillThereAfterAConversion) {
     ASSERT_EQ(tenon({"trace", "convert", "died.pickle", file}).code, 0);
     const Said said = tenon({"doctor", file});
     ASSERT_EQ(said.code, 0) << said.error;
-    EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of 420.0 MiB")))
+    EXPECT_THAT(said.out,
+                AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of the 420.0 MiB")))
         << file;
   }
 }

@@ -71,6 +71,19 @@ TEST_F(Help, TheVersionIsOneLine) {
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, StartsWith("tenon "));
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 1);
+  EXPECT_EQ(tenon({"-V"}).out, said.out);
+}
+
+TEST_F(Help, IsAVerbToo) {
+  EXPECT_EQ(tenon({"help"}).out, tenon({"--help"}).out);
+  EXPECT_EQ(tenon({"help", "trace", "info"}).out, tenon({"trace", "info", "--help"}).out);
+  EXPECT_THAT(tenon({"help", "rnu"}).error, HasSubstr("did you mean \"tenon run\"?"));
+}
+
+TEST_F(Help, AVerbWithoutTheOneBelowItPrintsItsHelp) {
+  EXPECT_EQ(tenon({"trace"}).out, tenon({"trace", "--help"}).out);
+  EXPECT_EQ(tenon({}).out, tenon({"--help"}).out);
+  EXPECT_EQ(tenon({"trace", "--wide"}).code, 2);
 }
 
 TEST_F(Help, AMistypedVerbNamesTheNearest) {

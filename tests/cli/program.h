@@ -33,7 +33,8 @@ class StartedProgram {
     out_ = name + ".out";
     error_ = name + ".error";
     const std::string script = "cd \"$1\" && shift && " + limits + " && exec \"$@\"";
-    std::vector<std::string> line = {"/bin/sh", "-c", script, "sh", folder.path().string(), "/usr/bin/env"};
+    std::vector<std::string> line = {"/bin/sh", "-c", script,     "sh", folder.path().string(), "/usr/bin/env", "-u",
+                                     "COLUMNS", "-u", "NO_COLOR", "-u", "CLICOLOR_FORCE"};
     for (const auto& [key, value] : variables) line.push_back(key + "=" + value);
     line.push_back(TENON_PROGRAM);
     line.insert(line.end(), words.begin(), words.end());

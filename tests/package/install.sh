@@ -6,7 +6,9 @@ rm -rf "$installed"
 logged "installing" "${CMAKE_COMMAND:-cmake}" --install "$TENON_BINARY_DIR" --prefix "$prefix"
 mv "$prefix" "$installed"
 
-for file in bin/tenon include/tenon/plugin/plugin.h include/tenon/tenon.h share/doc/Tenon/LICENSE; do
+for file in bin/tenon include/tenon/plugin/plugin.h include/tenon/tenon.h share/doc/Tenon/LICENSE \
+  share/man/man1/tenon.1 share/man/man1/tenon-replay.1 share/bash-completion/completions/tenon \
+  share/zsh/site-functions/_tenon share/fish/vendor_completions.d/tenon.fish; do
   [[ -e $installed/$file ]] || fail "$file was not installed"
 done
 libdir=$(dirname "$(find "$installed" -name 'libtenon.so')")

@@ -32,7 +32,7 @@ TEST(WouldFit, NamesThePolicyThatServesWhatTheOtherCouldNot) {
   EXPECT_EQ(report.best()->label, "plain");
   EXPECT_EQ(report.best()->peak_reserved_bytes, 400 * KiB);
   EXPECT_EQ(report.sentence(),
-            "replayed (all 8 events on 500.0 KiB), 'plain' (400.0 KiB reserved, 8 device calls) would have fitted");
+            "in a replay of all 8 events on 500.0 KiB, 'plain' (400.0 KiB reserved, 8 device calls) would have fitted");
 }
 
 TEST(WouldFit, ClaimsNothingWhereTheFailureDoesNotComeAgain) {

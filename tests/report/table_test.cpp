@@ -36,7 +36,8 @@ TEST(Table, ForPeopleIsAlignedWithUnitsAndWithoutEmptyColumns) {
   table.add_row({"caching", Bytes{3 << 20}, Real{1.234, 1}, {}});
   table.add_row({"größe", Bytes{512}, Real{12, 1}, {}});
   EXPECT_EQ(table.text(),
-            "name         peak    ms\n-------  --------  ----\ncaching  3.00 MiB   1.2\ngröße       512 B  12.0\n");
+            "name            peak    ms\n-------  -----------  ----\ncaching  3072.00 KiB   1.2\ngröße       0.50 KiB  "
+            "12.0\n");
 }
 
 TEST(Table, AsJsonKeepsIntegersAndExactNumbers) {
@@ -70,7 +71,7 @@ TEST(Table, AsCsvQuotesWhatNeedsIt) {
 TEST(Table, AsMarkdownKeepsItsColumns) {
   const std::string text = render(example(), TableFormat::kMarkdown, "");
   EXPECT_THAT(text, HasSubstr("| name | peak | excess |\n|---|---:|---:|\n"));
-  EXPECT_THAT(text, HasSubstr("| pipe \\| line break | 512 B | 10.0 % |"));
+  EXPECT_THAT(text, HasSubstr("| pipe \\| line break | 0.50 KiB | 10.0 % |"));
   EXPECT_THAT(text, Not(HasSubstr("hash")));
 }
 

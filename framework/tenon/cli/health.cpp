@@ -50,7 +50,8 @@ void check_devices(std::vector<Finding>& findings) {
     const std::string_view to_run = shipped_as(kind).to_run;
     if (count > 0) {
       findings.push_back({"device " + kind, "ok",
-                          fmt::format("{} of this kind, the first is {}", count, backend.device(0).properties().name),
+                          fmt::format("{} device{} {}", count,
+                                      count == 1 ? ":" : "s; the first:", backend.device(0).properties().name),
                           "", true});
     } else {
       findings.push_back({"device " + kind, "missing", backend.why_unavailable(), std::string(to_run), to_run.empty()});

@@ -1,14 +1,17 @@
 // The `tenon` program: finds the verb, runs it, turns errors into one line and an exit code.
 // No header: the program starts here.
+#include <tenon/cli/manual/help_text.h>
+#include <tenon/cli/manual/mistyped.h>
+#include <tenon/cli/terminal.h>
 #include <tenon/cli/verb.h>
 
-#include <tenon/core/options.h>
 #include <tenon/runtime/environment.h>
 
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <new>
+#include <string>
+#include <vector>
 
 // CMake writes verbs.inc from the list in CMakeLists.txt.
 namespace tenon::cli {
@@ -25,7 +28,7 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  tenon run experiment.toml train.batch_size=64\n"
     "  tenon replay history.trace.gz --capacity 24GiB\n"
-    "  tenon plugins list\n"
+    "  tenon help replay\n"
     "Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 a gate was tripped,\n"
     "            4 out of memory, 5 a plugin would not load";
 
@@ -36,7 +39,7 @@ void add_verbs(CLI::App& program, cli::Outcome& outcome) {
 }
 
 int complain(const std::string& message, ExitCode code) {
-  fmt::print(stderr, "tenon: {}\n", message);
+  cli::say(toned("tenon:", Tone::kBad, cli::screen_of(STDERR_FILENO)) + " " + message);
   return static_cast<int>(code);
 }
 
@@ -45,74 +48,35 @@ const CLI::App& deepest(const CLI::App& app) {
   return chosen.empty() ? app : deepest(*chosen.front());
 }
 
-/// The word after the verbs that is neither an option nor a subcommand where one is needed: "tenon rnu x.toml".
-std::string unknown_verb(CLI::App& program, int argc, char** argv) {
-  CLI::App* app = &program;
-  std::string so_far = "tenon";
-  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    const auto verbs = app->get_subcommands([](CLI::App*) { return true; });
-    if (verbs.empty()) return {};
-    std::vector<std::string> names;
-    CLI::App* next = nullptr;
-    for (CLI::App* verb : verbs) {
-      names.push_back(verb->get_name());
-      if (verb->get_name() == argv[i]) next = verb;
-    }
-    if (next == nullptr) {
-      const std::string near = nearest_name(argv[i], names);
-      return fmt::format("unknown verb \"{} {}\"{} (see {} --help)", so_far, argv[i],
-                         near.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
-                                      : fmt::format("; did you mean \"{} {}\"?", so_far, near),
-                         so_far);
-    }
-    app = next;
-    so_far += std::string(" ") + argv[i];
-  }
-  return {};
-}
+void print_help(const CLI::App& verb) { cli::print_exactly(cli::help_text(verb, output_screen().columns)); }
 
-std::string path_of(const CLI::App& app) {
-  return app.get_parent() == nullptr ? "tenon" : path_of(*app.get_parent()) + " " + app.get_name();
-}
-
-int usage(const CLI::App& program, const CLI::ParseError& error) {
-  const CLI::App& verb = deepest(program);
-  std::string message = error.what();
-  if (const auto extras = verb.remaining(true); !extras.empty() && extras.front().starts_with("-")) {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : verb.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    const std::string& given = extras.front();
-    const std::string near = nearest_name(given.substr(0, given.find('=')), names);
-    message = fmt::format("unknown option {}{}", given, near.empty() ? "" : fmt::format("; did you mean {}?", near));
-  }
-  return complain(fmt::format("{} (see {} --help)", message, path_of(verb)), ExitCode::kUsage);
+/// A verb that has others below it, alone.
+bool lacks_a_verb(const CLI::App& verb) {
+  return verb.get_require_subcommand_min() != 0 && verb.get_subcommands().empty() && verb.remaining(true).empty();
 }
 
 int run(int argc, char** argv) {
   CLI::App program("Tensors, autograd and interchangeable allocators: memory experiments from TOML.", "tenon");
   cli::Outcome outcome;
-  program.set_version_flag("--version", "tenon " + environment().version);
+  set_output_screen(cli::screen_of(STDOUT_FILENO));
+  program.set_version_flag("--version,-V", "tenon " + environment().version);
   program.require_subcommand(1);
   program.footer(kExamples);
   add_verbs(program, outcome);
-  if (argc == 1) {
-    fmt::print("{}", program.help());
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  if (const std::string problem = unknown_verb(program, argc, argv); !problem.empty()) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (const std::string problem = cli::unknown_verb(program, words); !problem.empty())
     return complain(problem, ExitCode::kUsage);
-  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const CLI::App& verb = deepest(program);
-    cli::print(verb.help(verb.get_parent() == nullptr ? "" : path_of(*verb.get_parent())));
+    print_help(deepest(program));
   } catch (const CLI::CallForVersion& version) {
     cli::print(std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
-    return usage(program, error);
+    const CLI::App& verb = deepest(program);
+    if (!lacks_a_verb(verb)) return complain(cli::usage_message(verb, error), ExitCode::kUsage);
+    print_help(verb);
+    return static_cast<int>(ExitCode::kUsage);
   }
   return static_cast<int>(outcome.exit_code);
 }

@@ -1,12 +1,13 @@
 // The line and the time left.
 #include <tenon/cli/status_line.h>
+#include <tenon/cli/terminal.h>
+#include <tenon/report/text/display_width.h>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace tenon::cli {
 
@@ -15,14 +16,11 @@ namespace {
 constexpr double kSilentSeconds = 2;  // shorter work needs no estimate
 constexpr double kRefreshSeconds = 0.1;
 
-bool stderr_is_terminal() {
-  const char* kind = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
-}
+StatusLine* shown_line = nullptr;  // there is one terminal
 
 }  // namespace
 
-StatusLine::StatusLine(bool quiet) : is_on_(!quiet && stderr_is_terminal()) {}
+StatusLine::StatusLine(bool quiet) : is_on_(!quiet && is_terminal(STDERR_FILENO)) {}
 
 StatusLine::~StatusLine() { erase(); }
 
@@ -35,21 +33,21 @@ bool StatusLine::is_due() const {
 
 void StatusLine::show(std::string_view text) {
   last_shown_ = Clock::now();
-  fmt::print(stderr, "\r{}\x1b[K", text);
+  const std::size_t columns = screen_of(STDERR_FILENO).columns;
+  fmt::print(stderr, "\r{}\x1b[K", shortened(text, columns == 0 ? 0 : columns - 1));  // a full line would wrap
   std::fflush(stderr);
   is_shown_ = true;
+  shown_line = this;
 }
 
 void StatusLine::erase() {
   if (is_shown_) fmt::print(stderr, "\r\x1b[K");
   is_shown_ = false;
+  if (shown_line == this) shown_line = nullptr;
 }
 
-std::string format_duration(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+void erase_status_line() {
+  if (shown_line != nullptr) shown_line->erase();
 }
 
 }  // namespace tenon::cli

@@ -2,6 +2,8 @@
 // than two seconds. By hand: the libraries for it are not packaged by Debian, and it is a carriage return.
 #pragma once
 
+#include <tenon/report/text/progress_text.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -31,7 +33,7 @@ class StatusLine {
   Clock::time_point last_shown_{};
 };
 
-/// "8 s", "3 min 20 s", "2 h 5 min".
-std::string format_duration(double seconds);
+/// Takes the line away that is shown, if one is: for whoever writes to the terminal.
+void erase_status_line();
 
 }  // namespace tenon::cli

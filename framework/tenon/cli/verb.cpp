@@ -1,7 +1,13 @@
 // What all verbs share.
+#include <tenon/cli/manual/verb_facts.h>
+#include <tenon/cli/status_line.h>
+#include <tenon/cli/terminal.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
+#include <tenon/report/text/display_width.h>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -12,11 +18,20 @@
 namespace tenon::cli {
 
 void add_format_option(CLI::App& verb, TableFormat& format) {
-  verb.add_option_function<std::string>(
-          "--format", [&format](const std::string& text) { format = parse_table_format(text); },
-          "table, json, csv or markdown")
-      ->type_name("FORMAT")
-      ->default_str("table");
+  CLI::Option* const option = verb.add_option_function<std::string>(
+                                      "--format",
+                                      [&format](const std::string& text) {
+                                        format = parse_table_format(text);
+                                        if (format != TableFormat::kTable)
+                                          set_output_screen({});  // programs read every byte
+                                      },
+                                      "table, json, csv or markdown")
+                                  ->type_name("FORMAT")
+                                  ->default_str("table");
+  set_words(option, {"table", "json", "csv", "markdown"});
+  verb.add_flag_callback(
+      "--wide", [] { set_output_screen({.columns = 0, .has_colour = output_screen().has_colour}); },
+      "all columns of tables, however narrow the terminal is");
 }
 
 void add_quiet_option(CLI::App& verb, bool& quiet) { verb.add_flag("--quiet,-q", quiet, "no progress, no remarks"); }
@@ -32,12 +47,18 @@ CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const st
 
 std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }
 
-void print(std::string_view text) {
+void print(std::string_view text) { print_exactly(wrapped(text, output_screen().columns)); }
+
+void print_exactly(std::string_view text) {
+  erase_status_line();
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     throw Error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
   }
 }
 
-void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+void say(std::string_view line) {
+  erase_status_line();
+  fmt::print(stderr, "{}\n", wrapped(line, screen_of(STDERR_FILENO).columns));
+}
 
 }  // namespace tenon::cli

@@ -29,7 +29,7 @@ struct Outcome {
   ExitCode exit_code = ExitCode::kDone;
 };
 
-/// --format table|json|csv|markdown, --quiet.
+/// --format table|json|csv|markdown and --wide, --quiet. The tables of `render` fit the terminal.
 void add_format_option(CLI::App& verb, TableFormat& format);
 void add_quiet_option(CLI::App& verb, bool& quiet);
 
@@ -40,10 +40,13 @@ CLI::Option* add_capacity_option(CLI::App& verb, std::string& capacity, const st
 /// The footer of a verb's help.
 std::string example(std::string_view command_line);
 
-/// Writes results to stdout, at once. Throws Error when that fails (a full disk, a closed pipe).
+/// Writes results to stdout, at once; lines of a table for people that are longer than the terminal are broken between
+/// words. Throws Error when that fails (a full disk, a closed pipe).
 void print(std::string_view text);
+/// The same, every byte as it is: for what programs read, as TOML or a script.
+void print_exactly(std::string_view text);
 
-/// Writes a line for people to stderr.
+/// Writes a line for people to stderr, broken between words where the terminal is narrower.
 void say(std::string_view line);
 
 }  // namespace tenon::cli

@@ -56,6 +56,11 @@ Parsed parse(std::string_view original) {
       if (same_ignoring_case(unit, kDecimal[i]))
         return {0, fmt::format("units are binary here: write {}", kUnits[i + 1].name)};
     }
+    constexpr std::array<std::string_view, 4> kLetters = {"K", "M", "G", "T"};
+    for (std::size_t i = 0; i < kLetters.size(); ++i) {
+      if (same_ignoring_case(unit, kLetters[i]))
+        return {0, fmt::format("write {}{}, since units are binary here", number, kUnits[i + 1].name)};
+    }
     if (scale == 0) return {0, fmt::format("unknown unit \"{}\"; known: B, KiB, MiB, GiB, TiB", unit)};
   }
 

@@ -13,26 +13,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Table empty_table(bool has_trace) {
+/// `for_people`: the setting in use is marked beside its name, and has no column for it.
+Table empty_table(bool has_trace, bool for_people) {
   return Table({{"trace", "trace", has_trace},
                 {"setting", "setting"},
-                {"in_use", "in use"},
-                {"fits", "fits"},
-                {"peak_reserved_bytes", "peak reserved"},
-                {"ooms", "OOMs"},
-                {"first_oom_event", "first at event"},
+                {"in_use", "in use", !for_people},
+                {"fits", "fits", true, 4},
+                {"peak_reserved_bytes", "peak reserved", true, 3},
+                {"ooms", "OOMs", true, 2},
+                {"first_oom_event", "first OOM at event"},
                 {"device_calls", "device calls"},
                 {"set", "set", false},
                 {"failure", "failure", false},
                 {"failed_event", "failed at event", false}});
 }
 
-void add_rows(Table& table, const replay::Diagnosis& diagnosis) {
+void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people) {
   const replay::FitReport& report = diagnosis.report;
   const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
     std::vector<TableCell> cells(11);
     cells[0] = diagnosis.trace;
-    cells[1] = attempt.label;
+    cells[1] = is_current && for_people ? attempt.label + " (in use)" : attempt.label;
     if (is_current) cells[2] = "yes";
     if (report.capacity_bytes != 0) cells[3] = !diagnosis.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
     cells[4] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
@@ -47,6 +48,7 @@ void add_rows(Table& table, const replay::Diagnosis& diagnosis) {
     }
     if (attempt.failed_event) cells[10] = static_cast<std::int64_t>(*attempt.failed_event);
     table.add_row(std::move(cells));
+    if (report.capacity_bytes != 0 && diagnosis.is_known) table.tone("fits", attempt.fits() ? Tone::kGood : Tone::kBad);
   };
   row(report.current, true);
   for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
@@ -77,26 +79,27 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
   if (report.capacity_bytes == 0 && diagnosis.failed_request) {
     return out +
            fmt::format(
-               "{} could not be served in this recording, which does not say how large the device was: name it "
-               "with --capacity. The table shows what each setting takes from one without limit.\n",
+               "A request of {} failed in this recording, which does not say how large the device was: give its size "
+               "with --capacity. The table shows what each setting reserves on a device without limit.\n",
                format_bytes(diagnosis.failed_request->bytes)) +
            remarks(trust);
   }
   if (report.capacity_bytes == 0) {
     out += fmt::format(
         "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
-        "takes from a device without limit. {} live at the peak.\n",
+        "reserves on a device without limit. The peak of live memory is {}.\n",
         format_bytes(report.peak_requested_bytes));
     return out + remarks(trust);
   }
   if (!is_capacity_given) {
-    out += fmt::format("Ran out of memory: {} were asked for with {} left of {} that the process could have.\n",
-                       format_bytes(diagnosis.failed_request->bytes),
-                       format_bytes(diagnosis.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
+    out +=
+        fmt::format("Ran out of memory: {} were asked for, and {} were left of the {} that the process could have.\n",
+                    format_bytes(diagnosis.failed_request->bytes),
+                    format_bytes(diagnosis.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
   }
   if (!report.is_reproduced() && is_capacity_given) {
     return out +
-           fmt::format("It fits as it is: {} reserved of {}; nothing has to be set.\n",
+           fmt::format("It fits as it is, with {} reserved of {}: nothing has to be set.\n",
                        format_bytes(report.current.peak_reserved_bytes), format_bytes(report.capacity_bytes)) +
            remarks(trust);
   }
@@ -132,8 +135,8 @@ const char* verdict_of(const replay::Diagnosis& diagnosis, const replay::FitAtte
 /// The table's JSON with what its rows do not say.
 Json json_of(const replay::Diagnosis& diagnosis, const std::string& environment_json) {
   const replay::FitReport& report = diagnosis.report;
-  Table table = empty_table(false);
-  add_rows(table, diagnosis);
+  Table table = empty_table(false, false);
+  add_rows(table, diagnosis, false);
   Json json = Json::parse(render(table, TableFormat::kJson, environment_json));
   json["trace"] = diagnosis.trace;
   json["capacity_bytes"] = report.capacity_bytes == 0 ? Json(nullptr) : Json(report.capacity_bytes);
@@ -178,11 +181,16 @@ std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const s
 }  // namespace
 
 Table findings_table(const std::vector<Finding>& findings) {
-  Table table(
-      {{"what", "what"}, {"state", "state"}, {"detail", "detail"}, {"remedy", "remedy"}, {"needed", "needed", false}});
+  Table table({{"what", "what"},
+               {"state", "state", true, 3},
+               {"detail", "detail"},
+               {"remedy", "remedy", true, 1},
+               {"needed", "needed", false}});
   const auto text = [](const std::string& words) { return words.empty() ? TableCell() : TableCell(words); };
-  for (const Finding& finding : findings)
+  for (const Finding& finding : findings) {
     table.add_row({finding.what, finding.state, text(finding.detail), text(finding.remedy), finding.needed});
+    table.tone("state", finding.state == "ok" ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);
+  }
   return table;
 }
 
@@ -191,16 +199,17 @@ std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bo
   if (format == TableFormat::kJson) return document_of(diagnoses, environment_json);
   const bool has_several = diagnoses.size() > 1;
   if (format != TableFormat::kTable) {
-    Table table = empty_table(has_several);
-    for (const replay::Diagnosis& diagnosis : diagnoses) add_rows(table, diagnosis);
+    const bool for_people = format == TableFormat::kMarkdown;
+    Table table = empty_table(has_several, for_people);
+    for (const replay::Diagnosis& diagnosis : diagnoses) add_rows(table, diagnosis, for_people);
     return render(table, format, environment_json);
   }
   std::string text;
   for (const replay::Diagnosis& diagnosis : diagnoses) {
-    Table table = empty_table(false);
-    add_rows(table, diagnosis);
+    Table table = empty_table(false, true);
+    add_rows(table, diagnosis, true);
     if (has_several) text += diagnosis.trace + "\n";
-    text += table.text() + conclusion(diagnosis, is_capacity_given, file);
+    text += table.text(output_screen()) + conclusion(diagnosis, is_capacity_given, file);
   }
   return text;
 }

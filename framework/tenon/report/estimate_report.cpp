@@ -65,7 +65,7 @@ std::string estimate_json(const Estimate& estimate, const MemoryStats* measured)
 Table estimate_table(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
                      const std::vector<Estimate>& estimates) {
   std::vector<Column> columns = {{"cell", "cell"}};
-  for (const std::string& key : keys) columns.push_back({key, key});
+  for (const std::string& key : keys) columns.push_back({key, key, true, 1});
   for (const char* figure : {"requested", "allocated", "reserved"}) {
     columns.push_back({fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure)});
   }

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace tenon {
 
@@ -37,6 +39,28 @@ bool was_observed(const ReplayRow& row) { return row.failure.empty(); }
 bool is_ideal(const ReplayRow& row) { return row.allocator == "ideal"; }
 TableCell unless_ideal(const ReplayRow& row, TableCell cell) {
   return is_ideal(row) || !was_observed(row) ? TableCell() : cell;
+}
+
+/// What a narrow screen shows last: the figures that decide, then how they come about, speed first of all left out.
+int importance_of(const std::string& key) {
+  static const std::map<std::string, int> kImportance = {{"peak_reserved_bytes", 5},
+                                                         {"ooms", 5},
+                                                         {"first_oom_event", 5},
+                                                         {"excess", 4},
+                                                         {"trace", 3},
+                                                         {"options", 3},
+                                                         {"retries", 2},
+                                                         {"capacity_bytes", 1},
+                                                         {"external_fragmentation", 1},
+                                                         {"device_frees", -1},
+                                                         {"internal_fragmentation", -1},
+                                                         {"mevents", -2},
+                                                         {"allocate_ns_p50", -3},
+                                                         {"allocate_ns_p99", -3},
+                                                         {"free_ns_p50", -3},
+                                                         {"free_ns_p99", -3}};
+  const auto found = kImportance.find(key);
+  return found == kImportance.end() ? 0 : found->second;
 }
 
 // Long: a table, one entry a column.
@@ -102,19 +126,19 @@ const std::vector<ColumnSource>& sources() {
        [](const ReplayRow& row) {
          return row.seconds > 0 ? TableCell(Real{row.harness_seconds, 4}) : TableCell();
        }},
-      {{"allocate_ns_p50", "alloc p50"},
+      {{"allocate_ns_p50", "alloc p50 ns"},
        [](const ReplayRow& row) {
          return row.allocate_ns.p50 > 0 ? TableCell(Real{row.allocate_ns.p50, 0}) : TableCell();
        }},
-      {{"allocate_ns_p99", "p99"},
+      {{"allocate_ns_p99", "alloc p99 ns"},
        [](const ReplayRow& row) {
          return row.allocate_ns.p50 > 0 ? TableCell(Real{row.allocate_ns.p99, 0}) : TableCell();
        }},
-      {{"free_ns_p50", "free p50"},
+      {{"free_ns_p50", "free p50 ns"},
        [](const ReplayRow& row) {
          return row.free_ns.p50 > 0 ? TableCell(Real{row.free_ns.p50, 0}) : TableCell();
        }},
-      {{"free_ns_p99", "p99 ns"},
+      {{"free_ns_p99", "free p99 ns"},
        [](const ReplayRow& row) {
          return row.free_ns.p50 > 0 ? TableCell(Real{row.free_ns.p99, 0}) : TableCell();
        }},
@@ -127,13 +151,21 @@ const std::vector<ColumnSource>& sources() {
 }  // namespace
 
 Table replay_table(const std::vector<ReplayRow>& rows) {
+  const bool has_one_trace =
+      std::ranges::all_of(rows, [&](const ReplayRow& row) { return row.trace == rows.front().trace; });
   std::vector<Column> columns;
-  for (const ColumnSource& source : sources()) columns.push_back(source.column);
+  for (const ColumnSource& source : sources()) {
+    columns.push_back(source.column);
+    columns.back().importance = importance_of(source.column.key);
+    if (source.column.key == "trace" && has_one_trace) columns.back().for_people = false;
+  }
   Table table(std::move(columns));
   for (const ReplayRow& row : rows) {
     std::vector<TableCell> cells;
     for (const ColumnSource& source : sources()) cells.push_back(source.cell(row));
     table.add_row(std::move(cells));
+    if (!row.failure.empty()) table.tone("allocator", Tone::kBad);
+    if (row.ooms != 0) table.tone("ooms", Tone::kBad);
   }
   return table;
 }

@@ -48,38 +48,39 @@ std::vector<Field> fields(const RunSummary& first, bool by_purpose) {
     return Ratio{static_cast<double>(*run.peak_reserved_bytes) / static_cast<double>(*run.peak_requested_bytes) - 1};
   };
   const auto purpose = [&](const char* name, const char* title) {
-    return Field{{std::string("peak_") + name + "_bytes", title, by_purpose},
+    return Field{{std::string("peak_") + name + "_bytes", title, by_purpose, -1},
                  [name](const RunSummary& run) { return purpose_bytes(run, name); }};
   };
-  const auto theory = [&](const char* name) {
-    return Field{{name, "expected", by_purpose}, [name](const RunSummary& run) { return figure_bytes(run, name); }};
+  const auto theory = [&](const char* name, const char* title) {
+    return Field{{name, title, by_purpose, -2}, [name](const RunSummary& run) { return figure_bytes(run, name); }};
   };
   return {
-      {{"status", "status"}, [](const RunSummary& run) { return TableCell(run.status); }},
-      {{"test_accuracy", "test accuracy", !by_purpose},
+      {{"status", "status", true, 4}, [](const RunSummary& run) { return TableCell(run.status); }},
+      {{"test_accuracy", "test accuracy", !by_purpose, 1},
        [](const RunSummary& run) { return run.test_accuracy ? TableCell(Ratio{*run.test_accuracy}) : TableCell(); }},
-      {{"final_loss", "final loss"}, [](const RunSummary& run) { return real(run.final_loss, 4); }},
-      {{"expected_final_loss", "expected", by_purpose}, expected_loss},
+      {{"final_loss", "final loss", true, 1}, [](const RunSummary& run) { return real(run.final_loss, 4); }},
+      {{"expected_final_loss", "expected loss", by_purpose, -2}, expected_loss},
       {{"step_ms", "step ms"}, [](const RunSummary& run) { return real(run.step_ms, 2); }},
-      {{"expected_step_ms", "expected", by_purpose}, expected_ms},
-      {{"peak_requested_bytes", "peak requested"},
+      {{"expected_step_ms", "expected ms", by_purpose, -2}, expected_ms},
+      {{"peak_requested_bytes", "peak requested", true, 2},
        [](const RunSummary& run) { return bytes(run.peak_requested_bytes); }},
       {{"peak_allocated_bytes", "peak allocated"},
        [](const RunSummary& run) { return bytes(run.peak_allocated_bytes); }},
-      {{"peak_reserved_bytes", "peak reserved"}, [](const RunSummary& run) { return bytes(run.peak_reserved_bytes); }},
-      theory("expected_total_bytes"),
-      {{"excess", "excess", !by_purpose}, excess},
+      {{"peak_reserved_bytes", "peak reserved", true, 3},
+       [](const RunSummary& run) { return bytes(run.peak_reserved_bytes); }},
+      theory("expected_total_bytes", "expected total"),
+      {{"excess", "excess", !by_purpose, 3}, excess},
       purpose("activation", "activations"),
-      theory("expected_activation_bytes"),
+      theory("expected_activation_bytes", "expected activations"),
       purpose("gradient", "gradients"),
-      theory("expected_gradient_bytes"),
+      theory("expected_gradient_bytes", "expected gradients"),
       purpose("parameter", "parameters"),
       purpose("optimizer_state", "optimizer state"),
       purpose("workspace", "workspace"),
       purpose("data", "data"),
       {{"device_calls_per_step", "device calls/step", !by_purpose},
        [](const RunSummary& run) { return real(run.device_calls_per_step, 2); }},
-      {{"seconds", "seconds", !by_purpose}, [](const RunSummary& run) { return real(run.seconds, 1); }},
+      {{"seconds", "seconds", !by_purpose, -1}, [](const RunSummary& run) { return real(run.seconds, 1); }},
       {{"parameters", "elements of parameters", false}, [](const RunSummary& run) { return whole(run.parameters); }},
       {{"steps", "steps", false}, [](const RunSummary& run) { return whole(run.steps); }},
       {{"losses_fnv1a64", "losses", false}, [](const RunSummary& run) { return text(run.losses_hash); }},
@@ -94,13 +95,14 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
   const RunSummary nothing;
   const std::vector<Field> shown = fields(runs.empty() ? nothing : runs.front(), by_purpose);
   std::vector<Column> columns;
-  for (const std::string& key : keys) columns.push_back({key, key});
+  for (const std::string& key : keys) columns.push_back({key, key, true, 5});
   for (const Field& field : shown) columns.push_back(field.column);
   Table table(std::move(columns));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::vector<TableCell> row(values[i].begin(), values[i].end());
     for (const Field& field : shown) row.push_back(field.value(runs[i]));
     table.add_row(std::move(row));
+    table.tone("status", runs[i].status == "done" ? Tone::kGood : Tone::kBad);
   }
   return table;
 }

@@ -1,10 +1,10 @@
-// Tables in four formats. By hand: Debian packages no library for tables of text, and the rules of what people see
-// (units, columns that say nothing) are ours.
+// Tables: their cells, and all formats but the aligned text, which is in table_text.cpp.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/utf8.h>
 #include <tenon/report/table.h>
+#include <tenon/report/text/byte_unit.h>
 
 #include <fmt/format.h>
 
@@ -14,17 +14,6 @@
 namespace tenon {
 
 namespace {
-
-/// Columns on a terminal: code points, since the texts are plain.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
-}
-
-std::string padded(const std::string& text, std::size_t width, bool right) {
-  const std::string space(width - std::min(width, width_of(text)), ' ');
-  return right ? space + text : text + space;
-}
 
 bool is_number(const TableCell& cell) {
   return !std::holds_alternative<std::string>(cell) && !std::holds_alternative<bool>(cell) &&
@@ -96,6 +85,12 @@ void Table::add_row(std::vector<TableCell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void Table::tone(std::string_view key, Tone tone) {
+  const auto column = std::ranges::find(columns_, key, &Column::key);
+  TENON_ASSERT(!rows_.empty() && column != columns_.end(), "a tone is for a cell of the last row");
+  tones_[{rows_.size() - 1, static_cast<std::size_t>(column - columns_.begin())}] = tone;
+}
+
 std::vector<std::size_t> Table::columns_for_people() const {
   std::vector<std::size_t> shown;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
@@ -107,36 +102,22 @@ std::vector<std::size_t> Table::columns_for_people() const {
   return shown;
 }
 
-std::string Table::text() const {
-  const std::vector<std::size_t> shown = columns_for_people();
-  std::vector<std::vector<std::string>> lines(rows_.size() + 1);
-  std::vector<std::size_t> widths;
-  std::vector<bool> right;
-  for (const std::size_t c : shown) {
-    std::size_t width = width_of(columns_[c].title);
-    bool numbers = false;
-    lines[0].push_back(columns_[c].title);
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      lines[r + 1].push_back(replay::printable(show(rows_[r][c])));
-      width = std::max(width, width_of(lines[r + 1].back()));
-      numbers = numbers || is_number(rows_[r][c]);
-    }
-    widths.push_back(width);
-    right.push_back(numbers);
+bool Table::has_numbers(std::size_t column) const {
+  return std::ranges::any_of(rows_, [&](const auto& row) { return is_number(row[column]); });
+}
+
+std::vector<std::string> Table::shown_cells(std::size_t column) const {
+  std::vector<std::int64_t> sizes;
+  for (const auto& row : rows_) {
+    if (const auto* size = std::get_if<Bytes>(&row[column])) sizes.push_back(size->value);
   }
-  std::string out;
-  for (std::size_t r = 0; r < lines.size(); ++r) {
-    std::string line;
-    for (std::size_t c = 0; c < lines[r].size(); ++c)
-      line += (c == 0 ? "" : "  ") + padded(lines[r][c], widths[c], right[c]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-    if (r == 0) {
-      for (std::size_t c = 0; c < widths.size(); ++c) out += (c == 0 ? "" : "  ") + std::string(widths[c], '-');
-      out += "\n";
-    }
+  const ByteUnit unit(sizes);
+  std::vector<std::string> cells;
+  for (const auto& row : rows_) {
+    const auto* size = std::get_if<Bytes>(&row[column]);
+    cells.push_back(size != nullptr ? unit.show(size->value) : show(row[column]));
   }
-  return out;
+  return cells;
 }
 
 std::string Table::markdown() const {
@@ -150,16 +131,14 @@ std::string Table::markdown() const {
   std::string out = "|";
   for (const std::size_t c : shown) out += " " + escaped(columns_[c].title) + " |";
   out += "\n|";
+  std::vector<std::string> lines(rows_.size(), "|");
   for (const std::size_t c : shown) {
-    const bool numbers = std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return is_number(row[c]); });
-    out += numbers ? "---:|" : "---|";
+    out += has_numbers(c) ? "---:|" : "---|";
+    const std::vector<std::string> cells = shown_cells(c);
+    for (std::size_t r = 0; r < cells.size(); ++r) lines[r] += " " + escaped(cells[r]) + " |";
   }
   out += "\n";
-  for (const auto& row : rows_) {
-    out += "|";
-    for (const std::size_t c : shown) out += " " + escaped(show(row[c])) + " |";
-    out += "\n";
-  }
+  for (const std::string& line : lines) out += line + "\n";
   return out;
 }
 
@@ -190,7 +169,7 @@ std::string Table::json_rows(int indent) const {
 std::string render(const Table& table, TableFormat format, const std::string& environment_json) {
   switch (format) {
     case TableFormat::kTable:
-      return table.text();
+      return table.text(output_screen());
     case TableFormat::kMarkdown:
       return table.markdown();
     case TableFormat::kCsv:

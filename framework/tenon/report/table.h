@@ -3,8 +3,10 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/report/text/screen.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,13 +36,17 @@ struct Real {
 /// monostate: unknown or not meaningful; "-" to people, null in JSON, empty in CSV.
 using TableCell = std::variant<std::monostate, bool, std::int64_t, Real, Bytes, Ratio, std::string>;
 
-/// The text that people see.
+/// The text that people see of a cell alone; in a table all sizes of a column have one unit.
 TENON_API std::string show(const TableCell& cell);
+
+/// A column as it is shown; in table_text.cpp.
+struct TextColumn;
 
 struct Column {
   std::string key;         ///< machine name, snake_case with its unit: "peak_reserved_bytes"
   std::string title;       ///< "peak reserved"
   bool for_people = true;  ///< false: only in JSON and CSV
+  int importance = 0;      ///< a narrow screen leaves out the least important first, of equal ones the rightmost
 };
 
 class TENON_API Table {
@@ -49,13 +55,18 @@ class TENON_API Table {
 
   /// One cell for each column.
   void add_row(std::vector<TableCell> cells);
+  /// The colour of a cell of the last row, by its column's key.
+  void tone(std::string_view key, Tone tone);
   bool empty() const { return rows_.empty(); }
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<TableCell>>& rows() const { return rows_; }
 
-  /// Aligned with two spaces between columns, numbers to the right; ends in a newline. Columns that are "-" in every
-  /// row are left out.
-  std::string text() const;
+  /// Aligned with two spaces between columns, numbers to the right, sizes of a column in one unit; ends in a newline.
+  /// Columns that are "-" in every row are left out. What a narrow screen takes away is in text/table_layout.h; a line
+  /// under the table names the columns that are left out for it.
+  std::string text(const Screen& screen = {}) const;
+  /// A line for each column of each row: "title  value".
+  std::string lines(const Screen& screen = {}) const;
   std::string markdown() const;
   std::string csv() const;
   /// A JSON array of objects.
@@ -63,12 +74,17 @@ class TENON_API Table {
 
  private:
   std::vector<std::size_t> columns_for_people() const;
+  std::vector<std::string> shown_cells(std::size_t column) const;
+  std::vector<TextColumn> shown_columns() const;
+  bool has_numbers(std::size_t column) const;
   std::vector<Column> columns_;
   std::vector<std::vector<TableCell>> rows_;
+  std::map<std::pair<std::size_t, std::size_t>, Tone> tones_;  ///< by row and column
 };
 
-/// The whole output of a verb: the table itself, or {"schema_version":1,"environment":…,"rows":…} where
-/// `environment_json` is runtime's environment block (runtime/environment.h).
+/// The whole output of a verb: the table itself, fitted to output_screen(), or
+/// {"schema_version":1,"environment":…,"rows":…} where `environment_json` is runtime's environment block
+/// (runtime/environment.h).
 TENON_API std::string render(const Table& table, TableFormat format, const std::string& environment_json);
 
 /// A JSON string literal with quotes.

@@ -22,22 +22,22 @@ TableCell settings_of(const replay::Trace& trace) {
 
 Table trace_facts_table() {
   return Table({{"trace", "trace"},
-                {"format", "format"},
-                {"events", "events"},
-                {"allocations", "allocs"},
-                {"frees", "frees"},
+                {"format", "format", true, -1},
+                {"events", "events", true, 2},
+                {"allocations", "allocs", true, -2},
+                {"frees", "frees", true, -2},
                 {"streams", "streams"},
-                {"peak_requested_bytes", "peak requested"},
+                {"peak_requested_bytes", "peak requested", true, 3},
                 {"peak_event", "at event"},
-                {"end_live_bytes", "live at end"},
+                {"end_live_bytes", "live at end", true, 1},
                 {"total_requested_bytes", "all requested", false},
                 {"max_request_bytes", "largest", false},
                 {"marks", "marks", false},
                 {"deferred_frees", "waiting frees", false},
                 {"unrecorded_bytes", "not recorded"},
-                {"unrecorded_share", "share of bytes"},
-                {"recorded_reserved_bytes", "recorded reserved"},
-                {"pytorch_conf", "recorded conf"}});
+                {"unrecorded_share", "not recorded, share"},
+                {"recorded_reserved_bytes", "recorded reserved", true, 2},
+                {"pytorch_conf", "recorded conf", true, 1}});
 }
 
 void add_trace_facts(Table& table, const replay::Trace& trace) {
@@ -75,7 +75,8 @@ std::string trace_difference_text(const replay::Trace& a, const replay::Trace& b
                                   const replay::TraceDifference& difference) {
   if (difference.are_equal) return fmt::format("equal: {} events\n", a.facts.events);
   return fmt::format(
-      "first difference at event {}: {}\nevents {} and {}, peak requested {} and {}, allocated in all {} and {}\n",
+      "first difference at event {}: {}\n"
+      "{} events and {}, peak requested {} bytes and {}, allocated in all {} bytes and {}\n",
       *difference.first_event, difference.what, a.facts.events, b.facts.events, a.facts.peak_requested_bytes,
       b.facts.peak_requested_bytes, a.facts.total_requested_bytes, b.facts.total_requested_bytes);
 }

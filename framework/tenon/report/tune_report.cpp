@@ -39,23 +39,23 @@ std::string remark_of(const replay::Candidate& candidate, const replay::TuneResu
   return remark;
 }
 
-/// Capacities are exact for people too: one that is rounded may be one that fails.
+/// Capacities are rounded up for people: every one above a safe one is safe, and one that is rounded down may fail.
 Table tune_table(const replay::TuneResult& result, TableFormat format) {
   const bool for_people = format == TableFormat::kTable || format == TableFormat::kMarkdown;
   Table table({{"setting", "setting"},
-               {"safe_from_bytes", "safe from"},
-               {"peak_reserved_bytes", "peak reserved"},
-               {"excess", "excess"},
+               {"safe_from_bytes", for_people ? "safe from MiB" : "safe from", true, 4},
+               {"peak_reserved_bytes", "peak reserved", true, 3},
+               {"excess", "excess", true, 1},
                {"device_calls", "device calls"},
-               {"ooms_at_capacity", "OOMs at capacity"},
+               {"ooms_at_capacity", "OOMs at capacity", true, 2},
                {"peak_at_capacity_bytes", "peak there"},
-               {"remark", "remark"}});
+               {"remark", "remark", true, 3}});
   for (const replay::Candidate& candidate : result.finalists) {
     std::vector<TableCell> cells(8);
     cells[0] = label_of(candidate);
     if (const auto safe = candidate.safe_from_bytes)
-      cells[1] =
-          for_people ? TableCell(replay::format_capacity(*safe)) : TableCell(Bytes{static_cast<std::int64_t>(*safe)});
+      cells[1] = for_people ? TableCell(static_cast<std::int64_t>((*safe + MiB - 1) / MiB))
+                            : TableCell(Bytes{static_cast<std::int64_t>(*safe)});
     cells[2] = Bytes{static_cast<std::int64_t>(candidate.peak_reserved_bytes)};
     cells[3] = Ratio{candidate.relative_peak - 1};
     cells[4] = static_cast<std::int64_t>(candidate.device_calls);
@@ -65,6 +65,8 @@ Table tune_table(const replay::TuneResult& result, TableFormat format) {
     }
     if (const std::string remark = remark_of(candidate, result); !remark.empty()) cells[7] = remark;
     table.add_row(std::move(cells));
+    if (candidate.is_recommended) table.tone("remark", Tone::kGood);
+    if (!candidate.failure.empty()) table.tone("remark", Tone::kBad);
   }
   return table;
 }
@@ -152,15 +154,15 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
     out += without_recommendation(result, subject.capacity);
   } else {
     if (best->is_baseline) {
-      out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: set none.\n"
+      out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: leave them.\n"
                                              : "\nNo setting is better than what is set already:\n";
     } else {
       out += fmt::format(
-          "\nRecommended: peak reserved {} instead of {} ({:.1f} % beyond {}).\n",
+          "\nRecommended: peak reserved {} instead of {}. That is {:.1f} % more than {}.\n",
           format_bytes(best->peak_reserved_bytes),
           format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes), 100 * (best->relative_peak - 1),
-          traces.size() == 1 ? fmt::format("the {} that live at the peak", format_bytes(result.peak_requested_bytes))
-                             : fmt::format("what lives at the peaks, on the mean over the {} traces", traces.size()));
+          traces.size() == 1 ? fmt::format("the peak of live memory, {}", format_bytes(result.peak_requested_bytes))
+                             : fmt::format("the peak of live memory, on average over the {} traces", traces.size()));
     }
     out += about_recorded(result);
     if (!result.recorded_conf.empty() && result.recommended_conf.empty())
@@ -188,18 +190,21 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
       }
     }
   }
-  out += "Sensitivity to capacity:\n";
+  Table curves({{"setting", "setting"}, {"capacities", "at other capacities"}});
   for (const replay::Candidate& candidate : result.finalists) {
     if (!candidate.sensitivity.empty())
-      out += fmt::format("  {}: {}\n", label_of(candidate), curve_text(candidate, result.peak_requested_bytes));
+      curves.add_row({label_of(candidate), curve_text(candidate, result.peak_requested_bytes)});
   }
+  if (!curves.empty()) out += "\n" + curves.text(output_screen()) + "\n";
   for (std::size_t i = 0; i < traces.size(); ++i) {
     out += fmt::format("{}: {}.\n", traces[i].name, result.trust[i].fidelity.sentence());
     for (const std::string& caveat : result.trust[i].caveats)
       out += fmt::format("{}: with care: {}.\n", traces[i].name, caveat);
   }
-  out += fmt::format("Tried {} of {} combinations of PyTorch's settings{} in {:.1f} s.\n", result.evaluated,
-                     result.space_size, result.is_exhaustive ? ", the whole grid," : "", result.seconds);
+  out += fmt::format("Tried {} combinations of PyTorch's settings in {:.1f} s.\n",
+                     result.is_exhaustive ? fmt::format("all {}", result.space_size)
+                                          : fmt::format("{} of {}", result.evaluated, result.space_size),
+                     result.seconds);
   return out;
 }
 

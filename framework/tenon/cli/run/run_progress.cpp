@@ -1,11 +1,10 @@
 // Where a run is, and the time left.
 #include <tenon/cli/run/run_progress.h>
+#include <tenon/cli/verb.h>
 
 #include <tenon/cli/interrupt.h>
 
 #include <fmt/format.h>
-
-#include <cstdio>
 
 namespace tenon::cli {
 
@@ -24,7 +23,7 @@ void RunProgress::progress(const Progress& now) {
 void RunProgress::note(std::string_view line) {
   if (quiet_) return;
   line_.erase();
-  fmt::print(stderr, "{}{}\n", label_, line);
+  say(label_ + std::string(line));
 }
 
 bool RunProgress::is_stopping() const { return interrupt_signal() != 0; }

@@ -86,7 +86,7 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
 
   const TableFormat format = options.is_json ? TableFormat::kJson : options.format;
   if (format == TableFormat::kJson) {
-    print(bench_json(result, bench, noise, gates, trips, environment_json()));
+    print_exactly(bench_json(result, bench, noise, gates, trips, environment_json()));
   } else {
     print(render(bench_table(result), format, environment_json()));
     if (format == TableFormat::kTable) print("\n" + bench_method(result, bench));

@@ -59,7 +59,7 @@ ExitCode check(const ConfigOptions& options) {
 ExitCode show(const ConfigOptions& options) {
   const Config config = load(options);
   if (options.format == TableFormat::kTable) {
-    print(config.resolved_toml());
+    print_exactly(config.resolved_toml());
     return ExitCode::kDone;
   }
   Table table({{"key", "key"}, {"value", "value"}});
@@ -71,7 +71,11 @@ ExitCode show(const ConfigOptions& options) {
 ExitCode explain(const ConfigOptions& options) {
   std::vector<std::string> keys;
   const Config config = load(options, &keys);
-  Table table({{"key", "key"}, {"value", "value"}, {"from", "from"}, {"overruled", "instead of"}, {"help", "help"}});
+  Table table({{"key", "key"},
+               {"value", "value", true, 3},
+               {"from", "from", true, 2},
+               {"overruled", "instead of", true, 1},
+               {"help", "help"}});
   const std::vector<ExplainedSetting> settings = config.explain();
   std::vector<std::string> known;
   for (const ExplainedSetting& setting : settings) known.push_back(setting.key);

@@ -33,14 +33,14 @@ ExitCode devices(const DeviceOptions& options) {
   if (!options.file.empty()) install(Config::load(experiment_request(options.file, {})).experiment());
   load_all_plugins();
   Table table({{"device", "device"},
-               {"name", "name"},
-               {"capacity_bytes", "memory"},
-               {"free_bytes", "free"},
-               {"compute_units", "units"},
+               {"name", "name", true, 2},
+               {"capacity_bytes", "memory", true, 3},
+               {"free_bytes", "free", true, 2},
+               {"compute_units", "units", true, 1},
                {"virtual_memory", "virtual memory"},
                {"asynchronous", "asynchronous"},
-               {"details", "details"},
-               {"problem", "problem"}});
+               {"details", "details", true, -1},
+               {"problem", "problem", true, 4}});
   for (const std::string& kind : backend_names()) {
     Backend& backend = configured_backend(kind);
     const int count = backend.device_count();

@@ -1,6 +1,7 @@
 // `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
 // under.
 #include <tenon/cli/health.h>
+#include <tenon/cli/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -47,6 +48,7 @@ ExitCode doctor_history(const DoctorOptions& options) {
   const replay::DiagnosisRequest request{.capacity_bytes = options.capacity.empty() ? 0 : parse_size(options.capacity),
                                          .allocator = options.allocator,
                                          .pytorch_conf = options.pytorch_conf};
+  const ProgressLine progress(options.quiet);
   const std::vector<replay::Trace> traces = replay::read_traces(options.file);
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));

@@ -38,10 +38,10 @@ std::string supplies(const LoadedPlugin& plugin) {
 ExitCode list(const PluginOptions& options) {
   Table table({{"name", "name"},
                {"version", "version"},
-               {"supplies", "supplies"},
+               {"supplies", "supplies", true, 1},
                {"path", "path"},
                {"sha256", "sha256", false},
-               {"problem", "problem"}});
+               {"problem", "problem", true, 2}});
   for (const DiscoveredPlugin& found : discover_plugins()) {
     std::string problem = found.problem;
     if (found.shadowed) problem = "hidden by a folder before it";
@@ -66,12 +66,12 @@ ExitCode list(const PluginOptions& options) {
 
 Table option_table(const OptionSchema& schema) {
   Table table({{"option", "option"},
-               {"type", "type"},
-               {"default", "default"},
+               {"type", "type", true, -1},
+               {"default", "default", true, 2},
                {"minimum", "from"},
                {"maximum", "to"},
-               {"choices", "one of"},
-               {"help", "help"}});
+               {"choices", "one of", true, 1},
+               {"help", "help", true, 1}});
   const auto bound = [](const std::optional<OptionValue>& value) {
     return value ? TableCell(to_string(*value)) : TableCell();
   };
@@ -123,8 +123,9 @@ void print_offers(const std::vector<Offer>& offers, TableFormat format) {
   if (format == TableFormat::kTable) {
     for (const Offer& offer : offers) {
       print(fmt::format("\n{}: {}\n", offer.title, offer.summary));
-      print(offer.schema.empty() ? "  no options\n"
-                                 : fmt::format("{}\n{}", offer.section, option_table(offer.schema).text()));
+      print(offer.schema.empty()
+                ? "  no options\n"
+                : fmt::format("{}\n{}", offer.section, option_table(offer.schema).text(output_screen())));
     }
     return;
   }
@@ -149,8 +150,9 @@ void print_offers(const std::vector<Offer>& offers, TableFormat format) {
 ExitCode info(const PluginOptions& options) {
   if (const auto plugin = plugin_for(options.name)) {
     if (options.format == TableFormat::kTable) {
-      print(fmt::format("{} {}\n  path    {}\n  sha256  {}\n  kernels {}\n", plugin->name, plugin->version,
-                        plugin->path.string(), plugin->sha256, plugin->kernels));
+      Table facts({{"path", "  path"}, {"sha256", "  sha256"}, {"kernels", "  kernels"}});
+      facts.add_row({plugin->path.string(), plugin->sha256, static_cast<std::int64_t>(plugin->kernels)});
+      print(fmt::format("{} {}\n{}", plugin->name, plugin->version, facts.lines(output_screen())));
     }
     print_offers(offers_of(*plugin), options.format);
     return ExitCode::kDone;

@@ -3,6 +3,7 @@
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/replay_policies.h>
+#include <tenon/cli/terminal.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>
@@ -16,6 +17,8 @@
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
 #include <tenon/runtime/environment.h>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -72,9 +75,7 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
       }
     }
   }
-  ProgressLine line("replaying", options.quiet);
-  std::vector<replay::ReplayRow> rows =
-      replay::run_jobs(jobs, options.jobs, [&](std::size_t done, std::size_t total) { line.update(done, total); });
+  std::vector<replay::ReplayRow> rows = replay::run_jobs(jobs, options.jobs);
   const std::size_t kept = traces.size() * policies.size();
   for (std::size_t i = kept; i < rows.size(); ++i) replay::add_passes(rows[i % kept], rows[i]);
   rows.resize(kept);
@@ -146,11 +147,12 @@ std::vector<replay::ReplayRow> with_ideal_rows(std::vector<replay::ReplayRow> jo
 void print_rows(const std::vector<replay::ReplayRow>& rows, const Gates& gates, const CommandFiles& files,
                 TableFormat format) {
   if (format == TableFormat::kJson) return print(replay_json(rows, gates.asked, gates.trips, environment_json()));
-  const std::string table = render(replay_table(rows), format, environment_json());
   if (uses_standard_output(files)) {
-    fmt::print(stderr, "{}", table);
+    std::string text = replay_table(rows).text(screen_of(STDERR_FILENO));
+    text.pop_back();  // say ends the line
+    say(text);
   } else {
-    print(table);
+    print(render(replay_table(rows), format, environment_json()));
   }
 }
 
@@ -182,6 +184,7 @@ void write_files(const std::vector<replay::Trace>& traces, const std::vector<Nam
 }
 
 ExitCode replay_verb(const ReplayOptions& options) {
+  const ProgressLine progress(options.quiet);
   const CommandFiles files = files_of(options);
   Gates gates(options);
   const std::optional<std::uint64_t> capacity =

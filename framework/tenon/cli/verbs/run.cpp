@@ -28,7 +28,7 @@ ExitCode run(const RunOptions& asked) {
     throw ConfigError("--resume says the folder; --out would be another one");
   if (options.dry_run && is_sweep) return estimate_sweep(options, config);
   if (options.dry_run) {
-    print(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
+    print_exactly(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
     return ExitCode::kDone;
   }
   if (options.is_cell()) end_with_parent();

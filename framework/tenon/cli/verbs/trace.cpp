@@ -1,6 +1,7 @@
 // `tenon trace`: what a history holds, in other formats, in part, against another.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
+#include <tenon/cli/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -35,6 +36,7 @@ struct TraceOptions {
 };
 
 ExitCode info(const TraceOptions& options) {
+  const ProgressLine progress(options.quiet);
   Table table = trace_facts_table();
   std::vector<std::string> notes;
   for_each_trace(options.files, {}, [&](const replay::Trace& trace) {
@@ -93,6 +95,7 @@ ExitCode write(const replay::Trace& trace, const replay::Format& format, const T
 }
 
 ExitCode convert(const TraceOptions& options) {
+  const ProgressLine progress(options.quiet);
   const replay::Format& format = check_output(options);
   return write(one_trace(options.input, options.device, {.with_stacks = true}), format, options);
 }
@@ -105,6 +108,7 @@ std::uint64_t position(const replay::Trace& trace, const std::string& text, std:
 }
 
 ExitCode cut(const TraceOptions& options) {
+  const ProgressLine progress(options.quiet);
   const replay::Format& format = check_output(options);
   const replay::Trace trace = one_trace(options.input, options.device);
   const std::uint64_t from = replay::outside_requests(trace, position(trace, options.first, 0));
@@ -117,6 +121,7 @@ ExitCode cut(const TraceOptions& options) {
 }
 
 ExitCode compare(const TraceOptions& options) {
+  const ProgressLine progress(options.quiet);
   check_files({.read = {options.input, options.output}, .written = {}});
   const replay::Trace a = one_trace(options.input, options.device);
   const replay::Trace b = one_trace(options.output, options.device);

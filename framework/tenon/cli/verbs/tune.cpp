@@ -53,6 +53,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   if (!options.capacity.empty()) tuning.capacity_bytes = parse_size(options.capacity);
   tuning.budget_seconds = parse_seconds(options.budget);
   tuning.jobs = options.jobs;
+  ProgressLine progress(options.quiet);
   const std::vector<replay::Trace> traces = all_traces(options.traces);
   load_all_plugins();
   for (const replay::Trace& trace : traces) {
@@ -71,12 +72,8 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     // Those that PyTorch has are searched by its own settings.
     if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));
   }
-  replay::TuneResult result;
-  {
-    ProgressLine line("tuning", options.quiet);
-    tuning.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
-    result = replay::tune(traces, tuning);
-  }
+  progress.begin("tuning", tuning.budget_seconds);
+  const replay::TuneResult result = replay::tune(traces, tuning);
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
   const bool has_answer = std::ranges::any_of(result.finalists, &replay::Candidate::is_recommended);

@@ -1,6 +1,7 @@
 // `tenon view`: one history as one offline page.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
+#include <tenon/cli/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -27,6 +28,7 @@ struct ViewOptions {
 };
 
 ExitCode view(const ViewOptions& options) {
+  const ProgressLine progress(options.quiet);
   const StackConfig policy = allocator_from_spec(options.allocator);
   check_files({.read = {options.file}, .written = {options.output}});
   const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});

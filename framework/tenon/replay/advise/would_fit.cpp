@@ -76,28 +76,29 @@ std::string FitReport::sentence() const {
   if (capacity_bytes != 0 && peak_requested_bytes > capacity_bytes) {
     // Rounded, the two may look the same.
     const bool is_close = format_bytes(peak_requested_bytes) == capacity;
-    return fmt::format("no allocator could have served it: {} were live or asked for at once, on {}",
+    return fmt::format("no allocator could have served it: {} were live or asked for at once, on a device of {}",
                        is_close ? fmt::format("{} bytes", peak_requested_bytes) : format_bytes(peak_requested_bytes),
                        is_close ? fmt::format("{} bytes", capacity_bytes) : capacity);
   }
   if (!current.failure.empty()) return current.complaint();
   if (!is_reproduced()) {
     return fmt::format(
-        "replayed ({} on {}), '{}' itself does not run out ({} reserved): what failed lies outside the "
-        "replay, such as another process, a layer or events before the recording",
+        "in a replay of {} on {}, '{}' itself does not run out ({} reserved): the cause lies outside the replay, such "
+        "as "
+        "another process, a layer or events before the recording",
         part, capacity, current.label, format_bytes(current.peak_reserved_bytes));
   }
   std::vector<const FitAttempt*> fit, unfit;
   for (const FitAttempt& attempt : others) (attempt.fits() ? fit : unfit).push_back(&attempt);
-  if (others.empty()) return fmt::format("no other allocator is loaded that could be tried");
+  if (others.empty()) return "no other allocator is loaded, so none was tried";
   if (fit.empty()) {
-    return fmt::format("replayed ({} on {}), none of {} would have fitted: {} were live at once", part, capacity,
+    return fmt::format("in a replay of {} on {}, none of {} would have fitted: {} were live at once", part, capacity,
                        quoted(unfit, false), format_bytes(peak_requested_bytes));
   }
   constexpr std::size_t kNamed = 3;
   const std::size_t count = fit.size();
   fit.resize(std::min(kNamed, count));
-  return fmt::format("replayed ({} on {}), {}{} would have fitted", part, capacity, quoted(fit, true),
+  return fmt::format("in a replay of {} on {}, {}{} would have fitted", part, capacity, quoted(fit, true),
                      count > kNamed ? fmt::format(" and {} more", count - kNamed) : "");
 }
 

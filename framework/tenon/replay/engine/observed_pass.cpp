@@ -1,5 +1,6 @@
 // One walk through the trace, with the figures read off the stack after each event.
 #include <tenon/replay/engine/observed_pass.h>
+#include <tenon/replay/trace/long_work.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,7 @@ namespace tenon::replay {
 namespace {
 
 constexpr std::size_t kCurvePoints = 1500;
+constexpr std::uint64_t kEventsPerReport = 65536;
 
 std::size_t alignment_of(const StackConfig& policy) {
   const auto& alignment = policy.policy.traits.alignment;
@@ -72,7 +74,11 @@ void ObservedPass::run(std::uint64_t last_event) {
         if (entry.kind == EventKind::kFreeCompleted) complete(entry.slot);
         continue;
       }
-      if (progress_ != nullptr) progress_->event.store(event, std::memory_order_relaxed);
+      if (progress_ != nullptr) {
+        progress_->event.store(event, std::memory_order_relaxed);
+      } else if (event % kEventsPerReport == 0) {
+        tell_work("checking", static_cast<double>(event) / static_cast<double>(trace_.facts.events));
+      }
       log_.event = event;
       apply(entry, event);
       after(event);

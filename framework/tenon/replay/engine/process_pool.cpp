@@ -2,6 +2,7 @@
 // the child stands through shared memory, which outlives a crash.
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_json.h>
+#include <tenon/replay/trace/long_work.h>
 
 #include <poll.h>
 #include <sched.h>
@@ -21,6 +22,8 @@ namespace tenon::replay {
 
 namespace {
 
+constexpr int kReportMilliseconds = 100;
+
 class SharedProgress {
  public:
   explicit SharedProgress(std::size_t count) : bytes_(count * sizeof(JobProgress)) {
@@ -34,6 +37,21 @@ class SharedProgress {
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
   JobProgress& operator[](std::size_t i) { return jobs_[i]; }
+
+  /// Of the events of all jobs; a job beyond its observed pass counts as done, which is most of its time.
+  double share(const std::vector<Job>& jobs) const {
+    double done = 0, all = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const auto pass = static_cast<double>(jobs[i].trace->facts.events) + 1;
+      const double job = jobs[i].options.keep_layout ? 2 * pass : pass;
+      all += job;
+      const std::uint32_t phase = jobs_[i].phase.load(std::memory_order_relaxed);
+      const double before = jobs_[i].is_second_pass.load(std::memory_order_relaxed) ? pass : 0;
+      if (phase != 0)
+        done += phase > 1 ? job : before + static_cast<double>(jobs_[i].event.load(std::memory_order_relaxed));
+    }
+    return done / all;
+  }
 
  private:
   std::size_t bytes_;
@@ -135,7 +153,8 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     }
     std::vector<pollfd> waits;
     for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR)
+    if (is_work_told()) tell_work("replaying", shared.share(jobs));
+    if (::poll(waits.data(), waits.size(), is_work_told() ? kReportMilliseconds : -1) < 0 && errno != EINTR)
       throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;

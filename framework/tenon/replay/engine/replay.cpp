@@ -68,6 +68,7 @@ ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOption
         JobOptions quiet = options;
         quiet.keep_curve = quiet.keep_actions = false;
         ReplayRow scratch = row_for(trace, options.capacity_bytes);
+        if (progress != nullptr) progress->is_second_pass.store(true, std::memory_order_relaxed);
         ObservedPass again(trace, policy, quiet, scratch, progress);
         again.run(row.peak_reserved_event);
         row.layout = again.layout();

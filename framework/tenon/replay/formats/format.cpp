@@ -1,6 +1,8 @@
 // The table of formats, and what is said of all of them. CMake writes history_formats.inc from formats.cmake.
 #include <tenon/replay/formats/format.h>
 
+#include <tenon/core/options.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +42,20 @@ bool is_written(const Format& format) { return format.write != nullptr; }
 bool is_read(const Format& format) { return format.read != nullptr; }
 bool has_ending(const Format& format) { return is_written(format) && !format.endings.empty(); }
 
+/// "; did you mean x.trace.gz?"
+std::string nearest_ending_hint(std::string_view path) {
+  const std::string_view bare = without_gz(path);
+  const std::size_t dot = bare.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  std::vector<std::string> endings;
+  for (const Format* const format : formats()) {
+    if (is_written(*format)) endings.insert(endings.end(), format->endings.begin(), format->endings.end());
+  }
+  const std::string near = nearest_name(bare.substr(dot), endings);
+  if (near.empty()) return {};
+  return fmt::format("; did you mean {}{}{}?", bare.substr(0, dot), near, path.substr(bare.size()));
+}
+
 }  // namespace
 
 std::span<const Format* const> formats() {
@@ -69,8 +85,8 @@ const Format& format_of_name(const std::string& path) {
   if (const Format* const format = format_of_ending(path)) return *format;
   const auto known = words_of(
       has_ending, [](const Format& format) { return fmt::format("{} ({})", format.endings[0], format.written_as); });
-  throw ConfigError(fmt::format("{}: the ending says no format; {} do, each also with .gz; or use --to", path,
-                                listed(known, " and ")));
+  throw ConfigError(fmt::format("{}: the ending says no format{}; {} do, each also with .gz; or use --to", path,
+                                nearest_ending_hint(path), listed(known, " and ")));
 }
 
 const Format& written_format(std::string_view name) {

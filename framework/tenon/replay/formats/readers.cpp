@@ -1,4 +1,5 @@
 // Tells the formats apart by their first bytes.
+#include <tenon/replay/formats/foreign_file.h>
 #include <tenon/replay/formats/readers.h>
 
 namespace tenon::replay {
@@ -20,8 +21,11 @@ std::vector<Trace> read_traces(InputFile& input, const ReadOptions& options) {
   const std::string_view head = input.head();
   if (head.empty()) throw TraceError(input.path() + ": byte 0: the file is empty");
   const Format* const format = detect_format(head);
-  if (format == nullptr)
-    throw TraceError(input.path() + ": byte 0: not a memory history that Tenon reads; it reads " + read_files());
+  if (format == nullptr) {
+    const std::string advice = foreign_file_advice(head, input.path());
+    throw TraceError(input.path() + ": byte 0: " +
+                     (advice.empty() ? "not a memory history that Tenon reads; it reads " + read_files() : advice));
+  }
   try {
     return format->read(input, options);
   } catch (const TraceError& error) {

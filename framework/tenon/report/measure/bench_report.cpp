@@ -76,15 +76,15 @@ void add_overall(Table& table, const BenchResult& result) {
 Table bench_table(const BenchResult& result) {
   const std::string against = "against " + result.subjects.front().name;
   Table table({{"workload", "workload"},
-               {"allocator", "allocator"},
-               {kNs, "ns/pair"},
-               {"ns_per_pair_low", "from"},
-               {"ns_per_pair_high", "to"},
+               {"allocator", "allocator", true, 5},
+               {kNs, "ns/pair", true, 4},
+               {"ns_per_pair_low", "from", true, 1},
+               {"ns_per_pair_high", "to", true, 1},
                {"harness_ns", "harness"},
-               {"ratio", "ratio"},
+               {"ratio", "ratio", true, 2},
                {"ratio_low", "ratio from", false},
                {"ratio_high", "ratio to", false},
-               {"verdict", against}});
+               {"verdict", against, true, 3}});
   for (std::size_t w = 0; w < result.workloads.size(); ++w) {
     for (std::size_t s = 0; s < result.allocators(); ++s) {
       const BenchCell& cell = result.cells[w][s];

@@ -1,6 +1,8 @@
 // toml++ is used here and nowhere else: its nodes become plain settings at once.
 #include <tenon/runtime/config/toml_reader.h>
 
+#include <tenon/core/nearest_file.h>
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -113,8 +115,8 @@ std::vector<ConfigEntry> read_toml_file(const std::filesystem::path& path) {
   std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path, ignored)) {
-    throw ConfigError(
-        fmt::format("{}: cannot be read: {}", path.string(), file ? "it is a folder" : std::strerror(errno)));
+    throw ConfigError(fmt::format("{}: cannot be read: {}{}", path.string(),
+                                  file ? "it is a folder" : std::strerror(errno), nearest_file_hint(path)));
   }
   std::string text(kMaxFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));

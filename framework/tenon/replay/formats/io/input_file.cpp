@@ -1,7 +1,9 @@
 // InputFile over read(2) and zlib, so that a complaint about a compressed file knows its byte.
+#include <tenon/core/nearest_file.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/input_file.h>
 #include <tenon/replay/formats/io/utf8.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <fcntl.h>
@@ -33,7 +35,8 @@ class InputFile::Source {
  public:
   explicit Source(const std::string& path) : path_(path) {
     descriptor_ = path == kStandardInput ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor_ < 0) throw TraceError(path + ": cannot be opened: " + std::strerror(errno));
+    if (descriptor_ < 0)
+      throw TraceError(path + ": cannot be opened: " + std::strerror(errno) + nearest_file_hint(path));
     struct stat status {};
     const bool is_known = ::fstat(descriptor_, &status) == 0;
     if (!is_known || S_ISDIR(status.st_mode)) {
@@ -90,6 +93,8 @@ class InputFile::Source {
     } while (got < 0 && errno == EINTR);
     if (got < 0) throw TraceError(path_ + ": cannot be read: " + std::strerror(errno));
     raw_end_ += static_cast<std::size_t>(got);
+    if (is_regular_ && file_bytes_ != 0)
+      tell_work("reading " + path_, static_cast<double>(raw_offset_ + raw_end_) / static_cast<double>(file_bytes_));
     return got != 0;
   }
 

@@ -1,0 +1,41 @@
+// `tenon completion`: scripts that let a shell complete verbs, options and their values.
+#include <tenon/cli/manual/completion.h>
+#include <tenon/cli/manual/verb_facts.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/core/options.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+namespace {
+
+void complete(const CLI::App& program, const std::string& shell) {
+  if (shell == "bash") return print_exactly(bash_completion(facts_of(program)));
+  if (shell == "zsh") return print_exactly(zsh_completion(facts_of(program)));
+  if (shell == "fish") return print_exactly(fish_completion(facts_of(program)));
+  if (shell == "allocators") {  // what the scripts ask for
+    load_all_plugins();
+    return print_exactly(fmt::format("{}\n", fmt::join(allocator_names(), "\n")));
+  }
+  const std::string near = nearest_name(shell, {"bash", "zsh", "fish"});
+  throw ConfigError(fmt::format("no completion for \"{}\"; {}", shell,
+                                near.empty() ? "there are bash, zsh and fish" : "did you mean " + near + "?"));
+}
+
+}  // namespace
+
+void add_completion(CLI::App& program, Outcome&) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* verb = program.add_subcommand("completion", "a script that completes verbs and options in a shell");
+  CLI::Option* const choice = verb->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("SHELL");
+  set_words(choice, {"bash", "zsh", "fish"});
+  verb->footer(example("tenon completion bash > ~/.local/share/bash-completion/completions/tenon"));
+  verb->callback([shell, &program] { complete(program, *shell); });
+}
+
+}  // namespace tenon::cli

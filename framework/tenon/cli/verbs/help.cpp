@@ -1,0 +1,21 @@
+// `tenon help VERB`: the same as `tenon VERB --help`.
+#include <tenon/cli/manual/help_text.h>
+#include <tenon/cli/manual/mistyped.h>
+#include <tenon/cli/verb.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+void add_help(CLI::App& program, Outcome&) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* verb = program.add_subcommand("help", "what a verb does, and its options");
+  verb->add_option("verb", *words, "the verb, as in: help trace info; the program without")->type_name("VERB");
+  verb->footer(example("tenon help replay"));
+  verb->callback([words, &program] {
+    if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);
+    print_exactly(help_text(verb_of(program, *words), output_screen().columns));
+  });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,23 @@
+// `tenon man`: manual pages, which an installation has as tenon(1), tenon-replay(1) …
+#include <tenon/cli/manual/man_page.h>
+#include <tenon/cli/manual/mistyped.h>
+#include <tenon/cli/verb.h>
+
+#include <tenon/runtime/environment.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+void add_man(CLI::App& program, Outcome&) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* verb = program.add_subcommand("man", "a manual page in roff: tenon man replay | man -l -");
+  verb->add_option("verb", *words, "the verb; the program without")->type_name("VERB");
+  verb->footer(example("tenon man replay > tenon-replay.1"));
+  verb->callback([words, &program] {
+    if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);
+    print_exactly(man_page(facts_of(verb_of(program, *words)), environment().version));
+  });
+}
+
+}  // namespace tenon::cli
