@@ -60,7 +60,7 @@ ExitCode compare_verb(const CompareOptions& options) {
   if (!takes_stdout) {
     switch (options.format) {
       case TableFormat::kJson:
-        print(compare_json(comparison, options.all, gates, trips, environment_json()));
+        print_exactly(compare_json(comparison, options.all, gates, trips, environment_json()));
         break;
       case TableFormat::kCsv:
         print(
