@@ -137,7 +137,8 @@ TEST_F(OutOfMemoryVerb, TheRecordingSaysWhatTheLimitLeft) {
   for (const char* file : {"res/memory.tenon", "res/memory.trace.gz", "res/memory.pickle"}) {
     const Said doctor = tenon({"doctor", file});
     EXPECT_EQ(doctor.code, 0) << doctor.error;
-    EXPECT_THAT(doctor.out, AllOf(HasSubstr("Ran out of memory"), HasSubstr("of the 1.00 MiB that the process could have")))
+    EXPECT_THAT(doctor.out,
+                AllOf(HasSubstr("Ran out of memory"), HasSubstr("of the 1.00 MiB that the process could have")))
         << file;
   }
 }
