@@ -55,6 +55,36 @@ TEST(ReplayReport, IsOneOfflinePage) {
   EXPECT_LT(page.size(), 2u << 20);
 }
 
+TEST(ReplayReport, OfSeveralHistoriesBeginsWithContentsThatLinkToThem) {
+  Trace first = replay::read_one("a 0 8 0\nf 0\n"), second = replay::read_one("a 0 16 0\nf 0\n");
+  first.name = "first";
+  second.name = "second";
+  std::vector<ReplayRow> rows = rows_of(first);
+  for (ReplayRow& row : rows_of(second)) rows.push_back(std::move(row));
+  rows.back().ooms = 1;  // of the ideal row, which is not counted
+  const std::string path = test::scratch_folder() + "two.html";
+  write_replay_html(path, {first, second}, rows, "{\"host\":\"x\"}");
+  const std::string page = content(path);
+  expect_offline(page);
+  EXPECT_NE(page.find("<a href=\"#history-1\">second</a>"), std::string::npos);
+  EXPECT_NE(page.find("<h2 id=\"history-1\">second</h2>"), std::string::npos);
+  EXPECT_EQ(page.find("ran out or failed"), std::string::npos);
+}
+
+TEST(ReplayReport, TimesStandInATableOfTheirOwn) {
+  const Trace trace = replay::read_one("a 0 8 0\nf 0\n");
+  std::vector<ReplayRow> rows = rows_of(trace);
+  rows.front().seconds = 1;
+  rows.front().allocate_ns.p50 = rows.front().allocate_ns.p99 = 7;
+  const std::string path = test::scratch_folder() + "times.html";
+  write_replay_html(path, {trace}, rows, "{\"host\":\"x\"}");
+  const std::string page = content(path);
+  const std::size_t speed = page.find("Speed of the allocator alone");
+  ASSERT_NE(speed, std::string::npos);
+  EXPECT_LT(page.find("peak reserved"), speed);
+  EXPECT_GT(page.find("alloc p50"), speed);
+}
+
 TEST(ReplayReport, ShowsMarksWhereTheyWere) {
   const Trace trace = replay::read_one("a 0 8 0\nm step 1\na 1 8 0\nm a<b\nf 0\nf 1\n");
   const std::string path = test::scratch_folder() + "marks.html";

@@ -71,8 +71,49 @@ std::string sentence(const std::string& text, const char* style) {
 
 std::string name_of(const replay::ReplayRow& row) { return row.label.empty() ? row.allocator : row.label; }
 
-std::string section(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& of_trace) {
-  std::string out = fmt::format("<h2>{}</h2>\n", html_escape(trace.name));
+/// The columns of times stand in a table of their own: all of them beside each other are wider than a page.
+bool is_time(const Column& column) {
+  return column.key == "mevents" || column.key.starts_with("allocate_ns") || column.key.starts_with("free_ns");
+}
+Table part_of(const Table& table, bool times) {
+  std::vector<std::size_t> kept;
+  std::vector<Column> columns;
+  for (std::size_t c = 0; c < table.columns().size(); ++c) {
+    const Column& column = table.columns()[c];
+    const bool names_row = column.key == "allocator" || column.key == "options";
+    if (!names_row && is_time(column) != times) continue;
+    kept.push_back(c);
+    columns.push_back(column);
+  }
+  Table part(std::move(columns));
+  for (const auto& row : table.rows()) {
+    std::vector<TableCell> cells;
+    for (const std::size_t c : kept) cells.push_back(row[c]);
+    part.add_row(std::move(cells));
+  }
+  return part;
+}
+
+/// Links to the sections of a page of several histories.
+std::string contents(const std::vector<replay::Trace>& traces, const std::vector<replay::ReplayRow>& rows) {
+  if (traces.size() < 2) return {};
+  std::string out = "<h2>Contents</h2>\n<ul>\n";
+  for (std::size_t t = 0; t < traces.size(); ++t) {
+    const auto is_of_it = [&](const replay::ReplayRow& row) { return row.trace == traces[t].name; };
+    const auto troubled = std::ranges::count_if(rows, [&](const replay::ReplayRow& row) {
+      return is_of_it(row) && row.allocator != "ideal" && (row.ooms != 0 || !row.failure.empty());
+    });
+    out += fmt::format("<li><a href=\"#history-{}\">{}</a>: {} events, peak {} requested{}</li>\n", t,
+                       html_escape(traces[t].name), traces[t].facts.events,
+                       format_bytes(traces[t].facts.peak_requested_bytes),
+                       troubled == 0 ? "" : fmt::format("; {} of the allocators ran out or failed", troubled));
+  }
+  return out + "</ul>\n";
+}
+
+std::string section(const replay::Trace& trace, std::size_t number,
+                    const std::vector<const replay::ReplayRow*>& of_trace) {
+  std::string out = fmt::format("<h2 id=\"history-{}\">{}</h2>\n", number, html_escape(trace.name));
   const replay::TraceFacts& facts = trace.facts;
   out += sentence(fmt::format("{} events, {} blocks allocated, peak {} requested at event {}, {} stream{}.",
                               facts.events, facts.allocations, format_bytes(facts.peak_requested_bytes),
@@ -82,7 +123,13 @@ std::string section(const replay::Trace& trace, const std::vector<const replay::
 
   std::vector<replay::ReplayRow> copies;
   for (const replay::ReplayRow* row : of_trace) copies.push_back(*row);
-  out += "<div class=\"wide\">" + html_table(replay_table(copies), "trace") + "</div>\n";
+  const Table table = replay_table(copies);
+  out += "<div class=\"wide\">" + html_table(part_of(table, false), "trace") + "</div>\n";
+  const bool is_timed = std::ranges::any_of(copies, [](const replay::ReplayRow& row) { return row.seconds > 0; });
+  if (is_timed) {
+    out += "<h3>Speed of the allocator alone: events a second, and nanoseconds a call</h3>\n<div class=\"wide\">" +
+           html_table(part_of(table, true)) + "</div>\n";
+  }
   for (const std::string& remark : replay_remarks(copies)) out += sentence(remark, "bad");
 
   SvgChart chart = chart_of(trace, of_trace);
@@ -235,12 +282,13 @@ void write_replay_html(const std::string& path, const std::vector<replay::Trace>
       "beyond the "
       "peak of live bytes, the least that any allocator needs.",
       "note");
-  for (const replay::Trace& trace : traces) {
+  body += contents(traces, rows);
+  for (std::size_t t = 0; t < traces.size(); ++t) {
     std::vector<const replay::ReplayRow*> of_trace;
     for (const replay::ReplayRow& row : rows) {
-      if (row.trace == trace.name) of_trace.push_back(&row);
+      if (row.trace == traces[t].name) of_trace.push_back(&row);
     }
-    body += section(trace, of_trace);
+    body += section(traces[t], t, of_trace);
   }
   write_file(path, html_page("Tenon replay", body + environment_section(environment_json)));
 }
