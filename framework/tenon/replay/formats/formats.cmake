@@ -22,16 +22,19 @@ tenon_format(minimalloc minimalloc_format.cpp)
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
 set(TENON_FORMAT_SUPPORT
   core/error.cpp
+  core/nearest_file.cpp
   core/options.cpp
   core/units.cpp
   memory/history/text_lines.cpp
   memory/snapshot.cpp
+  replay/formats/foreign_file.cpp
   replay/formats/format.cpp
   replay/formats/image_writers.cpp
   replay/formats/io/input_file.cpp
   replay/formats/io/output_file.cpp
   replay/formats/readers.cpp
   replay/formats/io/utf8.cpp
+  replay/trace/long_work.cpp
   replay/trace/recorded_lines.cpp
   replay/trace/trace_builder.cpp
 )
