@@ -3,6 +3,7 @@
 #include <tenon/measure/compare/result_set.h>
 
 #include <tenon/core/error.h>
+#include <tenon/core/units.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -72,7 +73,7 @@ ResultCase replay_case(const Json& row) {
     options += (options.empty() ? ":" : ",") + key + "=" + text_of(value);
   found.fields["allocator"] = allocator + options;
   if (const Json& capacity = member(row, "capacity_bytes"); capacity.is_number())
-    found.fields["capacity"] = std::to_string(capacity.get<std::uint64_t>()) + " bytes";
+    found.fields["capacity"] = format_size_exact(capacity.get<std::uint64_t>());
   name_by_fields(found, {"trace", "allocator", "capacity"});
   add_known(found, row);
   for (const char* timed : {"seconds", "allocate_ns.p50", "allocate_ns.p99", "free_ns.p50", "free_ns.p99"}) {

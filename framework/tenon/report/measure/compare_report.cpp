@@ -110,9 +110,11 @@ Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
     columns.push_back({letter(s) + "_verdict", sets == 2 ? "b against a" : letter(s) + " against a"});
   Table table(std::move(columns));
   for (const ComparedCase& found : comparison.cases) {
+    if (!all && std::ranges::find(found.of_set, nullptr) != found.of_set.end()) continue;  // a remark says so
     for (const FigureInfo& info : measure::known_figures()) {
       if (is_purpose(info) != by_purpose || !has_figure(info, found)) continue;
-      if (!all && sets > 1 && is_same_figure(info, found)) continue;
+      const bool is_percentile = info.key.find('.') != std::string_view::npos;
+      if (!all && sets > 1 && (is_percentile || is_same_figure(info, found))) continue;
       std::vector<TableCell> row = {found.name, std::string(info.title)};
       for (const ResultCase* one : found.of_set) row.push_back(cell_of(info, one));
       for (std::size_t s = 1; s < sets; ++s) {
@@ -147,7 +149,8 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
-  remarks.push_back(fmt::format("{} figure{} the same in all (shown by --all)", same, same == 1 ? " is" : "s are"));
+  remarks.push_back(
+      fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
   return remarks;
 }
 
@@ -190,8 +193,12 @@ std::string compare_text(const Comparison& comparison, bool all, const std::stri
     text += (text.empty() ? "" : "\n") + heading + render(table, format, {});
   };
   add("Settings and machines", compare_settings(comparison));
-  add("Figures", compare_figures(comparison, all || comparison.sets.size() == 1, false));
-  add("Memory by purpose, at its peaks", compare_figures(comparison, all || comparison.sets.size() == 1, true));
+  // Of one file its own verb has shown the figures: where there is a matrix, that is what is asked for.
+  const bool is_alone = comparison.sets.size() == 1;
+  if (all || !is_alone || compare_matrix(comparison, 0, metric).empty()) {
+    add("Figures", compare_figures(comparison, all || is_alone, false));
+    add("Memory by purpose, at its peaks", compare_figures(comparison, all || is_alone, true));
+  }
   for (std::size_t s = 0; s < comparison.sets.size(); ++s)
     add(matrix_title(comparison, s, metric), compare_matrix(comparison, s, metric));
   return text;
