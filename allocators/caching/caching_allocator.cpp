@@ -18,7 +18,8 @@ CachingAllocator::CachingAllocator(MemorySource& source, const Settings& setting
       expandable_segments_(source_, settings_, limits_, segments_) {
   if (source_.traits().host_accessible) settings_.least_alignment = kDefaultAlignment;
   if (settings_.expandable) set_expandable(true);
-  if (settings_.memory_fraction < 1) set_memory_fraction(settings_.memory_fraction);
+  if (settings_.memory_fraction < 1 || settings_.throws_before_device_oom)
+    set_memory_fraction(settings_.memory_fraction);
 }
 
 CachingAllocator::~CachingAllocator() {

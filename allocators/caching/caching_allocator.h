@@ -89,7 +89,7 @@ class CachingAllocator final : public Allocator {
 
   // slow_path.cpp; the registry and this arena are locked, for borrowing everything is
   Block allocate_slowly(const Request& request, Arena& arena, std::size_t bytes);
-  BlockRecord* device_allocate_locked(Arena& arena, bool large, std::size_t bytes);
+  BlockRecord* device_allocate_locked(Arena& arena, bool large, std::size_t bytes, const Request& request);
   BlockRecord* borrow_locked(StreamRef stream, bool large, std::size_t bytes);
 
   // release_segments.cpp; everything is locked

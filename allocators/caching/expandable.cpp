@@ -27,13 +27,17 @@ void absorb_right(BlockRecord* block) {
 // As in PyTorch nine eighths of the device, so that fragmentation of addresses alone cannot fail a request that fits.
 // Without a limit the machine's own memory is the size: terabytes of addresses are not to be had under a limit on
 // address space, or beside ThreadSanitizer's shadow.
-std::size_t address_space_of(const MemorySource& source) {
+std::size_t address_space_of(const MemorySource& source, const Settings& settings) {
   constexpr std::size_t kUnknown = 8 * TiB;
   constexpr std::size_t kMostAddresses = 31 * TiB;  // an offset has kOffsetBits of 512 bytes: see Note [Order]
   const std::size_t capacity = source.traits().capacity_bytes;
   std::size_t total = capacity ? capacity : source.usage().total_bytes;
   if (total == 0) total = kUnknown;
-  return std::min(total + total / 8, kMostAddresses);
+  std::size_t space = std::min(total + total / 8, kMostAddresses);
+  if (settings.reserve_bytes != 0) space = std::min(space, settings.reserve_bytes);
+  if (const double share = settings.reserve_share * static_cast<double>(total); share > 0)
+    space = static_cast<std::size_t>(std::min(static_cast<double>(space), share));
+  return space;
 }
 
 }  // namespace
@@ -46,7 +50,7 @@ ExpandableSegments::ExpandableSegments(MemorySource& source, const Settings& set
       segments_(segments),
       watcher_(source.address_range_watcher()),
       compat_1_13_(settings.compat == Compat::k1_13),
-      address_space_bytes_(address_space_of(source)) {}
+      address_space_bytes_(address_space_of(source, settings)) {}
 
 /// Cuts `block` at `bytes`; the new right part has the same state and is in no index.
 BlockRecord* ExpandableSegments::cut(BlockRecord* block, std::size_t bytes) const {
@@ -97,15 +101,19 @@ BlockRecord* ExpandableSegments::find_space(Arena& arena, bool large, std::size_
   return reserve(arena, large, bytes);
 }
 
-/// A new segment without memory.
+/// A new segment without memory; null for a request longer than a segment can become.
 BlockRecord* ExpandableSegments::reserve(Arena& arena, bool large, std::size_t bytes) {
   const std::size_t granule = std::max<std::size_t>(source_.traits().page_bytes, 1);
   const std::size_t page = align_up(large ? settings_.large_segment_bytes : kSmallSegmentBytes, granule);
   const std::size_t space = align_up(address_space_bytes_, page);
-  if (bytes > space) return nullptr;
-  if (watcher_) watcher_->relied_on(page, bytes);
+  if (watcher_ && bytes <= space) watcher_->relied_on(page, bytes);
   void* const address = source_.reserve(space);
   if (!address) return nullptr;
+  // As in PyTorch only now, so that the ranges after it are numbered alike.
+  if (bytes > space) {
+    source_.unreserve(address, space);
+    return nullptr;
+  }
   BlockRecord* block = nullptr;
   try {
     block = segments_.add(arena, large, reinterpret_cast<std::uintptr_t>(address), space, true);

@@ -7,6 +7,8 @@
 namespace tenon::caching {
 
 void Limits::set_fraction(double fraction, std::size_t total_bytes) {
+  device_share_bytes_ =
+      total_bytes == 0 ? kUnlimited : static_cast<std::size_t>(fraction * static_cast<double>(total_bytes));
   if (total_bytes == 0 || (fraction >= 1 && !compat_1_13_)) {
     fraction_limit_bytes_ = kUnlimited;
   } else {

@@ -22,6 +22,8 @@ class Limits {
   /// The host's ceiling; 0 = none.
   void set_host_limit(std::size_t limit_bytes);
 
+  /// What the process may reserve of the device, by the fraction alone; kUnlimited where its size is unknown.
+  std::size_t device_share_bytes() const { return device_share_bytes_; }
   bool allows(std::size_t reserved_bytes) const { return limit_bytes_ == kUnlimited || reserved_bytes <= limit_bytes_; }
   bool collects_garbage() const { return collects_garbage_; }
   /// Beyond so many reserved bytes garbage is collected.
@@ -48,6 +50,7 @@ class Limits {
   std::size_t limit_bytes_ = kUnlimited;  ///< the lower one of the two
   std::size_t fraction_limit_bytes_ = kUnlimited;
   std::size_t host_limit_bytes_ = kUnlimited;
+  std::size_t device_share_bytes_ = kUnlimited;
   std::atomic<std::uint64_t> lookups_{0};
 };
 

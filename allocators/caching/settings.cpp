@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstdlib>
 #include <string>
 
 namespace tenon::caching {
@@ -28,7 +30,13 @@ OptionSchema option_schema(bool expandable) {
       OptionSpec::size("large_segment_size", 20 * MiB, "taken from the device for requests of 1 to 10 MiB"));
   schema.push_back(
       OptionSpec::real("per_process_memory_fraction", 1, "share of the device that may be reserved").range(0.0, 1.0));
-  if (!expandable) {
+  schema.push_back(OptionSpec::boolean("throw_on_cudamalloc_oom", false,
+                                       "what the device cannot give is out of memory at once: no flush, no retry"));
+  if (expandable) {
+    schema.push_back(OptionSpec::text("expandable_segments_reserve", "0",
+                                      "length of an address range: a share of the device (0.5) or a size (40GiB), at "
+                                      "most 9/8 of the device; 0 = that"));
+  } else {
     schema.push_back(OptionSpec::text("compat", "2.x", "whose decisions are reproduced").one_of({"1.13", "2.x"}));
     schema.push_back(OptionSpec::size("roundup_bypass_threshold", 0,
                                       "compat 1.13: larger requests skip roundup_power2_divisions; 0 = none"));
@@ -38,13 +46,36 @@ OptionSchema option_schema(bool expandable) {
 
 AllocatorTraits traits(bool expandable) {
   return {.pytorch_conf = expandable ? "expandable_segments:True" : "",
-          // Any other limit of PyTorch's is a share of this one.
-          .depends_on_capacity = [](const Options& options) { return options.real("per_process_memory_fraction") < 1; },
+          // Any other limit of PyTorch's is a share of the fraction's; who throws before the device is asked has looked
+          // at its size, and so has who makes a range as long as a share of it.
+          .depends_on_capacity =
+              [expandable](const Options& options) {
+                return options.real("per_process_memory_fraction") < 1 || options.boolean("throw_on_cudamalloc_oom") ||
+                       (expandable && !options.is_default("expandable_segments_reserve"));
+              },
           // PyTorch 1.13 with one division rounds nothing and cuts blocks anywhere.
           .alignment = [expandable](const Options& options) -> std::size_t {
             return !expandable && options.text("compat") == "1.13" ? 1 : kDefaultAlignment;
           }};
 }
+
+namespace {
+
+/// "0.5" is a share of the device, "1GiB" a size; a number alone is a share, whatever it is.
+void set_reserve(Settings& settings, const std::string& text) {
+  char* end = nullptr;
+  const double share = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && std::isfinite(share) && share >= 0) {
+    settings.reserve_share = share;
+  } else if (const auto bytes = try_parse_size(text); bytes && *bytes != 0) {
+    settings.reserve_bytes = *bytes;
+  } else {
+    throw ConfigError("expandable_segments_reserve is a share of the device (0.5) or a size (40GiB), not '" + text +
+                      "'");
+  }
+}
+
+}  // namespace
 
 Settings settings_from(const Options& options, bool expandable) {
   Settings settings;
@@ -53,9 +84,11 @@ Settings settings_from(const Options& options, bool expandable) {
   const bool old = settings.compat == Compat::k1_13;
 
   settings.large_segment_bytes = options.size("large_segment_size");
-  if (settings.large_segment_bytes % kOwnSegmentRoundingBytes != 0 ||
-      settings.large_segment_bytes <= kMinOwnSegmentBytes)
-    throw ConfigError("large_segment_size must be a multiple of 2MiB above 10MiB, not " +
+  // It is the page of expandable segments, and a device's pages are of 2 MiB.
+  const std::size_t step = expandable ? kSmallSegmentBytes : 1 * MiB;
+  if (settings.large_segment_bytes % step != 0 || settings.large_segment_bytes <= kMinOwnSegmentBytes)
+    throw ConfigError("large_segment_size must be a multiple of " + format_size_exact(step) + " above 10MiB" +
+                      (expandable ? " with expandable segments" : "") + ", not " +
                       format_size_exact(settings.large_segment_bytes));
   if (old && settings.large_segment_bytes != 20 * MiB)
     throw ConfigError("large_segment_size is fixed at 20MiB in PyTorch 1.13: leave it out, or use compat = \"2.x\"");
@@ -91,6 +124,10 @@ Settings settings_from(const Options& options, bool expandable) {
   if (settings.garbage_collection_threshold >= 1.0)
     throw ConfigError("garbage_collection_threshold must be below 1.0; 0 turns it off");
   settings.memory_fraction = options.real("per_process_memory_fraction");
+  settings.throws_before_device_oom = options.boolean("throw_on_cudamalloc_oom");
+  if (old && settings.throws_before_device_oom)
+    throw ConfigError("PyTorch 1.13 does not have throw_on_cudamalloc_oom: leave it out, or use compat = \"2.x\"");
+  if (expandable) set_reserve(settings, options.text("expandable_segments_reserve"));
   return settings;
 }
 

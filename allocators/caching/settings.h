@@ -36,6 +36,9 @@ struct Settings {
   std::array<std::uint32_t, 16> roundup_divisions{};  ///< [i] governs requests in [2^(20+i), 2^(21+i))
   double garbage_collection_threshold = 0;            ///< of the limit; 0 = off
   double memory_fraction = 1;
+  bool throws_before_device_oom = false;  ///< throw_on_cudamalloc_oom
+  double reserve_share = 0;               ///< of the device: how long address ranges are; 0 = see reserve_bytes
+  std::size_t reserve_bytes = 0;          ///< how long address ranges are; 0 = nine eighths of the device
   /// 1.13 with one division leaves sizes as they are; memory that the host may touch is then kept aligned all the same.
   std::size_t least_alignment = 1;
 };

@@ -19,19 +19,20 @@ Block CachingAllocator::allocate_slowly(const Request& request, Arena& arena, st
     lock.lock_others();
     collect_garbage_locked();
   }
-  BlockRecord* block = device_allocate_locked(arena, large, bytes);
+  BlockRecord* block = device_allocate_locked(arena, large, bytes, request);
   if (!block) lock.lock_others();
   if (!block && arena.pool == 0) {
     // What a private pool lends is judged as if expandable segments were off.
     if (BlockRecord* const lent = borrow_locked(request.stream, large, bytes))
       return hand_out_locked(*lent->arena, large, lent, lent->bytes, bytes, request, false);
   }
-  if (!block && release_available_locked(arena, large, bytes)) block = device_allocate_locked(arena, large, bytes);
+  if (!block && release_available_locked(arena, large, bytes))
+    block = device_allocate_locked(arena, large, bytes, request);
   // 1.13 knows private pools from graph capture only, where nothing may be flushed.
   if (!block && !(compat_1_13_ && pools_.any_open())) {
     release_cached_locked(0, 0);
     ++retries_;
-    block = device_allocate_locked(arena, large, bytes);
+    block = device_allocate_locked(arena, large, bytes, request);
   }
   if (!block) throw OutOfMemory({.requested_bytes = request.bytes});
   return hand_out_locked(arena, large, block, block->bytes, bytes, request, settings_.expandable);
@@ -51,11 +52,16 @@ BlockRecord* CachingAllocator::borrow_locked(StreamRef stream, bool large, std::
   return nullptr;
 }
 
-/// A block in no index, of at least `bytes`; null when the limit or the device does not allow it.
-BlockRecord* CachingAllocator::device_allocate_locked(Arena& arena, bool large, std::size_t bytes) {
-  const std::size_t segment_bytes = segment_size(settings_, bytes);
+/// A block in no index, of at least `bytes`; null when the limit or the device does not allow it. Throws OutOfMemory
+/// instead of asking a device that could not give it, where throw_on_cudamalloc_oom is set.
+BlockRecord* CachingAllocator::device_allocate_locked(Arena& arena, bool large, std::size_t bytes,
+                                                      const Request& request) {
   // What a segment would take counts, even where expandable segments need less.
-  if (!limits_.allows(segments_.reserved_bytes() + segment_bytes)) return nullptr;
+  const std::size_t segment_bytes = segment_size(settings_, bytes);
+  const std::size_t then_reserved = segments_.reserved_bytes() + segment_bytes;
+  if (!limits_.allows(then_reserved)) return nullptr;
+  if (settings_.throws_before_device_oom && then_reserved > limits_.device_share_bytes())
+    throw OutOfMemory({.requested_bytes = request.bytes});
   return settings_.expandable ? expandable_segments_.expand(arena, large, bytes)
                               : segments_.acquire(arena, large, segment_bytes);
 }

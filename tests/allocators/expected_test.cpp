@@ -1,4 +1,5 @@
-// What the real PyTorch 1.13.1 allocator did on recorded histories, held against ours, every row and every figure.
+// What the real allocators of PyTorch 1.13.1 and 2.15.0 did on recorded histories, held against ours, every row and
+// every figure.
 #include "support/recorded_histories.h"
 #include "trace_driver.h"
 
@@ -17,15 +18,19 @@ namespace {
 
 using nlohmann::json;
 
-std::unique_ptr<Allocator> make_1_13(MemorySource& source, const std::string& conf) {
-  Options options(caching::option_schema(false));
-  for (const auto& [name, value] : parse_pytorch_conf(conf, PytorchRelease::k1_13).options)
-    options.set_text(name, value);
-  return caching::make_allocator({.source = source, .options = options}, false);
+/// What a configuration string means to a release of PyTorch.
+testing::MakeAllocator maker(const std::string& text, PytorchRelease release) {
+  const PytorchConf conf = parse_pytorch_conf(text, release);
+  const bool expandable = conf.allocator == kExpandableAllocator;
+  Options options(caching::option_schema(expandable));
+  for (const auto& [name, value] : conf.options) options.set_text(name, value);
+  return [options, expandable](MemorySource& source) {
+    return caching::make_allocator({.source = source, .options = options}, expandable);
+  };
 }
 
 /// Plays every row of an expectations file on the histories of `folder`.
-void expect_rows(const std::string& expected_file, const std::string& folder) {
+void expect_rows(const std::string& expected_file, const std::string& folder, PytorchRelease release) {
   std::ifstream file(expected_file);
   ASSERT_TRUE(file) << expected_file;
   const json expected = json::parse(file);
@@ -36,8 +41,7 @@ void expect_rows(const std::string& expected_file, const std::string& folder) {
     const std::string conf = row.at("pytorch_conf");
     const std::size_t capacity = row.at("capacity_bytes").is_null() ? 0 : row.at("capacity_bytes").get<std::size_t>();
     SCOPED_TRACE(name + " with \"" + conf + "\" on " + std::to_string(capacity));
-    const testing::Outcome got =
-        testing::play(traces[name], capacity, [&](MemorySource& source) { return make_1_13(source, conf); });
+    const testing::Outcome got = testing::play(traces[name], capacity, maker(conf, release));
     const json figures = {{"peak_requested_bytes", got.peak_requested_bytes},
                           {"peak_allocated_bytes", got.peak_allocated_bytes},
                           {"peak_active_bytes", got.peak_active_bytes},
@@ -48,21 +52,47 @@ void expect_rows(const std::string& expected_file, const std::string& folder) {
                           {"ooms", got.ooms},
                           {"first_oom_event", got.first_oom_event ? json(*got.first_oom_event) : json(nullptr)},
                           {"reserved_changes", got.reserved_changes},
-                          {"reserved_series_fnv1a64", got.reserved_series_fnv1a64}};
-    for (const auto& [key, value] : figures.items()) EXPECT_EQ(value, row.at(key)) << key;
+                          {"reserved_series_fnv1a64", got.reserved_series_fnv1a64},
+                          {"placement_hash", got.placement_hash},
+                          {"end_reserved_bytes", got.end_reserved_bytes}};
+    // The files of 1.13.1 have no placement.
+    for (const auto& [key, value] : figures.items()) {
+      if (row.contains(key)) {
+        EXPECT_EQ(value, row.at(key)) << key;
+      }
+    }
   }
   EXPECT_GT(expected.at("rows").size(), 0u);
 }
 
 TEST(Expected, TheHistoriesOfTheExamplesAreReproduced) {
   const std::string source = TENON_SOURCE_DIR;
-  expect_rows(source + "/tests/allocators/expected_of_examples.json", source + "/examples/traces");
+  expect_rows(source + "/tests/allocators/expected_of_examples.json", source + "/examples/traces",
+              PytorchRelease::k1_13);
+}
+
+TEST(Expected, TheHistoriesOfTheExamplesAreReproducedAsPytorch215DecidesThem) {
+  const std::string source = TENON_SOURCE_DIR;
+  expect_rows(source + "/tests/allocators/expected_of_examples_2_15.json", source + "/examples/traces",
+              PytorchRelease::kCurrent);
 }
 
 TEST(Expected, EveryRowOfTheRealAllocatorIsReproduced) {
   TENON_NEEDS_RECORDED("expected/pytorch-1.13.1.json");
   const std::string folder = test::recorded_histories().string();
-  expect_rows(folder + "/expected/pytorch-1.13.1.json", folder);
+  expect_rows(folder + "/expected/pytorch-1.13.1.json", folder, PytorchRelease::k1_13);
+}
+
+TEST(Expected, EveryRowOfTheRealAllocatorOf215IsReproduced) {
+  TENON_NEEDS_RECORDED("expected/pytorch-2.15.0.json");
+  const std::string folder = test::recorded_histories().string();
+  expect_rows(folder + "/expected/pytorch-2.15.0.json", folder, PytorchRelease::kCurrent);
+}
+
+TEST(Expected, EveryRowUnderTheKeysOf215IsReproduced) {
+  TENON_NEEDS_RECORDED("expected/pytorch-2.15.0-new-keys.json");
+  const std::string folder = test::recorded_histories().string();
+  expect_rows(folder + "/expected/pytorch-2.15.0-new-keys.json", folder, PytorchRelease::kCurrent);
 }
 
 // The histories above have one stream and a flush only under pressure. Here the invariants are checked after every

@@ -231,7 +231,14 @@ std::vector<ModelCase> model_cases() {
   add("1.13, one division", unrounded);
   add("large segments of 40MiB",
       {.max_split_bytes = 44 * MiB, .max_non_split_rounding_bytes = 50 * MiB, .large_segment_bytes = 40 * MiB});
+  add("large segments of 33MiB",
+      {.max_split_bytes = 44 * MiB, .max_non_split_rounding_bytes = 33 * MiB, .large_segment_bytes = 33 * MiB});
+  add("throws before the device does", {.max_split_bytes = 24 * MiB, .throws_before_device_oom = true});
+  add("throws before a share of the device is exceeded", {.memory_fraction = 0.8, .throws_before_device_oom = true});
   add("expandable", {.expandable = true});
+  add("expandable, throws before the device does", {.expandable = true, .throws_before_device_oom = true});
+  add("expandable, short ranges", {.expandable = true, .reserve_bytes = 41 * MiB});
+  add("expandable, ranges of a share", {.expandable = true, .reserve_share = 0.3});
   add("expandable, max_split_size 24MiB", {.expandable = true, .max_split_bytes = 24 * MiB});
   add("expandable, garbage", {.expandable = true, .garbage_collection_threshold = 0.4, .memory_fraction = 0.8});
   return cases;

@@ -36,7 +36,7 @@ TEST(PytorchConf, NamesTheNearestKeyForOneThatIsUnknown) {
 TEST(PytorchConf, TakesTheStringOutOfALineOfTheShell) {
   EXPECT_EQ(conf_of_line("export PYTORCH_ALLOC_CONF=\"max_split_size_mb:64,backend:native\""),
             "max_split_size_mb:64,backend:native");
-  EXPECT_EQ(conf_of_line("  export PYTORCH_CUDA_ALLOC_CONF=\"a:1\"   # before PyTorch 2.9\n"), "a:1");
+  EXPECT_EQ(conf_of_line("  export PYTORCH_CUDA_ALLOC_CONF=\"a:1\"   # a remark\n"), "a:1");
   EXPECT_EQ(conf_of_line("PYTORCH_ALLOC_CONF='a:1'"), "a:1");
   EXPECT_EQ(conf_of_line("PYTORCH_ALLOC_CONF=a:1 # remark"), "a:1");
   EXPECT_EQ(conf_of_line("a:1,b:[x:2]"), "a:1,b:[x:2]");
@@ -98,7 +98,10 @@ TEST(PytorchConf, RefusesInPytorchsWords) {
   expect_refused("pinned_num_register_threads:256", "should be less than or equal to 128, got 256");
   expect_refused("pinned_reserve_segment_size_mb:0", "Pinned reserve segment size has to be greater than 0");
   expect_refused("throw_on_cudamalloc_oom:1", "Expected 'True' or 'False'");
-  expect_refused("expandable_segments_reserve_by_class:1", "needs a list in brackets");
+  expect_refused("expandable_segments_reserve_by_class:1", "Index out of bounds in ConfigTokenizer");
+  expect_refused("expandable_segments_reserve_by_class:[a]", "Index out of bounds in ConfigTokenizer");
+  expect_refused("expandable_segments_reserve_by_class:[a:1,b]", "Index out of bounds in ConfigTokenizer");
+  expect_refused("expandable_segments_reserve_by_class:[a:1", "Index out of bounds in ConfigTokenizer");
   expect_refused("backend:cudaMallocAsync", "driver's own allocator");
   expect_refused("no_such_key:1", "Unrecognized CachingAllocator option: no_such_key", PytorchRelease::k1_13);
   expect_refused("expandable_segments:True", "Unrecognized CachingAllocator option", PytorchRelease::k1_13);
@@ -139,6 +142,61 @@ TEST(PytorchConf, EveryKeyIsKnown) {
                            "throw_on_cudamalloc_oom:False",
                            "expandable_segments_reserve:0.5"})
     EXPECT_NO_THROW(parse_pytorch_conf(text)) << text;
+}
+
+// As PyTorch 2.15 read these strings.
+TEST(PytorchConf, NumbersOfAnySpellingMeanWhatTheyMeanToPytorch) {
+  EXPECT_EQ(options_of("per_process_memory_fraction:0x0.8").at("per_process_memory_fraction"), "0.5");
+  EXPECT_EQ(options_of("per_process_memory_fraction:0.9abc").at("per_process_memory_fraction"), "0.9");
+  EXPECT_EQ(options_of("per_process_memory_fraction:1e-5").at("per_process_memory_fraction"), "1e-05");
+  EXPECT_EQ(options_of("garbage_collection_threshold:0x0.8p0").at("garbage_collection_threshold"), "0.5");
+  EXPECT_EQ(options_of("garbage_collection_threshold:0.3333333333333333").at("garbage_collection_threshold"),
+            "0.3333333333333333");
+  EXPECT_EQ(options_of("roundup_power2_divisions:4294967296").at("roundup_power2_divisions"), "2147483648");
+}
+
+TEST(PytorchConf, AddressRangesAreAShareOfTheDeviceOrASize) {
+  const auto reserve = [](const std::string& value) {
+    const auto options = options_of("expandable_segments_reserve:" + value + ",expandable_segments:True");
+    const auto found = options.find("expandable_segments_reserve");
+    return found == options.end() ? "none" : found->second;
+  };
+  EXPECT_EQ(reserve("0.5"), "0.5");
+  EXPECT_EQ(reserve("3"), "3");
+  EXPECT_EQ(reserve("40G"), "40GiB");
+  EXPECT_EQ(reserve("1.5g"), "1536MiB");
+  EXPECT_EQ(reserve("0.05g"), "53687091B") << "a bare number would be a share";
+  EXPECT_EQ(reserve("1e20G"), "0") << "as long as without it";
+  for (const char* senseless : {"0", "-1", "abc", "0.5x", "0x0.8", "1GB", "G", "nan", "inf", "1e400", "["})
+    EXPECT_EQ(reserve(senseless), "none") << senseless;
+  EXPECT_EQ(reserve("0.25,expandable_segments_reserve:0"), "0.25") << "PyTorch passes over what makes no sense";
+  EXPECT_EQ(parse_pytorch_conf("expandable_segments_reserve:0.5").ignored.size(), 1u) << "no expandable segments";
+}
+
+TEST(PytorchConf, LargeSegmentsMayHaveAnySizeAboveTenMebibytesUnlessTheyArePages) {
+  const auto settings = [](const std::string& text) {
+    const PytorchConf conf = parse_pytorch_conf(text);
+    const bool expandable = conf.allocator == kExpandableAllocator;
+    Options options(caching::option_schema(expandable));
+    for (const auto& [name, value] : conf.options) options.set_text(name, value);
+    return caching::settings_from(options, expandable);
+  };
+  EXPECT_EQ(settings("large_segment_size_mb:11").large_segment_bytes, 11 * MiB);
+  EXPECT_EQ(settings("large_segment_size_mb:33,max_split_size_mb:33").large_segment_bytes, 33 * MiB);
+  EXPECT_EQ(settings("large_segment_size_mb:32,expandable_segments:True").large_segment_bytes, 32 * MiB);
+  EXPECT_THROW(settings("large_segment_size_mb:33,expandable_segments:True"), ConfigError);
+}
+
+TEST(PytorchConf, TheLengthOfAddressRangesReachesTheAllocator) {
+  const auto settings = [](const std::string& value) {
+    Options options(caching::option_schema(true));
+    options.set_text("expandable_segments_reserve", value);
+    return caching::settings_from(options, true);
+  };
+  EXPECT_EQ(settings("0.25").reserve_share, 0.25);
+  EXPECT_EQ(settings("53687091B").reserve_bytes, 53687091u);
+  EXPECT_EQ(settings("1536MiB").reserve_bytes, 1536 * MiB);
+  for (const char* senseless : {"-1", "nan", "half", "1GB", "0MiB"}) EXPECT_THROW(settings(senseless), ConfigError);
 }
 
 TEST(PytorchConf, DivisionListsFillTheTable) {

@@ -1,6 +1,8 @@
 // Section numbers are those of the description of PyTorch's allocator that the worked examples come from too.
 #include "reference_model.h"
 
+#include <tenon/core/error.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -45,6 +47,12 @@ ReferenceModel::ReferenceModel(MemorySource& source, const Settings& settings)
   if (total != 0 && settings_.memory_fraction < 1)
     limit_ = static_cast<std::size_t>(compat_1_13_ ? std::trunc(part) : std::round(part));
   address_space_ = total == 0 ? 9 * TiB : total + total / 8;
+  if (settings_.reserve_bytes != 0) address_space_ = std::min(address_space_, settings_.reserve_bytes);
+  if (settings_.reserve_share != 0) {
+    const double share = settings_.reserve_share * static_cast<double>(total == 0 ? 8 * TiB : total);
+    if (share < static_cast<double>(address_space_)) address_space_ = static_cast<std::size_t>(share);
+  }
+  if (settings_.throws_before_device_oom && total != 0) device_share_ = static_cast<std::size_t>(std::trunc(part));
 }
 
 // 2.1, 2.2
@@ -119,8 +127,14 @@ std::optional<ReferenceModel::At> ReferenceModel::find(const Wanted& wanted) {
   return free[i];
 }
 
+std::optional<ReferenceModel::Place> ReferenceModel::allocate(std::size_t requested, std::uint64_t stream) try {
+  return allocate_or_throw(requested, stream);
+} catch (const OutOfMemory&) {
+  return std::nullopt;
+}
+
 // 4
-std::optional<ReferenceModel::Place> ReferenceModel::allocate(std::size_t requested, std::uint64_t stream) {
+std::optional<ReferenceModel::Place> ReferenceModel::allocate_or_throw(std::size_t requested, std::uint64_t stream) {
   if (requested >= std::size_t{1} << 60) return std::nullopt;
   const bool captures = compat_1_13_ && !scopes_.empty();
   if (!captures) process_events();
@@ -165,6 +179,7 @@ std::optional<ReferenceModel::At> ReferenceModel::from_pools_for_oom(Wanted want
 std::optional<ReferenceModel::At> ReferenceModel::from_device(const Wanted& wanted) {
   const std::size_t bytes = segment_bytes(wanted.bytes);
   if (limit_ != caching::kUnlimited && total_ + bytes > limit_) return std::nullopt;
+  if (total_ + bytes > device_share_) throw OutOfMemory({.requested_bytes = wanted.bytes});
   if (wanted.expandable) return expand(wanted);
   void* const address = source_.acquire(bytes);
   if (address == nullptr) return std::nullopt;
@@ -442,10 +457,14 @@ std::optional<ReferenceModel::At> ReferenceModel::find_space(const Wanted& wante
       if (!has_right(block)) break;
     }
   }
-  const std::size_t page = wanted.large ? settings_.large_segment_bytes : 2 * MiB;
+  // Odd mebibytes are an error of the driver in PyTorch; here only switching to and fro leads there.
+  const std::size_t page = wanted.large ? up_to_multiple(settings_.large_segment_bytes, 2 * MiB) : 2 * MiB;
   const std::size_t space = up_to_multiple(address_space_, page);
-  if (wanted.bytes > space) return std::nullopt;
   const auto address = reinterpret_cast<std::uintptr_t>(source_.reserve(space));
+  if (wanted.bytes > space) {
+    source_.unreserve(at(address), space);
+    return std::nullopt;
+  }
   const int id = next_segment_++;
   segments_[id] = {.pool = wanted.pool,
                    .stream = wanted.stream,

@@ -75,6 +75,7 @@ class ReferenceModel {
     bool expandable;
   };
 
+  std::optional<Place> allocate_or_throw(std::size_t requested, std::uint64_t stream);
   std::size_t rounded(std::size_t requested) const;
   std::size_t segment_bytes(std::size_t bytes) const;
   Segment& segment_of(At block) { return segments_.at(block->second.segment); }
@@ -109,6 +110,7 @@ class ReferenceModel {
   Settings settings_;
   const bool compat_1_13_;
   std::size_t limit_ = caching::kUnlimited;
+  std::size_t device_share_ = caching::kUnlimited;  // beyond it throw_on_cudamalloc_oom throws
   std::size_t address_space_ = 0;
   std::map<std::uintptr_t, ModelBlock> blocks_;
   std::map<int, Segment> segments_;

@@ -46,7 +46,20 @@ Trace read_trace(const std::string& path) {
 void* CountingSource::acquire(std::size_t bytes) {
   void* address = upstream_.acquire(bytes);
   if (address) reserved_bytes += bytes, ++allocations;
+  if (address) ordinals_[reinterpret_cast<std::uintptr_t>(address)] = next_ordinal_++;
   return address;
+}
+
+void* CountingSource::reserve(std::size_t bytes) {
+  void* address = upstream_.reserve(bytes);
+  if (address) ordinals_[reinterpret_cast<std::uintptr_t>(address)] = next_ordinal_++;
+  return address;
+}
+
+std::pair<std::uint64_t, std::uint64_t> CountingSource::place_of(const void* address) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto start = std::prev(ordinals_.upper_bound(at));
+  return {start->second, at - start->first};
 }
 
 void CountingSource::release(void* address, std::size_t bytes) noexcept {
@@ -74,7 +87,10 @@ class Fnv1a {
   void add(std::size_t event, std::size_t reserved) {
     char line[64];
     const int length = std::snprintf(line, sizeof line, "%zu %zu\n", event, reserved);
-    for (int i = 0; i < length; ++i) hash_ = (hash_ ^ static_cast<unsigned char>(line[i])) * 0x100000001b3u;
+    for (int i = 0; i < length; ++i) byte(static_cast<unsigned char>(line[i]));
+  }
+  void add(std::uint64_t number) {
+    for (int i = 0; i < 8; ++i, number >>= 8) byte(number & 255);
   }
   std::string hex() const {
     char text[17];
@@ -83,6 +99,8 @@ class Fnv1a {
   }
 
  private:
+  void byte(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3u; }
+
   // The start value of the files in expected/: the standard one, 14695981039346656037, without its last digit.
   std::uint64_t hash_ = 1469598103934665603u;
 };
@@ -97,7 +115,7 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
   std::vector<Block> blocks(trace.ids);
   std::vector<std::size_t> sizes(trace.ids);
   Outcome outcome;
-  Fnv1a series;
+  Fnv1a series, placement;
   std::size_t requested = 0;
   std::size_t last_reserved = 0;
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
@@ -108,6 +126,8 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
         requested += event.bytes;
         try {
           blocks[event.id] = policy->allocate({.bytes = event.bytes, .stream = {event.stream}});
+          const auto [segment, offset] = source.place_of(blocks[event.id].data);
+          for (const std::uint64_t number : {std::uint64_t{index}, segment, offset}) placement.add(number);
         } catch (const OutOfMemory&) {
           ++outcome.ooms;
           if (!outcome.first_oom_event) outcome.first_oom_event = index;
@@ -143,6 +163,8 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
   outcome.device_allocations = source.allocations;
   outcome.device_frees = source.frees;
   outcome.reserved_series_fnv1a64 = series.hex();
+  outcome.placement_hash = placement.hex();
+  outcome.end_reserved_bytes = source.reserved_bytes;
   return outcome;
 }
 

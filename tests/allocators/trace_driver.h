@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::testing {
@@ -40,9 +42,18 @@ class CountingSource final : public ForwardingSource {
   Physical create(std::size_t bytes) override;
   void destroy(Physical physical, std::size_t bytes) noexcept override;
 
+  void* reserve(std::size_t bytes) override;
+
+  /// The how manieth segment or address range of the device, from 0, and how far in it.
+  std::pair<std::uint64_t, std::uint64_t> place_of(const void* address) const;
+
   std::size_t reserved_bytes = 0;
   std::size_t allocations = 0;
   std::size_t frees = 0;
+
+ private:
+  std::map<std::uintptr_t, std::uint64_t> ordinals_;  ///< an address may be given again
+  std::uint64_t next_ordinal_ = 0;
 };
 
 struct Outcome {
@@ -57,6 +68,8 @@ struct Outcome {
   std::optional<std::size_t> first_oom_event;
   std::size_t reserved_changes = 0;
   std::string reserved_series_fnv1a64;
+  std::string placement_hash;  ///< as in the files of PyTorch 2.15: (event, segment, offset) of each request served
+  std::size_t end_reserved_bytes = 0;
 };
 
 using MakeAllocator = std::function<std::unique_ptr<Allocator>(MemorySource&)>;

@@ -48,7 +48,8 @@ std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet)
     config.options = Options(config.policy.options);
     for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
     if (!conf.ignored.empty() && !quiet)
-      say(fmt::format("tenon: of \"{}\", {} mean nothing in a replay", text, fmt::join(conf.ignored, ", ")));
+      say(fmt::format("tenon: of \"{}\", {} {} nothing in a replay", text, fmt::join(conf.ignored, ", "),
+                      conf.ignored.size() == 1 ? "changes" : "change"));
     policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
   }
   for (const NamedPolicy& policy : policies) check_options(policy.config);

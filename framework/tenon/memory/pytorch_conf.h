@@ -38,6 +38,10 @@ struct PytorchConf {
 /// Throws ConfigError with PyTorch's own message where it would refuse the string, quoting the string.
 TENON_API PytorchConf parse_pytorch_conf(std::string_view text, PytorchRelease release = PytorchRelease::kCurrent);
 
+/// The way back: an option of those allocators as PyTorch spells it, "max_split_size_mb:128" of max_split_size and
+/// "128MiB". Of an option that is ours alone the result is one that PyTorch refuses.
+TENON_API std::string setting_of_option(std::string_view name, std::string_view value);
+
 /// The string in a line as a shell takes it, `export PYTORCH_ALLOC_CONF="a:1"   # remark`; any other text is given back
 /// as it is.
 TENON_API std::string conf_of_line(std::string_view line);
