@@ -291,6 +291,21 @@ TEST(Snapshot, SettingsThatWereMadeInTheProgramAreReadFromTheirFields) {
   EXPECT_EQ(through_file(image).recorded->pytorch_conf, "max_split_size_mb:32") << "the string says more";
 }
 
+TEST(Snapshot, ExpandableSegmentsAreASettingThoughTheFileDoesNotSayIt) {
+  SnapshotImage image = image_with({entry(HistoryAction::kAlloc, 512, 100)}, {{512, 512, 100, BlockState::kActive, 0}});
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf, "");
+  image.segments.front().is_expandable = true;
+  image.roundup_divisions.fill(4);
+  const Trace trace = through_file(image);
+  EXPECT_EQ(trace.recorded->pytorch_conf, "roundup_power2_divisions:4,expandable_segments:True");
+  EXPECT_NE(trace.notes.front().find("its segments are expandable"), std::string::npos) << trace.notes.front();
+  image.pytorch_conf = "expandable_segments:False";
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf, "expandable_segments:False") << "switched off later";
+  // Its pages are given back by the end.
+  image = image_with({entry(HistoryAction::kSegmentMap, 2 * MiB, 2 * MiB), entry(HistoryAction::kAlloc, 2 * MiB, 100)});
+  EXPECT_EQ(through_file(image).recorded->pytorch_conf, "expandable_segments:True");
+}
+
 TEST(Snapshot, AFreeOfABlockThatAnotherStreamUsedWaitsForTheNextAllocation) {
   load_all_plugins();
   const Trace trace = read_one("a 0 5000000 0\na 1 5000000 0\nu 0 1\nf 0\nf 1\na 2 700 0\na 3 600 0\nu 3 9\nf 3\n");
@@ -322,6 +337,19 @@ TEST(TuneSpace, KeepsWhatWasSetBeforeAndIsNotSearched) {
   EXPECT_EQ(merge_conf("pinned_use_background_threads:True,expandable_segments:False", "expandable_segments:True"),
             "expandable_segments:True,pinned_use_background_threads:True");
   EXPECT_EQ(merge_conf("roundup_power2_divisions:[64:8,>:2],max_split_size_mb:64", ""), "");
+}
+
+TEST(TuneSpace, EverySettingOfPytorchComesBackFromThePolicyThatItMeans) {
+  load_all_plugins();
+  for (const char* conf : {"", "expandable_segments:True", "throw_on_cudamalloc_oom:True", "large_segment_size_mb:33",
+                           "expandable_segments:True,expandable_segments_reserve:0.25",
+                           "expandable_segments:True,expandable_segments_reserve:1.5G", "max_split_size_mb:64",
+                           "garbage_collection_threshold:0.5,per_process_memory_fraction:0.75"}) {
+    const std::string back = conf_of_policy(policy_of_conf(conf));
+    EXPECT_EQ(policy_of_conf(back).options.entries(true), policy_of_conf(conf).options.entries(true)) << back;
+  }
+  EXPECT_EQ(conf_of_policy(policy_of_conf("expandable_segments:True,expandable_segments_reserve:1.5G")),
+            "expandable_segments:True,expandable_segments_reserve:1.5G");
 }
 
 TEST(TuneSpace, LeavesOutWhatPyTorchRefuses) {

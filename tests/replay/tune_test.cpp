@@ -411,6 +411,24 @@ TEST(Judge, AReplayThatIsSomewhatOffIsACaveatAndOneThatIsFarOffARefusal) {
   EXPECT_EQ(judge(limited).refusal, "");
 }
 
+TEST(Judge, AReplayThatReproducesNextToNothingIsARefusalHoweverCloseItsPeakIs) {
+  Trace trace = recorded_with(500 * MiB, 0);
+  // As another allocator would: the same bytes, in calls of its own.
+  for (std::uint64_t event = 0; event < 20; ++event)
+    trace.recorded->actions.push_back({HistoryAction::kSegmentAlloc, 25 * MiB, event});
+  const Trust trust = judge(trace);
+  EXPECT_EQ(trust.fidelity.replayed_peak_bytes, 500 * MiB);
+  EXPECT_THAT(trust.refusal, AllOf(HasSubstr("reproduces next to nothing of what was recorded: 0 of 20 device calls"),
+                                   HasSubstr("--pytorch-conf")));
+}
+
+TEST(Judge, SaysWhetherTheSettingsAreTheFilesOwn) {
+  Trace trace = recorded_with(500 * MiB, 0);
+  EXPECT_THAT(judge(trace).fidelity.sentence(), HasSubstr("which the file was recorded with"));
+  trace.recorded->has_settings = false;
+  EXPECT_THAT(judge(trace).fidelity.sentence(), HasSubstr("the file does not say what it was recorded with"));
+}
+
 // When too little could be rebuilt.
 
 TEST(WhyNotTunable, AWholeHistoryIs) { EXPECT_EQ(why_not_tunable(pinned_segments()), ""); }

@@ -107,6 +107,11 @@ TEST(WouldFit, NeverSuggestsASettingOfPytorchThatIsOn) {
     EXPECT_EQ(candidate.label.find("max_split_size_mb"), candidate.label.rfind("max_split_size_mb"));
 }
 
+TEST(WouldFit, SuggestsNothingThatTheDriverWouldRefuse) {
+  for (const FitCandidate& candidate : other_pytorch_settings("large_segment_size_mb:33", 4 * GiB))
+    EXPECT_THAT(candidate.label, Not(HasSubstr("expandable_segments"))) << "pages are of even mebibytes";
+}
+
 TEST(WouldFit, OfTheAllocatorInUseOnlyOtherSettingsAreSuggested) {
   load_all_plugins();
   const StackConfig current = allocator_from_spec("expandable");

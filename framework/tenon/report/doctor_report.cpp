@@ -59,7 +59,7 @@ std::string lines_to_paste(const replay::FitAttempt& best, const replay::Diagnos
     return fmt::format("Set in the experiment:\n  allocator.name=\"{}\"\n", diagnosis.how_to_set(best));
   return fmt::format(
       "Set before the program starts:\n  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export "
-      "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
+      "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # through PyTorch 2.9.x, and for vLLM\n",
       best.label);
 }
 

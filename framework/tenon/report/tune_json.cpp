@@ -23,6 +23,7 @@ Json json_of(const replay::Trust& trust, const std::string& trace) {
   json["replayed_peak_bytes"] = fidelity.replayed_peak_bytes;
   json["recorded_device_calls"] = fidelity.recorded_actions;
   json["matching_device_calls"] = fidelity.matching_actions;
+  json["common_device_calls"] = fidelity.common_actions;
   json["sentence"] = refusal.empty() ? fidelity.sentence() : refusal;
   json["reserved_at_start_bytes"] = trust.reserved_at_start_bytes;
   json["caveats"] = trust.caveats;

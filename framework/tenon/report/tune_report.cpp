@@ -169,7 +169,8 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
       out += "  unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF\n";
     if (!result.recommended_conf.empty()) {
       out += fmt::format(
-          "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # before PyTorch 2.9\n",
+          "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # through PyTorch 2.9.x, "
+          "and for vLLM\n",
           result.recommended_conf);
     }
     if (best->safe_from_bytes) {

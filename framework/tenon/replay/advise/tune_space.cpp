@@ -137,13 +137,8 @@ StackConfig policy_of_conf(std::string_view conf) {
 std::string conf_of_policy(const StackConfig& policy) {
   if (!policy.policy.traits.pytorch_conf) return {};
   std::string conf = *policy.policy.traits.pytorch_conf;
-  for (const auto& [name, value] : policy.options.entries(true)) {
-    const auto spec = std::ranges::find(policy.options.schema(), name, &OptionSpec::name);
-    const bool is_size = spec != policy.options.schema().end() && spec->type == OptionType::kSize;
-    const std::string setting =
-        is_size ? fmt::format("{}_mb:{}", name, policy.options.size(name) / MiB) : name + ":" + value;
-    add_if_valid(conf, setting);  // not those that are ours alone
-  }
+  for (const auto& [name, value] : policy.options.entries(true))
+    add_if_valid(conf, setting_of_option(name, value));  // not those that are ours alone
   return conf;
 }
 

@@ -1,6 +1,7 @@
 // Which allocators and settings would have served a history on a device of a given size.
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/advise/tune_space.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/engine/process_pool.h>
@@ -158,8 +159,11 @@ std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::u
     if (conf.find(key) != std::string::npos) return;  // set already, to whatever value: the user has decided
     const std::string merged = conf.empty() ? setting : conf + "," + setting;
     try {
-      candidates.push_back({merged, policy_of_conf(merged)});
-    } catch (const Error&) {  // PyTorch refuses the combination
+      FitCandidate candidate{merged, policy_of_conf(merged)};
+      AddressOnlySource device;
+      candidate.policy.policy.create({.source = device, .options = candidate.policy.options});
+      candidates.push_back(std::move(candidate));
+    } catch (const Error&) {  // PyTorch refuses the combination, or its driver does
     }
   };
   const bool is_expandable = conf.find("expandable_segments:True") != std::string::npos;

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace tenon::replay {
@@ -65,23 +67,30 @@ double Fidelity::peak_error() const {
   return std::abs(static_cast<double>(replayed_peak_bytes) / static_cast<double>(recorded_peak_bytes) - 1);
 }
 
+bool Fidelity::reproduces_nothing() const {
+  constexpr std::uint64_t kFewCalls = 10;  // of these a share says nothing
+  constexpr std::uint64_t kLeastShare = 10;
+  return is_known && !is_exact && recorded_actions >= kFewCalls && common_actions < recorded_actions / kLeastShare;
+}
+
 std::string Fidelity::sentence() const {
   if (!is_known) return "fidelity unknown: " + why_unknown;
+  const std::string recorded_with =
+      is_stated ? "which the file was recorded with" : "for the file does not say what it was recorded with";
   const std::string device =
       capacity_bytes ? fmt::format(" (on a device of {}, the recorded peak)", format_bytes(*capacity_bytes)) : "";
   const std::string conf = (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'") + device;
   if (is_exact) {
     return fmt::format(
-        "fidelity: exact. Under {}, which the file was recorded with, the replay makes the same {} device calls at the "
-        "same events and ends with "
+        "fidelity: exact. Under {}, {}, the replay makes the same {} device calls at the same events and ends with "
         "the same {} reserved",
-        conf, recorded_actions, format_bytes(recorded_reserved_bytes));
+        conf, recorded_with, recorded_actions, format_bytes(recorded_reserved_bytes));
   }
   return fmt::format(
-      "fidelity: under {}, which the file was recorded with, {} of {} recorded device calls are reproduced in order; "
-      "peak reserved {} against {} "
+      "fidelity: under {}, {}, {} of {} recorded device calls are reproduced in order; peak reserved {} against {} "
       "recorded ({:+.2f} %), at the end {} against {}",
-      conf, matching_actions, recorded_actions, format_bytes(replayed_peak_bytes), format_bytes(recorded_peak_bytes),
+      conf, recorded_with, matching_actions, recorded_actions, format_bytes(replayed_peak_bytes),
+      format_bytes(recorded_peak_bytes),
       100 * (static_cast<double>(replayed_peak_bytes) / static_cast<double>(recorded_peak_bytes) - 1),
       format_bytes(replayed_reserved_bytes), format_bytes(recorded_reserved_bytes));
 }
@@ -185,6 +194,18 @@ std::vector<DeviceCall> merged(const std::vector<DeviceCall>& calls) {
   return result;
 }
 
+/// How many of each are in the other, in whatever order.
+std::uint64_t in_common(std::vector<DeviceCall> a, std::vector<DeviceCall> b) {
+  const auto before = [](const DeviceCall& x, const DeviceCall& y) {
+    return std::tie(x.event, x.action, x.bytes) < std::tie(y.event, y.action, y.bytes);
+  };
+  std::ranges::sort(a, before);
+  std::ranges::sort(b, before);
+  std::vector<DeviceCall> both;
+  std::ranges::set_intersection(a, b, std::back_inserter(both), before);
+  return both.size();
+}
+
 /// `replayed` is the trace, begun `shift` events earlier where its first segments had to be put back.
 Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, const StackConfig& policy,
                  std::optional<std::uint64_t> capacity_bytes, Fidelity fidelity) {
@@ -218,6 +239,7 @@ Fidelity compare(const Trace& trace, const Trace& replayed, std::int64_t shift, 
   fidelity.recorded_actions = wanted.size();
   fidelity.replayed_actions = made.size();
   fidelity.matching_actions = static_cast<std::uint64_t>(std::ranges::mismatch(made, wanted).in1 - made.begin());
+  fidelity.common_actions = in_common(made, wanted);
   fidelity.is_exact = made == wanted && fidelity.recorded_reserved_bytes == fidelity.replayed_reserved_bytes;
   return fidelity;
 }
@@ -276,6 +298,7 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
                            (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'");
     return fidelity;
   }
+  fidelity.is_stated = recorded.has_settings || !settings.empty();
   const std::string why_unknown = fidelity.why_unknown;
   fidelity.why_unknown.clear();
   fidelity = best_replay(trace, policy, fidelity);

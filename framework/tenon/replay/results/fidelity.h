@@ -17,6 +17,7 @@ struct Fidelity {
   bool is_known = false;  ///< the file says what the recorded allocator did
   std::string why_unknown;
   std::string settings;                       ///< that were replayed: "" is PyTorch's default
+  bool is_stated = true;                      ///< the settings are the file's or the user's, not a guess
   std::uint64_t recorded_reserved_bytes = 0;  ///< at the end
   std::uint64_t replayed_reserved_bytes = 0;
   std::uint64_t recorded_peak_bytes = 0;
@@ -24,12 +25,15 @@ struct Fidelity {
   std::uint64_t recorded_actions = 0;  ///< segment_alloc, segment_free, segment_map, segment_unmap in the history
   std::uint64_t replayed_actions = 0;
   std::uint64_t matching_actions = 0;  ///< equal in kind, size and event, from the first on
+  std::uint64_t common_actions = 0;    ///< equal in kind, size and event, wherever they stand
   /// Of the replayed device, where the recording shows that memory was short: its peak.
   std::optional<std::uint64_t> capacity_bytes;
   bool is_exact = false;  ///< every action the same, and the end too
 
   /// |replayed / recorded - 1| of the peak.
   double peak_error() const;
+  /// Next to none of the recorded device calls come again, wherever they stand: the replay is about something else.
+  TENON_API bool reproduces_nothing() const;
   /// One sentence for people.
   TENON_API std::string sentence() const;
 };

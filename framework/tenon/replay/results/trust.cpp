@@ -115,6 +115,12 @@ void judge_fidelity(const Trace& trace, Trust& trust, std::string& why) {
   if (factor < 1 / kFar || (factor > kFar && !was_limited)) {
     why = figures + (was_cut(trace) ? ": the recording was cut, and what was reserved after that is not in it"
                                     : ": the history is not what happened on this device");
+  } else if (fidelity.reproduces_nothing()) {
+    why = fmt::format(
+        "the replay reproduces next to nothing of what was recorded: {} of {} device calls. Under which settings was "
+        "it "
+        "recorded? (--pytorch-conf says so)",
+        fidelity.common_actions, fidelity.recorded_actions);
   } else if (fidelity.peak_error() > kCaveat) {
     trust.caveats.push_back(figures + ": no figure here is more exact than that");
   }

@@ -66,11 +66,27 @@ class Rebuilder {
   void describe_recording() {
     recorded_ = file_.settings;
     if (!is_pytorchs_) recorded_.has_settings = false;  // those of PyTorch's allocator, which was not in use
+    if (is_pytorchs_) believe_the_segments();
     recorded_.reserved_bytes = beginning_.reserved_at_end_bytes;
     recorded_.peak_reserved_bytes = beginning_.peak_reserved_bytes;
     recorded_.initial_segments = beginning_.segments;
     for (const SegmentInfo& segment : beginning_.segments) recorded_.reserved_at_start_bytes += segment.bytes;
     reserved_ = beginning_.reserved_bytes;
+  }
+
+  /// Settings that were made in the program, and those of other devices' allocators, are not always in the file.
+  void believe_the_segments() {
+    const bool is_expandable = std::ranges::any_of(device_.segments, &Segment::is_expandable) ||
+                               std::ranges::any_of(device_.events, [](const MemoryEvent& event) {
+                                 return event.action == HistoryAction::kSegmentMap;
+                               });
+    std::string& conf = recorded_.pytorch_conf;
+    if (!is_expandable || recorded_.expandable_segments || conf.find("expandable_segments:") != conf.npos) return;
+    recorded_.expandable_segments = true;
+    conf += conf.empty() ? "expandable_segments:True" : ",expandable_segments:True";
+    if (!file_.is_replay)
+      builder_.trace().notes.emplace_back(
+          "its segments are expandable, and its settings do not say so: taken as expandable_segments:True");
   }
 
   void forward() {
