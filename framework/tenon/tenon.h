@@ -1,13 +1,17 @@
-// Tenon in one include: tensors, autograd, operators, modules, optimisers, data.
+// Tenon in one include: tensors, autograd, operators, modules, optimisers, data; what memory is used, and by which
+// allocator.
 #pragma once
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/core/half_limits.h>
 #include <tenon/data/data.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/optim/optim.h>
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/device_setup.h>
 #include <tenon/tensor/environment.h>
 #include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/libtorch/libtorch_names.h>
@@ -16,3 +20,4 @@
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>
 #include <tenon/tensor/tensor.h>
+#include <tenon/train/configure.h>

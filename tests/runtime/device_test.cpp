@@ -49,6 +49,26 @@ TEST_F(Devices, OptionsOfABackendComeBeforeItsFirstDevice) {
   EXPECT_THAT(message_of<ConfigError>([&] { set_backend_options("simulated", options); }), HasSubstr("too late"));
 }
 
+TEST_F(Devices, AnOptionOfABackendIsSetByNameAndValue) {
+  set_backend_option("simulated", "capacity", "3GiB");
+  set_backend_option("simulated", "count", 2);
+  EXPECT_EQ(device_state("simulated:1").driver().properties().capacity_bytes, 3 * GiB) << "the first one stays set";
+  EXPECT_THAT(message_of<ConfigError>([] { set_backend_option("simulated", "capacty", "1GiB"); }),
+              AllOf(HasSubstr("device.simulated"), HasSubstr("did you mean 'capacity'?")));
+  EXPECT_THAT(message_of<ConfigError>([] { set_backend_option("simulated", "capacity", "1GiB"); }),
+              HasSubstr("too late"));
+}
+
+TEST_F(Devices, AnAllocatorForAnOpenDeviceIsRefusedWithWhatToDo) {
+  device_state("cpu");
+  EXPECT_THAT(message_of<ConfigError>([] { set_allocator("cpu", allocator_from_spec("direct")); }),
+              AllOf(HasSubstr("'direct' comes too late for cpu"), HasSubstr("served by 'caching'"),
+                    HasSubstr("tenon::shutdown()"), HasSubstr("tenon::swap_allocator()")));
+  shutdown();
+  set_allocator("cpu", allocator_from_spec("direct"));
+  EXPECT_EQ(device_state("cpu").allocator().config().policy.name, "direct");
+}
+
 TEST_F(Devices, AnIndexThatIsNotThereSaysHowManyThereAre) {
   EXPECT_THAT(message_of<Error>([] { device_state("cpu:3"); }), AllOf(HasSubstr("cpu:3"), HasSubstr("1 of this kind")));
 }

@@ -1,11 +1,15 @@
 // A training run: what it computes does not depend on where its memory lies, and it gives all of it back.
 #include "train/experiment_fixture.h"
 
+#include <tenon/core/units.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/train/configure.h>
 
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <fstream>
 
 namespace tenon::test {
 namespace {
@@ -136,6 +140,20 @@ TEST_F(Experiment, ABatchLargerThanTheDataNamesBoth) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("641 is more than the 640 training examples"));
   }
+}
+
+TEST_F(Experiment, AFileSetsAProgramUp) {
+  shutdown();
+  const std::filesystem::path file = folder / "experiment.toml";
+  std::ofstream(file) << "[allocator]\nname = \"expandable\"\n[device]\nname = \"simulated:0\"\n"
+                         "[device.simulated]\ncapacity = \"2GiB\"\n[train]\nepochs = 3\n[sweep]\n"
+                         "\"allocator.name\" = [\"direct\", \"caching\"]\n";
+  const ExperimentConfig config = configure(file, {"train.batch_size=7"});
+  EXPECT_EQ(config.section("train").integer("batch_size"), 7);
+  EXPECT_EQ(memory_allocated(config.device), 0u);
+  EXPECT_EQ(device_state(config.device).allocator().config().policy.name, "expandable") << "a sweep is not for it";
+  EXPECT_EQ(mem_get_info(config.device).total_bytes, 2 * GiB);
+  EXPECT_THROW(configure(file), ConfigError) << "the device is open";
 }
 
 }  // namespace

@@ -90,7 +90,32 @@ void set_backend_options(std::string_view kind, Options options) {
   all.backend_options.insert_or_assign(std::string(kind), std::move(options));
 }
 
+void set_backend_option(std::string_view kind, std::string_view name, OptionValue value) {
+  const std::string text(kind);
+  Setup& all = setup();
+  std::unique_lock lock(all.mutex);
+  const auto given = all.backend_options.find(kind);
+  std::optional<Options> options;
+  if (given != all.backend_options.end()) options = given->second;
+  lock.unlock();  // loading a plugin may take a while, and may come here
+  if (!options) options = Options(find_backend(text).options());
+  try {
+    options->set(name, std::move(value));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("device.{}: {}", kind, error.what()));
+  }
+  set_backend_options(kind, *std::move(options));
+}
+
 void set_allocator(std::string_view kind, StackConfig config) {
+  for (const DeviceState* state : open_devices()) {
+    if (state->device().type().name() != kind) continue;
+    throw ConfigError(
+        fmt::format("allocator '{}' comes too late for {}, which is open and served by '{}': set it before the first "
+                    "tensor is made "
+                    "there, call tenon::shutdown() first, or put it in service with tenon::swap_allocator()",
+                    config.policy.name, state->device().str(), state->allocator().config().policy.name));
+  }
   const std::lock_guard lock(setup().mutex);
   setup().allocators.insert_or_assign(std::string(kind), std::move(config));
 }

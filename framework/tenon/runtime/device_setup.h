@@ -16,10 +16,16 @@ namespace tenon {
 /// Options of a device kind's backend. Throws ConfigError once one of its devices is open.
 TENON_API void set_backend_options(std::string_view kind, Options options);
 
+/// One of them, by name and value as in TOML: set_backend_option("simulated", "capacity", "24GiB"). The others stay as
+/// they were set. Throws ConfigError for an unknown name, a wrong type or range, and once one of its devices is open.
+TENON_API void set_backend_option(std::string_view kind, std::string_view name, OptionValue value);
+
 /// The backend of a device kind with its options set, loaded when needed.
 TENON_API Backend& configured_backend(const std::string& kind);
 
 /// The allocator of devices of that kind that are opened from now on; without it, kDefaultAllocator (allocator_spec.h).
+/// Throws ConfigError once one of them is open: swap_allocator() (device/memory_api.h) puts another one in service
+/// there.
 TENON_API void set_allocator(std::string_view kind, StackConfig config);
 
 /// Closes every device and destroys what the backends made, in reverse order of loading; plugins stay loaded, and

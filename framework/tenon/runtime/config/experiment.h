@@ -42,7 +42,7 @@ struct ExperimentConfig {
 };
 
 /// Puts the plugin search, the backend's options and the allocator in service: after it, device_state(config.device) is
-/// the experiment's device. Before any device of that kind is open.
+/// the experiment's device. Throws ConfigError once a device of that kind is open.
 TENON_API void install(const ExperimentConfig& config);
 
 }  // namespace tenon

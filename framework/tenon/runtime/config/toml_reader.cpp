@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -64,7 +65,13 @@ struct Reader {
     }
     if (const auto* flag = node.as_boolean()) value.value = flag->get();
     if (const auto* whole = node.as_integer()) value.value = whole->get();
-    if (const auto* real = node.as_floating_point()) value.value = real->get();
+    if (const auto* real = node.as_floating_point()) {
+      value.value = real->get();
+      if (std::isfinite(real->get())) {  // toml++ writes 17 digits: 0.050000000000000003
+        value.text = fmt::format("{}", real->get());
+        if (value.text.find_first_of(".e") == std::string::npos) value.text += ".0";
+      }
+    }
     if (const auto* word = node.as_string()) {
       value.value = word->get();
       value.text = toml_quote(word->get());
