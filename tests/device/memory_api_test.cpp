@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <device/fake_driver.h>
+#include <sstream>
 
 namespace tenon {
 namespace {
@@ -195,6 +196,18 @@ TEST_F(MemoryApi, PinnedHostMemoryHasAnAllocatorOfItsOwnAndPyTorchsFigures) {
   EXPECT_EQ(host_memory_stats(fake()).at("active_requests.peak"), 1);
   EXPECT_EQ(memory_allocated(fake()), 0u) << "the device's own figures know nothing of it";
   pinned->deallocate(block);
+}
+
+TEST_F(MemoryApi, TheSummaryIsHeadedByTheDevicesName) {
+  std::istringstream text(memory_summary(fake()));
+  std::string line, head;
+  for (int i = 0; std::getline(text, line); ++i) {
+    EXPECT_EQ(line.size(), 77u) << line;
+    if (i < 4) head += line;
+  }
+  EXPECT_NE(head.find("memory summary of " + device_state(fake()).device().str()), std::string::npos) << head;
+  EXPECT_EQ(head.find("CUDA"), std::string::npos) << head;
+  EXPECT_EQ(head.find("cudaMalloc"), std::string::npos) << head;
 }
 
 TEST_F(MemoryApi, MemPoolsNeedAPolicyThatHasThem) { EXPECT_THROW(make_mem_pool(fake()), Error); }

@@ -1,6 +1,7 @@
 // The user's memory functions: each finds the device's allocator and asks it.
 #include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
+#include <tenon/device/memory_summary.h>
 
 #include <fmt/format.h>
 
@@ -25,7 +26,10 @@ MemoryStatsTable memory_stats(Device device) { return memory_stats_table(allocat
 
 std::string memory_summary(Device device, bool abbreviated) {
   DeviceState& state = device_state(device);
-  return memory_summary_of(memory_stats_table(state.allocator().stats()), state.device().index(), abbreviated);
+  const MemoryStatsTable stats = memory_stats_table(state.allocator().stats());
+  if (state.device().type().name() == "cuda") return memory_summary_of(stats, state.device().index(), abbreviated);
+  const std::string title = fmt::format("memory summary of {}", state.device().str());
+  return memory_summary_text(stats, {fmt::format("|{:^75}|\n", title), "OOMs", "allocation retries"}, abbreviated);
 }
 
 void reset_peak_memory_stats(Device device) { allocator_of(device).reset_peak_stats(); }

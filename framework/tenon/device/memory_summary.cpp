@@ -1,5 +1,5 @@
 // memory_summary: the table of torch.cuda.memory_summary(), its columns, units and widths. Declared in memory_api.h.
-#include <tenon/device/memory_api.h>
+#include <tenon/device/memory_summary.h>
 
 #include <fmt/format.h>
 
@@ -63,13 +63,12 @@ std::string row(const MemoryStatsTable& stats, std::string_view label, const Met
 
 }  // namespace
 
-std::string memory_summary_of(const MemoryStatsTable& stats, int device_index, bool abbreviated) {
+std::string memory_summary_text(const MemoryStatsTable& stats, const MemorySummaryHead& head, bool abbreviated) {
   const std::string thick = "|" + std::string(75, '=') + "|\n";
   const std::string thin = "|" + std::string(75, '-') + "|\n";
   std::string text = thick;
-  text += fmt::format("| {:16} PyTorch CUDA memory summary, device ID {:<17} |\n", "", device_index);
-  text += thin;
-  text += fmt::format("|  {:9} CUDA OOMs: {:<12} | {:6} cudaMalloc retries: {:<8}  |\n", "", stats.at("num_ooms"), "",
+  text += head.title + thin +
+          fmt::format("|  {:>19}: {:<12} | {:>25}: {:<8}  |\n", head.ooms, stats.at("num_ooms"), head.retries,
                       stats.at("num_alloc_retries"));
   text += thick;
   text += "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |\n";
@@ -81,6 +80,14 @@ std::string memory_summary_of(const MemoryStatsTable& stats, int device_index, b
     text += row(stats, "      from small pool", metric, ".small_pool");
   }
   return text + thick;
+}
+
+std::string memory_summary_of(const MemoryStatsTable& stats, int device_index, bool abbreviated) {
+  return memory_summary_text(
+      stats,
+      {fmt::format("| {:16} PyTorch CUDA memory summary, device ID {:<17} |\n", "", device_index), "CUDA OOMs",
+       "cudaMalloc retries"},
+      abbreviated);
 }
 
 }  // namespace tenon
