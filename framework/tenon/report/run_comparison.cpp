@@ -107,12 +107,29 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
   return table;
 }
 
+std::string peak_remark(const std::vector<RunSummary>& runs) {
+  std::size_t count = 0;
+  const RunSummary* first = nullptr;
+  for (const RunSummary& run : runs) {
+    if (!run.test_accuracy || !run.peak_in_steps_bytes || !run.peak_allocated_bytes) continue;
+    if (*run.peak_allocated_bytes <= *run.peak_in_steps_bytes) continue;
+    if (first == nullptr) first = &run;
+    ++count;
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "peak: in testing, not in a training step, {} ({} allocated there, {} in training): a smaller "
+      "train.test_batch_size lowers it; what changes training alone, as checkpointing does, cannot\n",
+      runs.size() == 1 ? std::string("of this run") : fmt::format("in {} of {} cells", count, runs.size()),
+      show(Bytes{*first->peak_allocated_bytes}), show(Bytes{*first->peak_in_steps_bytes}));
+}
+
 std::string losses_remark(const std::vector<RunSummary>& runs) {
   std::map<std::string, int> hashes;
   for (const RunSummary& run : runs) {
     if (!run.losses_hash.empty()) ++hashes[run.losses_hash];
   }
-  if (hashes.empty() || runs.size() < 2) return {};
+  if (runs.size() < 2 || hashes.empty() || (hashes.size() == 1 && hashes.begin()->second == 1)) return {};
   if (hashes.size() == 1) return fmt::format("losses: equal to the last bit in {} cells\n", hashes.begin()->second);
   return fmt::format("losses: {} different courses in {} cells\n", hashes.size(), runs.size());
 }

@@ -21,6 +21,13 @@ inline double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
+/// The most that was allocated within a training step; empty where no step ended.
+inline std::optional<std::int64_t> peak_in_steps(const ExperimentResult& result) {
+  std::optional<std::int64_t> peak;
+  for (const MemorySample& sample : result.timeline) peak = std::max(peak.value_or(0), sample.peak_allocated_bytes);
+  return peak;
+}
+
 /// After the warm-up; empty when the run did not get so far.
 inline std::optional<double> device_calls_per_step(const ExperimentResult& result) {
   const std::int64_t counted = result.steps - result.warmup_steps;

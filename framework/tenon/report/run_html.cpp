@@ -113,6 +113,20 @@ std::string settings(const Json& result) {
   return table.empty() ? std::string() : "<h2>Settings</h2>\n" + html_table(table);
 }
 
+/// What the chart of the steps leaves out.
+std::string outside_the_steps(const Json& result) {
+  const std::vector<double> peaks = samples(result, "peak_allocated_bytes");
+  if (peaks.empty()) return {};
+  std::string text = "Testing is left out of this chart.";
+  const double in_steps = *std::max_element(peaks.begin(), peaks.end());
+  const double whole = result.value("memory", Json::object()).value("peak_allocated_bytes", 0.0);
+  if (whole > in_steps)
+    text +=
+        fmt::format(" The peak of the whole run, {}, is there: within the steps it is {}.",
+                    show(Bytes{static_cast<std::int64_t>(whole)}), show(Bytes{static_cast<std::int64_t>(in_steps)}));
+  return "<p class=\"note\">" + text + "</p>\n";
+}
+
 }  // namespace
 
 std::string run_html(const std::string& result_json) {
@@ -128,6 +142,7 @@ std::string run_html(const std::string& result_json) {
                 {line_of("reserved", samples(result, "reserved_bytes")),
                  line_of("highest allocated within the step", samples(result, "peak_allocated_bytes")),
                  line_of("allocated", samples(result, "allocated_bytes"))});
+  body += outside_the_steps(result);
   body += chart("Loss", false, {line_of("training loss", losses(result))});
   body += "<h2>Memory</h2>\n" + facts(memory) + purposes(memory) + settings(result);
   body += "<h2>Made on</h2>\n" + facts(result.value("environment", Json::object()));
@@ -144,6 +159,8 @@ std::string sweep_html(const std::string& name, const Table& comparison,
     course.push_back(line_of(cell, losses(result)));
   }
   return html_page("Tenon sweep: " + name, html_table(comparison) +
+                                               "<p class=\"note\">Testing is in the table and left out of the "
+                                               "charts.</p>\n" +
                                                chart("Reserved after each step", true, std::move(reserved)) +
                                                chart("Highest allocated within each step", true, std::move(allocated)) +
                                                chart("Loss", false, std::move(course)));

@@ -40,6 +40,7 @@ struct RunSummary {
   std::string error;
   std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
   std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
+  std::optional<std::int64_t> peak_in_steps_bytes;  ///< allocated, within training steps
   std::string losses_hash;
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
   std::map<std::string, double> figures;  ///< among them "expected_…": what theory says
@@ -55,6 +56,10 @@ TENON_API RunSummary read_summary(const std::filesystem::path& result_json);
 TENON_API Table run_comparison(const std::vector<std::string>& keys,
                                const std::vector<std::vector<std::string>>& values, const std::vector<RunSummary>& runs,
                                bool by_purpose = false);
+
+/// Where the peak lies outside the training steps, which is in testing: in how many cells, and what follows from it;
+/// empty where it does so nowhere.
+TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
 
 /// One sentence on whether the runs computed the same thing; empty where there is nothing to compare.
 TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);

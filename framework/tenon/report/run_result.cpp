@@ -32,6 +32,8 @@ Json memory_json(const ExperimentResult& result) {
   memory["peak_requested_bytes"] = stats.requested_bytes.peak;
   memory["peak_allocated_bytes"] = stats.allocated_bytes.peak;
   memory["peak_reserved_bytes"] = stats.reserved_bytes.peak;
+  const std::optional<std::int64_t> in_steps = peak_in_steps(result);
+  memory["peak_allocated_in_steps_bytes"] = in_steps ? Json(*in_steps) : Json(nullptr);
   memory["allocations"] = stats.allocations.allocated;
   memory["device_allocations"] = stats.device_allocations;
   memory["device_frees"] = stats.device_frees;

@@ -55,6 +55,7 @@ RunSummary summary_of(const RunRecord& record) {
   run.peak_requested_bytes = stats.requested_bytes.peak;
   run.peak_allocated_bytes = stats.allocated_bytes.peak;
   run.peak_reserved_bytes = stats.reserved_bytes.peak;
+  run.peak_in_steps_bytes = peak_in_steps(result);
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
     run.peak_bytes_by_purpose[std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
@@ -92,6 +93,7 @@ RunSummary read_summary(const std::filesystem::path& path) {
   run.peak_requested_bytes = number<std::int64_t>(memory, "peak_requested_bytes");
   run.peak_allocated_bytes = number<std::int64_t>(memory, "peak_allocated_bytes");
   run.peak_reserved_bytes = number<std::int64_t>(memory, "peak_reserved_bytes");
+  run.peak_in_steps_bytes = number<std::int64_t>(memory, "peak_allocated_in_steps_bytes");
   const nlohmann::json purposes = memory.value("peak_requested_bytes_by_purpose", nlohmann::json::object());
   for (const auto& [purpose, bytes] : purposes.items()) run.peak_bytes_by_purpose[purpose] = bytes;
   const nlohmann::json figures = result.value("figures", nlohmann::json::object());

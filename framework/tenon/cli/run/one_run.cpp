@@ -88,7 +88,8 @@ class OneRun {
     const Table table = run_comparison({}, {{}}, {summary_of(record_)}, report_section().boolean("by_purpose"));
     print(render(table, options_.format, environment_json()));
     if (is_interrupted) say(how_to_go_on());
-    if (options_.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", path().string()));
+    if (options_.format == TableFormat::kTable)
+      print(fmt::format("{}\nresults: {}\n", peak_remark({summary_of(record_)}), path().string()));
     shutdown();
     if (unwritten_) throw Error(*unwritten_);
     return is_interrupted ? interrupted_exit_code() : ExitCode::kDone;

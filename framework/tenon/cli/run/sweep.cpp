@@ -256,7 +256,7 @@ class Sweep {
       say(fmt::format("tenon: ended by {}, {} of {} cells are finished{}", interrupt_name(), finished, cells_.size(),
                       can_go_on ? "; go on with\n  " + resume_command(path()) : ""));
     }
-    if (for_people) print(fmt::format("{}\nresults: {}\n", losses_remark(done), path().string()));
+    if (for_people) print(fmt::format("{}\nresults: {}\n", losses_remark(done) + peak_remark(done), path().string()));
     if (unwritten) throw Error(*unwritten);
   }
 
