@@ -3,6 +3,8 @@
 
 #include "replay/support.h"
 
+#include <tenon/core/units.h>
+#include <tenon/replay/results/holders.h>
 #include <tenon/report/replay_html.h>
 #include <tenon/report/replay_table.h>
 #include <tenon/report/svg.h>
@@ -101,6 +103,40 @@ TEST(TracePage, IsOneOfflinePage) {
   expect_offline(content(path));
 }
 
+TEST(TracePage, ShowsTheRecordedSegmentsAndWhatNobodyIsKnownToHold) {
+  Trace trace = replay::read_one("a 0 8388608 0\na 1 4194304 0\nf 1\n");
+  trace.recorded.emplace();
+  Segment segment;
+  segment.address = 4096;
+  segment.bytes = 20 * MiB;
+  segment.blocks = {{4096, 8 * MiB, 8 * MiB, BlockState::kActive, 1}, {4096 + 8 * MiB, 12 * MiB}};
+  trace.recorded->final_segments = {segment};
+  const std::string path = testing::TempDir() + "recorded.html";
+  write_trace_html(path, trace, {});
+  EXPECT_NE(content(path).find("20.0 MiB reserved; 8.00 MiB in use, 12.0 MiB idle, of which 12.0 MiB in one piece"),
+            std::string::npos);
+  EXPECT_NE(content(path).find("The file holds no call stacks"), std::string::npos);
+  EXPECT_EQ(content(path).find("in a replay under"), std::string::npos);
+  trace.stacks = {.frames = {{"forward", "model.py", 31}}, .stacks = {{}, {0}}, .of_allocation = {1, 0}};
+  write_trace_html(path, trace, {});
+  EXPECT_NE(content(path).find("no stack is known: 4.00 MiB"), std::string::npos) << "a third of the width";
+  EXPECT_NE(content(path).find("forward (model.py:31) 8.00 MiB"), std::string::npos);
+}
+
+TEST(TracePage, SaysWhatAReplayRefused) {
+  const Trace trace = replay::read_one("a 0 600 0\nm late\na 1 600 0\nf 0\nf 1\n");
+  replay::JobOptions options;
+  options.timed_passes = 0;
+  options.time_each_call = false;
+  options.keep_curve = options.keep_layout = true;
+  options.capacity_bytes = 1000;
+  const std::string path = testing::TempDir() + "refused.html";
+  write_trace_html(path, trace, {replay::run_job(trace, replay::plain_policy(), options)});
+  for (const char* text :
+       {"ran out of memory 1 time", "requests that were refused included", "capacity 1000 B", "late"})
+    EXPECT_NE(content(path).find(text), std::string::npos) << text;
+}
+
 TEST(ReplayReport, NamesAFileThatCannotBeWritten) {
   const Trace trace = replay::read_one("a 0 8 0\n");
   EXPECT_THROW(write_replay_html("/nowhere/at/all.html", {trace}, rows_of(trace), ""), Error);
@@ -115,6 +151,53 @@ TEST(ReplayTable, SaysWhereMemoryRanOut) {
   row.first_oom_bytes = 1024;
   EXPECT_NE(replay_remarks({row}).front().find("2 times, first at event 17 (a request of 1"), std::string::npos)
       << replay_remarks({row}).front();
+}
+
+TEST(ReplayTable, AnOutOfMemoryIsNoSmallShareToPeople) {
+  ReplayRow row;
+  row.trace = "t";
+  row.allocator = "caching";
+  row.excess = -0.815;
+  row.internal_fragmentation = 0.25;
+  row.ooms = 2;
+  row.first_oom_event = 17;
+  ReplayRow ideal;
+  ideal.trace = "t";
+  ideal.allocator = "ideal";
+  ideal.capacity_bytes = 7 * GiB;
+  ideal.peak_requested_bytes = ideal.peak_reserved_bytes = 30 * GiB;
+  const std::string shown = replay_table({row, ideal}).text();
+  EXPECT_NE(shown.find("OOM at event 17"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("does not fit"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("81.5"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("25.0"), std::string::npos) << shown;
+  const std::string machine = replay_table({row, ideal}, TableFormat::kCsv).csv();
+  EXPECT_NE(machine.find("-0.815"), std::string::npos) << machine;
+  EXPECT_NE(machine.find("0.25"), std::string::npos) << machine;
+}
+
+TEST(Holders, AreNamedByTheInnermostFunctionThatIsTheProgramsOwn) {
+  Trace trace = replay::read_one("a 0 100 0\na 1 50 0\na 2 30 0\nf 1\nf 2\n");
+  trace.stacks = {
+      .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7}, {"forward", "/home/me/model.py", 31}},
+      .stacks = {{}, {0, 1}},
+      .of_allocation = {1, 1, 0}};
+  const std::vector<replay::Holder> holders = replay::holders_at_peak(trace);
+  ASSERT_EQ(holders.size(), 2u);
+  EXPECT_EQ(holders[0].bytes, 150u);
+  EXPECT_EQ(holders[0].blocks, 2u);
+  EXPECT_EQ(replay::call_site(trace, holders[0].stack), "forward (model.py:31)");
+  EXPECT_EQ(replay::call_site(trace, holders[1].stack), "[no stack]");
+}
+
+TEST(SvgChart, ALineBelowTheAxisIsNotDrawnAlongItsFloor) {
+  SvgChart chart{.title = "upper part", .y_low = 50};
+  chart.lines.push_back({"low", {{0, 10}, {5, 20}, {9, 30}}});
+  chart.lines.push_back({"high", {{0, 10}, {5, 90}, {9, 100}}});
+  const std::string svg = svg_chart(chart);
+  std::size_t paths = 0;
+  for (std::size_t at = svg.find("<path"); at != std::string::npos; at = svg.find("<path", at + 1)) ++paths;
+  EXPECT_EQ(paths, 1u) << svg;
 }
 
 TEST(SvgChart, SurvivesNothingAndOnePoint) {

@@ -119,6 +119,34 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
   return out + remarks(trust);
 }
 
+/// The words of the table.
+std::string legend(const replay::Diagnosis& diagnosis) {
+  if (diagnosis.report.capacity_bytes == 0) return {};
+  return "fits: nothing runs out of memory. OOMs: requests that were refused; where there are any, a smaller peak is "
+         "no saving.\n";
+}
+
+/// Who held what lived at the peak.
+std::string holders(const replay::Diagnosis& diagnosis) {
+  constexpr std::size_t kNamed = 8;
+  std::uint64_t bytes = 0, blocks = 0, rest = 0, named = 0;
+  for (const auto& [site, holder] : diagnosis.holders) bytes += holder.bytes, blocks += holder.blocks;
+  if (bytes == 0) return {};
+  std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({} blocks):\n",
+                                 format_bytes(bytes), blocks);
+  for (const auto& [site, holder] : diagnosis.holders) {
+    if (named++ >= kNamed) {
+      rest += holder.bytes;
+      continue;
+    }
+    text += fmt::format("  {:>10}  {:>4.1f} %  {:>6} block{}  {}\n", format_bytes(holder.bytes),
+                        100 * static_cast<double>(holder.bytes) / static_cast<double>(bytes), holder.blocks,
+                        holder.blocks == 1 ? " " : "s", site);
+  }
+  if (rest != 0) text += fmt::format("  {:>10}  by {} more\n", format_bytes(rest), named - kNamed);
+  return text;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Fixed words.
@@ -157,6 +185,9 @@ Json json_of(const replay::Diagnosis& diagnosis, const std::string& environment_
   json["caveats"] = diagnosis.trust.caveats;
   if (!diagnosis.is_known) json["caveats"].push_back(first_line(diagnosis.trust.refusal));
   json["dropped_settings"] = diagnosis.dropped_settings;
+  json["holders"] = Json::array();
+  for (const auto& [site, holder] : diagnosis.holders)
+    json["holders"].push_back({{"site", site}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});
   return json;
 }
 
@@ -209,7 +240,8 @@ std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bo
     Table table = empty_table(false, true);
     add_rows(table, diagnosis, true);
     if (has_several) text += diagnosis.trace + "\n";
-    text += table.text(output_screen()) + conclusion(diagnosis, is_capacity_given, file);
+    text += table.text(output_screen()) + legend(diagnosis) + conclusion(diagnosis, is_capacity_given, file) +
+            holders(diagnosis);
   }
   return text;
 }

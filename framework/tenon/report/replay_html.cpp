@@ -34,7 +34,9 @@ constexpr std::size_t kShownMarks = 200;
 constexpr std::size_t kShownSegments = 1500;
 constexpr double kLayoutRows = 14;  ///< of the allocator that has reserved most
 
-SvgChart chart_of(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
+}  // namespace
+
+SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
   SvgChart chart{.title = "live and reserved memory over events", .x_label = "event"};
   chart.lines.push_back({"live, as requested", live_curve(trace, 1500), true, false});
   std::size_t event = 0;
@@ -57,13 +59,21 @@ SvgChart chart_of(const replay::Trace& trace, const std::vector<const replay::Re
   return chart;
 }
 
-std::uint64_t layout_bytes(const replay::ReplayRow& row) {
+std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
   std::uint64_t bytes = 0;
-  for (const Segment& segment : row.layout) {
+  for (const Segment& segment : segments) {
     for (const BlockInfo& block : segment.blocks) bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
   }
   return bytes;
 }
+
+std::string html_layout_key() {
+  return "<p class=\"note key\"><span style=\"background:#0072b2\"></span>in use<span "
+         "style=\"background:#d55e00\"></span>lost to rounding<span style=\"background:#e69f00\"></span>waiting for a "
+         "stream<span style=\"background:#ddd\"></span>free</p>\n";
+}
+
+namespace {
 
 std::string sentence(const std::string& text, const char* style) {
   return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
@@ -132,7 +142,7 @@ std::string section(const replay::Trace& trace, std::size_t number,
   }
   for (const std::string& remark : replay_remarks(copies)) out += sentence(remark, "bad");
 
-  SvgChart chart = chart_of(trace, of_trace);
+  SvgChart chart = memory_chart(trace, of_trace);
   out += "<h3>Live memory, and what each allocator had reserved for it</h3>\n" + svg_chart(chart);
   // Allocators differ by a few percent as a rule: the same from near the top.
   chart.title += ", the upper part";
@@ -143,19 +153,14 @@ std::string section(const replay::Trace& trace, std::size_t number,
   const bool has_layout =
       std::ranges::any_of(of_trace, [](const replay::ReplayRow* row) { return !row->layout.empty(); });
   if (has_layout) {
-    out +=
-        "<h3>Segments at the peak of reserved memory</h3>\n<p class=\"note key\"><span "
-        "style=\"background:#0072b2\"></span>in use"
-        "<span style=\"background:#d55e00\"></span>lost to rounding<span style=\"background:#e69f00\"></span>waiting "
-        "for a stream"
-        "<span style=\"background:#ddd\"></span>free</p>\n";
+    out += "<h3>Segments at the peak of reserved memory</h3>\n" + html_layout_key();
     std::uint64_t most = 0;
-    for (const replay::ReplayRow* row : of_trace) most = std::max(most, layout_bytes(*row));
+    for (const replay::ReplayRow* row : of_trace) most = std::max(most, layout_bytes(row->layout));
     for (const replay::ReplayRow* row : of_trace) {
       if (row->layout.empty()) continue;
       out += fmt::format("<details open><summary>{}: {} segments, {}</summary>\n{}</details>\n",
-                         html_escape(name_of(*row)), row->layout.size(), format_bytes(layout_bytes(*row)),
-                         html_layout(*row, static_cast<double>(most) / kLayoutRows));
+                         html_escape(name_of(*row)), row->layout.size(), format_bytes(layout_bytes(row->layout)),
+                         html_layout(row->layout, static_cast<double>(most) / kLayoutRows));
     }
   }
   return out;
@@ -190,10 +195,10 @@ std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, st
   return curve;
 }
 
-std::string html_layout(const replay::ReplayRow& row, double bytes_per_row) {
-  if (bytes_per_row <= 0) bytes_per_row = static_cast<double>(layout_bytes(row)) / kLayoutRows;
+std::string html_layout(const std::vector<Segment>& layout, double bytes_per_row) {
+  if (bytes_per_row <= 0) bytes_per_row = static_cast<double>(layout_bytes(layout)) / kLayoutRows;
   std::vector<const Segment*> segments;
-  for (const Segment& segment : row.layout) {
+  for (const Segment& segment : layout) {
     if (segment.bytes != 0) segments.push_back(&segment);
   }
   std::ranges::stable_sort(segments, std::ranges::greater(), [](const Segment* segment) { return segment->bytes; });
@@ -272,15 +277,15 @@ void write_file(const std::string& path, const std::string& content) {
 void write_replay_svg(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
   std::vector<const replay::ReplayRow*> of_trace;
   for (const replay::ReplayRow& row : rows) of_trace.push_back(&row);
-  write_file(path, svg_file(svg_chart(chart_of(trace, of_trace))));
+  write_file(path, svg_file(svg_chart(memory_chart(trace, of_trace))));
 }
 
 void write_replay_html(const std::string& path, const std::vector<replay::Trace>& traces,
                        const std::vector<replay::ReplayRow>& rows, const std::string& environment_json) {
   std::string body = sentence(
       "Each allocator was given the same requests on a device that has addresses only. Excess is what was reserved "
-      "beyond the "
-      "peak of live bytes, the least that any allocator needs.",
+      "beyond the peak of live bytes, the least that any allocator needs; internal and external are fragmentation by "
+      "rounding and by free memory between blocks, at the moment of peak reserved.",
       "note");
   body += contents(traces, rows);
   for (std::size_t t = 0; t < traces.size(); ++t) {

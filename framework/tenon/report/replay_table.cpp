@@ -37,6 +37,15 @@ struct ColumnSource {
 
 bool was_observed(const ReplayRow& row) { return row.failure.empty(); }
 bool is_ideal(const ReplayRow& row) { return row.allocator == "ideal"; }
+bool ran_out(const ReplayRow& row) {
+  return row.ooms != 0 || (is_ideal(row) && row.capacity_bytes && row.peak_requested_bytes > *row.capacity_bytes);
+}
+
+/// What people see in place of shares that flatter: with part of the history refused, less was reserved.
+TableCell out_of_memory(const ReplayRow& row) {
+  if (is_ideal(row)) return "does not fit";
+  return row.first_oom_event ? fmt::format("OOM at event {}", *row.first_oom_event) : std::string("OOM");
+}
 TableCell unless_ideal(const ReplayRow& row, TableCell cell) {
   return is_ideal(row) || !was_observed(row) ? TableCell() : cell;
 }
@@ -101,7 +110,8 @@ const std::vector<ColumnSource>& sources() {
        [](const ReplayRow& row) { return unless_ideal(row, count(row.device_synchronizations)); }},
       {{"retries", "retries"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.retries)); }},
       {{"ooms", "OOMs"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.ooms)); }},
-      {{"first_oom_event", "first OOM at"}, [](const ReplayRow& row) { return optional_count(row.first_oom_event); }},
+      {{"first_oom_event", "first OOM at", false},
+       [](const ReplayRow& row) { return optional_count(row.first_oom_event); }},
       {{"reserved_series_fnv1a64", "series", false},
        [](const ReplayRow& row) -> TableCell {
          return row.reserved_series_fnv1a64 == 0 ? TableCell() : TableCell(replay::hex64(row.reserved_series_fnv1a64));
@@ -150,7 +160,8 @@ const std::vector<ColumnSource>& sources() {
 
 }  // namespace
 
-Table replay_table(const std::vector<ReplayRow>& rows) {
+Table replay_table(const std::vector<ReplayRow>& rows, TableFormat format) {
+  const bool for_people = format == TableFormat::kTable || format == TableFormat::kMarkdown;
   const bool has_one_trace =
       std::ranges::all_of(rows, [&](const ReplayRow& row) { return row.trace == rows.front().trace; });
   std::vector<Column> columns;
@@ -162,12 +173,25 @@ Table replay_table(const std::vector<ReplayRow>& rows) {
   Table table(std::move(columns));
   for (const ReplayRow& row : rows) {
     std::vector<TableCell> cells;
-    for (const ColumnSource& source : sources()) cells.push_back(source.cell(row));
+    for (const ColumnSource& source : sources()) {
+      TableCell cell = source.cell(row);
+      if (for_people && was_observed(row) && ran_out(row)) {
+        if (source.column.key == "excess") cell = out_of_memory(row);
+        if (source.column.key.ends_with("_fragmentation")) cell = {};
+      }
+      cells.push_back(std::move(cell));
+    }
     table.add_row(std::move(cells));
     if (!row.failure.empty()) table.tone("allocator", Tone::kBad);
     if (row.ooms != 0) table.tone("ooms", Tone::kBad);
   }
   return table;
+}
+
+std::string replay_legend() {
+  return "excess: peak reserved over the peak of live memory, minus 1. internal, external: fragmentation by rounding "
+         "and "
+         "by free memory between blocks, at the moment of peak reserved.\n";
 }
 
 std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {

@@ -123,24 +123,37 @@ class ChartWriter {
     return 1.6 + 0.9 * static_cast<double>(std::min<std::size_t>(3, chart_.lines.size() - 1 - index));
   }
 
+  /// A figure holds until it changes. With `ends_at_floor` the line ends where it goes below the axis and begins again
+  /// where it comes back: along the floor it would claim to be as high as the axis begins.
+  std::string steps(const SvgLine& line, bool ends_at_floor) const {
+    std::string path;
+    bool is_down = false;  // the pen
+    double last = 0;
+    for (const auto& [px, py] : line.points) {
+      const bool is_below = ends_at_floor && py < y_low_;
+      if (is_down) {
+        path += fmt::format("H{:.1f}", x(px));
+        if (py != last) path += fmt::format("V{:.1f}", y(py));
+      } else if (!is_below) {
+        path +=
+            fmt::format("M{:.1f} {:.1f}", x(px), path.empty() && px == line.points.front().first ? y(py) : y(y_low_));
+        path += fmt::format("V{:.1f}", y(py));
+      }
+      is_down = !is_below;
+      last = py;
+    }
+    return path;
+  }
+
   void line(std::size_t index, const char* colour) {
     const SvgLine& line = chart_.lines[index];
     if (line.points.empty()) return;
-    std::string path;
-    double last_y = -1;
-    for (const auto& [px, py] : line.points) {  // steps: a figure holds until it changes
-      if (path.empty()) {
-        path = fmt::format("M{:.1f} {:.1f}", x(px), y(py));
-      } else {
-        path += fmt::format("H{:.1f}", x(px));
-        if (py != last_y) path += fmt::format("V{:.1f}", y(py));
-      }
-      last_y = py;
-    }
     if (line.is_filled) {
-      out_ += fmt::format("<path d=\"{}V{:.1f}H{:.1f}Z\" fill=\"{}\" fill-opacity=\"0.22\" stroke=\"none\"/>\n", path,
-                          y(y_low_), x(line.points.front().first), colour);
+      out_ += fmt::format("<path d=\"{}V{:.1f}H{:.1f}Z\" fill=\"{}\" fill-opacity=\"0.22\" stroke=\"none\"/>\n",
+                          steps(line, false), y(y_low_), x(line.points.front().first), colour);
     }
+    const std::string path = steps(line, true);
+    if (path.empty()) return;
     out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{}/>\n", path, colour,
                         line.is_filled ? 1.6 : width_of(index), line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
   }

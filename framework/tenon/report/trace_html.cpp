@@ -1,6 +1,8 @@
 // The page of `tenon view`.
 #include <tenon/core/units.h>
+#include <tenon/replay/results/holders.h>
 #include <tenon/report/replay_html.h>
+#include <tenon/report/replay_table.h>
 #include <tenon/report/svg.h>
 #include <tenon/report/trace_html.h>
 
@@ -25,29 +27,13 @@ struct Flame {
 
 Flame flame_at_peak(const replay::Trace& trace) {
   Flame root;
-  std::vector<std::uint32_t> stack_of_slot(trace.slot_count);
-  std::map<std::uint32_t, std::uint64_t> live;
-  std::uint64_t event = 0;
-  std::uint64_t allocation = 0;
-  for (const replay::TraceEvent& entry : trace.events) {
-    if (!is_counted(entry.kind)) continue;
-    if (entry.kind == replay::EventKind::kAllocate) {
-      const std::uint32_t stack = trace.stacks.of_allocation[allocation++];
-      stack_of_slot[entry.slot] = stack;
-      live[stack] += entry.bytes;
-    } else if (entry.kind == replay::EventKind::kFree) {
-      live[stack_of_slot[entry.slot]] -= entry.bytes;
-    }
-    if (event++ == trace.facts.peak_event) break;
-  }
-  for (const auto& [stack, bytes] : live) {
-    if (bytes == 0) continue;
-    const auto& frames = trace.stacks.stacks[stack];
+  for (const replay::Holder& holder : replay::holders_at_peak(trace)) {
+    const auto& frames = trace.stacks.stacks[holder.stack];
     Flame* node = &root;
-    node->bytes += bytes;
+    node->bytes += holder.bytes;
     for (std::size_t i = frames.size(); i-- > 0;) {
       node = &node->children[frames[i]];
-      node->bytes += bytes;
+      node->bytes += holder.bytes;
     }
   }
   return root;
@@ -58,6 +44,7 @@ class FlameWriter {
   FlameWriter(const replay::Trace& trace, const Flame& root) : trace_(trace), root_(root) {}
   std::string write() {
     children(root_, 0, 0);
+    without_stack();
     return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"flame graph\">\n{}</svg>\n", kWidth,
                        kRow * static_cast<double>(depth_ + 1), out_);
   }
@@ -74,6 +61,20 @@ class FlameWriter {
       children(*child, left, depth + 1);
       left += width;
     }
+  }
+  /// What is left of the width: blocks that nobody is known to have allocated.
+  void without_stack() {
+    std::uint64_t known = 0;
+    for (const auto& [frame, child] : root_.children) known += child.bytes;
+    const double width = static_cast<double>(root_.bytes - known) / static_cast<double>(root_.bytes) * kWidth;
+    if (width < 0.6) return;
+    out_ += fmt::format(
+        "<g><title>no stack is known: {}</title><rect x=\"{:.1f}\" y=\"0\" width=\"{:.1f}\" height=\"{}\" "
+        "fill=\"#bbb\" stroke=\"#fff\"/>",
+        format_bytes(root_.bytes - known), kWidth - width, width, kRow - 1);
+    if (width > 70)
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"12\" style=\"fill:#111\">[no stack]</text>", kWidth - width + 3);
+    out_ += "</g>\n";
   }
   void cell(const StackFrame& frame, std::uint64_t bytes, double left, double width, std::size_t depth) {
     ++cells_;
@@ -101,7 +102,85 @@ class FlameWriter {
   std::size_t depth_ = 0;
 };
 
-std::string line(const std::string& text) { return "<p class=\"note\">" + html_escape(text) + "</p>\n"; }
+std::string line(const std::string& text, const char* style = "note") {
+  return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
+}
+
+/// A state without a history: its blocks were allocated before, in an order that nobody knows.
+bool is_state_only(const replay::Trace& trace) {
+  return trace.facts.frees <= trace.ooms.size() && trace.recorded && trace.recorded->actions.empty() &&
+         !trace.recorded->final_segments.empty();
+}
+
+/// What the recorded allocator had reserved, from its device calls backwards from the end.
+SvgLine reserved_as_recorded(const replay::Trace& trace) {
+  SvgLine line{.name = "reserved, as recorded"};
+  const replay::RecordedAllocator& recorded = *trace.recorded;
+  std::int64_t change = 0;
+  for (const replay::DeviceCall& call : recorded.actions)
+    change += (takes_memory(call.action)   ? 1
+               : gives_memory(call.action) ? -1
+                                           : 0) *
+              static_cast<std::int64_t>(call.bytes);
+  auto reserved = static_cast<double>(static_cast<std::int64_t>(recorded.reserved_bytes) - change);
+  const auto add = [&](std::uint64_t event) { line.points.emplace_back(static_cast<double>(event), reserved); };
+  add(trace.facts.seeded_blocks);
+  for (const replay::DeviceCall& call : recorded.actions) {
+    if (takes_memory(call.action)) reserved += static_cast<double>(call.bytes);
+    if (gives_memory(call.action)) reserved -= static_cast<double>(call.bytes);
+    add(call.event);
+  }
+  add(trace.facts.events);
+  return line;
+}
+
+std::string memory_over_events(const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
+  std::string body = "<h2>Live memory</h2>\n";
+  if (is_state_only(trace) && rows.empty())
+    return body + line("The file holds a state and no history: what lived at that moment is below.");
+  std::vector<const replay::ReplayRow*> shown;
+  for (const replay::ReplayRow& row : rows) shown.push_back(&row);
+  SvgChart chart = memory_chart(trace, shown);
+  if (trace.recorded && trace.recorded->has_device_calls && !trace.recorded->actions.empty())
+    chart.lines.push_back(reserved_as_recorded(trace));
+  body += svg_chart(chart);
+  if (!trace.ooms.empty())
+    body += line(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
+                             trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
+                 "bad");
+  for (const std::string& remark : replay_remarks(rows)) body += line(remark, "bad");
+  if (std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return row.ooms != 0; }))
+    body += line("Live memory is what the program asked for, requests that were refused included.");
+  return body;
+}
+
+std::string who_holds_it(const replay::Trace& trace) {
+  std::string body = "<h2>Who holds it at the peak</h2>\n";
+  const Flame root = flame_at_peak(trace);
+  if (root.bytes == 0 || root.children.empty()) {
+    return body + line(
+                      "The file holds no call stacks. PyTorch records them with "
+                      "torch.cuda.memory._record_memory_history(stacks=\"python\"), tenon run with --record snapshot.");
+  }
+  return body + line("outermost call first; as wide as the bytes that it holds") + FlameWriter(trace, root).write();
+}
+
+/// The recorded segments as they lay at the end.
+std::string recorded_layout(const std::vector<Segment>& segments) {
+  std::uint64_t reserved = 0, active = 0, largest = 0;
+  for (const Segment& segment : segments) {
+    reserved += segment.bytes;
+    active += segment.active_bytes();
+    for (const BlockInfo& block : segment.blocks) {
+      if (block.state == BlockState::kFree) largest = std::max<std::uint64_t>(largest, block.bytes);
+    }
+  }
+  return "<h2>Segments as recorded, at the end</h2>\n" +
+         line(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.", segments.size(),
+                          format_bytes(reserved), format_bytes(active), format_bytes(reserved - active),
+                          format_bytes(largest))) +
+         html_layout_key() + html_layout(segments);
+}
 
 }  // namespace
 
@@ -112,33 +191,13 @@ void write_trace_html(const std::string& path, const replay::Trace& trace, const
                        facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
                        format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
   for (const std::string& note : trace.notes) body += line(note);
-
-  SvgChart chart{.title = "live memory over events", .x_label = "event"};
-  chart.lines.push_back({"live, as requested", live_curve(trace, 1500), true, false});
-  for (const replay::ReplayRow& row : rows) {
-    SvgLine curve{.name = row.label + ", reserved"};
-    for (const replay::CurvePoint& point : row.curve)
-      curve.points.emplace_back(static_cast<double>(point.event), static_cast<double>(point.reserved_bytes));
-    chart.lines.push_back(std::move(curve));
-  }
-  body += "<h2>Live memory</h2>\n" + svg_chart(chart);
-
-  if (!trace.stacks.of_allocation.empty()) {
-    const Flame root = flame_at_peak(trace);
-    if (root.bytes != 0 && !root.children.empty()) {
-      body += "<h2>Who holds it at the peak</h2>\n" + line("outermost call first; as wide as the bytes that it holds") +
-              FlameWriter(trace, root).write();
-    }
-  }
+  body += memory_over_events(trace, rows) + who_holds_it(trace);
+  if (trace.recorded && !trace.recorded->final_segments.empty())
+    body += recorded_layout(trace.recorded->final_segments);
   for (const replay::ReplayRow& row : rows) {
     if (row.layout.empty()) continue;
-    body += fmt::format("<h2>Segments under {} at its peak</h2>\n", html_escape(row.label));
-    body +=
-        "<p class=\"note key\"><span style=\"background:#0072b2\"></span>in use<span "
-        "style=\"background:#d55e00\"></span>lost to rounding"
-        "<span style=\"background:#e69f00\"></span>waiting for a stream<span "
-        "style=\"background:#ddd\"></span>free</p>\n" +
-        html_layout(row);
+    body += fmt::format("<h2>Segments in a replay under {}, at its peak</h2>\n", html_escape(row.label)) +
+            html_layout_key() + html_layout(row.layout);
   }
   body += "<h2>Settings of the recording</h2>\n";
   if (trace.recorded && trace.recorded->has_settings) {

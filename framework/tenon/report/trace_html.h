@@ -9,8 +9,9 @@
 
 namespace tenon {
 
-/// Writes the page. `rows` carry a layout for each allocator that is shown. Throws Error when the file cannot be
-/// written.
+/// Writes the page: live memory, who holds it, the recorded segments where the file has them (read with stacks). `rows`
+/// are replays to be shown beside them, each with its curve and layout; none are needed. Throws Error when the file
+/// cannot be written.
 TENON_API void write_trace_html(const std::string& path, const replay::Trace& trace,
                                 const std::vector<replay::ReplayRow>& rows);
 

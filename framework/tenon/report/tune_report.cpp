@@ -141,6 +141,17 @@ std::string without_recommendation(const replay::TuneResult& result, const std::
       where, own->label, replay::format_capacity(*own->safe_from_bytes), own->device_calls, limit);
 }
 
+/// The words of the table.
+std::string tune_legend(const replay::TuneResult& result) {
+  const bool has_pareto =
+      std::ranges::any_of(result.finalists, [](const replay::Candidate& candidate) { return candidate.is_pareto; });
+  std::string text =
+      "safe from: it and every larger capacity runs. excess: peak reserved over the peak of live memory, minus 1.\n";
+  if (has_pareto)
+    text += "Pareto: no other row is better in safe capacity, peak or device calls without being worse in another.\n";
+  return text;
+}
+
 }  // namespace
 
 std::string tune_advice(const replay::TuneResult& result, const TuneSubject& subject) {
@@ -213,7 +224,7 @@ std::string tune_report(const replay::TuneResult& result, const TuneSubject& sub
                         const std::string& environment_json) {
   if (format == TableFormat::kJson) return tune_json(result, subject, environment_json);
   std::string text = render(tune_table(result, format), format, environment_json);
-  if (format == TableFormat::kTable) text += tune_advice(result, subject);
+  if (format == TableFormat::kTable) text += tune_legend(result) + tune_advice(result, subject);
   if (format == TableFormat::kMarkdown) text += "\n```text" + tune_advice(result, subject) + "```\n";
   return text;
 }

@@ -49,7 +49,7 @@ ExitCode doctor_history(const DoctorOptions& options) {
                                          .allocator = options.allocator,
                                          .pytorch_conf = options.pytorch_conf};
   const ProgressLine progress(options.quiet);
-  const std::vector<replay::Trace> traces = replay::read_traces(options.file);
+  const std::vector<replay::Trace> traces = replay::read_traces(options.file, {.with_stacks = true});
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }

@@ -148,11 +148,12 @@ void print_rows(const std::vector<replay::ReplayRow>& rows, const Gates& gates, 
                 TableFormat format) {
   if (format == TableFormat::kJson) return print(replay_json(rows, gates.asked, gates.trips, environment_json()));
   if (uses_standard_output(files)) {
-    std::string text = replay_table(rows).text(screen_of(STDERR_FILENO));
+    std::string text = replay_table(rows).text(screen_of(STDERR_FILENO)) + replay_legend();
     text.pop_back();  // say ends the line
     say(text);
   } else {
-    print(render(replay_table(rows), format, environment_json()));
+    print(render(replay_table(rows, format), format, environment_json()) +
+          (format == TableFormat::kTable ? replay_legend() : ""));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/formats/readers.h>
+#include <tenon/report/replay_table.h>
 #include <tenon/report/trace_html.h>
 #include <tenon/runtime/allocator_spec.h>
 
@@ -21,30 +22,46 @@ namespace {
 struct ViewOptions {
   std::string file;
   std::string output;
-  std::string allocator{kDefaultAllocator};
+  std::string allocator;
   std::string capacity;
   int device = -1;
   bool quiet = false;
 };
 
-ExitCode view(const ViewOptions& options) {
-  const ProgressLine progress(options.quiet);
-  const StackConfig policy = allocator_from_spec(options.allocator);
-  check_files({.read = {options.file}, .written = {options.output}});
-  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
-  replay::Job job{.trace = &trace, .policy = &policy, .label = options.allocator};
+/// What an allocator would do with the history: where the file does not say what one did, or where it is asked for.
+std::vector<replay::ReplayRow> replayed(const replay::Trace& trace, const StackConfig& policy,
+                                        const ViewOptions& options) {
+  const bool is_asked = !options.allocator.empty() || !options.capacity.empty();
+  if (!is_asked && trace.recorded && !trace.recorded->final_segments.empty()) return {};
+  replay::Job job{.trace = &trace,
+                  .policy = &policy,
+                  .label = options.allocator.empty() ? std::string(kDefaultAllocator) : options.allocator};
   job.options.timed_passes = 0;
   job.options.time_each_call = false;
   job.options.keep_curve = job.options.keep_layout = true;
   if (!options.capacity.empty()) job.options.capacity_bytes = parse_size(options.capacity);
-  const std::vector<replay::ReplayRow> rows = replay::run_jobs({job});
+  return replay::run_jobs({job});
+}
+
+ExitCode view(const ViewOptions& options) {
+  const ProgressLine progress(options.quiet);
+  const StackConfig policy =
+      allocator_from_spec(options.allocator.empty() ? std::string(kDefaultAllocator) : options.allocator);
+  check_files({.read = {options.file}, .written = {options.output}});  // a plugin is known by now, and stays
+  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true});
+  const std::vector<replay::ReplayRow> rows = replayed(trace, policy, options);
   write_trace_html(options.output, trace, rows);
   if (!options.quiet) say("report: " + options.output);
-  const replay::ReplayRow& row = rows.front();
-  if (row.failure.empty()) return ExitCode::kDone;
-  say(fmt::format("{} on {} is disqualified: {}{}", options.allocator, trace.name, row.failure,
-                  row.failed_event ? fmt::format(" at event {}", *row.failed_event) : ""));
-  return ExitCode::kFailed;
+  for (const replay::ReplayRow& row : rows) {
+    if (row.failure.empty()) continue;
+    say(fmt::format("{} on {} is disqualified: {}{}", row.label, trace.name, row.failure,
+                    row.failed_event ? fmt::format(" at event {}", *row.failed_event) : ""));
+    return ExitCode::kFailed;
+  }
+  if (!options.quiet) {
+    for (const std::string& remark : replay_remarks(rows)) say(remark);
+  }
+  return ExitCode::kDone;
 }
 
 }  // namespace
@@ -54,10 +71,10 @@ void add_view(CLI::App& program, Outcome& outcome) {
   CLI::App* verb = program.add_subcommand("view", "one offline HTML page: live memory, call stacks, segments");
   verb->add_option("file", options->file, "a memory history")->required()->type_name("FILE");
   verb->add_option("-o,--output", options->output, "the page; - is standard output")->required()->type_name("HTML");
-  verb->add_option("--allocator,-a", options->allocator, "whose segments are shown")
-      ->type_name("SPEC")
-      ->capture_default_str();
-  add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
+  verb->add_option("--allocator,-a", options->allocator,
+                   "also show a replay under this one; without recorded segments: caching")
+      ->type_name("SPEC");
+  add_capacity_option(*verb, options->capacity, "of the device in that replay; unlimited without");
   verb->add_option("--device", options->device, "of a file with several, by the number that it was recorded with")
       ->type_name("N");
   add_quiet_option(*verb, options->quiet);

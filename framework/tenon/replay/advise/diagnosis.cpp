@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 namespace tenon::replay {
 
 namespace {
@@ -40,6 +43,19 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
   question.current = {conf.empty() ? "PyTorch's defaults" : conf, policy_of_conf(conf)};
   question.others = other_pytorch_settings(conf, trace.facts.max_request_bytes);
   return question;
+}
+
+/// By call site: two stacks that differ in how they got there are one.
+std::vector<std::pair<std::string, Holder>> holders_of(const Trace& trace) {
+  std::map<std::string, Holder> by_site;
+  for (const Holder& holder : holders_at_peak(trace)) {
+    Holder& sum = by_site.try_emplace(call_site(trace, holder.stack), Holder{.stack = holder.stack}).first->second;
+    sum.bytes += holder.bytes;
+    sum.blocks += holder.blocks;
+  }
+  std::vector<std::pair<std::string, Holder>> holders(by_site.begin(), by_site.end());
+  std::ranges::stable_sort(holders, std::ranges::greater(), [](const auto& pair) { return pair.second.bytes; });
+  return holders;
 }
 
 }  // namespace
@@ -79,6 +95,7 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
         "in use is not what is replayed",
         trace.name, fmt::join(question.dropped_settings, ", ")));
   }
+  diagnosis.holders = holders_of(trace);
   diagnosis.is_known = diagnosis.trust.refusal.empty() || diagnosis.is_hopeless();
   return diagnosis;
 }

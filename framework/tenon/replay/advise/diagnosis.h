@@ -5,12 +5,14 @@
 #include <tenon/core/export.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/results/holders.h>
 #include <tenon/replay/results/trust.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -30,6 +32,8 @@ struct Diagnosis {
   FitReport report;
   Trust trust;
   std::vector<std::string> dropped_settings;  ///< of the recording's, which PyTorch's native allocator does not take
+  /// Who held what lived at the peak, largest first, each with its call_site(); empty where the file has no stacks.
+  std::vector<std::pair<std::string, Holder>> holders;
   bool is_known = true;  ///< false: the file is too poor, so that a setting did not run out proves nothing
 
   /// More lives at once than the device has: that much is certain however poor the history is.

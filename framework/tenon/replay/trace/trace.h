@@ -85,6 +85,8 @@ struct RecordedAllocator {
   std::vector<SegmentInfo> initial_segments;  ///< there when the recording began; by address; empty when is_whole
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
   std::vector<std::uint64_t> seed_addresses;
+  /// At the end, by address, each tiled by its blocks; where the file has them and the reader was asked for stacks.
+  std::vector<Segment> final_segments;
 };
 
 /// Where allocations were made, when the file says so and the reader was asked to keep it.

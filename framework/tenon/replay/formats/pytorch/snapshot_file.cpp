@@ -163,6 +163,28 @@ class Decoder {
 
 }  // namespace
 
+std::vector<Segment> tiled_segments(const SnapshotDevice& device) {
+  std::vector<Segment> tiled;
+  for (const Segment& segment : device.segments) {
+    Segment& copy = tiled.emplace_back(segment);
+    copy.blocks.clear();
+    std::uint64_t next = segment.address;
+    const std::uint64_t end = next + std::min<std::uint64_t>(segment.bytes, ~next);
+    const auto gap = [&](std::uint64_t until) {
+      if (until > next) copy.blocks.push_back({.address = next, .bytes = until - next});
+    };
+    for (const BlockInfo& block : segment.blocks) {
+      if (block.address < next || block.address >= end) continue;  // of a file that contradicts itself
+      gap(block.address);
+      copy.blocks.push_back(block);
+      next = block.address + std::min<std::uint64_t>(block.bytes, end - block.address);
+    }
+    gap(end);
+  }
+  std::ranges::sort(tiled, {}, [](const Segment& segment) -> std::uint64_t { return segment.address; });
+  return tiled;
+}
+
 SnapshotFile read_snapshot_file(InputFile& input, bool with_stacks) { return Decoder(input, with_stacks).decode(); }
 
 }  // namespace tenon::replay

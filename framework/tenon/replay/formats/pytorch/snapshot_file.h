@@ -41,6 +41,9 @@ struct SnapshotFile {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> failures;
 };
 
+/// The segments of a device with the gaps between their blocks as free ones, by address.
+std::vector<Segment> tiled_segments(const SnapshotDevice& device);
+
 /// Throws TraceError naming the place: "file: device_traces[0][12]: …".
 SnapshotFile read_snapshot_file(InputFile& input, bool with_stacks);
 

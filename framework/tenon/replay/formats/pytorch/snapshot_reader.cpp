@@ -288,6 +288,7 @@ class Rebuilder {
     if (with_stacks_) {
       trace.stacks.frames = file_.frames;
       trace.stacks.stacks = file_.stacks;
+      recorded_.final_segments = tiled_segments(device_);
     }
     recorded_.pressed = pressed_;
     if (file_.is_replay) {

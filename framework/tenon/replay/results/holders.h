@@ -1,0 +1,27 @@
+// Who holds the memory: what lives at the peak of a history, by the call stack that allocated it.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/trace/trace.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+struct Holder {
+  StackId stack = 0;  ///< 0: no stack is known
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+
+/// Largest first; empty where the trace has no stacks. A request that failed at the peak is among them: it was wanted
+/// besides what lived.
+TENON_API std::vector<Holder> holders_at_peak(const Trace& trace);
+
+/// "forward (model.py:31) < step (train.py:12)": the innermost functions that are not the framework's own, as far as a
+/// path tells, at most three; "[no stack]".
+TENON_API std::string call_site(const Trace& trace, StackId stack);
+
+}  // namespace tenon::replay
