@@ -132,8 +132,7 @@ TEST(TracePage, SaysWhatAReplayRefused) {
   options.capacity_bytes = 1000;
   const std::string path = testing::TempDir() + "refused.html";
   write_trace_html(path, trace, {replay::run_job(trace, replay::plain_policy(), options)});
-  for (const char* text :
-       {"ran out of memory 1 time", "requests that were refused included", "capacity 1000 B", "late"})
+  for (const char* text : {"ran out of memory", "requests that were refused included", "capacity 1000 B", "late"})
     EXPECT_NE(content(path).find(text), std::string::npos) << text;
 }
 
@@ -179,7 +178,7 @@ TEST(ReplayTable, AnOutOfMemoryIsNoSmallShareToPeople) {
 TEST(Holders, AreNamedByTheInnermostFunctionThatIsTheProgramsOwn) {
   Trace trace = replay::read_one("a 0 100 0\na 1 50 0\na 2 30 0\nf 1\nf 2\n");
   trace.stacks = {
-      .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7}, {"forward", "/home/me/model.py", 31}},
+      .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7}, {"forward", "/srv/model.py", 31}},
       .stacks = {{}, {0, 1}},
       .of_allocation = {1, 1, 0}};
   const std::vector<replay::Holder> holders = replay::holders_at_peak(trace);
