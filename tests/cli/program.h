@@ -11,6 +11,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon::test {
@@ -28,10 +29,12 @@ class StartedProgram {
   StartedProgram(const Folder& folder, const std::vector<std::string>& words,
                  const std::map<std::string, std::string>& variables = {}, const std::string& input = "/dev/null",
                  const std::string& limits = "true") {
-    static int number = 0;
-    const std::string name = (folder.path() / (".said" + std::to_string(++number))).string();
-    out_ = name + ".out";
-    error_ = name + ".error";
+    // Of the first that runs .stdout and .stderr, which tests of redirections know.
+    for (int n = 1; out_.empty() || std::filesystem::exists(out_); ++n) {
+      const std::string number = n == 1 ? "" : std::to_string(n);
+      out_ = (folder.path() / (".stdout" + number)).string();
+      error_ = (folder.path() / (".stderr" + number)).string();
+    }
     const std::string script = "cd \"$1\" && shift && " + limits + " && exec \"$@\"";
     std::vector<std::string> line = {"/bin/sh", "-c", script,     "sh", folder.path().string(), "/usr/bin/env", "-u",
                                      "COLUMNS", "-u", "NO_COLOR", "-u", "CLICOLOR_FORCE"};
@@ -64,6 +67,19 @@ class StartedProgram {
   void interrupt(int signal) const { ::kill(-child_, signal); }
   /// To it alone.
   void send(int signal) const { ::kill(child_, signal); }
+  /// Until then the signal would end it as it ends any program.
+  void wait_until_it_catches(int signal) const {
+    const std::string status = "/proc/" + std::to_string(child_) + "/status";
+    while (true) {
+      const std::string text = read_bytes(status);
+      const std::size_t caught = text.find("SigCgt:");
+      if (caught == std::string::npos) return;  // it has ended
+      if ((std::stoull(text.substr(caught + 7), nullptr, 16) >> (signal - 1) & 1) != 0 &&
+          text.find("Name:\ttenon\n") != std::string::npos)
+        return;
+      std::this_thread::yield();
+    }
+  }
   /// What it has said on stderr so far.
   std::string said() const { return read_bytes(error_); }
 

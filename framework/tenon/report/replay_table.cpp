@@ -1,6 +1,7 @@
 // Rows of a replay as a table.
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/fnv.h>
+#include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/report/replay_table.h>
@@ -198,7 +199,9 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
   std::vector<std::string> remarks;
   for (const ReplayRow& row : rows) {
     const std::string name = row.label.empty() ? row.allocator : row.label;
-    if (!row.failure.empty()) {
+    if (row.failure == replay::kNotMeasured) {
+      remarks.push_back(fmt::format("{} on {} was {}", name, row.trace, row.failure));
+    } else if (!row.failure.empty()) {
       const std::string where = row.failed_event ? fmt::format(" at event {}", *row.failed_event) : "";
       remarks.push_back(fmt::format("{} on {} is disqualified: {}{}", name, row.trace, row.failure, where));
     } else if (row.first_oom_event) {

@@ -1,5 +1,6 @@
 // `tenon replay`: traces under allocators, side by side.
 #include <tenon/cli/command_files.h>
+#include <tenon/cli/interrupt.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/replay_policies.h>
@@ -75,9 +76,13 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
       }
     }
   }
-  std::vector<replay::ReplayRow> rows = replay::run_jobs(jobs, options.jobs);
+  catch_interrupts(options.quiet ? "" : "ending with the rows that are measured");
+  std::vector<replay::ReplayRow> rows =
+      replay::run_jobs(jobs, options.jobs, {}, [] { return interrupt_signal() != 0; });
   const std::size_t kept = traces.size() * policies.size();
-  for (std::size_t i = kept; i < rows.size(); ++i) replay::add_passes(rows[i % kept], rows[i]);
+  for (std::size_t i = kept; i < rows.size(); ++i) {
+    if (rows[i].failure != replay::kNotMeasured) replay::add_passes(rows[i % kept], rows[i]);
+  }
   rows.resize(kept);
   return rows;
 }
@@ -201,6 +206,13 @@ ExitCode replay_verb(const ReplayOptions& options) {
 
   const std::vector<replay::ReplayRow> rows =
       with_ideal_rows(run_all(traces, policies, options), traces, policies.size(), capacity);
+  if (interrupt_signal() != 0) {
+    // A report that stands from before is worth more than a part of a new one.
+    print_rows(rows, gates, files, options.format);
+    say_remarks(rows, gates, options);
+    say(fmt::format("tenon: ended by {}; gates were not judged, files not written", interrupt_name()));
+    return interrupted_exit_code();
+  }
   gates.judge(traces, rows);
   print_rows(rows, gates, files, options.format);
   say_remarks(rows, gates, options);

@@ -1,4 +1,5 @@
 // `tenon tune`: the settings to paste, with the evidence.
+#include <tenon/cli/interrupt.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/progress_line.h>
 #include <tenon/cli/verb.h>
@@ -13,7 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -73,9 +76,19 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));
   }
   progress.begin("tuning", tuning.budget_seconds);
+  // Once somebody asks to end, the budget is spent: what is measured by then is judged.
+  catch_interrupts(options.quiet ? "" : "ending after the replays under way");
+  tuning.elapsed_seconds = [start = std::chrono::steady_clock::now()] {
+    if (interrupt_signal() != 0) return std::numeric_limits<double>::infinity();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   const replay::TuneResult result = replay::tune(traces, tuning);
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
+  if (interrupt_signal() != 0) {
+    say(fmt::format("tenon: ended by {} before the search was over; this is what had been measured", interrupt_name()));
+    return interrupted_exit_code();
+  }
   const bool has_answer = std::ranges::any_of(result.finalists, &replay::Candidate::is_recommended);
   return has_answer ? ExitCode::kDone : ExitCode::kFailed;
 }

@@ -129,6 +129,28 @@ ReplayRow collect(const Job& job, const Child& child, const JobProgress& progres
   return row;
 }
 
+/// Of those that will have no row: the processes are ended, the rows say so.
+void give_up(const std::vector<Job>& jobs, std::vector<Child>& running, std::size_t next,
+             std::vector<ReplayRow>& rows) {
+  const auto mark = [&](std::size_t index) {
+    const Job& job = jobs[index];
+    rows[index] = row_for(*job.trace, job.options.capacity_bytes);
+    rows[index].allocator = job.policy->policy.name;
+    rows[index].options = job.policy->options.entries(true);
+    rows[index].label = job.label;
+    rows[index].failure = kNotMeasured;
+  };
+  for (const Child& child : running) {
+    ::kill(child.pid, SIGKILL);
+    while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    ::close(child.descriptor);
+    mark(child.job);
+  }
+  running.clear();
+  for (; next < jobs.size(); ++next) mark(next);
+}
+
 }  // namespace
 
 unsigned usable_cores() {
@@ -138,7 +160,8 @@ unsigned usable_cores() {
   return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
-std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel, const JobsProgress& progress) {
+std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel, const JobsProgress& progress,
+                                const std::function<bool()>& is_stopping) {
   if (parallel == 0) parallel = usable_cores();
   std::vector<ReplayRow> rows(jobs.size());
   if (jobs.empty()) return rows;
@@ -147,6 +170,10 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
   std::size_t next = 0;
   std::size_t done = 0;
   while (done < jobs.size()) {
+    if (is_stopping && is_stopping()) {
+      give_up(jobs, running, next, rows);
+      return rows;
+    }
     while (running.size() < parallel && next < jobs.size()) {
       running.push_back(start(jobs[next], next, shared[next]));
       ++next;
@@ -154,8 +181,11 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     std::vector<pollfd> waits;
     for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
     if (is_work_told()) tell_work("replaying", shared.share(jobs));
-    if (::poll(waits.data(), waits.size(), is_work_told() ? kReportMilliseconds : -1) < 0 && errno != EINTR)
+    // A signal may come right before the wait: who can be stopped asks again.
+    if (::poll(waits.data(), waits.size(), is_work_told() || is_stopping ? kReportMilliseconds : -1) < 0) {
+      if (errno == EINTR) continue;
       throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
+    }
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       char buffer[65536];
