@@ -93,6 +93,9 @@ ForwardedInterrupts::~ForwardedInterrupts() {
   if (place_ >= 0) children[static_cast<std::size_t>(place_)].store(0);
 }
 
-void end_with_parent() { ::prctl(PR_SET_PDEATHSIG, SIGTERM); }
+void end_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) throw Error("the sweep that this cell is of is gone");
+}
 
 }  // namespace tenon::cli

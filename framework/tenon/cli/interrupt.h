@@ -36,7 +36,7 @@ class ForwardedInterrupts {
   int place_ = -1;
 };
 
-/// SIGTERM comes to this process when the one that started it is gone, however that died.
-void end_with_parent();
+/// SIGTERM comes to this process when the one that started it is gone, however that died. Throws Error when it is.
+void end_with_parent(pid_t parent);
 
 }  // namespace tenon::cli

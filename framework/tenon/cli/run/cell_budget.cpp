@@ -5,11 +5,13 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/process_pool.h>
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -49,7 +51,11 @@ std::int64_t estimated_bytes(const ExperimentConfig& experiment) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(ends[0]);
+    // It ends with us, and keeps nothing of ours open: the lock of the sweep's folder is one.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto out = static_cast<unsigned>(ends[1]);
+    ::close_range(out + 1, ~0U, 0);
+    if (out > 3) ::close_range(3, out - 1, 0);
     const Estimate estimate = estimate_of(experiment);
     const std::int64_t bytes = estimate.memory ? estimate.memory->memory.reserved_bytes.peak : 0;
     const bool is_written = ::write(ends[1], &bytes, sizeof bytes) == sizeof bytes;

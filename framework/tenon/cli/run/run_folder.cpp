@@ -96,6 +96,11 @@ void complete_finished(const fs::path& folder, bool has_report) {
   write_manifest(folder, *manifest);
 }
 
+void wait_for_cell(const fs::path& folder) {
+  if (!is_there(folder)) return;
+  const OutputFolder locked(folder, "", kCellPatienceSeconds);
+}
+
 FolderContent content_of(const fs::path& folder) {
   FolderContent content;
   const std::optional<RunManifest> manifest = read_manifest(folder);

@@ -27,6 +27,10 @@ bool has_finished_result(const std::filesystem::path& folder);
 /// `has_report`: the run was to write one. Throws ConfigError while that process is still there.
 void complete_finished(const std::filesystem::path& folder, bool has_report);
 
+/// Waits for a cell that outlived the sweep that started it: it ends after its step. Throws ConfigError when it does
+/// not.
+void wait_for_cell(const std::filesystem::path& folder);
+
 /// The locked folder for a run or a sweep that begins, or goes on with options.resume; run.json and
 /// config.resolved.toml are written. Throws ConfigError where something else is in it, or work that would be lost, or
 /// an experiment that has changed.

@@ -21,6 +21,7 @@ struct RunOptions {
   std::string resume;  ///< the folder to go on in
   unsigned jobs = 1;   ///< cells at a time
   std::string label;   ///< of a cell, set by the sweep that started us
+  int parent = 0;      ///< the sweep's process
   bool is_cell() const { return !label.empty(); }
   TableFormat format = TableFormat::kTable;
 };

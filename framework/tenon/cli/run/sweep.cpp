@@ -13,6 +13,8 @@
 #include <tenon/report/run_report.h>
 #include <tenon/runtime/environment.h>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -85,7 +87,9 @@ class Sweep {
 
   ExitCode run() {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (!options_.resume.empty() && has_finished_result(folder_of(i))) keep(i);
+      if (options_.resume.empty()) continue;
+      wait_for_cell(folder_of(i));
+      if (has_finished_result(folder_of(i))) keep(i);
     }
     run_cells();
     report();
@@ -158,7 +162,7 @@ class Sweep {
     for (std::string& word : overrides_of(options_, cells_[index])) words.push_back(std::move(word));
     if (!options_.record.empty()) words.push_back(record_override(options_));
     words.insert(words.end(), {"--no-sweep", goes_on ? "--resume" : "--out", folder.string(), "--label",
-                               label_of(index, cells_.size())});
+                               label_of(index, cells_.size()), "--parent", std::to_string(::getpid())});
     if (options_.quiet) words.push_back("--quiet");
     return words;
   }
@@ -167,6 +171,7 @@ class Sweep {
   RunningCell start(std::size_t index) {
     if (!options_.quiet) announce(index);
     if (folder_->restore()) write_manifest(path(), manifest_);
+    wait_for_cell(folder_of(index));
     std::error_code ignored;
     fs::remove(folder_of(index) / kResultFile, ignored);  // an older run's result must not stand in for a crash
     std::vector<std::string> variables;

@@ -31,7 +31,7 @@ ExitCode run(const RunOptions& asked) {
     print_exactly(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
     return ExitCode::kDone;
   }
-  if (options.is_cell()) end_with_parent();
+  if (options.is_cell()) end_with_parent(options.parent);
   catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
   return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
 }
@@ -61,6 +61,7 @@ void add_run(CLI::App& program, Outcome& outcome) {
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
   verb->add_option("--label", options->label)->group("");
+  verb->add_option("--parent", options->parent)->group("");
   verb->footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
   verb->callback([options, &outcome] { outcome.exit_code = run(*options); });
 }
