@@ -43,15 +43,25 @@ inline std::string refusal_of(std::string_view bytes) {
 class PlainPolicy : public Allocator {
  public:
   explicit PlainPolicy(MemorySource& source) : source_(source) {}
+  ~PlainPolicy() override {
+    for (const auto& [address, bytes] : taken_) source_.release(address, bytes);
+  }
   Block allocate(const Request& request) override {
     void* const data = source_.acquire(request.bytes);
     if (data == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+    taken_[data] = request.bytes;
     return {.data = data, .bytes = request.bytes, .request = request};
   }
-  void deallocate(const Block& block, StreamRef) noexcept override { source_.release(block.data, block.bytes); }
+  void deallocate(const Block& block, StreamRef) noexcept override {
+    taken_.erase(block.data);
+    source_.release(block.data, block.bytes);
+  }
 
  protected:
   MemorySource& source_;
+
+ private:
+  std::map<void*, std::size_t> taken_;
 };
 
 inline StackConfig policy_of(const std::string& name, AllocatorFactory create) {

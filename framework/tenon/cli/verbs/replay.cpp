@@ -41,6 +41,7 @@ struct ReplayOptions {
   std::vector<std::string> gates;
   std::string baseline;
   int repeat = 0;
+  double deadline_seconds = replay::kDefaultDeadlineSeconds;
   unsigned jobs = 0;
   TableFormat format = TableFormat::kTable;
   bool quiet = false;
@@ -77,8 +78,8 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
     }
   }
   catch_interrupts(options.quiet ? "" : "ending with the rows that are measured");
-  std::vector<replay::ReplayRow> rows =
-      replay::run_jobs(jobs, options.jobs, {}, [] { return interrupt_signal() != 0; });
+  std::vector<replay::ReplayRow> rows = replay::run_jobs(
+      jobs, options.jobs, {}, [] { return interrupt_signal() != 0; }, options.deadline_seconds);
   const std::size_t kept = traces.size() * policies.size();
   for (std::size_t i = kept; i < rows.size(); ++i) {
     if (rows[i].failure != replay::kNotMeasured) replay::add_passes(rows[i % kept], rows[i]);
@@ -265,6 +266,9 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  verb->add_option("--deadline", options->deadline_seconds, "for each row (600): one that takes longer is void")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 1e6));
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
   verb->footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));

@@ -2,8 +2,11 @@
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/trace/long_work.h>
 
+#include <tenon/memory/forwarding.h>
+
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace tenon::replay {
 
@@ -41,6 +44,41 @@ void CurveSampler::after(std::uint64_t event, std::uint64_t requested, std::uint
   }
 }
 
+namespace {
+
+/// Looks at the blocks as the policy gives them: the host puts the request right in the ones that it passes on.
+class RequestCheck final : public ForwardingAllocator {
+ public:
+  RequestCheck(std::unique_ptr<Allocator> inner, std::string& problem)
+      : ForwardingAllocator(std::move(inner)), problem_(problem) {}
+  Block allocate(const Request& request) override {
+    const Block block = inner_->allocate(request);
+    if (problem_.empty() && block.data != nullptr &&
+        (block.request.bytes != request.bytes || block.request.stream != request.stream)) {
+      problem_ = "handed out a block whose request says " + std::to_string(block.request.bytes) + " bytes on stream " +
+                 std::to_string(block.request.stream.id) + ", where " + std::to_string(request.bytes) + " on stream " +
+                 std::to_string(request.stream.id) + " were asked for";
+    }
+    return block;
+  }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  std::string& problem_;
+};
+
+StackConfig with_request_check(StackConfig policy, std::string& problem) {
+  policy.policy.create = [create = policy.policy.create,
+                          &problem](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    std::unique_ptr<Allocator> inner = create(context);
+    if (inner == nullptr) return nullptr;
+    return std::make_unique<RequestCheck>(std::move(inner), problem);
+  };
+  return policy;
+}
+
+}  // namespace
+
 std::unique_ptr<AllocatorStack> trial_of(const StackConfig& policy, ReplaySource& source, SourceListener* listener) {
   return AllocatorStack::make_trial(source, {.policy = policy.policy, .options = policy.options, .layers = {}},
                                     listener);
@@ -55,8 +93,9 @@ ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const 
       log_(row.actions),
       source_(options.capacity_bytes.value_or(0)),
       alignment_(alignment_of(policy)),
-      stack_(trial_of(policy, source_, listener())),
+      stack_(trial_of(checks() ? with_request_check(policy, lost_request_) : policy, source_, listener())),
       blocks_(std::max<std::uint32_t>(1, trace.slot_count)),
+      users_(blocks_.size()),
       curve_(trace.facts.events) {
   if (checks()) source_.when_waited([this] { oracle_.synchronized(); });
 }
@@ -86,6 +125,7 @@ void ObservedPass::run(std::uint64_t last_event) {
       ++event;
     }
     finish();
+    if (checks() && last_event == kNoEvent) tear_down();
   } catch (const std::exception& error) {
     row_.failure = error.what();
     row_.failed_event = event;
@@ -105,6 +145,7 @@ void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
     case EventKind::kFree:
       return free(entry);
     case EventKind::kUse:
+      if (checks()) users_[entry.slot].push_back({trace_.streams[entry.stream]});
       return stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
     case EventKind::kEmptyCache:
       stack_->trim(0);
@@ -135,6 +176,11 @@ void ObservedPass::allocate(const TraceEvent& entry, std::uint64_t event) {
   if (checks()) {
     const Place place =
         oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, alignment_);
+    if (!lost_request_.empty()) throw PlacementError(lost_request_);
+    if (const std::string wrong = streams_.handed_out(reinterpret_cast<std::uintptr_t>(block.data), block.bytes,
+                                                      {trace_.streams[entry.stream]});
+        !wrong.empty())
+      throw PlacementError(wrong);
     placement_.number(event);
     placement_.number(place.segment);
     placement_.number(place.offset);
@@ -145,7 +191,12 @@ void ObservedPass::free(const TraceEvent& entry) {
   Block& block = blocks_[entry.slot];
   if (block.data == nullptr) return;  // never served
   if (entry.deferred) stack_->record_use(block, ReplaySource::waiting_stream(entry.slot));
-  if (checks()) oracle_.lift(entry.slot, entry.deferred);
+  if (checks()) {
+    oracle_.lift(entry.slot, entry.deferred);
+    std::vector<StreamRef> users = std::exchange(users_[entry.slot], {});
+    users.push_back(block.request.stream);
+    streams_.freed(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, std::move(users));
+  }
   stack_->deallocate(block);
   if (entry.deferred) {
     waiting_bytes_ += block.bytes;
@@ -163,6 +214,10 @@ void ObservedPass::complete(std::uint32_t slot) {
 
 void ObservedPass::after(std::uint64_t event) {
   const Usage usage = stack_->usage();
+  if (checks() && usage.allocated_bytes > usage.held_bytes) {
+    throw PlacementError("handed out blocks of " + std::to_string(usage.allocated_bytes) + " bytes in all with only " +
+                         std::to_string(usage.held_bytes) + " taken from the device: Block::bytes is wrong");
+  }
   series_.after(event, usage.held_bytes);
   row_.peak_allocated_bytes = std::max<std::uint64_t>(row_.peak_allocated_bytes, usage.allocated_bytes);
   row_.peak_active_bytes = std::max<std::uint64_t>(row_.peak_active_bytes, usage.allocated_bytes + waiting_bytes_);
@@ -199,6 +254,15 @@ void ObservedPass::finish() {
   row_.reserved_series_fnv1a64 = series_.value();
   row_.placement_hash = placement_.value();
   row_.curve = curve_.take();
+}
+
+// The destructor of a policy gives back everything, blocks still out included.
+void ObservedPass::tear_down() {
+  if (progress_ != nullptr) progress_->phase.store(kTearDownPhase, std::memory_order_relaxed);
+  stack_.reset();
+  if (const std::size_t left = source_.used_bytes(); left != 0)
+    throw PlacementError("kept " + std::to_string(left) + " bytes of the device when it was destroyed");
+  if (progress_ != nullptr) progress_->phase.store(1, std::memory_order_relaxed);
 }
 
 }  // namespace tenon::replay

@@ -7,9 +7,11 @@
 #include <tenon/replay/engine/placement_oracle.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/engine/replay_source.h>
+#include <tenon/replay/engine/stream_oracle.h>
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tenon::replay {
@@ -83,6 +85,7 @@ class ObservedPass {
   [[gnu::always_inline]] inline void after(std::uint64_t event);
   void complete(std::uint32_t slot);
   void finish();
+  void tear_down();
 
   const Trace& trace_;
   const JobOptions& options_;
@@ -91,9 +94,12 @@ class ObservedPass {
   DeviceCallLog log_;
   PlacementOracle oracle_;
   ReplaySource source_;
+  StreamOracle streams_{source_};
+  std::string lost_request_;  ///< what the policy's block says that the request did not; empty: nothing
   const std::size_t alignment_;
   std::unique_ptr<AllocatorStack> stack_;
   std::vector<Block> blocks_;
+  std::vector<std::vector<StreamRef>> users_;  ///< by slot: streams besides the block's own
   ReservedSeries series_;
   Fnv1a placement_;
   CurveSampler curve_;

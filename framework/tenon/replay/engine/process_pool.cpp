@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +23,8 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr int kReportMilliseconds = 100;
+constexpr int kTickMilliseconds = 100;
+constexpr double kLongestTick = 1;
 
 class SharedProgress {
  public:
@@ -73,6 +75,8 @@ struct Child {
   int descriptor = -1;
   std::size_t job = 0;
   std::string received;
+  double waited_seconds = 0;
+  bool is_overdue = false;
 };
 
 Child start(const Job& job, std::size_t index, JobProgress& progress) {
@@ -95,17 +99,23 @@ Child start(const Job& job, std::size_t index, JobProgress& progress) {
     ::_exit(0);
   }
   ::close(ends[1]);
-  return {pid, ends[0], index, {}};
+  return {.pid = pid, .descriptor = ends[0], .job = index};
 }
 
-ReplayRow crashed(const Job& job, const JobProgress& progress, int status) {
+ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const Child& child) {
   ReplayRow row = row_for(*job.trace, job.options.capacity_bytes);
   row.allocator = job.policy->policy.name;
   row.options = job.policy->options.entries(true);
   const std::uint32_t phase = progress.phase.load();
   std::string how = WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
                                         : "ended its process with code " + std::to_string(WEXITSTATUS(status));
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) how += " (the system may have run out of memory)";
+  if (child.is_overdue) {
+    char text[64];
+    std::snprintf(text, sizeof text, "did not end within %g s", child.waited_seconds);
+    how = text;
+  }
+  if (!child.is_overdue && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    how += " (the system may have run out of memory)";
   if (phase == 0) {
     how += " while it was being made";
   } else if (phase == 1) {
@@ -124,7 +134,7 @@ ReplayRow collect(const Job& job, const Child& child, const JobProgress& progres
   ::close(child.descriptor);
   ReplayRow row;
   const bool is_complete = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !child.received.empty();
-  row = is_complete ? unpack_row(child.received) : crashed(job, progress, status);
+  row = is_complete ? unpack_row(child.received) : crashed(job, progress, status, child);
   row.label = job.label;
   return row;
 }
@@ -151,6 +161,21 @@ void give_up(const std::vector<Job>& jobs, std::vector<Child>& running, std::siz
   for (; next < jobs.size(); ++next) mark(next);
 }
 
+/// Adds what was waited since `before` and kills those beyond the deadline; time in which this process is stopped as a
+/// whole does not count.
+void end_overdue(std::vector<Child>& running, std::chrono::steady_clock::time_point before, double deadline_seconds) {
+  const double step =
+      std::min(std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count(), kLongestTick);
+  for (Child& child : running) {
+    if (child.is_overdue) continue;
+    child.waited_seconds += step;
+    if (child.waited_seconds <= deadline_seconds) continue;
+    child.is_overdue = true;
+    child.waited_seconds = deadline_seconds;
+    ::kill(child.pid, SIGKILL);
+  }
+}
+
 }  // namespace
 
 unsigned usable_cores() {
@@ -161,7 +186,7 @@ unsigned usable_cores() {
 }
 
 std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel, const JobsProgress& progress,
-                                const std::function<bool()>& is_stopping) {
+                                const std::function<bool()>& is_stopping, double deadline_seconds) {
   if (parallel == 0) parallel = usable_cores();
   std::vector<ReplayRow> rows(jobs.size());
   if (jobs.empty()) return rows;
@@ -181,11 +206,14 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     std::vector<pollfd> waits;
     for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
     if (is_work_told()) tell_work("replaying", shared.share(jobs));
+    const auto before = std::chrono::steady_clock::now();
     // A signal may come right before the wait: who can be stopped asks again.
-    if (::poll(waits.data(), waits.size(), is_work_told() || is_stopping ? kReportMilliseconds : -1) < 0) {
+    // A signal may come right before the wait: who can be stopped asks again.
+    if (::poll(waits.data(), waits.size(), kTickMilliseconds) < 0) {
       if (errno == EINTR) continue;
       throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
     }
+    end_overdue(running, before, deadline_seconds);
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       char buffer[65536];

@@ -82,9 +82,11 @@ struct JobOptions {
 /// Where a job stands; in shared memory when it runs in a child.
 struct JobProgress {
   std::atomic<std::uint64_t> event{0};
-  std::atomic<std::uint32_t> phase{0};      ///< 0 setting up, 1 observed, 2 timed, 3 latencies, 4 done
+  std::atomic<std::uint32_t> phase{0};      ///< 0 setting up, 1 observed, 2 timed, 3 latencies, 4 done, 5 torn down
   std::atomic<bool> is_second_pass{false};  ///< observed again, for the layout at the peak
 };
+
+inline constexpr std::uint32_t kTearDownPhase = 5;
 
 /// Runs one job in this process. Never throws for what the allocator does wrong: the row's failure says it.
 TENON_API ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOptions& options,

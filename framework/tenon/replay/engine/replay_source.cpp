@@ -65,20 +65,31 @@ bool ReplaySource::is_complete(std::uint32_t slot) const {
   return marked <= completed_everywhere_ || (slot < completed_.size() && marked <= completed_[slot]);
 }
 
+bool ReplaySource::is_known_reached(StreamRef stream, std::uint64_t moment) const {
+  if (known_everywhere_ >= moment) return true;
+  const auto known = known_.find(stream.id);
+  return known != known_.end() && known->second >= moment;
+}
+
 bool ReplaySource::reached(Ticket ticket) {
-  if (ticket.stream < kWaitingStreamBase || ticket.value <= completed_everywhere_) return true;
+  if (ticket.stream < kWaitingStreamBase) {
+    std::uint64_t& known = known_[ticket.stream];
+    known = std::max(known, ticket.value);
+    return true;
+  }
+  if (ticket.value <= completed_everywhere_) return true;
   const std::uint64_t slot = ticket.stream - kWaitingStreamBase;
   return slot < completed_.size() && ticket.value <= completed_[slot];
 }
 
 void ReplaySource::wait(Ticket ticket) {
-  if (ticket.stream < kWaitingStreamBase || reached(ticket)) return;
+  if (reached(ticket)) return;
   complete(static_cast<std::uint32_t>(ticket.stream - kWaitingStreamBase));
   if (when_waited_) when_waited_();
 }
 
 void ReplaySource::synchronize() {
-  completed_everywhere_ = next_ticket_ - 1;
+  completed_everywhere_ = known_everywhere_ = next_ticket_ - 1;
   if (when_waited_) when_waited_();
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,12 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   bool is_complete(std::uint32_t slot) const;
   /// Called when the policy has waited for streams, which then are further than in the recording.
   void when_waited(std::function<void()> told) { when_waited_ = std::move(told); }
+  /// A number for now: every mark made later has a greater one.
+  std::uint64_t next_moment() { return next_ticket_++; }
+  /// Whether the policy has seen that `stream` did all that was queued on it at that moment.
+  bool is_known_reached(StreamRef stream, std::uint64_t moment) const;
+  /// Memory that the policy has taken and not given back.
+  std::size_t used_bytes() const { return device_.used_bytes(); }
   /// The stream that a deferred free of this slot waits for.
   static StreamRef waiting_stream(std::uint32_t slot) { return {kWaitingStreamBase + slot}; }
 
@@ -63,8 +70,10 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   std::uint64_t ranges_same_from_bytes_ = 0;  ///< capacity whose address ranges are as long as they had to be
   std::uint64_t next_ticket_ = 1;
   std::uint64_t completed_everywhere_ = 0;
-  std::vector<std::uint64_t> completed_;  ///< by slot: tickets up to this one are reached
-  std::vector<std::uint64_t> marked_;     ///< by slot: the last ticket
+  std::uint64_t known_everywhere_ = 0;                      ///< moments up to this one: by a wait for all streams
+  std::unordered_map<std::uint64_t, std::uint64_t> known_;  ///< by stream: up to this ticket
+  std::vector<std::uint64_t> completed_;                    ///< by slot: tickets up to this one are reached
+  std::vector<std::uint64_t> marked_;                       ///< by slot: the last ticket
 };
 
 }  // namespace tenon::replay

@@ -1,0 +1,94 @@
+// `tenon replay` on the mutants whose flaw a history shows: the row is disqualified, in words that say why.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <random>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Mutant {
+  const char* flaw;
+  const char* words;
+};
+
+constexpr Mutant kMutants[] = {
+    {"shifted_overlap", "overlaps the live block"},
+    {"rare_double", "overlaps the live block"},
+    {"wrong_merge", "overlaps the live block"},
+    {"misaligned", "is not aligned to 64"},
+    {"ignores_record_use", "may still use"},
+    {"shared_stream_lists", "may still use"},
+    {"no_sync_before_release", "may still use"},
+    {"leaks_a_chunk", "when it was destroyed"},
+    {"wrong_release_size", "which never gave that segment"},
+    {"double_release", "is disqualified"},
+    {"bytes_too_small", "bytes for a request of"},
+    {"bytes_doubled", "overlaps the live block"},
+    {"drops_request", "whose request says 0 bytes"},
+    {"throws_42", "crashed: Aborted at event"},
+    {"throws_from_noexcept", "crashed: Aborted at event"},
+    {"throws_out_of_range", "map::at at event"},
+    {"segfault", "crashed: Segmentation fault at event"},
+    {"recursion", "crashed: Segmentation fault at event"},
+    {"deadlock", "did not end within 1 s at event"},
+    {"spin", "did not end within 1 s at event"},
+};
+
+/// Three streams, blocks that two of them use, the cache emptied now and then; some blocks outlive the history.
+std::string history() {
+  std::mt19937 random(7);
+  std::vector<int> live;
+  std::string text;
+  for (int i = 0, next = 0; i < 1500; ++i) {
+    if (live.empty() || random() % 100 < 55) {
+      const std::string id = std::to_string(++next);
+      text += "a " + id + " " + std::to_string(1U << (9 + random() % 13)) + " " + std::to_string(random() % 3) + "\n";
+      live.push_back(next);
+      if (random() % 7 == 0) text += "u " + id + " " + std::to_string(random() % 3) + "\n";
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      text += "f " + std::to_string(live.back()) + "\n";
+      live.pop_back();
+    }
+    if (i % 400 == 399) text += "e\n";
+  }
+  return text;
+}
+
+class ReplayOfAMutant : public testing::TestWithParam<Mutant> {
+ protected:
+  ReplayOfAMutant() { folder_.write("three.trace", history()); }
+  Folder folder_;
+};
+
+TEST_P(ReplayOfAMutant, IsDisqualified) {
+  const Said said = tenon_in(folder_, {"replay", "three.trace", "--deadline", "1", "-a",
+                                       fixture("buddy").string() + ":chunk=1MiB,flaw=" + GetParam().flaw});
+  EXPECT_EQ(said.code, 1) << said.out << said.error;
+  EXPECT_THAT(said.out + said.error, AllOf(HasSubstr("is disqualified"), HasSubstr(GetParam().words)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kMutants),
+                         [](const auto& param) { return std::string(param.param.flaw); });
+
+TEST(ReplayOfMutants, SoundAllocatorsPassAndTwoBuildsStandSideBySide) {
+  const Folder folder;
+  folder.write("three.trace", history());
+  std::filesystem::create_directory(folder.path() / "new");
+  std::filesystem::copy_file(fixture("buddy"), folder.path() / "new/buddy.so");
+  const Said said = tenon_in(
+      folder, {"replay", "three.trace", "-a", "caching", "-a", "caching:max_split_size=24MiB", "-a", "expandable", "-a",
+               "direct", "-a", fixture("buddy").string(), "-a", "new/buddy.so:chunk=1MiB"});
+  EXPECT_EQ(said.code, 0) << said.out << said.error;
+  EXPECT_THAT(said.out + said.error, AllOf(HasSubstr("chunk=1MiB"), Not(HasSubstr("disqualified"))));
+}
+
+}  // namespace
+}  // namespace tenon::test
