@@ -94,7 +94,7 @@ struct WaitsForStreams final : PlainPolicy {
   Block allocate(const Request& request) override {
     std::erase_if(waiting, [&](const Waiting& entry) {
       if (!source_.reached(entry.ticket)) return false;
-      source_.release(entry.block.data, entry.block.bytes);
+      PlainPolicy::deallocate(entry.block, entry.block.request.stream);
       return true;
     });
     return PlainPolicy::allocate(request);

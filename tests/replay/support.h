@@ -54,13 +54,16 @@ class PlainPolicy : public Allocator {
   }
   void deallocate(const Block& block, StreamRef) noexcept override {
     taken_.erase(block.data);
+    if (is_shared_) source_.synchronize();
     source_.release(block.data, block.bytes);
   }
+  void record_use(const Block&, StreamRef) override { is_shared_ = true; }
 
  protected:
   MemorySource& source_;
 
  private:
+  bool is_shared_ = false;  ///< some block was used by another stream
   std::map<void*, std::size_t> taken_;
 };
 

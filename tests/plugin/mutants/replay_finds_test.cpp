@@ -41,7 +41,8 @@ constexpr Mutant kMutants[] = {
     {"spin", "did not end within 1 s at event"},
 };
 
-/// Three streams, blocks that two of them use, the cache emptied now and then; some blocks outlive the history.
+/// Three streams, blocks that two of them use, the cache emptied now and then, and all of it once while nothing is
+/// live; some blocks outlive the history.
 std::string history() {
   std::mt19937 random(7);
   std::vector<int> live;
@@ -59,6 +60,10 @@ std::string history() {
     }
     if (i % 400 == 399) text += "e\n";
   }
+  for (const int id : live) text += "f " + std::to_string(id) + "\n";
+  text += "e\n";
+  for (const int stream : {1, 2, 0, 2, 1, 0})
+    text += "a 9000" + std::to_string(text.size()) + " 9000000 " + std::to_string(stream) + "\n";
   return text;
 }
 
@@ -70,7 +75,7 @@ class ReplayOfAMutant : public testing::TestWithParam<Mutant> {
 
 TEST_P(ReplayOfAMutant, IsDisqualified) {
   const Said said = tenon_in(folder_, {"replay", "three.trace", "--deadline", "1", "-a",
-                                       fixture("buddy").string() + ":chunk=1MiB,flaw=" + GetParam().flaw});
+                                       fixture("buddy").string() + ":flaw=" + GetParam().flaw});
   EXPECT_EQ(said.code, 1) << said.out << said.error;
   EXPECT_THAT(said.out + said.error, AllOf(HasSubstr("is disqualified"), HasSubstr(GetParam().words)));
 }
