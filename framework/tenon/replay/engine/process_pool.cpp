@@ -208,7 +208,6 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     if (is_work_told()) tell_work("replaying", shared.share(jobs));
     const auto before = std::chrono::steady_clock::now();
     // A signal may come right before the wait: who can be stopped asks again.
-    // A signal may come right before the wait: who can be stopped asks again.
     if (::poll(waits.data(), waits.size(), kTickMilliseconds) < 0) {
       if (errno == EINTR) continue;
       throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
