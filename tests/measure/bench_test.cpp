@@ -64,7 +64,7 @@ TEST_F(Bench, RunsARecordedHistory) {
 }
 
 TEST_F(Bench, ACrashEndsTheFiguresOfItsSubjectAlone) {
-  options_.specs[1] = test::fixture("crasher").string() + ":after=6000";
+  options_.specs[1] = test::fixture("crasher").string() + ":after=20";
   const BenchResult result = run_bench(options_);
   EXPECT_THAT(result.cells[0][1].failure, HasSubstr("crashed: Segmentation fault"));
   EXPECT_THAT(result.cells[0][1].round_ns, IsEmpty());
@@ -73,7 +73,7 @@ TEST_F(Bench, ACrashEndsTheFiguresOfItsSubjectAlone) {
 }
 
 TEST_F(Bench, AHangEndsAtItsDeadline) {
-  options_.specs[1] = test::fixture("crasher").string() + ":how=hang,after=6000";
+  options_.specs[1] = test::fixture("crasher").string() + ":how=hang,after=20";
   options_.deadline_s = 0.5;
   const BenchResult result = run_bench(options_);
   EXPECT_THAT(result.cells[0][1].failure, HasSubstr("hangs: no answer in 0.5 s"));

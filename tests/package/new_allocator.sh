@@ -21,7 +21,7 @@ expect "2KiB" "$build/info.txt"
 expect "23 passed, 0 failed" "$build/kit.txt"
 "$tenon" replay "$TENON_SOURCE_DIR/examples/traces/gpt2_adam.trace.gz" --allocator "$build/build/mine.so" --allocator caching \
   --capacity 8GiB >"$build/table.txt" || fail "tenon replay"
-for name in mine caching ideal; do expect " $name " "$build/table.txt"; done
+for name in mine caching ideal; do expect "$name  " "$build/table.txt"; done
 echo "from nothing to the table: $SECONDS s"
 
 PATH=$installed/bin:$PATH ctest --test-dir "$build/build" --output-on-failure --no-tests=error || fail "its own test"
