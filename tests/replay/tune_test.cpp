@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::replay {
 namespace {
@@ -58,6 +59,14 @@ TEST(Tune, RecommendsWhatMendsFragmentation) {
   EXPECT_FALSE(result.recommended_conf.empty());
   EXPECT_EQ(result.peak_requested_bytes, 42 * MiB);
   EXPECT_THAT(result.recommended_toml, HasSubstr("[allocator]\nname = \""));
+}
+
+TEST(Tune, ASearchThatIsEndedBeforeItBeginsHasPyTorchsDefaults) {
+  TuneOptions options = unhurried(63 * MiB);
+  options.elapsed_seconds = [] { return std::numeric_limits<double>::infinity(); };
+  const TuneResult result = tune({pinned()}, options);
+  ASSERT_NE(baseline(result), nullptr);
+  EXPECT_GT(baseline(result)->peak_reserved_bytes, 0u);
 }
 
 TEST(Tune, EveryCapacityFromTheSafeOneOnRuns) {

@@ -51,7 +51,8 @@ void SettingsSearch::evaluate(const std::vector<Choice>& choices, double until) 
     if (!known_.contains(choice) && is_sensible(space_, choice)) missing.push_back(choice);
   }
   const std::size_t batch = std::max<std::size_t>(8, usable_cores() * 4);
-  for (std::size_t first = 0; first < missing.size() && meter_.elapsed() < until; first += batch) {
+  const auto has_time = [&] { return until == kInAnyCase || meter_.elapsed() < until; };
+  for (std::size_t first = 0; first < missing.size() && has_time(); first += batch) {
     std::vector<Candidate*> candidates;
     for (std::size_t i = first; i < std::min(missing.size(), first + batch); ++i) {
       candidates.push_back(&(known_[missing[i]] = make(missing[i])));
@@ -88,7 +89,7 @@ void SettingsSearch::descend(Choice choice, double until) {
 void SettingsSearch::run() {
   const double until = 0.7 * options_.budget_seconds;
   Choice start(space_.size(), 0);
-  evaluate({start});  // what the others are held against: whatever the budget
+  evaluate({start}, kInAnyCase);  // what the others are held against
   descend(start, until);
   start[0] = 1;
   descend(start, until);

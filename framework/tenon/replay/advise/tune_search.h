@@ -5,6 +5,7 @@
 
 #include <tenon/replay/advise/tune_meter.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,7 +20,10 @@ class SettingsSearch {
 
   void run();
   /// All of the space, however long that takes.
-  void run_exhaustively() { evaluate(all_); }
+  void run_exhaustively() {
+    evaluate({Choice(space_.size(), 0)}, kInAnyCase);
+    evaluate(all_, kWhateverItTakes);
+  }
 
   /// What was evaluated.
   const std::map<Choice, Candidate>& known() const { return known_; }
@@ -29,7 +33,11 @@ class SettingsSearch {
  private:
   bool advance(Choice& choice) const;
   Candidate make(const Choice& choice) const;
-  void evaluate(const std::vector<Choice>& choices, double until = 1e300);
+  /// Until somebody asks to end: then the budget counts as spent, however large it is.
+  static constexpr double kWhateverItTakes = 1e300;
+  /// Even then.
+  static constexpr double kInAnyCase = std::numeric_limits<double>::infinity();
+  void evaluate(const std::vector<Choice>& choices, double until);
   void descend(Choice choice, double until);
 
   const TuneOptions& options_;
