@@ -2,11 +2,11 @@
 // the same libraries at the same addresses.
 #include <tenon/conformance/death.h>
 
+#include <tenon/core/child_process.h>
 #include <tenon/memory/history/call_stack.h>
 
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,8 +128,7 @@ std::string cause_of(const Journal& journal, int status, Overdue overdue) {
 void watch_for_death(Journal& journal) {
   dying_journal = &journal;
   std::set_terminate(&leave_words);
-  const rlimit no_core{0, 0};  // a crash is a finding here, not a file
-  ::setrlimit(RLIMIT_CORE, &no_core);
+  leave_no_core_file();
   if (has_sanitizer()) return;
   void* warm[1];
   ::backtrace(warm, 1);  // loads the unwinder now: a handler must not

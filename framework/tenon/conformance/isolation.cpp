@@ -2,11 +2,10 @@
 #include <tenon/conformance/death.h>
 #include <tenon/conformance/isolation.h>
 
-#include <tenon/core/error.h>
+#include <tenon/core/child_process.h>
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -15,8 +14,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 
 namespace tenon::conformance {
 
@@ -25,16 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kTickMilliseconds = 50;
 constexpr double kLongestTick = 0.2;
-
-void write_all(int descriptor, const std::string& bytes) {
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::write(descriptor, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    written += static_cast<std::size_t>(count);
-  }
-}
 
 // "!" tells an answer from the silence of a process that ended early.
 std::string packed(const Finding& finding) {
@@ -46,14 +33,6 @@ Finding unpacked(const std::string& answer) {
   Finding finding(std::string_view(answer).substr(2, line - 2), answer.substr(line + 1));
   finding.is_of_a_history = answer[1] == 'h';
   return finding;
-}
-
-[[noreturn]] void be_the_child(const std::function<Finding()>& work, Journal& journal, int answer_to) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  watch_for_death(journal);
-  write_all(answer_to, packed(catch_all(work)));
-  std::fflush(nullptr);
-  ::_exit(0);
 }
 
 /// Reads the answer until the child ends it, or until a limit. Returns which limit. Time in which this process is
@@ -113,26 +92,16 @@ Finding catch_all(const std::function<Finding()>& work) {
 Finding run_in_child(const std::function<Finding()>& work, Journal& journal, const Limits& limits,
                      const std::function<void()>& tick) {
   journal.clear();
-  int ends[2];
-  if (::pipe(ends) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-    be_the_child(work, journal, ends[1]);
-  }
-  ::close(ends[1]);
-  if (child < 0) {
-    ::close(ends[0]);
-    throw Error(fmt::format("cannot start a process for a check: {}", std::strerror(errno)));
-  }
+  const ChildProcess child = fork_to_answer("a check", [&](int answer_to) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    watch_for_death(journal);
+    write_all(answer_to, packed(catch_all(work)));
+  });
   std::string answer;
-  const Overdue overdue = listen(ends[0], answer, journal, limits, tick);
-  if (overdue != Overdue::kNone) end_child(child, ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  ::close(ends[0]);
+  const Overdue overdue = listen(child.answer, answer, journal, limits, tick);
+  if (overdue != Overdue::kNone) end_child(child.pid, child.answer);
+  const int status = wait_for_end(child.pid);
+  ::close(child.answer);
   if (overdue == Overdue::kNone && !answer.empty() && answer.front() == '!') return unpacked(answer);
   return finding_of_death(journal, status, overdue, limits);
 }

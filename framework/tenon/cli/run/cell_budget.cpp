@@ -2,17 +2,17 @@
 #include <tenon/cli/run/cell_budget.h>
 
 #include <tenon/cli/run/estimate.h>
+#include <tenon/core/child_process.h>
+#include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/process_pool.h>
 
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -46,32 +46,28 @@ std::int64_t available_host_bytes() {
 /// The estimate's peak of reserved memory. In a child: the allocator's plugin may crash, and no device may be open
 /// here.
 std::int64_t estimated_bytes(const ExperimentConfig& experiment) {
-  int ends[2];
-  if (::pipe(ends) != 0) return 0;
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // It ends with us, and keeps nothing of ours open: the lock of the sweep's folder is one.
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const auto out = static_cast<unsigned>(ends[1]);
-    ::close_range(out + 1, ~0U, 0);
-    if (out > 3) ::close_range(3, out - 1, 0);
-    const Estimate estimate = estimate_of(experiment);
-    const std::int64_t bytes = estimate.memory ? estimate.memory->memory.reserved_bytes.peak : 0;
-    const bool is_written = ::write(ends[1], &bytes, sizeof bytes) == sizeof bytes;
-    ::_exit(is_written ? 0 : 1);
-  }
-  ::close(ends[1]);
-  std::int64_t bytes = 0;
-  ssize_t count = -1;
-  if (child > 0) {
-    while ((count = ::read(ends[0], &bytes, sizeof bytes)) < 0 && errno == EINTR) {
+  try {
+    const ChildProcess child = fork_to_answer("an estimate", [&](int answer_to) {
+      // It ends with us, and keeps nothing of ours open: the lock of the sweep's folder is one.
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const auto out = static_cast<unsigned>(answer_to);
+      ::close_range(out + 1, ~0U, 0);
+      if (out > 3) ::close_range(3, out - 1, 0);
+      const Estimate estimate = estimate_of(experiment);
+      const std::int64_t bytes = estimate.memory ? estimate.memory->memory.reserved_bytes.peak : 0;
+      write_all(answer_to, {reinterpret_cast<const char*>(&bytes), sizeof bytes});
+      ::_exit(0);  // with whatever the estimate left unprinted
+    });
+    std::int64_t bytes = 0;
+    ssize_t count = -1;
+    while ((count = ::read(child.answer, &bytes, sizeof bytes)) < 0 && errno == EINTR) {
     }
-    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    wait_for_end(child.pid);
+    ::close(child.answer);
+    return count == sizeof bytes ? bytes : 0;
+  } catch (const Error&) {  // no process could be had: nothing is known
+    return 0;
   }
-  ::close(ends[0]);
-  return count == sizeof bytes ? bytes : 0;
 }
 
 }  // namespace

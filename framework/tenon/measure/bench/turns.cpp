@@ -3,6 +3,7 @@
 #include <tenon/measure/bench/soundness.h>
 #include <tenon/measure/bench/turns.h>
 
+#include <tenon/core/child_process.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -13,7 +14,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ class Sleeper {
 void draw_layout(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   constexpr std::size_t kPage = 4096;
-  ::mmap(nullptr, kPage * (1 + random() % 512), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  static_cast<void>(::mmap(nullptr, kPage * (1 + random() % 512), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   static void* kept[16];  // of the heap, for as long as the process lives
   for (void*& piece : kept) piece = std::malloc(16 + random() % 4096);
 }
@@ -116,8 +116,7 @@ class Child {
 [[noreturn]] void child_main(int socket, const WorkloadSpec& workload, const TurnOptions& options, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
-  const rlimit no_core{0, 0};  // a crash is a result here, not a file
-  ::setrlimit(RLIMIT_CORE, &no_core);
+  leave_no_core_file();
   if (options.cpu >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -176,8 +175,7 @@ void Turns::end() {
   socket_ = -1;
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_end(pid_);
   pid_ = -1;
 }
 
@@ -205,9 +203,7 @@ std::string Turns::answer() {
   char buffer[8192];
   const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
   if (count <= 0) {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = wait_for_end(pid_);
     pid_ = -1;
     throw SubjectFailed(WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
                                             : fmt::format("ended its process with code {}", WEXITSTATUS(status)),

@@ -1,5 +1,6 @@
 // One fork a job: traces and plugins are there already, copied when written. The row comes back through a pipe, where
 // the child stands through shared memory, which outlives a crash.
+#include <tenon/core/child_process.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/trace/long_work.h>
@@ -7,7 +8,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,19 +60,8 @@ class SharedProgress {
   JobProgress* jobs_ = nullptr;
 };
 
-void write_all(int descriptor, const std::string& bytes) {
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::write(descriptor, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    written += static_cast<std::size_t>(count);
-  }
-}
-
 struct Child {
-  pid_t pid = -1;
-  int descriptor = -1;
+  ChildProcess process;
   std::size_t job = 0;
   std::string received;
   double waited_seconds = 0;
@@ -80,26 +69,11 @@ struct Child {
 };
 
 Child start(const Job& job, std::size_t index, JobProgress& progress) {
-  int ends[2];
-  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  std::fflush(nullptr);
-  const pid_t pid = ::fork();
-  if (pid < 0) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw Error(std::string("cannot start a process for a replay: ") + std::strerror(errno));
-  }
-  if (pid == 0) {
-    ::close(ends[0]);
-    const rlimit no_core{0, 0};  // a crash is a result here, not a file
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    write_all(ends[1], pack_row(run_job(*job.trace, *job.policy, job.options, &progress)));
-    ::close(ends[1]);
-    std::fflush(nullptr);
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  return {.pid = pid, .descriptor = ends[0], .job = index};
+  const ChildProcess process = fork_to_answer("a replay", [&](int answer_to) {
+    leave_no_core_file();
+    write_all(answer_to, pack_row(run_job(*job.trace, *job.policy, job.options, &progress)));
+  });
+  return {.process = process, .job = index};
 }
 
 ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const Child& child) {
@@ -128,10 +102,8 @@ ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const
 }
 
 ReplayRow collect(const Job& job, const Child& child, const JobProgress& progress) {
-  int status = 0;
-  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  ::close(child.descriptor);
+  const int status = wait_for_end(child.process.pid);
+  ::close(child.process.answer);
   ReplayRow row;
   const bool is_complete = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !child.received.empty();
   row = is_complete ? unpack_row(child.received) : crashed(job, progress, status, child);
@@ -151,10 +123,9 @@ void give_up(const std::vector<Job>& jobs, std::vector<Child>& running, std::siz
     rows[index].failure = kNotMeasured;
   };
   for (const Child& child : running) {
-    ::kill(child.pid, SIGKILL);
-    while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    ::close(child.descriptor);
+    ::kill(child.process.pid, SIGKILL);
+    wait_for_end(child.process.pid);
+    ::close(child.process.answer);
     mark(child.job);
   }
   running.clear();
@@ -172,7 +143,7 @@ void end_overdue(std::vector<Child>& running, std::chrono::steady_clock::time_po
     if (child.waited_seconds <= deadline_seconds) continue;
     child.is_overdue = true;
     child.waited_seconds = deadline_seconds;
-    ::kill(child.pid, SIGKILL);
+    ::kill(child.process.pid, SIGKILL);
   }
 }
 
@@ -204,7 +175,7 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
       ++next;
     }
     std::vector<pollfd> waits;
-    for (const Child& child : running) waits.push_back({child.descriptor, POLLIN, 0});
+    for (const Child& child : running) waits.push_back({child.process.answer, POLLIN, 0});
     if (is_work_told()) tell_work("replaying", shared.share(jobs));
     const auto before = std::chrono::steady_clock::now();
     // A signal may come right before the wait: who can be stopped asks again.
@@ -216,7 +187,7 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       char buffer[65536];
-      const ssize_t count = ::read(running[i].descriptor, buffer, sizeof buffer);
+      const ssize_t count = ::read(running[i].process.answer, buffer, sizeof buffer);
       if (count > 0) {
         running[i].received.append(buffer, static_cast<std::size_t>(count));
         continue;

@@ -1,0 +1,68 @@
+// pipe, fork, waitpid.
+#include <tenon/core/child_process.h>
+
+#include <tenon/core/error.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace tenon {
+
+namespace {
+
+/// What leaves `work` ends the child: it must not go on as if it were its parent.
+[[noreturn]] void be_the_child(const std::function<void(int)>& work, int answer_to) noexcept {
+  work(answer_to);
+  ::close(answer_to);
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+}  // namespace
+
+ChildProcess fork_to_answer(std::string_view what, const std::function<void(int answer_to)>& work) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(ends[0]);
+    be_the_child(work, ends[1]);
+  }
+  const int problem = errno;
+  ::close(ends[1]);
+  if (pid < 0) {
+    ::close(ends[0]);
+    throw Error("cannot start a process for " + std::string(what) + ": " + std::strerror(problem));
+  }
+  return {.pid = pid, .answer = ends[0]};
+}
+
+int wait_for_end(pid_t child) noexcept {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+void write_all(int descriptor, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void leave_no_core_file() noexcept {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+}  // namespace tenon

@@ -1,0 +1,31 @@
+// Forks of this process that answer through a pipe: for work that may crash or hang, which is then a fact to report.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string_view>
+
+namespace tenon {
+
+struct ChildProcess {
+  pid_t pid = -1;
+  int answer = -1;  ///< to read what the child writes; its owner closes it
+};
+
+/// Runs `work` in a fork of this process and ends the fork with code 0 after it, with std::terminate where `work`
+/// throws. Throws Error with the system's reason; `what` is for that message: "a replay".
+TENON_API ChildProcess fork_to_answer(std::string_view what, const std::function<void(int answer_to)>& work);
+
+/// Waits for the end of that child; what waitpid says of it.
+TENON_API int wait_for_end(pid_t child) noexcept;
+
+/// Writes all of it, or as much as the reader takes.
+TENON_API void write_all(int descriptor, std::string_view bytes) noexcept;
+
+/// Of this process: for a child whose crash is a result, not a file.
+TENON_API void leave_no_core_file() noexcept;
+
+}  // namespace tenon
