@@ -137,7 +137,7 @@ TEST_F(ReplayVerb, AReportThatCannotBeWrittenLeavesWhatStoodThere) {
   }
   const Said said = replay({"steps.trace", "-a", "direct", "--html", "nowhere/x.html"});
   EXPECT_EQ(said.code, 2);
-  EXPECT_THAT(said.error, HasSubstr("nowhere/x.html: cannot be written: there is no folder nowhere"));
+  EXPECT_THAT(said.error, HasSubstr("cannot write nowhere/x.html: there is no folder nowhere"));
 }
 
 TEST_F(ReplayVerb, AnIllFormedHistoryNamesFilePositionAndReason) {

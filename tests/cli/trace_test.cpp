@@ -11,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 class TraceVerb : public Program {
@@ -213,7 +214,7 @@ TEST_F(TraceVerb, AFailedWriteTouchesNothingThatStoodThere) {
   std::filesystem::create_symlink("/dev/full", link);
   const Said said = tenon({"trace", "convert", "two.trace", "full.trace"});
   EXPECT_EQ(said.code, 1);
-  EXPECT_THAT(said.error, AllOf(HasSubstr("full.trace: cannot be written"), HasSubstr("No space left on device")));
+  EXPECT_THAT(said.error, AllOf(HasSubstr("cannot write "), HasSubstr("full.trace: No space left on device")));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_TRUE(std::filesystem::is_character_file(link));
 
@@ -294,7 +295,7 @@ TEST_F(TraceVerb, ABinaryConversionIsWholeOrNotThereAndCompressedWhereTheNameSay
                            "' && trap '' XFSZ && ulimit -f 16 && '" TENON_PROGRAM
                            "' trace convert long.trace kept.tenon 2> said";
   EXPECT_NE(std::system(line.c_str()), 0);
-  EXPECT_THAT(read_bytes(folder_.path() / "said"), HasSubstr("kept.tenon: cannot be written"));
+  EXPECT_THAT(read_bytes(folder_.path() / "said"), ContainsRegex("cannot write .*kept.tenon: "));
   EXPECT_EQ(read_bytes(folder_.path() / "kept.tenon"), "what was there before");
 }
 

@@ -85,6 +85,47 @@ TEST_F(AtomicFiles, AFolderThatIsNotThereIsNamed) {
   }
 }
 
+TEST_F(AtomicFiles, ALinkStaysOneAndAFileKeepsItsMode) {
+  write_atomically(folder / "file", "old");
+  fs::permissions(folder / "file", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("file", folder / "link");
+  write_atomically(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(text_of(folder / "file"), "new");
+  EXPECT_EQ(fs::status(folder / "file").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(AtomicFiles, ADeviceIsWrittenDirectlyAndStaysOne) {
+  write_atomically("/dev/null", "nothing");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(AtomicFiles, OneProcessWritesAFileTwiceAtOnceAndBothAreWhole) {
+  AtomicFile first(folder / "file");
+  AtomicFile second(folder / "file");
+  first.write("first", 5);
+  second.write("second", 6);
+  second.commit();
+  EXPECT_EQ(text_of(folder / "file"), "second");
+  first.commit();
+  EXPECT_EQ(text_of(folder / "file"), "first");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFiles, WhatAZombieLeftIsRemoved) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "of the undead");
+    ::kill(::getpid(), SIGKILL);
+  }
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);  // nobody takes its code
+  ASSERT_EQ(files(), 1);
+  remove_dead_partials(folder);
+  EXPECT_EQ(files(), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
 TEST_F(AtomicFiles, OnlyWhatDeadProcessesLeftHalfWrittenIsRemoved) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -95,9 +136,10 @@ TEST_F(AtomicFiles, OnlyWhatDeadProcessesLeftHalfWrittenIsRemoved) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   AtomicFile ours(folder / "of the living");
   write_atomically(folder / "file.partial-x", "a name of the user's");
-  ASSERT_EQ(files(), 3);
+  write_atomically(folder / "file.partial-2026-11-22", "and another");
+  ASSERT_EQ(files(), 4);
   remove_dead_partials(folder);
-  EXPECT_EQ(files(), 2);
+  EXPECT_EQ(files(), 3);
   ours.commit();
   EXPECT_TRUE(fs::exists(folder / "of the living"));
   remove_dead_partials(folder / "none");

@@ -84,7 +84,7 @@ void check_files(const CommandFiles& files) {
     std::error_code absent;
     const fs::path folder = fs::path(output).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, absent))
-      throw ConfigError(fmt::format("{}: cannot be written: there is no folder {}", output, folder.string()));
+      throw ConfigError(fmt::format("cannot write {}: there is no folder {}", output, folder.string()));
     if (fs::exists(output, absent) && !fs::is_regular_file(output, absent)) continue;  // a device, a pipe
     for (std::size_t j = 0; j < i; ++j) {
       if (!files.written[j].empty() && is_same(output, files.written[j]))

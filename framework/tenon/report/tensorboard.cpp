@@ -63,7 +63,7 @@ TensorboardWriter::TensorboardWriter(const std::string& folder) {
   const double start = now();
   path_ = folder + "/events.out.tfevents." + std::to_string(static_cast<long long>(start)) + "." + host;
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0666);
-  if (descriptor_ < 0) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+  if (descriptor_ < 0) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
   std::string event = event_head(start);
   bytes(event, 3, "brain.Event:2");
   record(event);
@@ -113,7 +113,7 @@ void TensorboardWriter::flush() {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       buffer_.clear();
-      throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+      throw Error("cannot write " + path_ + ": " + std::strerror(errno));
     }
     done += static_cast<std::size_t>(written);
   }

@@ -18,7 +18,7 @@ void write_all(int descriptor, const char* data, std::size_t count, const std::s
   while (count != 0) {
     const ssize_t written = ::write(descriptor, data, count);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw Error(path + ": cannot be written: " + std::strerror(errno));
+    if (written < 0) throw Error("cannot write " + path + ": " + std::strerror(errno));
     data += written;
     count -= static_cast<std::size_t>(written);
   }
@@ -32,7 +32,7 @@ std::string file_head() {
 
 BinaryTraceWriter::BinaryTraceWriter(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0666);
-  if (descriptor_ < 0) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+  if (descriptor_ < 0) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
   append(file_head());
 }
 
@@ -194,7 +194,7 @@ void BinaryTraceWriter::close() {
   if (descriptor_ < 0) return;
   const int code = ::close(descriptor_);
   descriptor_ = -1;
-  if (code != 0) throw Error(path_ + ": cannot be written: " + std::strerror(errno));
+  if (code != 0) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
 }
 
 }  // namespace tenon::replay

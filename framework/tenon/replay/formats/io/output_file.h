@@ -1,13 +1,11 @@
-// OutputFile: buffered writing, gz when the name ends in .gz, all or nothing.
-//
-// A regular file is written beside its place, as NAME.partial-PID, and takes it when it is closed: until then, and
-// after a failed write, what stood there before is untouched. A device or a pipe is written directly and never removed.
+// OutputFile: buffered writing, gz when the name ends in .gz, all or nothing as AtomicFile has it.
 #pragma once
 
+#include <tenon/core/atomic_file.h>
 #include <tenon/core/export.h>
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,13 +31,10 @@ class TENON_API OutputFile {
 
  private:
   static constexpr std::size_t kBufferBytes = 1 << 18;
-  /// A descriptor, or -1 with errno.
-  int open_target();
   void flush();
   [[noreturn]] void fail() const;
   std::string path_;
-  std::string target_;   ///< path_ with symbolic links followed
-  std::string partial_;  ///< empty: target_ is written directly
+  std::optional<AtomicFile> target_;  ///< empty: standard output
   std::string buffer_;
   void* file_ = nullptr;  ///< a gzFile
 };
