@@ -58,6 +58,29 @@ std::string nearest_ending_hint(std::string_view path) {
 
 }  // namespace
 
+std::vector<std::string> left_out_of_plain(const Trace& trace) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count != 0) parts.push_back(fmt::format("{} {}", count, what));
+  };
+  const auto count = [&](EventKind kind) {
+    return static_cast<std::uint64_t>(std::ranges::count(trace.events, kind, &TraceEvent::kind));
+  };
+  add(count(EventKind::kUse), "uses on other streams");
+  add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
+  add(count(EventKind::kEmptyCache), "emptied caches");
+  add(trace.facts.marks, "marks");
+  add(trace.facts.seeded_blocks, "blocks' being older than the recording");
+  if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
+  return parts;
+}
+
+std::vector<std::string> left_out_without_streams(const Trace& trace) {
+  std::vector<std::string> parts = left_out_of_plain(trace);
+  if (trace.stream_count() > 1) parts.push_back(fmt::format("{} streams (there is one there)", trace.stream_count()));
+  return parts;
+}
+
 std::span<const Format* const> formats() {
   static const std::array all = {
 #define ROW(name) &name##_format(),

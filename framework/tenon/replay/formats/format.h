@@ -65,6 +65,11 @@ inline std::vector<Trace> only(Trace trace) {
   return traces;
 }
 
+/// What a form of allocations and frees alone has no place for: Format::left_out of such a one.
+std::vector<std::string> left_out_of_plain(const Trace& trace);
+/// The same of a form that knows no streams either.
+std::vector<std::string> left_out_without_streams(const Trace& trace);
+
 /// Every format, in the order of help and messages.
 TENON_API std::span<const Format* const> formats();
 

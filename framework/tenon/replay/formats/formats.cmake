@@ -21,6 +21,7 @@ tenon_format(minimalloc minimalloc_format.cpp)
 
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
 set(TENON_FORMAT_SUPPORT
+  core/atomic_file.cpp
   core/error.cpp
   core/nearest_file.cpp
   core/options.cpp

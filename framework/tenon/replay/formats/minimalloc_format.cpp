@@ -153,8 +153,7 @@ void write_minimalloc(const Trace& trace, const std::string& path) {
 }
 
 std::vector<std::string> left_out(const Trace& trace) {
-  std::vector<std::string> parts = left_out_of_csv(trace);
-  if (trace.stream_count() > 1) parts.push_back(fmt::format("{} streams (there is one there)", trace.stream_count()));
+  std::vector<std::string> parts = left_out_without_streams(trace);
   if (!trace.ooms.empty())
     parts.push_back(fmt::format("{} requests' having run out of memory (they are buffers there)", trace.ooms.size()));
   return parts;

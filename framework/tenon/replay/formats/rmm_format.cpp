@@ -164,7 +164,7 @@ const Format& rmm_format() {
       .likeness = likeness,
       .read = [](InputFile& input, const ReadOptions&) { return only(RmmReader(input).read()); },
       .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_rmm(trace, path); },
-      .left_out = left_out_of_csv};
+      .left_out = left_out_of_plain};
   return format;
 }
 

@@ -107,21 +107,4 @@ std::string csv_header(std::string_view head) {
   return lower_case(head.substr(0, std::min(head.find_first_of("\r\n"), std::size_t{400})));
 }
 
-std::vector<std::string> left_out_of_csv(const Trace& trace) {
-  std::vector<std::string> parts;
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count != 0) parts.push_back(std::to_string(count) + " " + what);
-  };
-  const auto count = [&](EventKind kind) {
-    return static_cast<std::uint64_t>(std::ranges::count(trace.events, kind, &TraceEvent::kind));
-  };
-  add(count(EventKind::kUse), "uses on other streams");
-  add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
-  add(count(EventKind::kEmptyCache), "emptied caches");
-  add(trace.facts.marks, "marks");
-  add(trace.facts.seeded_blocks, "blocks' being older than the recording");
-  if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
-  return parts;
-}
-
 }  // namespace tenon::replay

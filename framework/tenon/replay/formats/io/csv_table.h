@@ -46,7 +46,4 @@ class CsvTable {
 /// The first line of a file that is neither empty nor a remark, in lower case: what tells one CSV file from another.
 std::string csv_header(std::string_view head);
 
-/// What neither CSV form has a place for.
-std::vector<std::string> left_out_of_csv(const Trace& trace);
-
 }  // namespace tenon::replay
