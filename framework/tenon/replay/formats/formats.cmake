@@ -18,6 +18,7 @@ tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp py
 tenon_format(folded     folded_format.cpp)
 tenon_format(rmm        rmm_format.cpp io/csv_table.cpp)
 tenon_format(minimalloc minimalloc_format.cpp)
+tenon_format(mtrace     mtrace_format.cpp)
 
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
 set(TENON_FORMAT_SUPPORT
