@@ -49,6 +49,9 @@ TENON_REDUCTION(log_softmax, (std::int64_t dim, std::optional<Dtype> dtype = std
 /// says otherwise.
 TENON_REDUCTION(cumsum, (std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), dim, dtype)
 TENON_REDUCTION(cumprod, (std::int64_t dim, std::optional<Dtype> dtype = std::nullopt), dim, dtype)
+/// The logarithm of the sum of exp() of each element and those before it along `dim`, without overflow. Throws Error for
+/// a dtype that is not floating.
+TENON_REDUCTION(logcumsumexp, (std::int64_t dim), dim)
 // clang-format on
 
 #undef TENON_REDUCTION

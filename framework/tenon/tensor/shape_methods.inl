@@ -86,7 +86,6 @@ TENON_API Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = std::nu
 TENON_API Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = std::nullopt) const;
 TENON_API std::tuple<Tensor, Tensor> cummax(std::int64_t dim) const;
 TENON_API std::tuple<Tensor, Tensor> cummin(std::int64_t dim) const;
-TENON_API Tensor logcumsumexp(std::int64_t dim) const;
 TENON_API Tensor diff(std::int64_t n = 1, std::int64_t dim = -1, const std::optional<Tensor>& prepend = std::nullopt,
                       const std::optional<Tensor>& append = std::nullopt) const;
 

@@ -1,8 +1,8 @@
-// Scans along one dimension. Those without a kernel of their own join each element with the one 1, 2, 4, … before it:
-// log2(n) operators on the whole.
+// Scans along one dimension.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/accumulation.h>
@@ -17,30 +17,18 @@ using namespace ops;
 
 namespace {
 
-/// The running extreme and its last place. Of two the later one wins where `wins(later, earlier)`, or where it is NaN.
-template <class Wins>
-std::tuple<Tensor, Tensor> running(const Tensor& self, std::int64_t dim, Wins wins) {
-  const int at = wrap_dim(dim, self.impl().rank());
-  if (self.dim() == 0) return {self.clone(), zeros({}, self.options().dtype(kInt64))};
-  Tensor place;
-  {
-    NoGradGuard no_grad;
-    const std::int64_t length = self.size(at);
-    Dims line = Dims::filled(self.impl().rank(), 1);
-    line[at] = length;
-    place =
-        arange(length, self.options().dtype(kInt64)).view(line).expand(self.sizes()).clone(MemoryFormat::Contiguous);
-    Tensor best = self;
-    for (std::int64_t step = 1; step < length; step *= 2) {
-      const Tensor later = best.slice(at, step), earlier = best.slice(at, 0, length - step);
-      const Tensor stays = wins(later, earlier).logical_or(later.ne(later));
-      const Tensor joined = where(stays, later, earlier);
-      const Tensor joined_place = where(stays, place.slice(at, step), place.slice(at, 0, length - step));
-      best = cat({best.slice(at, 0, step), joined}, at);
-      place = cat({place.slice(at, 0, step), joined_place}, at);
-    }
+/// The running extreme and its last place.
+std::tuple<Tensor, Tensor> running(OperatorId op, const char* name, const Tensor& self, std::int64_t dim) {
+  const DimAttributes attributes{wrap_dim(dim, self.impl().rank())};
+  Recording recording = record_picked(name, self, attributes.dim, true);
+  Tensor values = allocate_preserving(self, self.scalar_type());
+  Tensor places = allocate_preserving(self, Dtype::kInt64);
+  run(op, ops::state_of(self), {view_of(values), view_of(places)}, {view_of(self)}, &attributes);
+  if (recording) {
+    recording.save(0, places);
+    recording.output(values);
   }
-  return {self.gather(at, place), place};
+  return {values, places};
 }
 
 Tensor sums_of_neighbours(const Tensor& y, int at) { return y.slice(at, 1).add(y.slice(at, 0, -1)); }
@@ -140,23 +128,34 @@ Tensor& Tensor::cumprod_(std::int64_t dim, std::optional<Dtype> dtype) const {
 }
 
 std::tuple<Tensor, Tensor> Tensor::cummax(std::int64_t dim) const {
-  return running(*this, dim, [](const Tensor& later, const Tensor& earlier) { return later.ge(earlier); });
+  return running(TENON_OP("cummax"), "CummaxBackward0", *this, dim);
 }
 std::tuple<Tensor, Tensor> Tensor::cummin(std::int64_t dim) const {
-  return running(*this, dim, [](const Tensor& later, const Tensor& earlier) { return later.le(earlier); });
+  return running(TENON_OP("cummin"), "CumminBackward0", *this, dim);
 }
 
 Tensor Tensor::logcumsumexp(std::int64_t dim) const {
   check_floating("logcumsumexp", *this);
   const int at = wrap_dim(dim, impl().rank());
-  if (this->dim() == 0) return clone();
-  if (scalar_type() == kHalf || scalar_type() == kBFloat16) return to(kFloat).logcumsumexp(at).to(scalar_type());
-  const std::int64_t length = size(at);
-  Tensor sum = *this;
-  for (std::int64_t step = 1; step < length; step *= 2) {
-    sum = cat({sum.slice(at, 0, step), tenon::logaddexp(sum.slice(at, step), sum.slice(at, 0, length - step))}, at);
+  // d y_k / d x_i = exp(x_i - y_k): sums from the end, of the positive and of the negative gradients, as logarithms.
+  Recording recording = record<2>("LogcumsumexpBackward0", {this}, [at](Backward& b) {
+    const Tensor x = b.saved(0), y = b.saved(1), gradient = b.grad();
+    const auto part = [&](const Tensor& magnitude) {
+      const Tensor is_none = magnitude.le(0);
+      const Tensor term = magnitude.masked_fill(is_none, 1).log().sub(y).masked_fill(is_none, -INFINITY);
+      return term.flip(at).logcumsumexp(at).flip(at).add(x).exp();
+    };
+    b.set(0, x.dim() == 0 || x.numel() == 0 ? gradient : part(gradient).sub(part(gradient.neg())));
+  });
+  if (recording) recording.save(0, *this);
+  Tensor result = allocate_preserving(*this, scalar_type());
+  const DimAttributes attributes{at};
+  run(TENON_OP("logcumsumexp"), ops::state_of(*this), {view_of(result)}, {view_of(*this)}, &attributes);
+  if (recording) {
+    recording.output(result);
+    recording.save_output(1, result);
   }
-  return sum.is_same(*this) ? clone() : sum;
+  return result;
 }
 
 Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor>& prepend,

@@ -19,8 +19,6 @@ inline std::tuple<Tensor, Tensor> cummax(const Tensor& self, std::int64_t dim) {
 /// The smallest of the elements up to each one along `dim`, and the last position that it has there (int64). From the
 /// first NaN on all are NaN.
 inline std::tuple<Tensor, Tensor> cummin(const Tensor& self, std::int64_t dim) { return self.cummin(dim); }
-/// log(cumsum(exp(x))) along `dim` without overflow. Throws Error for a dtype that is not floating.
-inline Tensor logcumsumexp(const Tensor& self, std::int64_t dim) { return self.logcumsumexp(dim); }
 /// The n-th differences of neighbours along `dim`, n shorter than it, after `prepend` and `append` (of self's sizes but
 /// for `dim`) are joined on; of bool whether neighbours differ. With n = 0 a copy of self alone.
 inline Tensor diff(const Tensor& self, std::int64_t n = 1, std::int64_t dim = -1,
