@@ -18,9 +18,9 @@ namespace tenon::conformance {
 namespace {
 
 constexpr double kShrinkSeconds = 4;
-constexpr Limits kCandidate{.deadline_seconds = 5, .call_seconds = 0.25};
-constexpr Limits kConfirmation{.deadline_seconds = 10, .call_seconds = 1};
 constexpr std::size_t kMostLines = 40;
+/// What HistoryRunner::finish does.
+constexpr std::string_view kTheEnd = "\n    then blocks are freed, and the allocator is destroyed";
 
 /// What is simple comes first, and the check that is there for a cause before others that meet it.
 constexpr std::string_view kOrder[] = {"frees_all_at_the_end",
@@ -133,22 +133,17 @@ std::string KitRun::with_history(Finding finding) {
   if (settings.fault.index >= 0)
     faults = fmt::format("  when call {} to the source fails{}\n", settings.fault.index,
                          settings.fault.from_then_on ? " and every later one" : "");
-  const std::string cause = finding.cause;
   // What else is wrong must not come first; where it has to, everything is looked at.
   for (const bool is_narrow : {true, false}) {
-    settings.only = is_narrow ? std::vector<std::string_view>{cause} : std::vector<std::string_view>{};
-    const auto run_in = [&](const Limits& limits) {
-      return [&, limits](const Operations& candidate) {
-        return perform([&] { return run_history(subject_, candidate, settings); }, limits);
-      };
+    settings.only = is_narrow ? std::vector<std::string_view>{finding.cause} : std::vector<std::string_view>{};
+    const auto run_in = [&](const Operations& candidate, const Limits& limits) {
+      return perform([&] { return run_history(subject_, candidate, settings); }, limits);
     };
-    const Finding again = run_in(kConfirmation)(history);
-    if (again.empty() || again.cause != cause) continue;
-    const Shrunk shrunk = shrink(history, finding, run_in(kCandidate), kShrinkSeconds);
-    const Finding confirmed = run_in(kConfirmation)(shrunk.history);
-    if (confirmed.cause != cause) break;
-    return fmt::format("{}\n{}  the shortest history that does it{}:\n{}", confirmed.text, faults, from,
-                       last_lines(shrunk.history));
+    const auto shrunk = shrink(history, finding.cause, run_in, kShrinkSeconds);
+    if (!shrunk) continue;
+    const bool is_at_the_end = journal_.operations().size() > shrunk->history.size();
+    return fmt::format("{}\n{}  the shortest history that does it{}:\n{}{}", shrunk->finding.text, faults, from,
+                       last_lines(shrunk->history), is_at_the_end ? kTheEnd : "");
   }
   if (history.empty()) return finding.text + (from.empty() ? "" : "\n  in a history" + from);
   return fmt::format("{}\n{}  what led there{}:\n{}", finding.text, faults, from, last_lines(history));

@@ -151,7 +151,8 @@ Finding finding_of_death(const Journal& journal, int status, Overdue overdue, co
                      : overdue == Overdue::kCall ? fmt::format("{} {}", call, how)
                                                  : fmt::format("{}; under way was {}", how, call);
   if (overdue == Overdue::kDeadline && call.empty()) text = how;
-  return {cause_of(journal, status, overdue), text + stack_lines(journal.frames())};
+  if (!limits.is_trial) text += stack_lines(journal.frames());
+  return {cause_of(journal, status, overdue), text};
 }
 
 }  // namespace tenon::conformance

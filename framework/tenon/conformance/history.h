@@ -17,6 +17,8 @@ struct Operation {
   std::size_t bytes = 0;   ///< of an allocation; of a trim: how much may stay
   std::size_t alignment = 64;
   std::uint64_t stream = 0;  ///< of an allocation, a use, a completion; of a free: the last user
+
+  bool operator==(const Operation&) const = default;
 };
 
 using Operations = std::vector<Operation>;

@@ -14,13 +14,16 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <ctime>
+#include <fstream>
+#include <utility>
 
 namespace tenon::conformance {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kTickMilliseconds = 50;
+constexpr int kTickMilliseconds = 50, kTrialMilliseconds = 4;
 constexpr double kLongestTick = 0.2;
 
 // "!" tells an answer from the silence of a process that ended early.
@@ -35,19 +38,54 @@ Finding unpacked(const std::string& answer) {
   return finding;
 }
 
+/// Tells how long a process was stuck from how long it waited for a processor on a busy machine.
+class BusyClock {
+ public:
+  explicit BusyClock(pid_t process) : stat_(fmt::format("/proc/{}/stat", process)) {
+    has_clock_ = ::clock_getcpuclockid(process, &clock_) == 0;
+    used_ = used();
+  }
+  /// Of the last `seconds`, those in which it slept or computed.
+  double part_of(double seconds) {
+    const double before = std::exchange(used_, used());
+    return is_asleep() ? seconds : std::min(seconds, used_ - before);
+  }
+
+ private:
+  double used() const {
+    timespec time{};
+    if (has_clock_) ::clock_gettime(clock_, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
+  /// "1234 (name) S …"; a name may hold brackets.
+  bool is_asleep() const {
+    std::ifstream file(stat_);
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');
+    return name_end != std::string::npos && line.compare(name_end, 3, ") S") == 0;
+  }
+
+  const std::string stat_;
+  clockid_t clock_{};
+  bool has_clock_ = false;
+  double used_ = 0;
+};
+
 /// Reads the answer until the child ends it, or until a limit. Returns which limit. Time in which this process is
 /// stopped as a whole (Ctrl-Z) does not count.
-Overdue listen(int descriptor, std::string& answer, const Journal& journal, const Limits& limits,
+Overdue listen(const ChildProcess& child, std::string& answer, const Journal& journal, const Limits& limits,
                const std::function<void()>& tick) {
+  BusyClock busy(child.pid);
   double waited = 0, since_progress = 0;
   auto last = Clock::now();
   std::uint64_t progress = journal.progress();
   while (true) {
-    pollfd wait{descriptor, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, kTickMilliseconds);
+    pollfd wait{child.answer, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, limits.is_trial ? kTrialMilliseconds : kTickMilliseconds);
     if (ready > 0) {
       char buffer[4096];
-      const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+      const ssize_t count = ::read(child.answer, buffer, sizeof buffer);
       if (count > 0) answer.append(buffer, static_cast<std::size_t>(count));
       if (count == 0 || (count < 0 && errno != EINTR)) return Overdue::kNone;
       continue;
@@ -57,7 +95,7 @@ Overdue listen(int descriptor, std::string& answer, const Journal& journal, cons
     const double step = std::min(std::chrono::duration<double>(now - last).count(), kLongestTick);
     last = now;
     waited += step;
-    since_progress += step;
+    since_progress += limits.is_trial ? busy.part_of(step) : step;
     if (const std::uint64_t at = journal.progress(); at != progress) {
       progress = at;
       since_progress = 0;
@@ -98,8 +136,9 @@ Finding run_in_child(const std::function<Finding()>& work, Journal& journal, con
     write_all(answer_to, packed(catch_all(work)));
   });
   std::string answer;
-  const Overdue overdue = listen(child.answer, answer, journal, limits, tick);
-  if (overdue != Overdue::kNone) end_child(child.pid, child.answer);
+  const Overdue overdue = listen(child, answer, journal, limits, tick);
+  if (overdue != Overdue::kNone && limits.is_trial) ::kill(child.pid, SIGKILL);
+  if (overdue != Overdue::kNone && !limits.is_trial) end_child(child.pid, child.answer);
   const int status = wait_for_end(child.pid);
   ::close(child.answer);
   if (overdue == Overdue::kNone && !answer.empty() && answer.front() == '!') return unpacked(answer);

@@ -12,6 +12,8 @@ namespace tenon::conformance {
 struct Limits {
   double deadline_seconds = 60;  ///< for the whole piece
   double call_seconds = 6;       ///< for one call of the allocator
+  /// One of many: nobody reads its stack, and time in which it waits for a processor is not time in a call.
+  bool is_trial = false;
 };
 
 /// Runs `work` in a fork of this process, which writes to `journal`. A child that dies, or that is ended at a limit,

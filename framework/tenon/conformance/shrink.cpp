@@ -1,50 +1,164 @@
-// Leaving out stretches of a history, then making its numbers smaller, as long as it still fails.
+// Leaving out stretches of a history, then making its numbers simpler, as long as it still fails.
+//
+// Note [Trials of a hang]: a trial that passes ends by itself; one that hangs costs its whole limit, so that limit is
+// what the time goes into. A call hangs when it takes ten times what the history before it took as a whole: a few
+// hundredths of a second, in which the budget holds more than a hundred hangs. What a trial too short got wrong is
+// found at the end, where the result is run with a limit of a second, and all is done again with longer ones.
 #include <tenon/conformance/shrink.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace tenon::conformance {
 
-Shrunk shrink(Operations history, Finding finding, const HistoryRun& run, double budget_seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto still_fails = [&](const Operations& candidate) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > budget_seconds) return false;
-    Finding now = run(candidate);
-    if (now.empty() || now.cause != finding.cause) return false;
-    finding = std::move(now);
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Limits kTrial{.deadline_seconds = 5, .call_seconds = 0.25, .is_trial = true};
+constexpr Limits kConfirmation{.deadline_seconds = 10, .call_seconds = 1};
+constexpr double kLeastCallSeconds = 0.02;
+constexpr double kTimesThePrefix = 10;
+constexpr std::size_t kPlainAlignment = 64;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Without frees and uses of blocks that are not there, which do nothing.
+Operations without_idle(const Operations& history) {
+  Operations kept;
+  std::set<std::uint32_t> full;
+  for (const Operation& op : history) {
+    const bool is_of_block = op.kind == Operation::kFree || op.kind == Operation::kUse;
+    if (is_of_block && !full.contains(op.slot)) continue;
+    if (op.kind == Operation::kAllocate) full.insert(op.slot);
+    if (op.kind == Operation::kFree) full.erase(op.slot);
+    kept.push_back(op);
+  }
+  return kept;
+}
+
+/// Blocks numbered as they come.
+Operations renumbered(Operations history) {
+  std::map<std::uint32_t, std::uint32_t> numbers;
+  for (Operation& op : history) {
+    if (op.kind == Operation::kComplete || op.kind == Operation::kTrim) continue;
+    op.slot = numbers.try_emplace(op.slot, static_cast<std::uint32_t>(numbers.size())).first->second;
+  }
+  return history;
+}
+
+class Shrinker {
+ public:
+  Shrinker(Operations history, const std::string& cause, const HistoryRun& run, const Limits& limits, double seconds)
+      : history_(std::move(history)), cause_(cause), run_(run), limits_(limits), seconds_(seconds) {}
+
+  Operations shortest() {
+    try_instead(without_idle(history_));
+    for (std::size_t stretch = history_.size() / 2; stretch > 1; stretch /= 2) leave_out(stretch);
+    while (leave_out(1)) {
+    }
+    // All numbers at once, as where only the order counts; then one by one.
+    bool is_plain = try_instead(changed([](Operation& op) { plain_bytes(op), plain_stream(op), plain_alignment(op); }));
+    if (!is_plain) {
+      try_instead(changed(plain_bytes));
+      try_instead(changed(plain_stream));
+      try_instead(changed(plain_alignment));
+      for (std::size_t i = 0; i < history_.size(); ++i) simplify(i);
+    }
+    try_instead(renumbered(history_));
+    return std::move(history_);
+  }
+
+ private:
+  static void plain_bytes(Operation& op) { op.bytes = op.kind == Operation::kAllocate ? 1 : 0; }
+  static void plain_stream(Operation& op) { op.stream = 0; }
+  static void plain_alignment(Operation& op) { op.alignment = kPlainAlignment; }
+
+  template <class Change>
+  Operations changed(const Change& change) const {
+    Operations candidate = history_;
+    std::ranges::for_each(candidate, change);
+    return candidate;
+  }
+
+  /// Whether the candidate still fails and is the history from now on.
+  bool try_instead(Operations candidate) {
+    if (candidate == history_ || seconds_since(start_) > seconds_) return false;
+    if (const Finding now = run_(candidate, limits_); now.empty() || now.cause != cause_) return false;
+    history_ = std::move(candidate);
     return true;
-  };
-  // First whole stretches, long ones before short ones, then the numbers.
-  for (std::size_t stretch = history.size() / 2; stretch > 0; stretch /= 2) {
-    for (std::size_t at = 0; at < history.size();) {
-      Operations candidate = history;
+  }
+
+  bool leave_out(std::size_t stretch) {
+    bool has_changed = false;
+    for (std::size_t at = 0; at < history_.size() && seconds_since(start_) < seconds_;) {
+      Operations candidate = history_;
       candidate.erase(candidate.begin() + static_cast<std::ptrdiff_t>(at),
                       candidate.begin() + static_cast<std::ptrdiff_t>(std::min(at + stretch, candidate.size())));
-      if (still_fails(candidate))
-        history = std::move(candidate);
+      if (try_instead(without_idle(candidate)))
+        has_changed = true;
       else
         at += stretch;
     }
+    return has_changed;
   }
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    for (const std::size_t simpler : {std::size_t{1}, std::size_t{512}, history[i].bytes / 2}) {
-      if (history[i].kind != Operation::kAllocate || simpler == 0 || simpler >= history[i].bytes) continue;
-      Operations candidate = history;
-      candidate[i].bytes = simpler;
-      if (!still_fails(candidate)) continue;
-      history = std::move(candidate);
-      break;
-    }
-    if (history[i].stream != 0) {
-      Operations candidate = history;
-      candidate[i].stream = 0;
-      if (still_fails(candidate)) history = std::move(candidate);
+
+  void simplify(std::size_t i) {
+    const auto with = [&](auto change) {
+      Operations candidate = history_;
+      change(candidate[i]);
+      return try_instead(std::move(candidate));
+    };
+    with(plain_stream);
+    with(plain_alignment);
+    if (with(plain_bytes) || history_[i].kind != Operation::kAllocate) return;
+    if (history_[i].bytes > 512 && with([](Operation& op) { op.bytes = 512; })) return;
+    while (history_[i].bytes > 1 && with([](Operation& op) { op.bytes /= 2; })) {
     }
   }
-  return {std::move(history), std::move(finding)};
+
+  Operations history_;
+  const std::string& cause_;
+  const HistoryRun& run_;
+  const Limits limits_;
+  const double seconds_;
+  const Clock::time_point start_ = Clock::now();
+};
+
+/// See Note [Trials of a hang]. A history without its last call may hang too, where the end of it does that call.
+Limits trial_of_a_hang(const Operations& history, const HistoryRun& run) {
+  Limits limits = kTrial;
+  for (std::size_t length = history.size() - 1; length > 0; length /= 2) {
+    const auto start = Clock::now();
+    const Operations before(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(length));
+    if (!run(before, kTrial).empty()) continue;
+    const double whole = seconds_since(start) * static_cast<double>(history.size()) / static_cast<double>(length);
+    limits.call_seconds = std::clamp(kTimesThePrefix * whole, kLeastCallSeconds, kTrial.call_seconds);
+    break;
+  }
+  return limits;
+}
+
+}  // namespace
+
+std::optional<Shrunk> shrink(const Operations& history, const std::string& cause, const HistoryRun& run,
+                             double budget_seconds) {
+  const Finding first = run(history, kConfirmation);
+  if (first.empty() || first.cause != cause) return std::nullopt;
+  const auto start = Clock::now();
+  Limits limits = cause.starts_with("hang") && !history.empty() ? trial_of_a_hang(history, run) : kTrial;
+  while (true) {
+    Operations shortest = Shrinker(history, cause, run, limits, budget_seconds - seconds_since(start)).shortest();
+    if (Finding finding = run(shortest, kConfirmation); !finding.empty() && finding.cause == cause)
+      return Shrunk{std::move(shortest), std::move(finding)};
+    if (limits.call_seconds >= kTrial.call_seconds) return Shrunk{history, first};
+    limits = kTrial;
+  }
 }
 
 }  // namespace tenon::conformance

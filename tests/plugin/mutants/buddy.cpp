@@ -61,9 +61,6 @@ void Buddy::misbehave(const Request& request) {
   if (is_turn("throws_out_of_range", 30)) throw std::out_of_range("map::at");
   if (is_turn("segfault", 30)) *static_cast<volatile char*>(nullptr) = 1;
   if (is_turn("recursion", 30)) recurse(0);
-  if (is_turn("spin", 30))
-    for (volatile bool forever = true; forever;) {
-    }
   if (has("slow")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (has("scribbles") && source_.traits().host_accessible && !records_.empty())
     std::memset(reinterpret_cast<void*>(records_.begin()->first), 0x5a, 1);
@@ -109,7 +106,11 @@ Buddy::Record* Buddy::take_from(Chunks::iterator chunk, std::size_t bytes) {
   auto& free = chunk->second.free;
   auto size = free.lower_bound(bytes);
   while (size != free.end() && size->second.empty()) ++size;
-  if (size == free.end()) return nullptr;
+  if (size == free.end()) {
+    for (volatile bool again = has("spin") && chunk->second.free_bytes != 0; again;) {
+    }
+    return nullptr;
+  }
   const std::size_t offset = *size->second.begin();
   std::size_t half = size->first;
   size->second.erase(offset);
@@ -146,12 +147,10 @@ bool Buddy::grow(std::size_t bytes, StreamRef stream) {
 
 void Buddy::deallocate(const Block& block, StreamRef last_use) noexcept {
   if (is_turn("throws_from_noexcept", 20)) fail_a_free();
-  if (is_turn("deadlock", 20)) {
-    mutex_.lock();
-    mutex_.lock();
-  }
+  const std::unique_lock lock(mutex_);
   if (has("slow")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   auto* record = static_cast<Record*>(block.cookie);
+  if (has("deadlock") && !record->users.empty()) mutex_.lock();
   const auto at = records_.find(record->chunk + record->offset);
   if (at == records_.end()) return;
   const bool is_twice = has("double_free_elsewhere") && record->owner != std::this_thread::get_id();

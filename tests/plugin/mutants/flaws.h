@@ -30,8 +30,8 @@ inline constexpr std::array<std::string_view, 38> kFlaws = {
     "throws_from_noexcept",    // an Error out of deallocate
     "throws_out_of_range",     // a library's exception out of allocate
     "segfault",                // writes to a null pointer
-    "deadlock",                // locks its mutex twice
-    "spin",                    // never comes back from allocate
+    "deadlock",                // locks its mutex twice where another stream used the block
+    "spin",                    // searches for ever in a chunk whose free blocks are too small
     "recursion",               // calls itself for ever
     "slow",                    // a millisecond for each call
     "never_releases",          // OutOfMemory while its cache is full

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <set>
 
@@ -45,7 +47,7 @@ constexpr Mutant kMutants[] = {
     {"throws_from_noexcept", "never_overlaps", "in deallocate("},
     {"throws_out_of_range", "never_overlaps", "threw std::out_of_range (\"map::at\")"},
     {"segfault", "never_overlaps", "SIGSEGV"},
-    {"deadlock", "never_overlaps", "did not come back within"},
+    {"deadlock", "respects_streams", "did not come back within"},
     {"spin", "never_overlaps", "did not come back within"},
     {"recursion", "never_overlaps", "endless recursion"},
     {"never_releases", "retries_before_out_of_memory", "release what is cached"},
@@ -70,6 +72,15 @@ Said kit(const Folder& folder, const std::string& flaw, std::vector<std::string>
   std::vector<std::string> words = {"plugins", "test", fixture("buddy").string() + ":flaw=" + flaw};
   words.insert(words.end(), more.begin(), more.end());
   return tenon_in(folder, words);
+}
+
+/// Of the shortest history in what the kit said, which ends with the summary.
+std::ptrdiff_t history_lines(const std::string& out) {
+  const auto from = out.find("the shortest history that does it"), to = out.find(" passed, ", from);
+  if (from == std::string::npos || to == std::string::npos) return PTRDIFF_MAX;
+  return std::count(out.begin() + static_cast<std::ptrdiff_t>(from), out.begin() + static_cast<std::ptrdiff_t>(to),
+                    '\n') -
+         1;
 }
 
 class KitOnAMutant : public testing::TestWithParam<Mutant> {
@@ -119,12 +130,16 @@ TEST(KitOnMutants, ACrashIsShownWithItsSeedItsCallsAndItsStack) {
                               HasSubstr("Buddy::misbehave"), HasSubstr("#0 = allocate 1 bytes")));
 }
 
-TEST(KitOnMutants, AHangIsShownWithItsSeedItsCallsAndItsStack) {
+// One sleeps for ever, one computes for ever.
+TEST(KitOnMutants, AHangIsShownWithItsSeedItsStackAndAHandfulOfCalls) {
   const Folder folder;
-  const Said said = kit(folder, "deadlock", {"--only", "respects_streams", "--deadline", "5"});
-  EXPECT_THAT(said.out,
-              AllOf(HasSubstr("deallocate("), HasSubstr("did not come back within"),
-                    HasSubstr("the shortest history that does it (seed 47)"), HasSubstr("Buddy::deallocate")));
+  const Said asleep = kit(folder, "deadlock", {"--only", "respects_streams", "--deadline", "5"});
+  EXPECT_THAT(asleep.out, AllOf(HasSubstr("deallocate("), HasSubstr("did not come back within"),
+                                HasSubstr("Buddy::deallocate"), HasSubstr("it (seed 47):\n    #0 = allocate 1 bytes")));
+  EXPECT_LE(history_lines(asleep.out), 10) << asleep.out;
+  const Said busy = kit(folder, "spin", {"--only", "respects_streams", "--deadline", "5"});
+  EXPECT_THAT(busy.out, AllOf(HasSubstr("Buddy::take_from"), HasSubstr("it (seed 47):\n    #0 = allocate 1 bytes")));
+  EXPECT_LE(history_lines(busy.out), 10) << busy.out;
 }
 
 TEST(KitOnMutants, ASlowOneIsWarnedOf) {

@@ -61,7 +61,7 @@ std::string history() {
     if (i % 400 == 399) text += "e\n";
   }
   for (const int id : live) text += "f " + std::to_string(id) + "\n";
-  text += "e\n";
+  text += "e\na 8999 1000 0\n";  // a chunk that then is too full
   for (const int stream : {1, 2, 0, 2, 1, 0})
     text += "a 9000" + std::to_string(text.size()) + " 9000000 " + std::to_string(stream) + "\n";
   return text;
