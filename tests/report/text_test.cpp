@@ -1,6 +1,7 @@
 // Text on a screen: widths, lines, units, and what a narrow screen takes from a table.
 #include <tenon/report/table.h>
 #include <tenon/report/text/byte_unit.h>
+#include <tenon/report/text/command_line.h>
 #include <tenon/report/text/display_width.h>
 
 #include <gmock/gmock.h>
@@ -53,6 +54,22 @@ TEST(DisplayWidth, SentencesGoOnBelowTheirFirstWord) {
   EXPECT_EQ(wrapped("one two three\n  four five six\n", 10), "one two\nthree\n  four\n  five six\n");
   EXPECT_EQ(wrapped("  --name  what it is for\n", 20, 10), "  --name  what it is\n          for\n");
   EXPECT_EQ(wrapped("one two three", 0), "one two three");
+}
+
+TEST(CommandLines, AreContinuedSoThatAShellReadsThemAsOne) {
+  EXPECT_EQ(wrapped("  tenon replay one.trace --capacity 8GiB\n", 24),
+            "  tenon replay \\\n      one.trace \\\n      --capacity 8GiB\n");
+  EXPECT_EQ(wrapped("  tenon run 'my folder/exp.toml'\n", 20), "  tenon run \\\n      'my folder/exp.toml'\n")
+      << "a quoted word stays whole";
+  EXPECT_EQ(wrapped("  export A=\"one,two,three\"\n", 20), "  export A=\"one,two,three\"\n");
+  EXPECT_EQ(wrapped("tenon has allocators in plugins\n", 20), "tenon has allocators\nin plugins\n") << "a sentence";
+}
+
+TEST(CommandLines, QuoteWordsThatAShellWouldSplit) {
+  EXPECT_EQ(shell_word("out/run-1"), "out/run-1");
+  EXPECT_EQ(shell_word("out dir"), "'out dir'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
 }
 
 TEST(DisplayWidth, ACommandIsNotBrokenBeforeItsComment) {

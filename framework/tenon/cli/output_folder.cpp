@@ -114,14 +114,4 @@ std::string plain_name(const std::string& text, char instead) {
   return plain;
 }
 
-std::string shell_word(const std::string& text) {
-  const bool is_plain = !text.empty() && text.find_first_not_of(
-                                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                             "0123456789_-./:=,+@%") == std::string::npos;
-  if (is_plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 }  // namespace tenon::cli

@@ -31,7 +31,4 @@ class OutputFolder {
 /// The text with what does not belong in a file's name replaced.
 std::string plain_name(const std::string& text, char instead);
 
-/// A word as a shell takes it: quoted where it has to be.
-std::string shell_word(const std::string& text);
-
 }  // namespace tenon::cli

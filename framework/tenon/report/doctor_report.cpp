@@ -1,6 +1,7 @@
 // Findings and diagnoses in tables, sentences and JSON.
 #include <tenon/core/units.h>
 #include <tenon/report/doctor_report.h>
+#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -112,9 +113,9 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
     out += "A larger device, a smaller batch or checkpointing is needed.\n";
   } else if (report.is_reproduced()) {
     out += fmt::format(
-        "A larger device, a smaller batch or checkpointing is needed; `tenon tune {} --capacity {}` "
-        "searches further settings.\n",
-        file, format_size_exact(report.capacity_bytes));
+        "A larger device, a smaller batch or checkpointing is needed. Further settings are searched by\n"
+        "  tenon tune {} --capacity {}\n",
+        shell_word(file), format_size_exact(report.capacity_bytes));
   }
   return out + remarks(trust);
 }

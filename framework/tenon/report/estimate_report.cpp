@@ -3,9 +3,12 @@
 
 #include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/report/text/display_width.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <sstream>
 
 namespace tenon {
 
@@ -23,10 +26,19 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
+/// For a screen, as comments of TOML.
+std::string commented(const std::string& text, std::size_t columns) {
+  std::istringstream lines(wrapped(text, columns < 3 ? 0 : columns - 2));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+  return out;
+}
+
 }  // namespace
 
 std::string estimate_comment(const Estimate& estimate) {
-  if (!estimate.memory) return fmt::format("# no estimate of its memory: {}\n", estimate.problem);
+  const std::size_t columns = output_screen().columns;
+  if (!estimate.memory) return commented("no estimate of its memory: " + estimate.problem, columns);
   const MemoryStats& stats = estimate.memory->memory;
   std::string text = fmt::format("# parameters                {}\n", grouped(estimate.memory->parameters));
   text += fmt::format("# estimated peak requested  {}\n", shown(stats.requested_bytes));
@@ -36,7 +48,8 @@ std::string estimate_comment(const Estimate& estimate) {
   }
   text += fmt::format("# estimated peak allocated  {}\n", shown(stats.allocated_bytes));
   text += fmt::format("# estimated peak reserved   {}\n", shown(stats.reserved_bytes));
-  return text + "# two steps on addresses alone; workspace of kernels comes on top. Nothing was run.\n";
+  return text +
+         commented("Two steps on addresses alone; the workspace of kernels comes on top. Nothing was run.", columns);
 }
 
 std::string estimate_json(const Estimate& estimate, const MemoryStats* measured) {

@@ -39,7 +39,9 @@ std::string remark_of(const replay::Candidate& candidate, const replay::TuneResu
   return remark;
 }
 
-/// Capacities are rounded up for people: every one above a safe one is safe, and one that is rounded down may fail.
+/// For people: every capacity above a safe one is safe, and one that is rounded down may fail.
+std::uint64_t whole_mebibytes(std::uint64_t bytes) { return (bytes + MiB - 1) / MiB; }
+
 Table tune_table(const replay::TuneResult& result, TableFormat format) {
   const bool for_people = format == TableFormat::kTable || format == TableFormat::kMarkdown;
   Table table({{"setting", "setting"},
@@ -54,7 +56,7 @@ Table tune_table(const replay::TuneResult& result, TableFormat format) {
     std::vector<TableCell> cells(8);
     cells[0] = label_of(candidate);
     if (const auto safe = candidate.safe_from_bytes)
-      cells[1] = for_people ? TableCell(static_cast<std::int64_t>((*safe + MiB - 1) / MiB))
+      cells[1] = for_people ? TableCell(static_cast<std::int64_t>(whole_mebibytes(*safe)))
                             : TableCell(Bytes{static_cast<std::int64_t>(*safe)});
     cells[2] = Bytes{static_cast<std::int64_t>(candidate.peak_reserved_bytes)};
     cells[3] = Ratio{candidate.relative_peak - 1};
@@ -71,25 +73,41 @@ Table tune_table(const replay::TuneResult& result, TableFormat format) {
   return table;
 }
 
-/// "fails from 14950MiB, runs from 15361MiB, fails from 17615MiB, …": the stretches of one policy's curve.
+/// "fails from 14950, runs from 15361, fails from 17615, …": the stretches of one policy's curve, in whole MiB. A
+/// stretch between two whole MiB is left out; JSON has all of them to the byte.
 std::string curve_text(const replay::Candidate& candidate, std::uint64_t need_bytes) {
+  std::vector<std::pair<std::uint64_t, bool>> stretches;  // MiB and whether it runs from there
+  for (const replay::CapacityPoint& point : candidate.sensitivity) {
+    const std::uint64_t from = whole_mebibytes(point.capacity_bytes);
+    if (!stretches.empty() && stretches.back().first == from) stretches.pop_back();
+    if (stretches.empty() || stretches.back().second != (point.ooms == 0))
+      stretches.emplace_back(from, point.ooms == 0);
+  }
   std::string text;
   if (candidate.is_sampled) {
-    text = fmt::format("at {} capacities that were tried (it depends on the size of the device itself)",
-                       candidate.sensitivity.size());
+    text = fmt::format("of {} tried", candidate.sensitivity.size());
   } else if (candidate.examined_from_bytes > need_bytes) {
-    text = fmt::format("not examined below {}", replay::format_capacity(candidate.examined_from_bytes));
+    text = fmt::format("not examined below {}", whole_mebibytes(candidate.examined_from_bytes));
   }
-  const auto& points = candidate.sensitivity;
-  for (std::size_t i = 0; i < points.size();) {
-    std::size_t end = i;
-    while (end < points.size() && (points[end].ooms == 0) == (points[i].ooms == 0)) ++end;
-    const std::string from = replay::format_capacity(points[i].capacity_bytes);
-    const char* verb = points[i].ooms == 0 ? "runs" : "fails";
-    text += fmt::format("{}{} from {}", text.empty() ? "" : ", ", verb, from);
-    i = end;
-  }
+  for (const auto& [from, runs] : stretches)
+    text += fmt::format("{}{} from {}", text.empty() ? "" : ", ", runs ? "runs" : "fails", from);
   return text;
+}
+
+/// The second table.
+std::string curves_text(const replay::TuneResult& result) {
+  Table curves({{"setting", "setting"}, {"capacities", "at other capacities, MiB"}});
+  bool has_samples = false;
+  for (const replay::Candidate& candidate : result.finalists) {
+    if (candidate.sensitivity.empty()) continue;
+    curves.add_row({label_of(candidate), curve_text(candidate, result.peak_requested_bytes)});
+    has_samples |= candidate.is_sampled;
+  }
+  if (curves.empty()) return {};
+  std::string text = "\n" + curves.text(output_screen());
+  if (has_samples)
+    text += "of N tried: the setting depends on the size of the device, so that nothing is known between those.\n";
+  return text + "\n";
 }
 
 /// What becomes of the settings that the recording had, one line; empty when they stay as they are.
@@ -202,12 +220,7 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
       }
     }
   }
-  Table curves({{"setting", "setting"}, {"capacities", "at other capacities"}});
-  for (const replay::Candidate& candidate : result.finalists) {
-    if (!candidate.sensitivity.empty())
-      curves.add_row({label_of(candidate), curve_text(candidate, result.peak_requested_bytes)});
-  }
-  if (!curves.empty()) out += "\n" + curves.text(output_screen()) + "\n";
+  out += curves_text(result);
   for (std::size_t i = 0; i < traces.size(); ++i) {
     out += fmt::format("{}: {}.\n", traces[i].name, result.trust[i].fidelity.sentence());
     for (const std::string& caveat : result.trust[i].caveats)

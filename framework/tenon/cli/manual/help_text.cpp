@@ -1,6 +1,7 @@
 // Breaking the lines of a help below their second column.
 #include <tenon/cli/manual/help_text.h>
 
+#include <tenon/report/text/command_line.h>
 #include <tenon/report/text/display_width.h>
 
 #include <algorithm>
@@ -11,15 +12,6 @@ namespace tenon::cli {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;  // where CLI11 begins what an option is for
-
-bool is_command(std::string_view line) { return line.starts_with("  tenon "); }
-
-/// Words of a command, with " \" at the ends of lines.
-std::string continued(const std::string& line, std::size_t columns) {
-  std::string text = wrapped(line, columns - 2, 6);
-  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at, " \\");
-  return text;
-}
 
 }  // namespace
 
@@ -34,7 +26,7 @@ std::string help_text(const CLI::App& app, std::size_t columns) {
   std::istringstream lines(text);
   std::string out;
   for (std::string line; std::getline(lines, line);) {
-    if (is_command(line)) {
+    if (is_command_line(line)) {
       out += continued(line, columns);
     } else {
       const bool has_two_columns =

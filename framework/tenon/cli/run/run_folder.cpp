@@ -5,6 +5,7 @@
 #include <tenon/core/atomic_file.h>
 #include <tenon/report/run_html.h>
 #include <tenon/report/run_report.h>
+#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,7 +31,7 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
   const std::string name = folder.string();
   if (is_sweep ? content.is_run : content.is_sweep) {
     throw ConfigError(
-        fmt::format("{} has the results of {}: {} there would be mixed with them; choose another folder "
+        fmt::format("{} has the results of {}; {} there would be mixed with them: choose another folder "
                     "with --out",
                     name, is_sweep ? "a run" : "a sweep", is_sweep ? "a sweep" : "a run"));
   }
@@ -39,9 +40,8 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
     const std::string what = content.is_sweep ? fmt::format("a sweep with {} finished cells", content.finished_cells)
                                               : std::string("a run with the state that it can go on from");
     throw ConfigError(
-        fmt::format("{} has {}, which would be lost; go on with it: {}, or choose another folder with "
-                    "--out",
-                    name, what, resume_command(folder)));
+        fmt::format("{} has {}, which would be lost; choose another folder with --out, or go on with it:\n  {}", name,
+                    what, resume_command(folder)));
   }
 }
 
@@ -149,9 +149,10 @@ RunOptions resumed_options(const RunOptions& options) {
   if (!is_there(file)) {
     const std::string settings = (fs::path(options.resume) / kSettingsFile).string();
     throw ConfigError(fmt::format("the experiment {} is gone; {}", file.string(),
-                                  manifest->is_sweep ? "what its sweep did not vary is in " + settings
-                                                     : fmt::format("go on with its settings: tenon run {} --resume {}",
-                                                                   shell_word(settings), shell_word(options.resume))));
+                                  manifest->is_sweep
+                                      ? "what its sweep did not vary is in " + settings
+                                      : fmt::format("go on with its settings:\n  tenon run {} --resume {}",
+                                                    shell_word(settings), shell_word(options.resume))));
   }
   return resumed;
 }

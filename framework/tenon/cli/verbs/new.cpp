@@ -2,6 +2,7 @@
 #include <tenon/cli/new_templates.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
 
@@ -45,7 +46,7 @@ std::string package_argument() {
   const fs::path prefix = program.parent_path().parent_path();
   if (problem || prefix.empty()) return "-DCMAKE_PREFIX_PATH=PREFIX";
   const bool is_build = fs::exists(prefix / "TenonConfig.cmake", problem);
-  return fmt::format("-D{}={}", is_build ? "Tenon_DIR" : "CMAKE_PREFIX_PATH", prefix.string());
+  return shell_word(fmt::format("-D{}={}", is_build ? "Tenon_DIR" : "CMAKE_PREFIX_PATH", prefix.string()));
 }
 
 std::string filled_in(std::string_view pattern, const std::string& name) {
@@ -75,11 +76,14 @@ ExitCode make_project(const NewOptions& options) {
   for (const Template& file : kAllocatorTemplates) {
     write_atomically(folder / filled_in(file.path, options.name), filled_in(file.text, options.name));
   }
-  print(fmt::format(
-      "A project for the allocator '{0}'. Build and test it with\n"
-      "  cmake -S {1} -B {1}/build {2} && cmake --build {1}/build && ctest --test-dir {1}/build --output-on-failure\n"
-      "\nfiles: {1}\n",
-      options.name, folder.string(), package_argument()));
+  print(
+      fmt::format("A project for the allocator '{0}'. Build it, and test it:\n"
+                  "  cmake -S {1} -B {2} {3}\n"
+                  "  cmake --build {2}\n"
+                  "  ctest --test-dir {2} --output-on-failure\n"
+                  "\nfiles: {4}\n",
+                  options.name, shell_word(folder.string()), shell_word((folder / "build").string()),
+                  package_argument(), folder.string()));
   return ExitCode::kDone;
 }
 

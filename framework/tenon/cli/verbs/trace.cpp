@@ -7,6 +7,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/results/slice_diff.h>
+#include <tenon/report/text/command_line.h>
 #include <tenon/report/trace_report.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
@@ -76,11 +77,13 @@ replay::SnapshotImage place(const replay::Trace& trace, const TraceOptions& opti
   try {
     return replay::image_of_replay(trace, policy, capacity, replay::Failures::kKept);
   } catch (const OutOfMemory&) {
-    throw Error(
-        fmt::format("{}: it does not fit in {} under '{}', and a snapshot that says so would be none of this "
-                    "history. Leave --capacity out; for a picture of a replay that runs out: `tenon replay {} "
-                    "--capacity {} --snapshot FILE`",
-                    options.input, options.capacity, policy.policy.name, options.input, options.capacity));
+    throw Error(fmt::format(
+        "{}: the history runs out of memory in {} under '{}', so that the snapshot would lack a part of it. "
+        "Leave --capacity out; a snapshot of the replay that runs out is made by\n  tenon replay {} "
+        "--allocator {} --capacity {} --snapshot FILE",
+        options.input, options.capacity, policy.policy.name, shell_word(options.input),
+        shell_word(options.allocator.empty() ? std::string(kDefaultAllocator) : options.allocator),
+        shell_word(options.capacity)));
   }
 }
 

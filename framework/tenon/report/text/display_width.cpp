@@ -1,4 +1,5 @@
 // Widths by utf8proc, which has Unicode's tables and needs no locale.
+#include <tenon/report/text/command_line.h>
 #include <tenon/report/text/display_width.h>
 
 #include <utf8proc.h>
@@ -82,6 +83,16 @@ void wrap_line(std::string_view line, std::size_t columns, std::size_t indent, s
   out += line;
 }
 
+/// A comment behind it, which would break in two, stands above it.
+void command(std::string_view line, std::size_t columns, std::string& out) {
+  const std::size_t comment = line.find(kComment);
+  if (comment != std::string_view::npos && display_width(line) > columns) {
+    out += std::string(leading_spaces(line), ' ') + std::string(line.substr(comment + kComment.size() - 2)) + "\n";
+    line = line.substr(0, comment);
+  }
+  out += continued(line, columns);
+}
+
 template <class IndentOf>
 std::string wrapped_lines(std::string_view text, std::size_t columns, const IndentOf& indent_of) {
   if (columns == 0) return std::string(text);
@@ -89,11 +100,8 @@ std::string wrapped_lines(std::string_view text, std::size_t columns, const Inde
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
-    const std::size_t comment = line.find(kComment);
-    if (comment != std::string_view::npos &&
-        display_width(line) > columns) {  // of a command: what follows it would run
-      out += std::string(leading_spaces(line), ' ') + std::string(line.substr(comment + kComment.size() - 2)) + "\n";
-      out += line.substr(0, comment);
+    if (is_command_line(line)) {
+      command(line, columns, out);
     } else {
       wrap_line(line, columns, std::min(indent_of(line), columns / 2), out);
     }

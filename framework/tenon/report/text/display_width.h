@@ -22,8 +22,9 @@ TENON_API std::vector<std::string> lines_of_cell(std::string_view text, std::siz
 TENON_API std::size_t longest_piece(std::string_view text);
 
 /// Sentences for a screen: each line longer than `columns` is broken at spaces and goes on below its own first word. A
-/// word that is longer, as a path or a command may be, stays whole, and a comment behind a command, as in "x   # why",
-/// stands above it. 0 columns: the text as it is.
+/// word that is longer, as a path may be, stays whole on a line of its own. A command (text/command_line.h) is
+/// continued with " \", and a comment behind it, as in "  export A=1   # why", stands above it. 0 columns: the text as
+/// it is.
 TENON_API std::string wrapped(std::string_view text, std::size_t columns);
 
 /// Lines of two columns, as in a help: what follows `indent` columns goes on there. Words that are longer stay whole.

@@ -79,7 +79,7 @@ void each_section(const State& state, Visit visit) {
 }  // namespace
 
 std::string Config::resolved_toml() const {
-  std::string text = "# Every setting that was in force; a run of this file repeats the experiment.\n";
+  std::string text = "# Every setting: a run of this file repeats the experiment.\n";
   if (state_->options.at("").text("name").empty()) {
     text += fmt::format("name = {}\n", toml_quote(experiment().name));
   }
