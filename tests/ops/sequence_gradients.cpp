@@ -1,6 +1,6 @@
 // Rows of the gradient table: recurrent layers and attention, and what they must do beside having the right
 // derivatives.
-#include <tenon/ops/nn/recurrence.h>
+#include <tenon/ops/nn/recurrent/recurrence.h>
 
 #include "gradient_case.h"
 

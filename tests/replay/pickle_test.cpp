@@ -1,7 +1,7 @@
 // The pickle machine: data of every kind, nothing that runs, memory bounded.
 #include "replay/support.h"
 
-#include <tenon/replay/formats/pytorch/pickle.h>
+#include <tenon/replay/formats/pytorch/pickle/pickle.h>
 
 namespace tenon::replay {
 namespace {

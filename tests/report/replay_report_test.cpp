@@ -5,10 +5,10 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/results/holders.h>
-#include <tenon/report/replay_html.h>
-#include <tenon/report/replay_table.h>
+#include <tenon/report/replay/replay_html.h>
+#include <tenon/report/replay/replay_table.h>
+#include <tenon/report/replay/trace_html.h>
 #include <tenon/report/svg.h>
-#include <tenon/report/trace_html.h>
 
 #include <fstream>
 #include <sstream>

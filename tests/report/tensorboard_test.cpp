@@ -2,7 +2,7 @@
 #include "support/scratch_folder.h"
 
 #include <tenon/core/error.h>
-#include <tenon/report/tensorboard.h>
+#include <tenon/report/run/tensorboard.h>
 
 #include <gtest/gtest.h>
 

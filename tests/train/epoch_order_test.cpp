@@ -1,5 +1,5 @@
 // The order of an epoch: a permutation that depends on the seed alone.
-#include <tenon/train/batches.h>
+#include <tenon/train/input/batches.h>
 
 #include <gtest/gtest.h>
 

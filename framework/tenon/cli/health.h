@@ -1,7 +1,7 @@
 // What is there on this machine, what is missing, and how to get it.
 #pragma once
 
-#include <tenon/report/doctor_report.h>
+#include <tenon/report/replay/doctor_report.h>
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // No header: the program starts here.
 #include <tenon/cli/manual/help_text.h>
 #include <tenon/cli/manual/mistyped.h>
-#include <tenon/cli/terminal.h>
+#include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/runtime/environment.h>

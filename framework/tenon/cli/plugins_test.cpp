@@ -1,7 +1,7 @@
 // The kit on each SPEC, its lines printed as they come.
-#include <tenon/cli/own_process.h>
 #include <tenon/cli/plugins_test.h>
-#include <tenon/cli/status_line.h>
+#include <tenon/cli/process/own_process.h>
+#include <tenon/cli/terminal/status_line.h>
 #include <tenon/conformance/conformance.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>

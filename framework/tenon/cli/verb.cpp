@@ -1,7 +1,7 @@
 // What all verbs share.
 #include <tenon/cli/manual/verb_facts.h>
-#include <tenon/cli/status_line.h>
-#include <tenon/cli/terminal.h>
+#include <tenon/cli/terminal/status_line.h>
+#include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>

@@ -3,8 +3,8 @@
 // 2010).
 #pragma once
 
-#include <tenon/data/batch_buffer.h>
 #include <tenon/data/dataset.h>
+#include <tenon/data/detail/batch_buffer.h>
 #include <tenon/data/samplers.h>
 #include <tenon/nn/options/arg.h>
 

@@ -5,10 +5,10 @@
 #include <tenon/core/error.h>
 #include <tenon/data/data_loader_options.h>
 #include <tenon/data/dataset.h>
+#include <tenon/data/detail/worker_pool.h>
 #include <tenon/data/iterator.h>
 #include <tenon/data/pin_memory.h>
 #include <tenon/data/samplers.h>
-#include <tenon/data/worker_pool.h>
 
 #include <memory>
 #include <optional>

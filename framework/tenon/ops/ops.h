@@ -13,7 +13,7 @@
 #include <tenon/ops/nn/loss.h>
 #include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/nn/pooling.h>
-#include <tenon/ops/nn/rnn.h>
+#include <tenon/ops/nn/recurrent/rnn.h>
 #include <tenon/ops/pointwise/activation.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>

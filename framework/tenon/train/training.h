@@ -4,8 +4,8 @@
 #include <tenon/device/device_state.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/runtime/config/experiment.h>
-#include <tenon/train/batches.h>
 #include <tenon/train/experiment_result.h>
+#include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
 #include <tenon/train/progress.h>
 #include <tenon/train/run_experiment.h>

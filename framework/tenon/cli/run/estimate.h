@@ -1,7 +1,7 @@
 // Memory before a run.
 #pragma once
 
-#include <tenon/report/estimate_report.h>
+#include <tenon/report/run/estimate_report.h>
 
 namespace tenon::cli {
 

@@ -1,7 +1,7 @@
 // From a configuration to result.json, whatever happens in between.
 #include <tenon/cli/run/one_run.h>
 
-#include <tenon/cli/interrupt.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/run_folder.h>
@@ -10,8 +10,8 @@
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
-#include <tenon/report/run_html.h>
-#include <tenon/report/run_report.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/train/run_experiment.h>

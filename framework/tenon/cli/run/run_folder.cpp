@@ -3,8 +3,8 @@
 
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/core/atomic_file.h>
-#include <tenon/report/run_html.h>
-#include <tenon/report/run_report.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>

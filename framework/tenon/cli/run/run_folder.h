@@ -1,7 +1,7 @@
 // The folder of a run or a sweep: what may begin there, and where one goes on.
 #pragma once
 
-#include <tenon/cli/output_folder.h>
+#include <tenon/cli/process/output_folder.h>
 #include <tenon/cli/run/run_manifest.h>
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/verb.h>
 
-#include <tenon/cli/interrupt.h>
+#include <tenon/cli/process/interrupt.h>
 
 #include <fmt/format.h>
 

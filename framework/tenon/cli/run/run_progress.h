@@ -1,7 +1,7 @@
 // A training run's progress on stderr: one line that is rewritten on a terminal, finished lines only when piped.
 #pragma once
 
-#include <tenon/cli/status_line.h>
+#include <tenon/cli/terminal/status_line.h>
 #include <tenon/train/progress.h>
 
 #include <string>

@@ -4,7 +4,7 @@
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/formats/recorder.h>
-#include <tenon/report/tensorboard.h>
+#include <tenon/report/run/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/progress.h>

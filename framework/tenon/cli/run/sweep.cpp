@@ -1,16 +1,16 @@
 // Starting the cells, and making a row of whatever becomes of each.
 #include <tenon/cli/run/sweep.h>
 
-#include <tenon/cli/interrupt.h>
-#include <tenon/cli/own_process.h>
+#include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/process/own_process.h>
 #include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/run_folder.h>
-#include <tenon/cli/status_line.h>
+#include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
-#include <tenon/report/run_html.h>
-#include <tenon/report/run_report.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/environment.h>
 
 #include <unistd.h>

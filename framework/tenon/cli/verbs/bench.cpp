@@ -1,7 +1,7 @@
 // `tenon bench`: speed of allocators, side by side.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>

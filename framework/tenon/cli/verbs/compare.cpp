@@ -6,7 +6,7 @@
 #include <tenon/core/options.h>
 #include <tenon/measure/compare/comparison.h>
 #include <tenon/report/measure/compare_report.h>
-#include <tenon/report/replay_html.h>
+#include <tenon/report/replay/replay_html.h>
 #include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>

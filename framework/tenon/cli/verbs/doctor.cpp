@@ -1,14 +1,14 @@
 // `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
 // under.
 #include <tenon/cli/health.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/replay/formats/readers.h>
-#include <tenon/report/doctor_report.h>
+#include <tenon/report/replay/doctor_report.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 

@@ -1,10 +1,10 @@
 // `tenon replay`: traces under allocators, side by side.
 #include <tenon/cli/command_files.h>
-#include <tenon/cli/interrupt.h>
 #include <tenon/cli/one_trace.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/replay_policies.h>
-#include <tenon/cli/terminal.h>
+#include <tenon/cli/terminal/progress_line.h>
+#include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>
@@ -15,8 +15,8 @@
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/gate.h>
 #include <tenon/replay/results/row_json.h>
-#include <tenon/report/replay_html.h>
-#include <tenon/report/replay_table.h>
+#include <tenon/report/replay/replay_html.h>
+#include <tenon/report/replay/replay_table.h>
 #include <tenon/runtime/environment.h>
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
-#include <tenon/cli/interrupt.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/one_run.h>
 #include <tenon/cli/run/run_folder.h>

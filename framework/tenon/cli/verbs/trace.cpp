@@ -1,14 +1,14 @@
 // `tenon trace`: what a history holds, in other formats, in part, against another.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/results/slice_diff.h>
+#include <tenon/report/replay/trace_report.h>
 #include <tenon/report/text/command_line.h>
-#include <tenon/report/trace_report.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 

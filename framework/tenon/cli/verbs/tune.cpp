@@ -1,12 +1,12 @@
 // `tenon tune`: the settings to paste, with the evidence.
-#include <tenon/cli/interrupt.h>
 #include <tenon/cli/one_trace.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune.h>
-#include <tenon/report/tune_report.h>
+#include <tenon/report/replay/tune_report.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>

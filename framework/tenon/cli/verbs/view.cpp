@@ -1,14 +1,14 @@
 // `tenon view`: one history as one offline page.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
-#include <tenon/cli/progress_line.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/formats/readers.h>
-#include <tenon/report/replay_table.h>
-#include <tenon/report/trace_html.h>
+#include <tenon/report/replay/replay_table.h>
+#include <tenon/report/replay/trace_html.h>
 #include <tenon/runtime/allocator_spec.h>
 
 #include <fmt/format.h>

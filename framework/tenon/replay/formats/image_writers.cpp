@@ -1,8 +1,8 @@
 // Pictures of a running device for other people's viewers: Chrome counters and folded stacks.
 // Declared in snapshot_image.h.
-#include <tenon/replay/formats/chrome_counters.h>
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/pytorch/chrome_counters.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The page of a comparison. Declared in compare_report.h.
 #include <tenon/report/measure/compare_report.h>
-#include <tenon/report/replay_html.h>
+#include <tenon/report/replay/replay_html.h>
 #include <tenon/report/svg.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Recurrent modules: parameters, checks, and the operators of ops/nn/rnn.h.
+// Recurrent modules: parameters, checks, and the operators of ops/nn/recurrent/rnn.h.
 #include <tenon/nn/modules/sequence/rnn.h>
 
 #include <tenon/nn/init.h>

@@ -1,4 +1,4 @@
-// Cells: parameters, checks, and the operators of ops/nn/rnn.h.
+// Cells: parameters, checks, and the operators of ops/nn/recurrent/rnn.h.
 #include <tenon/nn/modules/sequence/rnn_cell.h>
 
 #include <tenon/nn/init.h>

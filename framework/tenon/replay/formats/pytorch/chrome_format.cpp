@@ -1,5 +1,5 @@
 // Chrome traces: those of torch.profiler are read, counters of live memory are written.
-#include <tenon/replay/formats/chrome_counters.h>
+#include <tenon/replay/formats/pytorch/chrome_counters.h>
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/replay/formats/io/input_file.h>
-#include <tenon/replay/formats/pytorch/pickle.h>
+#include <tenon/replay/formats/pytorch/pickle/pickle.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 
 #include <cstdint>

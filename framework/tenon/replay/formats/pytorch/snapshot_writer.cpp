@@ -1,5 +1,5 @@
 // Snapshots in the schema of torch.cuda.memory._dump_snapshot. Declared in snapshot_image.h.
-#include <tenon/replay/formats/pytorch/pickle_writer.h>
+#include <tenon/replay/formats/pytorch/pickle/pickle_writer.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 
 #include <set>

@@ -1,0 +1,101 @@
+// The handler, which may call next to nothing.
+#include <tenon/cli/process/interrupt.h>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace tenon::cli {
+
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<int> first_signal{0};
+pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
+std::array<std::atomic<pid_t>, 256> children{};
+char message[160];
+/// Kernels made at run time (oneDNN's gemm) let the stack pointer lead into their workspace: a signal's frame, which is
+/// 11 KiB where there is AMX, would be written over the heap. So the handler has a stack of its own.
+alignas(64) char handler_stack[64 * 1024];
+std::size_t message_length = 0;
+
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+
+void tell_children(int signal) noexcept {
+  for (const std::atomic<pid_t>& child : children) {
+    if (const pid_t process = child.load(); process > 0) ::kill(process, signal);
+  }
+}
+
+extern "C" void on_interrupt(int signal) {
+  if (::getpid() != owner) return;
+  const int before = errno;
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    tell_children(signal);
+    if (message_length > 0) static_cast<void>(!::write(STDERR_FILENO, message, message_length));
+  } else {
+    tell_children(SIGKILL);
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);  // delivered when this handler returns
+  }
+  errno = before;
+}
+
+}  // namespace
+
+void catch_interrupts(const std::string& promise) {
+  owner = ::getpid();
+  const std::string text = promise.empty() ? "" : "\ntenon: " + promise + "; once more ends at once\n";
+  message_length = std::min(text.size(), sizeof message);
+  std::memcpy(message, text.data(), message_length);
+  const stack_t alternative{.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof handler_stack};
+  const int has_stack = ::sigaltstack(&alternative, nullptr) == 0 ? SA_ONSTACK : 0;
+  for (const int signal : kSignals) {
+    struct sigaction now {};
+    if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
+    struct sigaction ours {};
+    ours.sa_handler = &on_interrupt;
+    ours.sa_flags = SA_RESTART | has_stack;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(signal, &ours, nullptr);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }
+
+std::string interrupt_name() {
+  const char* const name = ::sigabbrev_np(interrupt_signal());
+  return std::string("SIG") + (name == nullptr ? "?" : name);
+}
+
+ExitCode interrupted_exit_code() { return static_cast<ExitCode>(128 + interrupt_signal()); }
+
+ForwardedInterrupts::ForwardedInterrupts(pid_t child) noexcept {
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    pid_t free = 0;
+    if (!children[i].compare_exchange_strong(free, child)) continue;
+    place_ = static_cast<int>(i);
+    break;
+  }
+  // One that came between the start of the child and this.
+  if (const int signal = interrupt_signal(); signal != 0) ::kill(child, signal);
+}
+
+ForwardedInterrupts::~ForwardedInterrupts() {
+  if (place_ >= 0) children[static_cast<std::size_t>(place_)].store(0);
+}
+
+void end_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) throw Error("the sweep that this cell is of is gone");
+}
+
+}  // namespace tenon::cli

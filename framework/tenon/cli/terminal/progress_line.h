@@ -1,0 +1,35 @@
+// A progress line on a terminal, with an estimate of what is left: of the long work of replays, which tells how far it
+// is, as long as the line lives.
+#pragma once
+
+#include <tenon/cli/terminal/status_line.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace tenon::cli {
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  /// Of work that the caller counts, and of nothing else: "measuring".
+  ProgressLine(std::string_view what, bool quiet);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void update(std::size_t done, std::size_t total);
+  /// From now on it is about one work, which ends after so many seconds at the latest.
+  void begin(std::string_view what, double at_most_seconds);
+
+ private:
+  void show(std::string_view what, double share);
+
+  StatusLine line_;
+  std::string what_;  ///< the estimate is of this work alone
+  double begin_ = 0;  ///< of it, in seconds of the line
+  double limit_ = 0;  ///< 0: as long as it takes
+};
+
+}  // namespace tenon::cli

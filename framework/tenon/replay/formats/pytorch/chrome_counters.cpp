@@ -1,0 +1,49 @@
+// Live bytes over events as counters of a Chrome trace.
+#include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/io/utf8.h>
+#include <tenon/replay/formats/pytorch/chrome_counters.h>
+
+namespace tenon::replay {
+
+std::string chrome_instant(std::string_view name, std::uint64_t time_us) {
+  return R"({"ph":"i","s":"p","pid":1,"tid":1,"name":)" + quoted_json(name) + ",\"ts\":" + std::to_string(time_us) +
+         "}";
+}
+
+void write_chrome_counters(const Trace& trace, const std::string& path) {
+  OutputFile out(path);
+  out.write("{\"traceEvents\":[\n");
+  std::uint64_t live = 0;
+  std::uint64_t event = 0;
+  std::size_t next_failure = 0;
+  const char* separator = "";
+  for (const TraceEvent& entry : trace.events) {
+    if (entry.kind == EventKind::kMark) {
+      out.write(separator + chrome_instant(trace.marks[entry.bytes], event));
+      separator = ",\n";
+      continue;
+    }
+    if (!is_counted(entry.kind)) continue;
+    if (trace.failure_at(event, next_failure) != nullptr) {
+      out.write(separator);
+      out.write(chrome_instant("out of memory", event));
+      separator = ",\n";
+    }
+    const std::uint64_t before = live;
+    if (entry.kind == EventKind::kAllocate) live += entry.bytes;
+    if (entry.kind == EventKind::kFree) live -= entry.bytes;
+    if (live != before || event == 0) {
+      out.write(std::string(separator) + R"({"ph":"C","pid":1,"name":"live memory","ts":)");
+      out.number(event);
+      out.write(",\"args\":{\"bytes\":");
+      out.number(live);
+      out.write("}}");
+      separator = ",\n";
+    }
+    ++event;
+  }
+  out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
+  out.close();
+}
+
+}  // namespace tenon::replay

@@ -1,0 +1,250 @@
+// Findings and diagnoses in tables, sentences and JSON.
+#include <tenon/core/units.h>
+#include <tenon/report/replay/doctor_report.h>
+#include <tenon/report/text/command_line.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cctype>
+
+namespace tenon {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// `for_people`: the setting in use is marked beside its name, and has no column for it.
+Table empty_table(bool has_trace, bool for_people) {
+  return Table({{"trace", "trace", has_trace},
+                {"setting", "setting"},
+                {"in_use", "in use", !for_people},
+                {"fits", "fits", true, 4},
+                {"peak_reserved_bytes", "peak reserved", true, 3},
+                {"ooms", "OOMs", true, 2},
+                {"first_oom_event", "first OOM at event"},
+                {"device_calls", "device calls"},
+                {"set", "set", false},
+                {"failure", "failure", false},
+                {"failed_event", "failed at event", false}});
+}
+
+void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people) {
+  const replay::FitReport& report = diagnosis.report;
+  const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
+    std::vector<TableCell> cells(11);
+    cells[0] = diagnosis.trace;
+    cells[1] = is_current && for_people ? attempt.label + " (in use)" : attempt.label;
+    if (is_current) cells[2] = "yes";
+    if (report.capacity_bytes != 0) cells[3] = !diagnosis.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
+    cells[4] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
+    cells[5] = static_cast<std::int64_t>(attempt.ooms);
+    if (attempt.first_oom_event) cells[6] = static_cast<std::int64_t>(*attempt.first_oom_event);
+    cells[7] = static_cast<std::int64_t>(attempt.device_calls);
+    if (!is_current) cells[8] = diagnosis.how_to_set(attempt);
+    if (!attempt.failure.empty()) {
+      for (const int figure : {4, 5, 7}) cells[static_cast<std::size_t>(figure)] = {};  // as far as it came: none
+      cells[3] = "failed";
+      cells[9] = attempt.failure;
+    }
+    if (attempt.failed_event) cells[10] = static_cast<std::int64_t>(*attempt.failed_event);
+    table.add_row(std::move(cells));
+    if (report.capacity_bytes != 0 && diagnosis.is_known) table.tone("fits", attempt.fits() ? Tone::kGood : Tone::kBad);
+  };
+  row(report.current, true);
+  for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
+}
+
+std::string lines_to_paste(const replay::FitAttempt& best, const replay::Diagnosis& diagnosis) {
+  if (!diagnosis.is_pytorch)
+    return fmt::format("Set in the experiment:\n  allocator.name=\"{}\"\n", diagnosis.how_to_set(best));
+  return fmt::format(
+      "Set before the program starts:\n  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export "
+      "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # through PyTorch 2.9.x, and for vLLM\n",
+      best.label);
+}
+
+std::string remarks(const replay::Trust& trust) {
+  std::string out;
+  for (const std::string& caveat : trust.caveats) out += fmt::format("With care: {}.\n", caveat);
+  return out;
+}
+
+std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_given, const std::string& file) {
+  const replay::FitReport& report = diagnosis.report;
+  const replay::Trust& trust = diagnosis.trust;
+  std::string out = "\n";
+  if (!trust.refusal.empty() && !diagnosis.is_hopeless()) return out + "Nothing can be said: " + trust.refusal;
+  if (!report.current.failure.empty())
+    return out + fmt::format("Nothing can be said of '{}': its replay went wrong.\n", report.current.label);
+  if (report.capacity_bytes == 0 && diagnosis.failed_request) {
+    return out +
+           fmt::format(
+               "A request of {} failed in this recording, which does not say how large the device was: give its size "
+               "with --capacity. The table shows what each setting reserves on a device without limit.\n",
+               format_bytes(diagnosis.failed_request->bytes)) +
+           remarks(trust);
+  }
+  if (report.capacity_bytes == 0) {
+    out += fmt::format(
+        "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
+        "reserves on a device without limit. The peak of live memory is {}.\n",
+        format_bytes(report.peak_requested_bytes));
+    return out + remarks(trust);
+  }
+  if (!is_capacity_given) {
+    out +=
+        fmt::format("Ran out of memory: {} were asked for, and {} were left of the {} that the process could have.\n",
+                    format_bytes(diagnosis.failed_request->bytes),
+                    format_bytes(diagnosis.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
+  }
+  if (!report.is_reproduced() && is_capacity_given) {
+    return out +
+           fmt::format("It fits as it is, with {} reserved of {}: nothing has to be set.\n",
+                       format_bytes(report.current.peak_reserved_bytes), format_bytes(report.capacity_bytes)) +
+           remarks(trust);
+  }
+  std::string sentence = report.sentence();
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  out += sentence + ".\n";
+  if (const replay::FitAttempt* best = report.best()) {
+    out += lines_to_paste(*best, diagnosis);
+  } else if (diagnosis.is_hopeless()) {
+    out += "A larger device, a smaller batch or checkpointing is needed.\n";
+  } else if (report.is_reproduced()) {
+    out += fmt::format(
+        "A larger device, a smaller batch or checkpointing is needed. Further settings are searched by\n"
+        "  tenon tune {} --capacity {}\n",
+        shell_word(file), format_size_exact(report.capacity_bytes));
+  }
+  return out + remarks(trust);
+}
+
+/// The words of the table.
+std::string legend(const replay::Diagnosis& diagnosis) {
+  if (diagnosis.report.capacity_bytes == 0) return {};
+  return "fits: nothing runs out of memory. OOMs: requests that were refused; where there are any, a smaller peak is "
+         "no saving.\n";
+}
+
+/// Who held what lived at the peak.
+std::string holders(const replay::Diagnosis& diagnosis) {
+  constexpr std::size_t kNamed = 8;
+  std::uint64_t bytes = 0, blocks = 0, rest = 0, named = 0;
+  for (const auto& [site, holder] : diagnosis.holders) bytes += holder.bytes, blocks += holder.blocks;
+  if (bytes == 0) return {};
+  std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({} blocks):\n",
+                                 format_bytes(bytes), blocks);
+  for (const auto& [site, holder] : diagnosis.holders) {
+    if (named++ >= kNamed) {
+      rest += holder.bytes;
+      continue;
+    }
+    text += fmt::format("  {:>10}  {:>4.1f} %  {:>6} block{}  {}\n", format_bytes(holder.bytes),
+                        100 * static_cast<double>(holder.bytes) / static_cast<double>(bytes), holder.blocks,
+                        holder.blocks == 1 ? " " : "s", site);
+  }
+  if (rest != 0) text += fmt::format("  {:>10}  by {} more\n", format_bytes(rest), named - kNamed);
+  return text;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// Fixed words.
+const char* verdict_of(const replay::Diagnosis& diagnosis, const replay::FitAttempt* best) {
+  const replay::FitReport& report = diagnosis.report;
+  if (!diagnosis.is_known) return "unknown";
+  if (!report.current.failure.empty()) return "failed";
+  if (report.capacity_bytes == 0) return "no capacity";
+  if (diagnosis.is_hopeless()) return "no allocator";
+  if (!report.is_reproduced()) return "fits as it is";
+  return best != nullptr ? "fits with" : "none fits";
+}
+
+/// The table's JSON with what its rows do not say.
+Json json_of(const replay::Diagnosis& diagnosis, const std::string& environment_json) {
+  const replay::FitReport& report = diagnosis.report;
+  Table table = empty_table(false, false);
+  add_rows(table, diagnosis, false);
+  Json json = Json::parse(render(table, TableFormat::kJson, environment_json));
+  json["trace"] = diagnosis.trace;
+  json["capacity_bytes"] = report.capacity_bytes == 0 ? Json(nullptr) : Json(report.capacity_bytes);
+  json["peak_requested_bytes"] = report.peak_requested_bytes;
+  json["failed_request"] = nullptr;
+  if (const auto& oom = diagnosis.failed_request) {
+    json["failed_request"] = {{"event", oom->event},
+                              {"bytes", oom->bytes},
+                              {"stream", oom->stream},
+                              {"reserved_bytes", oom->reserved_bytes},
+                              {"device_free_bytes", oom->device_free_bytes}};
+  }
+  const bool has_capacity = report.capacity_bytes != 0;
+  const replay::FitAttempt* const best = diagnosis.is_known && has_capacity ? report.best() : nullptr;
+  json["verdict"] = verdict_of(diagnosis, best);
+  json["recommendation"] = best == nullptr ? Json(nullptr) : Json(diagnosis.how_to_set(*best));
+  json["refused"] = diagnosis.is_known ? Json(nullptr) : Json(diagnosis.trust.refusal);
+  json["caveats"] = diagnosis.trust.caveats;
+  if (!diagnosis.is_known) json["caveats"].push_back(first_line(diagnosis.trust.refusal));
+  json["dropped_settings"] = diagnosis.dropped_settings;
+  json["holders"] = Json::array();
+  for (const auto& [site, holder] : diagnosis.holders)
+    json["holders"].push_back({{"site", site}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});
+  return json;
+}
+
+/// One document whatever the number of devices: of several, each is an element of "traces".
+std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const std::string& environment_json) {
+  Json json;
+  if (diagnoses.size() == 1) {
+    json = json_of(diagnoses.front(), environment_json);
+  } else {
+    json["schema_version"] = 1;
+    json["environment"] = Json::parse(environment_json);
+    for (const replay::Diagnosis& diagnosis : diagnoses) {
+      Json part = json_of(diagnosis, environment_json);
+      part.erase("schema_version");
+      part.erase("environment");
+      json["traces"].push_back(std::move(part));
+    }
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Table findings_table(const std::vector<Finding>& findings) {
+  Table table({{"what", "what"},
+               {"state", "state", true, 3},
+               {"detail", "detail"},
+               {"remedy", "remedy", true, 1},
+               {"needed", "needed", false}});
+  const auto text = [](const std::string& words) { return words.empty() ? TableCell() : TableCell(words); };
+  for (const Finding& finding : findings) {
+    table.add_row({finding.what, finding.state, text(finding.detail), text(finding.remedy), finding.needed});
+    table.tone("state", finding.state == "ok" ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);
+  }
+  return table;
+}
+
+std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bool is_capacity_given,
+                             const std::string& file, TableFormat format, const std::string& environment_json) {
+  if (format == TableFormat::kJson) return document_of(diagnoses, environment_json);
+  const bool has_several = diagnoses.size() > 1;
+  if (format != TableFormat::kTable) {
+    const bool for_people = format == TableFormat::kMarkdown;
+    Table table = empty_table(has_several, for_people);
+    for (const replay::Diagnosis& diagnosis : diagnoses) add_rows(table, diagnosis, for_people);
+    return render(table, format, environment_json);
+  }
+  std::string text;
+  for (const replay::Diagnosis& diagnosis : diagnoses) {
+    Table table = empty_table(false, true);
+    add_rows(table, diagnosis, true);
+    if (has_several) text += diagnosis.trace + "\n";
+    text += table.text(output_screen()) + legend(diagnosis) + conclusion(diagnosis, is_capacity_given, file) +
+            holders(diagnosis);
+  }
+  return text;
+}
+
+}  // namespace tenon

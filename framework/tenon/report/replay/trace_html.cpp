@@ -1,0 +1,212 @@
+// The page of `tenon view`.
+#include <tenon/core/units.h>
+#include <tenon/replay/results/holders.h>
+#include <tenon/report/replay/replay_html.h>
+#include <tenon/report/replay/replay_table.h>
+#include <tenon/report/replay/trace_html.h>
+#include <tenon/report/svg.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon {
+
+namespace {
+
+constexpr std::size_t kMaxCells = 4000;  // rectangles of a flame graph
+constexpr double kWidth = 960;
+constexpr double kRow = 17;
+
+/// Bytes that live at the peak, by call stack from the outermost frame in.
+struct Flame {
+  std::uint64_t bytes = 0;
+  std::map<std::uint32_t, Flame> children;
+};
+
+Flame flame_at_peak(const replay::Trace& trace) {
+  Flame root;
+  for (const replay::Holder& holder : replay::holders_at_peak(trace)) {
+    const auto& frames = trace.stacks.stacks[holder.stack];
+    Flame* node = &root;
+    node->bytes += holder.bytes;
+    for (std::size_t i = frames.size(); i-- > 0;) {
+      node = &node->children[frames[i]];
+      node->bytes += holder.bytes;
+    }
+  }
+  return root;
+}
+
+class FlameWriter {
+ public:
+  FlameWriter(const replay::Trace& trace, const Flame& root) : trace_(trace), root_(root) {}
+  std::string write() {
+    children(root_, 0, 0);
+    without_stack();
+    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"flame graph\">\n{}</svg>\n", kWidth,
+                       kRow * static_cast<double>(depth_ + 1), out_);
+  }
+
+ private:
+  void children(const Flame& node, double left, std::size_t depth) {
+    std::vector<std::pair<std::uint32_t, const Flame*>> order;
+    for (const auto& [frame, child] : node.children) order.emplace_back(frame, &child);
+    std::ranges::stable_sort(order, std::ranges::greater(), [](const auto& pair) { return pair.second->bytes; });
+    for (const auto& [frame, child] : order) {
+      const double width = static_cast<double>(child->bytes) / static_cast<double>(root_.bytes) * kWidth;
+      if (width < 0.6 || cells_ >= kMaxCells || depth > 200) continue;
+      cell(trace_.stacks.frames[frame], child->bytes, left, width, depth);
+      children(*child, left, depth + 1);
+      left += width;
+    }
+  }
+  /// What is left of the width: blocks that nobody is known to have allocated.
+  void without_stack() {
+    std::uint64_t known = 0;
+    for (const auto& [frame, child] : root_.children) known += child.bytes;
+    const double width = static_cast<double>(root_.bytes - known) / static_cast<double>(root_.bytes) * kWidth;
+    if (width < 0.6) return;
+    out_ += fmt::format(
+        "<g><title>no stack is known: {}</title><rect x=\"{:.1f}\" y=\"0\" width=\"{:.1f}\" height=\"{}\" "
+        "fill=\"#bbb\" stroke=\"#fff\"/>",
+        format_bytes(root_.bytes - known), kWidth - width, width, kRow - 1);
+    if (width > 70)
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"12\" style=\"fill:#111\">[no stack]</text>", kWidth - width + 3);
+    out_ += "</g>\n";
+  }
+  void cell(const StackFrame& frame, std::uint64_t bytes, double left, double width, std::size_t depth) {
+    ++cells_;
+    depth_ = std::max(depth_, depth);
+    const double top = kRow * static_cast<double>(depth);
+    std::size_t hue = 0;
+    for (const char c : frame.file) hue = hue * 31 + static_cast<unsigned char>(c);
+    const std::string title = fmt::format("{} ({}:{}) {}", frame.name, frame.file, frame.line, format_bytes(bytes));
+    out_ += fmt::format(
+        "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" fill=\"hsl({} 55% 72%)\" "
+        "stroke=\"#fff\"/>",
+        html_escape(title), left, top, width, kRow - 1, hue % 360);
+    const auto letters = static_cast<std::size_t>(width / 6.6);
+    if (letters > 3) {
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\" style=\"fill:#111\">{}</text>", left + 3, top + 12,
+                          html_escape(std::string_view(frame.name).substr(0, letters - 1)));
+    }
+    out_ += "</g>\n";
+  }
+
+  const replay::Trace& trace_;
+  const Flame& root_;
+  std::string out_;
+  std::size_t cells_ = 0;
+  std::size_t depth_ = 0;
+};
+
+std::string line(const std::string& text, const char* style = "note") {
+  return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
+}
+
+/// A state without a history: its blocks were allocated before, in an order that nobody knows.
+bool is_state_only(const replay::Trace& trace) {
+  return trace.facts.frees <= trace.ooms.size() && trace.recorded && trace.recorded->actions.empty() &&
+         !trace.recorded->final_segments.empty();
+}
+
+/// What the recorded allocator had reserved, from its device calls backwards from the end.
+SvgLine reserved_as_recorded(const replay::Trace& trace) {
+  SvgLine line{.name = "reserved, as recorded"};
+  const replay::RecordedAllocator& recorded = *trace.recorded;
+  std::int64_t change = 0;
+  for (const replay::DeviceCall& call : recorded.actions)
+    change += (takes_memory(call.action)   ? 1
+               : gives_memory(call.action) ? -1
+                                           : 0) *
+              static_cast<std::int64_t>(call.bytes);
+  auto reserved = static_cast<double>(static_cast<std::int64_t>(recorded.reserved_bytes) - change);
+  const auto add = [&](std::uint64_t event) { line.points.emplace_back(static_cast<double>(event), reserved); };
+  add(trace.facts.seeded_blocks);
+  for (const replay::DeviceCall& call : recorded.actions) {
+    if (takes_memory(call.action)) reserved += static_cast<double>(call.bytes);
+    if (gives_memory(call.action)) reserved -= static_cast<double>(call.bytes);
+    add(call.event);
+  }
+  add(trace.facts.events);
+  return line;
+}
+
+std::string memory_over_events(const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
+  std::string body = "<h2>Live memory</h2>\n";
+  if (is_state_only(trace) && rows.empty())
+    return body + line("The file holds a state and no history: what lived at that moment is below.");
+  std::vector<const replay::ReplayRow*> shown;
+  for (const replay::ReplayRow& row : rows) shown.push_back(&row);
+  SvgChart chart = memory_chart(trace, shown);
+  if (trace.recorded && trace.recorded->has_device_calls && !trace.recorded->actions.empty())
+    chart.lines.push_back(reserved_as_recorded(trace));
+  body += svg_chart(chart);
+  if (!trace.ooms.empty())
+    body += line(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
+                             trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
+                 "bad");
+  for (const std::string& remark : replay_remarks(rows)) body += line(remark, "bad");
+  if (std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return row.ooms != 0; }))
+    body += line("Live memory is what the program asked for, requests that were refused included.");
+  return body;
+}
+
+std::string who_holds_it(const replay::Trace& trace) {
+  std::string body = "<h2>Who holds it at the peak</h2>\n";
+  const Flame root = flame_at_peak(trace);
+  if (root.bytes == 0 || root.children.empty()) {
+    return body + line(
+                      "The file holds no call stacks. PyTorch records them with "
+                      "torch.cuda.memory._record_memory_history(stacks=\"python\"), tenon run with --record snapshot.");
+  }
+  return body + line("outermost call first; as wide as the bytes that it holds") + FlameWriter(trace, root).write();
+}
+
+/// The recorded segments as they lay at the end.
+std::string recorded_layout(const std::vector<Segment>& segments) {
+  std::uint64_t reserved = 0, active = 0, largest = 0;
+  for (const Segment& segment : segments) {
+    reserved += segment.bytes;
+    active += segment.active_bytes();
+    for (const BlockInfo& block : segment.blocks) {
+      if (block.state == BlockState::kFree) largest = std::max<std::uint64_t>(largest, block.bytes);
+    }
+  }
+  return "<h2>Segments as recorded, at the end</h2>\n" +
+         line(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.", segments.size(),
+                          format_bytes(reserved), format_bytes(active), format_bytes(reserved - active),
+                          format_bytes(largest))) +
+         html_layout_key() + html_layout(segments);
+}
+
+}  // namespace
+
+void write_trace_html(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
+  const replay::TraceFacts& facts = trace.facts;
+  std::string body =
+      line(fmt::format("{}: {} events, {} blocks, {} stream{}; peak {} at event {}, {} alive at the end.", trace.format,
+                       facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
+                       format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
+  for (const std::string& note : trace.notes) body += line(note);
+  body += memory_over_events(trace, rows) + who_holds_it(trace);
+  if (trace.recorded && !trace.recorded->final_segments.empty())
+    body += recorded_layout(trace.recorded->final_segments);
+  for (const replay::ReplayRow& row : rows) {
+    if (row.layout.empty()) continue;
+    body += fmt::format("<h2>Segments in a replay under {}, at its peak</h2>\n", html_escape(row.label)) +
+            html_layout_key() + html_layout(row.layout);
+  }
+  body += "<h2>Settings of the recording</h2>\n";
+  if (trace.recorded && trace.recorded->has_settings) {
+    body += line(trace.recorded->pytorch_conf.empty() ? "PyTorch's defaults" : trace.recorded->pytorch_conf);
+    body += line(fmt::format("{} reserved at the end", format_bytes(trace.recorded->reserved_bytes)));
+  } else {
+    body += line("the file does not state them");
+  }
+  write_file(path, html_page(trace.name, body));
+}
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+// Estimates of memory, as text, as JSON and as a table.
+#include <tenon/report/run/estimate_report.h>
+
+#include <tenon/core/units.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/report/text/display_width.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+namespace tenon {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shown(const Stat& stat) { return format_bytes(static_cast<std::size_t>(stat.peak)); }
+
+/// 10652160 -> "10,652,160"
+std::string grouped(std::int64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+/// For a screen, as comments of TOML.
+std::string commented(const std::string& text, std::size_t columns) {
+  std::istringstream lines(wrapped(text, columns < 3 ? 0 : columns - 2));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string estimate_comment(const Estimate& estimate) {
+  const std::size_t columns = output_screen().columns;
+  if (!estimate.memory) return commented("no estimate of its memory: " + estimate.problem, columns);
+  const MemoryStats& stats = estimate.memory->memory;
+  std::string text = fmt::format("# parameters                {}\n", grouped(estimate.memory->parameters));
+  text += fmt::format("# estimated peak requested  {}\n", shown(stats.requested_bytes));
+  for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
+    const Stat& peak = stats.requested_by_purpose[static_cast<std::size_t>(purpose)];
+    if (peak.peak > 0) text += fmt::format("#   {:<24}{}\n", name_of(static_cast<Purpose>(purpose)), shown(peak));
+  }
+  text += fmt::format("# estimated peak allocated  {}\n", shown(stats.allocated_bytes));
+  text += fmt::format("# estimated peak reserved   {}\n", shown(stats.reserved_bytes));
+  return text +
+         commented("Two steps on addresses alone; the workspace of kernels comes on top. Nothing was run.", columns);
+}
+
+std::string estimate_json(const Estimate& estimate, const MemoryStats* measured) {
+  Json json;
+  if (!estimate.memory) {
+    json["problem"] = estimate.problem;
+    return json.dump();
+  }
+  const MemoryStats& stats = estimate.memory->memory;
+  json["parameters"] = estimate.memory->parameters;
+  const auto put = [&](const char* name, const Stat MemoryStats::*figure) {
+    json[fmt::format("{}_bytes", name)] = (stats.*figure).peak;
+    if (measured == nullptr || (measured->*figure).peak == 0) return;
+    json["error"][name] = static_cast<double>((stats.*figure).peak) / static_cast<double>((measured->*figure).peak) - 1;
+  };
+  put("peak_requested", &MemoryStats::requested_bytes);
+  put("peak_allocated", &MemoryStats::allocated_bytes);
+  put("peak_reserved", &MemoryStats::reserved_bytes);
+  for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
+    json["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
+        stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  }
+  return json.dump();
+}
+
+Table estimate_table(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
+                     const std::vector<Estimate>& estimates) {
+  std::vector<Column> columns = {{"cell", "cell"}};
+  for (const std::string& key : keys) columns.push_back({key, key, true, 1});
+  for (const char* figure : {"requested", "allocated", "reserved"}) {
+    columns.push_back({fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure)});
+  }
+  columns.push_back({"parameters", "parameters"});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    std::vector<TableCell> row = {static_cast<std::int64_t>(i + 1)};
+    for (const std::string& value : values[i]) row.emplace_back(value);
+    const std::optional<MemoryEstimate>& known = estimates[i].memory;
+    for (const Stat MemoryStats::*figure :
+         {&MemoryStats::requested_bytes, &MemoryStats::allocated_bytes, &MemoryStats::reserved_bytes}) {
+      row.push_back(known ? TableCell(Bytes{(known->memory.*figure).peak}) : TableCell());
+    }
+    row.push_back(known ? TableCell(known->parameters) : TableCell());
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace tenon

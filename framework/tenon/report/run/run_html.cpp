@@ -1,0 +1,169 @@
+// Run and sweep reports.
+#include <tenon/core/error.h>
+#include <tenon/report/replay/replay_html.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/svg.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace tenon {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostPoints = 1500;
+
+Json parse(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw Error("a report needs the text of a result.json");
+  return json;
+}
+
+/// A curve over the steps. Of a long one the highest point of each stretch is kept: peaks are what a reader looks for.
+SvgLine line_of(const std::string& name, const std::vector<double>& values) {
+  SvgLine line{.name = name};
+  const std::size_t stretch = std::max<std::size_t>(1, (values.size() + kMostPoints - 1) / kMostPoints);
+  for (std::size_t i = 0; i < values.size(); i += stretch) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = values.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, values.size()));
+    line.points.emplace_back(static_cast<double>(i), *std::max_element(begin, end));
+  }
+  return line;
+}
+
+std::vector<double> samples(const Json& result, const char* key) {
+  std::vector<double> values;
+  for (const Json& sample : result.value("timeline", Json::array())) values.push_back(sample.value(key, 0.0));
+  return values;
+}
+
+std::vector<double> losses(const Json& result) {
+  std::vector<double> values;
+  const Json block = result.value("result", Json::object());
+  for (const Json& loss : block.value("losses", Json::array())) {
+    if (loss.is_number()) values.push_back(loss.get<double>());
+  }
+  return values;
+}
+
+std::string chart(const std::string& title, bool bytes, std::vector<SvgLine> lines) {
+  const bool empty =
+      std::all_of(lines.begin(), lines.end(), [](const SvgLine& line) { return line.points.size() < 2; });
+  if (lines.empty() || empty) return {};
+  return fmt::format("<h2>{}</h2>\n", html_escape(title)) +
+         svg_chart({.title = title, .x_label = "step", .y_is_bytes = bytes, .lines = std::move(lines)});
+}
+
+TableCell cell_of(const std::string& key, const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_string()) return value.get<std::string>();
+  if (key.ends_with("_bytes") && value.is_number()) return Bytes{value.get<std::int64_t>()};
+  if (key == "test_accuracy" && value.is_number()) return Ratio{value.get<double>()};
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number()) return Real{value.get<double>(), 4};
+  return {};
+}
+
+/// The scalars of an object as a table of two columns.
+std::string facts(const Json& object) {
+  Table table({{"what", "figure"}, {"value", "value"}});
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() || value.is_array()) continue;
+    std::string name = key.ends_with("_bytes") ? key.substr(0, key.size() - 6) : key;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    table.add_row({name, show(cell_of(key, value))});
+  }
+  return table.empty() ? std::string() : html_table(table);
+}
+
+std::string purposes(const Json& memory) {
+  Table table({{"purpose", "purpose"}, {"peak_requested_bytes", "peak requested"}});
+  const Json by_purpose = memory.value("peak_requested_bytes_by_purpose", Json::object());  // outlives its items()
+  for (const auto& [purpose, bytes] : by_purpose.items()) {
+    if (bytes.is_number() && bytes.get<std::int64_t>() > 0) table.add_row({purpose, Bytes{bytes.get<std::int64_t>()}});
+  }
+  return table.empty() ? std::string() : "<h2>What it was for</h2>\n" + html_table(table);
+}
+
+std::string epochs(const Json& block) {
+  Table table({{"epoch", "epoch"},
+               {"train_loss", "training loss"},
+               {"test_loss", "test loss"},
+               {"test_accuracy", "test accuracy"},
+               {"seconds", "seconds"}});
+  for (const Json& epoch : block.value("epochs", Json::array())) {
+    table.add_row({epoch.value("epoch", std::int64_t{0}), Real{epoch.value("train_loss", 0.0), 4},
+                   Real{epoch.value("test_loss", 0.0), 4}, Ratio{epoch.value("test_accuracy", 0.0)},
+                   Real{epoch.value("seconds", 0.0), 1}});
+  }
+  return table.empty() ? std::string() : "<h2>Epochs</h2>\n" + html_table(table);
+}
+
+std::string settings(const Json& result) {
+  Table table({{"key", "setting"}, {"value", "value"}, {"from", "from"}});
+  const Json written = result.value("settings", Json::object());  // outlives its items()
+  for (const auto& [key, setting] : written.items()) {
+    table.add_row({key, setting.value("value", ""), setting.value("from", "")});
+  }
+  return table.empty() ? std::string() : "<h2>Settings</h2>\n" + html_table(table);
+}
+
+/// What the chart of the steps leaves out.
+std::string outside_the_steps(const Json& result) {
+  const std::vector<double> peaks = samples(result, "peak_allocated_bytes");
+  if (peaks.empty()) return {};
+  std::string text = "Testing is left out of this chart.";
+  const double in_steps = *std::max_element(peaks.begin(), peaks.end());
+  const double whole = result.value("memory", Json::object()).value("peak_allocated_bytes", 0.0);
+  if (whole > in_steps)
+    text +=
+        fmt::format(" The peak of the whole run, {}, is there: within the steps it is {}.",
+                    show(Bytes{static_cast<std::int64_t>(whole)}), show(Bytes{static_cast<std::int64_t>(in_steps)}));
+  return "<p class=\"note\">" + text + "</p>\n";
+}
+
+}  // namespace
+
+std::string run_html(const std::string& result_json) {
+  const Json result = parse(result_json);
+  const Json block = result.value("result", Json::object());
+  const Json memory = result.value("memory", Json::object());
+  Json head = Json::object();
+  for (const char* key : {"status", "error", "device", "allocator", "allocator_options", "seconds"}) {
+    head[key] = result.value(key, Json());
+  }
+  std::string body = facts(head) + facts(block) + epochs(block);
+  body += chart("Memory after each step", true,
+                {line_of("reserved", samples(result, "reserved_bytes")),
+                 line_of("highest allocated within the step", samples(result, "peak_allocated_bytes")),
+                 line_of("allocated", samples(result, "allocated_bytes"))});
+  body += outside_the_steps(result);
+  body += chart("Loss", false, {line_of("training loss", losses(result))});
+  body += "<h2>Memory</h2>\n" + facts(memory) + purposes(memory) + settings(result);
+  body += "<h2>Made on</h2>\n" + facts(result.value("environment", Json::object()));
+  return html_page("Tenon run: " + result.value("name", std::string("experiment")), body);
+}
+
+std::string sweep_html(const std::string& name, const Table& comparison,
+                       const std::vector<std::pair<std::string, std::string>>& cells) {
+  std::vector<SvgLine> reserved, allocated, course;
+  for (const auto& [cell, text] : cells) {
+    const Json result = parse(text);
+    reserved.push_back(line_of(cell, samples(result, "reserved_bytes")));
+    allocated.push_back(line_of(cell, samples(result, "peak_allocated_bytes")));
+    course.push_back(line_of(cell, losses(result)));
+  }
+  return html_page("Tenon sweep: " + name, html_table(comparison) +
+                                               "<p class=\"note\">Testing is in the table and left out of the "
+                                               "charts.</p>\n" +
+                                               chart("Reserved after each step", true, std::move(reserved)) +
+                                               chart("Highest allocated within each step", true, std::move(allocated)) +
+                                               chart("Loss", false, std::move(course)));
+}
+
+}  // namespace tenon

@@ -1,0 +1,67 @@
+// What `tenon run` says: result.json of one run, and the table of runs side by side.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/advise/would_fit.h>
+#include <tenon/report/run/estimate_report.h>
+#include <tenon/report/table.h>
+#include <tenon/runtime/config/config.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// How a run ended.
+struct RunRecord {
+  std::string status = "done";  ///< "done", "failed", "out_of_memory", "interrupted", "crashed", "killed"
+  std::string error;            ///< empty when done
+  int exit_code = 0;
+  ExperimentResult result;                     ///< what there is of it
+  std::int64_t leaked_bytes = 0;               ///< still allocated after everything was torn down
+  double seconds = 0;                          ///< wall clock
+  std::optional<Estimate> estimate;            ///< what was expected before the run
+  std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
+  std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
+};
+
+/// result.json: schema_version 1, bytes as integers, the environment block.
+TENON_API std::string result_json(const Config& config, const RunRecord& record);
+
+/// The figures of one run that comparisons show.
+struct RunSummary {
+  std::string status;
+  std::string error;
+  std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
+  std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
+  std::optional<std::int64_t> peak_in_steps_bytes;  ///< allocated, within training steps
+  std::string losses_hash;
+  std::map<std::string, std::int64_t> peak_bytes_by_purpose;
+  std::map<std::string, double> figures;  ///< among them "expected_…": what theory says
+};
+/// The same figures as read_summary gives of its result.json.
+TENON_API RunSummary summary_of(const RunRecord& record);
+/// Throws Error when the file is missing or is not a result.
+TENON_API RunSummary read_summary(const std::filesystem::path& result_json);
+
+/// One row for each cell; `keys` are the swept settings, `values` each cell's values for them. `by_purpose` shows
+/// people what the memory was for, and beside it what theory expects; the time and loss that it expects are those of
+/// the first cell, the time in proportion to the work.
+TENON_API Table run_comparison(const std::vector<std::string>& keys,
+                               const std::vector<std::vector<std::string>>& values, const std::vector<RunSummary>& runs,
+                               bool by_purpose = false);
+
+/// Where the peak lies outside the training steps, which is in testing: in how many cells, and what follows from it;
+/// empty where it does so nowhere.
+TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
+
+/// One sentence on whether the runs computed the same thing; empty where there is nothing to compare.
+TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);
+
+}  // namespace tenon

@@ -1,0 +1,138 @@
+// result.json of a run. Declared in run_report.h.
+#include <tenon/report/run/run_figures.h>
+#include <tenon/report/run/run_report.h>
+
+#include <tenon/memory/purpose.h>
+#include <tenon/runtime/environment.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <numeric>
+
+namespace tenon {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json quantiles(const std::vector<double>& values) {
+  if (values.empty()) return nullptr;
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {{"p50", quantile(values, 0.5)},
+          {"p90", quantile(values, 0.9)},
+          {"p99", quantile(values, 0.99)},
+          {"max", quantile(values, 1)},
+          {"mean", sum / static_cast<double>(values.size())}};
+}
+
+Json memory_json(const ExperimentResult& result) {
+  const MemoryStats& stats = result.memory;
+  Json memory;
+  memory["peak_requested_bytes"] = stats.requested_bytes.peak;
+  memory["peak_allocated_bytes"] = stats.allocated_bytes.peak;
+  memory["peak_reserved_bytes"] = stats.reserved_bytes.peak;
+  const std::optional<std::int64_t> in_steps = peak_in_steps(result);
+  memory["peak_allocated_in_steps_bytes"] = in_steps ? Json(*in_steps) : Json(nullptr);
+  memory["allocations"] = stats.allocations.allocated;
+  memory["device_allocations"] = stats.device_allocations;
+  memory["device_frees"] = stats.device_frees;
+  memory["device_maps"] = stats.device_maps;
+  memory["device_unmaps"] = stats.device_unmaps;
+  memory["device_synchronizations"] = stats.device_synchronizations;
+  const std::optional<double> calls = device_calls_per_step(result);
+  memory["device_calls_per_step"] = calls ? Json(*calls) : Json(nullptr);
+  memory["warmup_steps"] = result.warmup_steps;
+  memory["ooms"] = stats.ooms;
+  memory["oom_recoveries"] = result.oom_recoveries;
+  for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
+    memory["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
+        stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  }
+  return memory;
+}
+
+Json result_block(const ExperimentResult& result, const Options& report) {
+  Json block;
+  block["test_accuracy"] = result.epochs.empty() ? Json(nullptr) : Json(result.test_accuracy);
+  block["final_loss"] = result.losses.empty() ? Json(nullptr) : Json(result.losses.back());
+  block["losses_fnv1a64"] = result.losses.empty() ? Json(nullptr) : Json(losses_hash(result.losses));
+  block["parameters"] = result.parameters;
+  block["steps"] = result.steps;
+  block["seconds"] = result.seconds;
+  block["step_ms"] = quantiles(result.step_ms);
+  block["epochs"] = Json::array();
+  for (const EpochResult& epoch : result.epochs) {
+    block["epochs"].push_back({{"epoch", epoch.epoch},
+                               {"train_loss", epoch.train_loss},
+                               {"test_loss", epoch.test_loss},
+                               {"test_accuracy", epoch.test_accuracy},
+                               {"seconds", epoch.seconds}});
+  }
+  for (const auto& [name, value] : result.figures) {
+    block["figures"][name] = name.ends_with("_bytes") ? Json(static_cast<std::int64_t>(value)) : Json(value);
+  }
+  if (report.boolean("losses")) block["losses"] = result.losses;
+  return block;
+}
+
+Json attempt_json(const replay::FitAttempt& attempt) {
+  return {{"allocator", attempt.label},
+          {"fits", attempt.fits()},
+          {"peak_reserved_bytes", attempt.peak_reserved_bytes},
+          {"ooms", attempt.ooms},
+          {"device_calls", attempt.device_calls}};
+}
+
+Json fit_json(const replay::FitReport& report) {
+  Json json = {{"capacity_bytes", report.capacity_bytes},
+               {"events", report.events},
+               {"lost_events", report.lost_events},
+               {"peak_requested_bytes", report.peak_requested_bytes},
+               {"reproduced", report.is_reproduced()},
+               {"replayed", attempt_json(report.current)},
+               {"others", Json::array()}};
+  for (const replay::FitAttempt& attempt : report.others) json["others"].push_back(attempt_json(attempt));
+  return json;
+}
+
+}  // namespace
+
+std::string result_json(const Config& config, const RunRecord& record) {
+  const ExperimentConfig experiment = config.experiment();
+  Json json;
+  json["schema_version"] = 1;
+  json["name"] = experiment.name;
+  json["status"] = record.status;
+  json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
+  json["exit_code"] = record.exit_code;
+  json["seconds"] = record.seconds;
+  json["device"] = experiment.device.str();
+  json["allocator"] = experiment.allocator.policy.name;
+  json["allocator_options"] = experiment.allocator.options.spec();
+  json["layers"] = Json::array();
+  for (const LayerConfig& layer : experiment.allocator.layers) json["layers"].push_back(layer.name);
+  json["result"] = result_block(record.result, experiment.section("report"));
+  json["memory"] = memory_json(record.result);
+  json["memory"]["leaked_bytes"] = record.leaked_bytes;
+  if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
+  if (!record.recorded.empty()) json["recorded"] = record.recorded;
+  if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);
+  for (const ExplainedSetting& setting : config.explain()) {
+    json["settings"][setting.key] = {{"value", setting.text}, {"from", setting.winner.str()}};
+  }
+  if (experiment.section("report").boolean("timeline")) {
+    json["timeline"] = Json::array();
+    for (const MemorySample& sample : record.result.timeline) {
+      json["timeline"].push_back({{"step", sample.step},
+                                  {"requested_bytes", sample.requested_bytes},
+                                  {"allocated_bytes", sample.allocated_bytes},
+                                  {"reserved_bytes", sample.reserved_bytes},
+                                  {"peak_allocated_bytes", sample.peak_allocated_bytes}});
+    }
+  }
+  json["environment"] = Json::parse(environment_json());
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tenon

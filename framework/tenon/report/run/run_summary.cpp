@@ -1,0 +1,104 @@
+// A run's figures in one row: from the run itself, or from the result.json that another process left.
+// Declared in run_report.h.
+#include <tenon/report/run/run_figures.h>
+#include <tenon/report/run/run_report.h>
+
+#include <tenon/core/error.h>
+#include <tenon/memory/purpose.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+
+namespace tenon {
+
+namespace {
+
+template <class T>
+std::optional<T> number(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<T>();
+}
+
+/// JSON has no other numbers.
+std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+}  // namespace
+
+std::string losses_hash(const std::vector<double>& losses) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const double loss : losses) {
+    const auto bits = std::bit_cast<std::uint64_t>(loss);
+    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((bits >> (8 * byte)) & 0xffU)) * 0x100000001b3U;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+RunSummary summary_of(const RunRecord& record) {
+  const ExperimentResult& result = record.result;
+  const MemoryStats& stats = result.memory;
+  RunSummary run;
+  run.status = record.status;
+  run.error = record.error;
+  if (!result.losses.empty()) run.losses_hash = losses_hash(result.losses);
+  if (!result.epochs.empty()) run.test_accuracy = finite(result.test_accuracy);
+  if (!result.losses.empty()) run.final_loss = finite(result.losses.back());
+  if (!result.step_ms.empty()) run.step_ms = finite(quantile(result.step_ms, 0.5));
+  run.seconds = finite(record.seconds);
+  run.parameters = result.parameters;
+  run.steps = result.steps;
+  run.device_calls_per_step = device_calls_per_step(result);
+  run.peak_requested_bytes = stats.requested_bytes.peak;
+  run.peak_allocated_bytes = stats.allocated_bytes.peak;
+  run.peak_reserved_bytes = stats.reserved_bytes.peak;
+  run.peak_in_steps_bytes = peak_in_steps(result);
+  for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
+    run.peak_bytes_by_purpose[std::string(name_of(static_cast<Purpose>(purpose)))] =
+        stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  }
+  for (const auto& [name, value] : result.figures) {
+    if (!std::isfinite(value)) continue;
+    run.figures[name] = name.ends_with("_bytes") ? std::trunc(value) : value;
+  }
+  return run;
+}
+
+RunSummary read_summary(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!file || json.is_discarded() || !json.is_object()) throw Error(fmt::format("{}: no result", path.string()));
+  const auto block = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_object() ? *found : nlohmann::json::object();
+  };
+  const nlohmann::json result = block("result");
+  const nlohmann::json memory = block("memory");
+  RunSummary run;
+  run.status = json.value("status", "failed");
+  if (const auto error = json.find("error"); error != json.end() && error->is_string()) run.error = *error;
+  if (const auto hash = result.find("losses_fnv1a64"); hash != result.end() && hash->is_string())
+    run.losses_hash = *hash;
+  run.test_accuracy = number<double>(result, "test_accuracy");
+  run.final_loss = number<double>(result, "final_loss");
+  if (const auto steps = result.find("step_ms"); steps != result.end() && steps->is_object())
+    run.step_ms = number<double>(*steps, "p50");
+  run.seconds = number<double>(json, "seconds");
+  run.parameters = number<std::int64_t>(result, "parameters");
+  run.steps = number<std::int64_t>(result, "steps");
+  run.device_calls_per_step = number<double>(memory, "device_calls_per_step");
+  run.peak_requested_bytes = number<std::int64_t>(memory, "peak_requested_bytes");
+  run.peak_allocated_bytes = number<std::int64_t>(memory, "peak_allocated_bytes");
+  run.peak_reserved_bytes = number<std::int64_t>(memory, "peak_reserved_bytes");
+  run.peak_in_steps_bytes = number<std::int64_t>(memory, "peak_allocated_in_steps_bytes");
+  const nlohmann::json purposes = memory.value("peak_requested_bytes_by_purpose", nlohmann::json::object());
+  for (const auto& [purpose, bytes] : purposes.items()) run.peak_bytes_by_purpose[purpose] = bytes;
+  const nlohmann::json figures = result.value("figures", nlohmann::json::object());
+  for (const auto& [name, value] : figures.items()) run.figures[name] = value;
+  return run;
+}
+
+}  // namespace tenon
