@@ -43,7 +43,12 @@ INSTANTIATE_TEST_SUITE_P(
                            {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
                       Case{"Expandable", "expandable", {}},
                       Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
-                      Case{"Pinned", "pinned", {}}, Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
+                      Case{"CubBins", "cub_bins", {}},
+                      Case{"CubBinsKeepAll",
+                           "cub_bins",
+                           {{"bin_growth", "2"}, {"min_bin", "9"}, {"max_bin", "36"}, {"max_cached", "1TiB"}}},
+                      Case{"CubBinsKeepNothing", "cub_bins", {{"max_cached", "0"}}}, Case{"Pinned", "pinned", {}},
+                      Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
                       Case{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
 
