@@ -36,6 +36,19 @@ std::vector<std::string> layer_names() {
   return names;
 }
 
+std::vector<std::string> known_kinds() {
+  std::vector<std::string> kinds = shipped_kinds();
+  for (const std::string& loaded : backend_names()) kinds.push_back(loaded);
+  return kinds;
+}
+
+/// Allocators and layers: each has a section of its own.
+std::vector<std::string> known_policies() {
+  std::vector<std::string> names = layer_names();
+  for (const std::string& policy : allocator_names()) names.push_back(policy);
+  return names;
+}
+
 }  // namespace
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
@@ -80,38 +93,20 @@ const SectionSpec& SectionLookup::allocator_section(const std::string& wanted) {
 
 const SectionSpec* SectionLookup::find_section(const std::string& name, const Position& position) {
   if (const SectionSpec* section = find_fixed(name)) return section;
-  if (name.starts_with(kDevice)) {
-    const std::string kind = name.substr(kDevice.size());
-    try {
-      return &device_section(kind);
-    } catch (const ConfigError& error) {
-      std::vector<std::string> known = shipped_kinds();
-      if (contains(known, kind)) return nullptr;
-      for (const std::string& loaded : backend_names()) known.push_back(loaded);
-      const std::string near = nearest_name(kind, known);
-      throw config_error(position, near.empty()
-                                       ? fmt::format("[{}]: {}", name, error.what())
-                                       : fmt::format("unknown section [{}]; did you mean [device.{}]?", name, near));
-    } catch (const PluginError& error) {
-      throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
-    }
+  const bool is_device = name.starts_with(kDevice);
+  if (!is_device && !name.starts_with(kAllocator)) unknown_section(name, position);
+  const std::string wanted = name.substr((is_device ? kDevice : kAllocator).size());
+  try {
+    return is_device ? &device_section(wanted) : &allocator_section(wanted);
+  } catch (const ConfigError& error) {
+    if (is_device && contains(shipped_kinds(), wanted)) return nullptr;
+    const std::string near = nearest_name(wanted, is_device ? known_kinds() : known_policies());
+    if (near.empty()) throw config_error(position, fmt::format("[{}]: {}", name, error.what()));
+    throw config_error(position, fmt::format("unknown section [{}]; did you mean [{}{}]?", name,
+                                             is_device ? kDevice : kAllocator, near));
+  } catch (const PluginError& error) {
+    throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
   }
-  if (name.starts_with(kAllocator)) {
-    const std::string wanted = name.substr(kAllocator.size());
-    try {
-      return &allocator_section(wanted);
-    } catch (const ConfigError& error) {
-      std::vector<std::string> known = layer_names();
-      for (const std::string& policy : allocator_names()) known.push_back(policy);
-      const std::string near = nearest_name(wanted, known);
-      throw config_error(position, near.empty()
-                                       ? fmt::format("[{}]: {}", name, error.what())
-                                       : fmt::format("unknown section [{}]; did you mean [allocator.{}]?", name, near));
-    } catch (const PluginError& error) {
-      throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
-    }
-  }
-  unknown_section(name, position);
 }
 
 const SectionSpec* SectionLookup::section_of(const std::string& key, const Position& position) {
