@@ -6,7 +6,7 @@
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/view.h>
-#include <tenon/ops/support/accumulation.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <cmath>

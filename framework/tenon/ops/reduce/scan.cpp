@@ -5,8 +5,8 @@
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/shape/view.h>
-#include <tenon/ops/support/accumulation.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
