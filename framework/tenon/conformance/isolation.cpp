@@ -3,6 +3,7 @@
 #include <tenon/conformance/isolation.h>
 
 #include <tenon/core/child_process.h>
+#include <tenon/core/waited_time.h>
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <fstream>
@@ -22,9 +22,7 @@ namespace tenon::conformance {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr int kTickMilliseconds = 50, kTrialMilliseconds = 4;
-constexpr double kLongestTick = 0.2;
+constexpr int kTrialMilliseconds = 4;
 
 // "!" tells an answer from the silence of a process that ended early.
 std::string packed(const Finding& finding) {
@@ -72,17 +70,16 @@ class BusyClock {
   double used_ = 0;
 };
 
-/// Reads the answer until the child ends it, or until a limit. Returns which limit. Time in which this process is
-/// stopped as a whole (Ctrl-Z) does not count.
+/// Reads the answer until the child ends it, or until a limit. Returns which limit.
 Overdue listen(const ChildProcess& child, std::string& answer, const Journal& journal, const Limits& limits,
                const std::function<void()>& tick) {
   BusyClock busy(child.pid);
-  double waited = 0, since_progress = 0;
-  auto last = Clock::now();
+  WaitedTime waited;
+  double since_progress = 0;
   std::uint64_t progress = journal.progress();
   while (true) {
     pollfd wait{child.answer, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, limits.is_trial ? kTrialMilliseconds : kTickMilliseconds);
+    const int ready = ::poll(&wait, 1, limits.is_trial ? kTrialMilliseconds : WaitedTime::kTickMilliseconds);
     if (ready > 0) {
       char buffer[4096];
       const ssize_t count = ::read(child.answer, buffer, sizeof buffer);
@@ -91,17 +88,14 @@ Overdue listen(const ChildProcess& child, std::string& answer, const Journal& jo
       continue;
     }
     if (tick) tick();
-    const auto now = Clock::now();
-    const double step = std::min(std::chrono::duration<double>(now - last).count(), kLongestTick);
-    last = now;
-    waited += step;
+    const double step = waited.lap();
     since_progress += limits.is_trial ? busy.part_of(step) : step;
     if (const std::uint64_t at = journal.progress(); at != progress) {
       progress = at;
       since_progress = 0;
     }
     if (since_progress > limits.call_seconds && !journal.in_flight_name().empty()) return Overdue::kCall;
-    if (waited > limits.deadline_seconds) return Overdue::kDeadline;
+    if (waited.seconds() > limits.deadline_seconds) return Overdue::kDeadline;
   }
 }
 

@@ -1,6 +1,7 @@
 // One fork a job: traces and plugins are there already, copied when written. The row comes back through a pipe, where
 // the child stands through shared memory, which outlives a crash.
 #include <tenon/core/child_process.h>
+#include <tenon/core/waited_time.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/trace/long_work.h>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,9 +22,6 @@
 namespace tenon::replay {
 
 namespace {
-
-constexpr int kTickMilliseconds = 100;
-constexpr double kLongestTick = 1;
 
 class SharedProgress {
  public:
@@ -132,11 +129,8 @@ void give_up(const std::vector<Job>& jobs, std::vector<Child>& running, std::siz
   for (; next < jobs.size(); ++next) mark(next);
 }
 
-/// Adds what was waited since `before` and kills those beyond the deadline; time in which this process is stopped as a
-/// whole does not count.
-void end_overdue(std::vector<Child>& running, std::chrono::steady_clock::time_point before, double deadline_seconds) {
-  const double step =
-      std::min(std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count(), kLongestTick);
+/// Adds what was waited and kills those beyond the deadline.
+void end_overdue(std::vector<Child>& running, double step, double deadline_seconds) {
   for (Child& child : running) {
     if (child.is_overdue) continue;
     child.waited_seconds += step;
@@ -165,6 +159,7 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
   std::vector<Child> running;
   std::size_t next = 0;
   std::size_t done = 0;
+  WaitedTime waited;
   while (done < jobs.size()) {
     if (is_stopping && is_stopping()) {
       give_up(jobs, running, next, rows);
@@ -177,13 +172,12 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     std::vector<pollfd> waits;
     for (const Child& child : running) waits.push_back({child.process.answer, POLLIN, 0});
     if (is_work_told()) tell_work("replaying", shared.share(jobs));
-    const auto before = std::chrono::steady_clock::now();
     // A signal may come right before the wait: who can be stopped asks again.
-    if (::poll(waits.data(), waits.size(), kTickMilliseconds) < 0) {
+    if (::poll(waits.data(), waits.size(), WaitedTime::kTickMilliseconds) < 0) {
       if (errno == EINTR) continue;
       throw Error(std::string("cannot wait for the replays: ") + std::strerror(errno));
     }
-    end_overdue(running, before, deadline_seconds);
+    end_overdue(running, waited.lap(), deadline_seconds);
     for (std::size_t i = running.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       char buffer[65536];
