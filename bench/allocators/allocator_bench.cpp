@@ -1,35 +1,24 @@
-// Host time of allocators through AllocatorStack, statistics on, over a device that costs nothing: the patterns of the
-// peers' published figures. Every row beside a null allocator (the harness) and a sleeping second thread (a mutex is
-// cheaper in a single-threaded process, which no training process is).
+// The workloads of `tenon bench` under Google Benchmark: its clock, its number of iterations and its means, and no
+// turns. The loops are the same code, the allocators the same plugins: what differs is how the time is taken.
 //
-//   hot      one block, allocate and free                     lifo N    N allocations, freed in reverse
-//   random N of N live blocks a random one is replaced        cached N  hot, with N cached blocks of other sizes around
-#include "subjects.h"
-
-#include <tenon/memory/sources/address_only_source.h>
-#include <tenon/memory/stack/allocator_stack.h>
+//   tenon_allocator_bench [SPEC…] [--benchmark_…]   caching and expandable where nobody is named; `harness` always
+#include <tenon/measure/bench/workload.h>
+#include <tenon/runtime/allocator_spec.h>
 
 #include <benchmark/benchmark.h>
 
-#include <cmath>
 #include <condition_variable>
+#include <cstdio>
+#include <exception>
 #include <mutex>
-#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace tenon::bench {
 namespace {
 
-/// Log-uniform from 512 B to 64 MiB, as in the peers' figures.
-std::vector<std::size_t> sizes(std::size_t count, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> exponent(9, 26);
-  std::vector<std::size_t> result(count);
-  for (std::size_t& size : result) size = static_cast<std::size_t>(std::exp2(exponent(random)));
-  return result;
-}
-
+/// A second thread that sleeps: a mutex is cheaper in a process of one thread, which no training process is.
 class Sleeper {
  public:
   Sleeper()
@@ -53,143 +42,47 @@ class Sleeper {
   std::thread thread_;
 };
 
-struct Bench {
-  AddressOnlySource source;
-  std::shared_ptr<AllocatorStack> stack;
-  explicit Bench(const Subject& subject) : stack(AllocatorStack::make(source, subject.config())) {}
-};
+constexpr std::uint64_t kBatch = 1024;
+constexpr std::uint64_t kBatchOfThreads = 20'000;
 
-void hot(benchmark::State& state, const Subject& subject, std::size_t bytes) {
-  Bench bench(subject);
-  for (auto _ : state) {
-    Block block = bench.stack->allocate({.bytes = bytes});
-    benchmark::DoNotOptimize(block);
-    bench.stack->deallocate(block);
-  }
+/// An iteration is a pair of allocate and free.
+void measure_pairs(benchmark::State& state, const std::string& name, const StackConfig& allocator) {
+  const auto workload = measure::make_workload({.name = name}, allocator);
+  workload->warm_up(kBatch);
+  const std::uint64_t batch = workload->repeat(kBatch);
+  while (state.KeepRunningBatch(static_cast<std::int64_t>(batch))) workload->repeat(batch);
 }
 
-void lifo(benchmark::State& state, const Subject& subject, std::size_t count) {
-  Bench bench(subject);
-  const auto wanted = sizes(count, 1);
-  std::vector<Block> blocks(count);
-  for (auto _ : state) {
-    for (std::size_t i = 0; i < count; ++i) blocks[i] = bench.stack->allocate({.bytes = wanted[i]});
-    for (std::size_t i = count; i-- > 0;) bench.stack->deallocate(blocks[i]);
-  }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+/// Threads begin and end outside of the time, which is the workload's own.
+void measure_threads(benchmark::State& state, const std::string& name, const StackConfig& allocator) {
+  const auto workload = measure::make_workload({.name = name}, allocator);
+  workload->warm_up(kBatchOfThreads);
+  while (state.KeepRunningBatch(kBatchOfThreads)) state.SetIterationTime(workload->run(kBatchOfThreads).ns * 1e-9);
 }
 
-/// One iteration is one pair. `stream` and `stack` let two threads share an allocator.
-void replace_at_random(benchmark::State& state, AllocatorStack& stack, std::size_t count, std::uint64_t stream) {
-  const auto wanted = sizes(1 << 16, 2 + static_cast<unsigned>(stream));
-  std::mt19937 random(3 + static_cast<unsigned>(stream));
-  std::vector<std::uint32_t> victims(1 << 16);
-  for (std::uint32_t& victim : victims) victim = static_cast<std::uint32_t>(random() % count);
-  std::vector<Block> blocks(count);
-  for (std::size_t i = 0; i < count; ++i)
-    blocks[i] = stack.allocate({.bytes = wanted[i % wanted.size()], .stream = {stream}});
-  std::size_t step = 0;
-  const auto pair = [&] {
-    const std::size_t i = step++ & 0xffff;
-    Block& block = blocks[victims[i]];
-    stack.deallocate(block);
-    block = stack.allocate({.bytes = wanted[i], .stream = {stream}});
-  };
-  for (std::size_t i = 0; i < 20 * count; ++i) pair();  // to the steady state
-  for (auto _ : state) pair();
-  for (const Block& block : blocks) stack.deallocate(block);
-}
-
-void random_pairs(benchmark::State& state, const Subject& subject, std::size_t count) {
-  Bench bench(subject);
-  replace_at_random(state, *bench.stack, count, 0);
-}
-
-/// hot with `count` cached blocks, none adjacent to another, on the same stream.
-void among_cached(benchmark::State& state, const Subject& subject, std::size_t count) {
-  Bench bench(subject);
-  std::mt19937_64 random(5);
-  std::uniform_real_distribution<double> exponent(9, 22);
-  std::vector<Block> kept, freed;
-  for (std::size_t i = 0; i < count; ++i) {
-    freed.push_back(bench.stack->allocate({.bytes = static_cast<std::size_t>(std::exp2(exponent(random)))}));
-    kept.push_back(bench.stack->allocate({.bytes = 512}));
-    kept.push_back(bench.stack->allocate({.bytes = 1 * MiB + 512}));
-  }
-  for (const Block& block : freed) bench.stack->deallocate(block);
-  for (auto _ : state) {
-    Block block = bench.stack->allocate({.bytes = 300 * KiB});
-    benchmark::DoNotOptimize(block);
-    bench.stack->deallocate(block);
-  }
-  for (const Block& block : kept) bench.stack->deallocate(block);
-}
-
-/// The shared allocator of a benchmark that runs on several threads.
-std::shared_ptr<Bench> shared_bench;
-
-void hot_on_own_streams(benchmark::State& state, const Subject& subject, std::size_t bytes) {
-  if (state.thread_index() == 0) shared_bench = std::make_shared<Bench>(subject);
-  std::shared_ptr<Bench> bench;
-  const StreamRef stream{static_cast<std::uint64_t>(state.thread_index()) + 1};
-  for (auto _ : state) {
-    if (!bench) bench = shared_bench;
-    Block block = bench->stack->allocate({.bytes = bytes, .stream = stream});
-    benchmark::DoNotOptimize(block);
-    bench->stack->deallocate(block);
-  }
-}
-
-void random_on_own_streams(benchmark::State& state, const Subject& subject, std::size_t count) {
-  static std::mutex mutex;
-  {
-    std::lock_guard lock(mutex);
-    if (!shared_bench || state.thread_index() == 0)
-      shared_bench = shared_bench ? shared_bench : std::make_shared<Bench>(subject);
-  }
-  std::shared_ptr<Bench> bench = shared_bench;
-  replace_at_random(state, *bench->stack, count, static_cast<std::uint64_t>(state.thread_index()) + 1);
-}
-
-void forget_shared(const benchmark::State&) { shared_bench.reset(); }
-
-void add(const Subject& subject) {
-  const std::string& name = subject.name;
-  for (const std::size_t bytes : {512 * std::size_t{1}, 4 * KiB, 1 * MiB, 3900 * KiB, 64 * MiB})
-    benchmark::RegisterBenchmark((name + "/hot/" + format_size_exact(bytes)).c_str(),
-                                 [=](benchmark::State& state) { hot(state, subject, bytes); });
-  for (const std::size_t count : {1000, 10000})
-    benchmark::RegisterBenchmark((name + "/lifo/" + std::to_string(count)).c_str(),
-                                 [=](benchmark::State& state) { lifo(state, subject, count); });
-  for (const std::size_t count : {1000, 10000})
-    benchmark::RegisterBenchmark((name + "/random/" + std::to_string(count)).c_str(),
-                                 [=](benchmark::State& state) { random_pairs(state, subject, count); });
-  if (!subject.caches) return;
-  for (const std::size_t count : {100, 1000, 10000, 100000})
-    benchmark::RegisterBenchmark((name + "/cached/" + std::to_string(count)).c_str(),
-                                 [=](benchmark::State& state) { among_cached(state, subject, count); });
-  for (const int threads : {1, 2}) {
-    benchmark::RegisterBenchmark((name + "/own_streams/hot/4KiB").c_str(),
-                                 [=](benchmark::State& state) { hot_on_own_streams(state, subject, 4 * KiB); })
-        ->Threads(threads)
-        ->UseRealTime()
-        ->Teardown(forget_shared);
-    benchmark::RegisterBenchmark((name + "/own_streams/random/10000").c_str(),
-                                 [=](benchmark::State& state) { random_on_own_streams(state, subject, 10000); })
-        ->Threads(threads)
-        ->UseRealTime()
-        ->Teardown(forget_shared);
-  }
+void add(const std::string& subject, const StackConfig& allocator) {
+  for (const char* name :
+       {"hot/512", "hot/4KiB", "hot/1MiB", "hot/3900KiB", "hot/64MiB", "lifo/1000", "lifo/10000", "random/1000",
+        "random/10000", "cached/100", "cached/1000", "cached/10000", "cached/100000", "streams/4"})
+    benchmark::RegisterBenchmark((subject + "/" + name).c_str(), measure_pairs, name, allocator);
+  for (const char* name : {"threads/1", "threads/2", "threads-random/1", "threads-random/2"})
+    benchmark::RegisterBenchmark((subject + "/" + name).c_str(), measure_threads, name, allocator)->UseManualTime();
 }
 
 }  // namespace
 }  // namespace tenon::bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const tenon::bench::Sleeper sleeper;
-  for (const tenon::bench::Subject& subject : tenon::bench::subjects()) tenon::bench::add(subject);
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  std::vector<std::string> specs(argv + 1, argv + argc);
+  if (specs.empty()) specs = {"caching", "expandable"};
+  tenon::bench::add("harness", tenon::measure::harness_allocator());
+  for (const std::string& spec : specs) tenon::bench::add(spec, tenon::allocator_from_spec(spec));
   benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
 }

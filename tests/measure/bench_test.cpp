@@ -31,9 +31,10 @@ class Bench : public testing::Test {
 TEST_F(Bench, GivesEverySubjectAFigureAndARatioForEachRound) {
   options_.workloads = {{.name = "hot/512"},   {.name = "lifo/10"},   {.name = "random/10"},
                         {.name = "cached/10"}, {.name = "streams/2"}, {.name = "threads/2"}};
+  options_.workloads.push_back({.name = "threads-random/2"});
   const BenchResult result = run_bench(options_);
   EXPECT_EQ(result.allocators(), 2u);
-  ASSERT_THAT(result.cells, SizeIs(6));
+  ASSERT_THAT(result.cells, SizeIs(7));
   for (const auto& cells : result.cells) {
     ASSERT_THAT(cells, SizeIs(3)) << "the harness is the third";
     for (const BenchCell& cell : cells) {
@@ -44,7 +45,7 @@ TEST_F(Bench, GivesEverySubjectAFigureAndARatioForEachRound) {
     EXPECT_THAT(cells[0].round_ratios, IsEmpty());
     EXPECT_THAT(cells[1].round_ratios, SizeIs(3));
   }
-  EXPECT_THAT(result.ratios(6, 1, 0), SizeIs(3)) << "of all workloads";
+  EXPECT_THAT(result.ratios(7, 1, 0), SizeIs(3)) << "of all workloads";
   EXPECT_FALSE(result.ratio(0, 1, 0)) << "three rounds are too few for an interval";
   EXPECT_THAT(result.subjects[0].plugin_json, HasSubstr("\"sha256\""));
 }
@@ -138,8 +139,17 @@ TEST(Workloads, AWrongNameIsToldWithWhatThereIs) {
                                   "unknown workload \"hto/4KiB\"; there are hot/SIZE");
   test::expect_error<ConfigError>([] { check_workload("lifo"); }, "expected lifo/N, as in lifo/1000");
   test::expect_error<ConfigError>([] { check_workload("lifo/1KiB"); }, "expected lifo/N");
+  test::expect_error<ConfigError>([] { check_workload("threads"); }, "as in threads/2");
   test::expect_error<ConfigError>([] { check_workload("random/0"); }, "N is from 1 to 1000000");
   for (const std::string& name : default_workloads()) EXPECT_NO_THROW(check_workload(name)) << name;
+}
+
+TEST(Workloads, TheLoopSaysHowManyPairsItRan) {
+  const StackConfig harness = harness_allocator();
+  EXPECT_EQ(make_workload({.name = "hot/512"}, harness)->repeat(7), 7u);
+  EXPECT_EQ(make_workload({.name = "lifo/10"}, harness)->repeat(15), 20u) << "whole passes";
+  EXPECT_EQ(make_workload({.name = "lifo/10"}, harness)->run(15).pairs, 20u) << "timed, it is the same loop";
+  EXPECT_EQ(make_workload({.name = "threads-random/2"}, harness)->repeat(7), 7u) << "of each thread";
 }
 
 TEST(HostNoise, WarnsOfWhatSpoilsAMeasurement) {

@@ -4,6 +4,7 @@
 #include <tenon/measure/bench/turns.h>
 
 #include <tenon/core/child_process.h>
+#include <tenon/core/waited_time.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -20,7 +21,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -81,14 +81,14 @@ class Child {
     if (options.check) require_sound(allocator);
     new Sleeper;  // never destroyed, as is what follows: the process ends in the middle
     workload_ = make_workload(spec, allocator).release();
-    if (options.pairs != 0) workload_->warm(options.pairs);
+    if (options.pairs != 0) workload_->warm_up(options.pairs);
     say(fmt::format("ready {} {}", options.pairs != 0 ? 0 : estimated_ns(options.slice_ns),
                     options.spec.empty() ? "null" : plugin_of(allocator.policy.name)));
     char word[32] = {};
     while (::read(socket_, word, sizeof word - 1) > 0) {
-      const std::uint64_t pairs = std::strtoull(word, nullptr, 10);
-      // The processor comes back from somebody else: its caches and what it has learnt of branches are not ours.
-      workload_->warm(pairs / 4 + 1);
+      // At least half as long as the warming up: no shorter slice is worth its while.
+      const auto pairs = std::max<std::uint64_t>(std::strtoull(word, nullptr, 10), workload_->pairs_to_warm_up() / 2);
+      workload_->warm_up(pairs);
       const Timed timed = workload_->run(pairs);
       say(fmt::format("took {} {}", timed.ns, timed.pairs));
       std::memset(word, 0, sizeof word);
@@ -193,13 +193,12 @@ double Turns::slice(std::uint64_t pairs) {
 
 std::string Turns::answer() {
   pollfd wait{socket_, POLLIN, 0};
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s_);
-  int ready = 0;
-  do {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    ready = ::poll(&wait, 1, static_cast<int>(std::max<long long>(0, left.count())));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) throw SubjectFailed(fmt::format("hangs: no answer in {:g} s", deadline_s_), ExitCode::kFailed);
+  WaitedTime waited;
+  while (::poll(&wait, 1, WaitedTime::kTickMilliseconds) <= 0) {
+    waited.lap();
+    if (waited.seconds() > deadline_s_)
+      throw SubjectFailed(fmt::format("hangs: no answer in {:g} s", deadline_s_), ExitCode::kFailed);
+  }
   char buffer[8192];
   const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
   if (count <= 0) {

@@ -44,8 +44,8 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  /// One slice of so many pairs, after a quarter as many that nobody times: nanoseconds per pair. Throws SubjectFailed
-  /// when the process has crashed, hangs or gives up.
+  /// One slice of so many pairs, or as many as the workload needs, warmed up: nanoseconds per pair. Throws
+  /// SubjectFailed when the process has crashed, hangs or gives up.
   double slice(std::uint64_t pairs);
   /// What a pair is likely to take; 0 where that was known.
   double estimated_ns() const { return estimated_ns_; }

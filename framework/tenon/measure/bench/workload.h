@@ -1,13 +1,14 @@
 // Workloads: streams of requests whose time is what `tenon bench` measures. Through AllocatorStack with its statistics,
 // as a program would, over a device of addresses only.
 //
-//   hot/SIZE       one block, allocate and free
-//   lifo/N         N allocations, freed in reverse
-//   random/N       of N live blocks a random one is replaced
-//   cached/N       hot, with N cached blocks of other sizes around
-//   streams/N      hot on N streams in turn, each block also used on the next stream
-//   threads/N      hot on N threads at once, each on a stream of its own
-//   recorded/NAME  a history from a file, all of it
+//   hot/SIZE          one block, allocate and free
+//   lifo/N            N allocations, freed in reverse
+//   random/N          of N live blocks a random one is replaced
+//   cached/N          hot, with N cached blocks of other sizes around
+//   streams/N         hot on N streams in turn, each block also used on the next stream
+//   threads/N         hot on N threads at once, each on a stream of its own
+//   threads-random/N  random/10000 on N threads at once, each on a stream of its own
+//   recorded/NAME     a history from a file, all of it
 //
 // Sizes are log-uniform from 512 B to 64 MiB where nothing is said.
 #pragma once
@@ -37,10 +38,16 @@ class TENON_EXPORT Workload {
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
   virtual ~Workload();
-  /// Runs this many pairs, or up to one pass more.
-  virtual Timed run(std::uint64_t pairs) = 0;
-  /// The same for nobody's figures, before they are taken.
-  virtual void warm(std::uint64_t pairs) { run(pairs); }
+  /// Runs this many pairs, or up to one pass more, and says how many. Nothing in it takes the time: the loop that is
+  /// measured is the same whoever measures it.
+  virtual std::uint64_t repeat(std::uint64_t pairs) = 0;
+  /// The same, timed. Overridden where a part of it is nobody's time: starting threads, a new allocator for each pass.
+  virtual Timed run(std::uint64_t pairs);
+  /// Before a slice of so many pairs is timed: the processor comes back from somebody else, its caches and what it has
+  /// learnt of branches are not ours.
+  virtual void warm_up(std::uint64_t pairs);
+  /// After so many, nearly all has been touched that the next ones will touch. 0: a part of a slice will do.
+  virtual std::uint64_t pairs_to_warm_up() const { return 0; }
 };
 
 /// One workload of a bench: its name as above, and the history of a recorded one.
@@ -57,7 +64,7 @@ TENON_API std::string workload_help();
 /// Throws ConfigError for a name of none of the forms above, or a number out of range; the nearest form is named.
 TENON_API void check_workload(std::string_view name);
 
-/// Over a new allocator; warmed up to its steady state. Throws what the allocator throws.
+/// Over a new allocator; in its steady state. Throws what the allocator throws.
 TENON_API std::unique_ptr<Workload> make_workload(const WorkloadSpec& spec, const StackConfig& allocator);
 
 /// The policy of the row that is the harness itself: rising addresses and nothing else.

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""What `tenon bench` says of two builds that are the same, and of one that is 5 % slower.
+
+    bench/allocators/trials.py [--build build/release] [--tries 20] [--slower 0.05]
+
+A against A: two copies of caching.so, all workloads; a try is good when every verdict of it (each workload, and all of them)
+is "no evidence". Slower: two copies of caching with a delay before each request (delayed_caching.cpp), of 0 steps and of as
+many as make 5 % of a pair; what a step takes is measured first, in the same way. A try is good when it says "slower", and
+takes the next of the four workloads. Exit code 1 where fewer than 19 of 20 tries of either kind are good.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+
+SLOWER_UNDER = ["hot/4KiB", "lifo/1000", "random/1000", "random/10000"]
+CALIBRATING_STEPS = 400
+
+
+def bench(tenon, specs, workloads, seed):
+    command = [tenon, "bench", *specs, "--json", "--seed", str(seed)]
+    command += [word for name in workloads for word in ("-w", name)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def compared(result):
+    """Of the second allocator: (workload, ratio, verdict)."""
+    second = result["allocators"][1]["name"]
+    rows = [(row["workload"], row["ratio"], row["verdict"]) for row in result["rows"] if row["allocator"] == second]
+    return rows + [("all", row["ratio"], row["verdict"]) for row in result["all"]]
+
+
+def copies(library, folder):
+    paths = [os.path.join(folder, f"{name}_{os.path.basename(library)}") for name in ("first", "second")]
+    for path in paths:
+        shutil.copy(library, path)
+    return paths
+
+
+def same(arguments, folder):
+    specs = copies(f"{arguments.build}/lib/tenon/plugins/caching.so", folder)
+    good, verdicts, named = 0, Counter(), []
+    for seed in range(arguments.tries):
+        rows = compared(bench(arguments.tenon, specs, [], seed))
+        verdicts.update(verdict for _, _, verdict in rows)
+        wrong = [f"seed {seed}: {name} {verdict} ({ratio:.3f})" for name, ratio, verdict in rows if verdict != "no evidence"]
+        named += wrong
+        good += not wrong
+        tell(f"A against A, try {seed + 1}: {good} good")
+    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    print(f"A against A: {good} of {arguments.tries} tries without a verdict; of all verdicts: {told}.")
+    for line in named:
+        print(f"  {line}")
+    return good
+
+
+def steps_for(arguments, specs, workload):
+    slow = f"{specs[1]}:delay={CALIBRATING_STEPS}"
+    rows = [row for row in bench(arguments.tenon, [specs[0], slow], [workload], 1)["rows"] if row["allocator"] != "harness"]
+    base, delayed = rows[0]["ns_per_pair"], rows[1]["ns_per_pair"]
+    step = (delayed - base) / CALIBRATING_STEPS
+    return max(1, round(arguments.slower * base / step)), base, step
+
+
+def slower(arguments, folder):
+    specs = copies(f"{arguments.build}/bench/delayed_caching.so", folder)
+    found = {workload: [] for workload in SLOWER_UNDER}
+    steps = {workload: steps_for(arguments, specs, workload) for workload in SLOWER_UNDER}
+    for seed in range(arguments.tries):
+        workload = SLOWER_UNDER[seed % len(SLOWER_UNDER)]
+        found[workload] += compared(bench(arguments.tenon, [specs[0], f"{specs[1]}:delay={steps[workload][0]}"], [workload], seed))
+        tell(f"slower, try {seed + 1}: {found[workload][-1][2]}")
+    good = sum(verdict == "slower" for rows in found.values() for _, _, verdict in rows)
+    print(f"{100 * arguments.slower:g} % slower: {good} of {arguments.tries} tries say so.\n")
+    print("| workload | a pair, ns | a step, ns | steps | asked for | measured, median | named slower |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for workload, rows in found.items():
+        count, base, step = steps[workload]
+        if not rows:
+            continue
+        print(f"| {workload} | {base:.1f} | {step:.2f} | {count} | +{100 * count * step / base:.1f} % "
+              f"| {100 * (statistics.median(ratio for _, ratio, _ in rows) - 1):+.1f} % "
+              f"| {sum(verdict == 'slower' for _, _, verdict in rows)} of {len(rows)} |")
+    return good
+
+
+def tell(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text} ", end="", file=sys.stderr, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--tries", type=int, default=20)
+    parser.add_argument("--slower", type=float, default=0.05, help="by how much the slower build is slower")
+    parser.add_argument("--only", choices=["same", "slower"])
+    arguments = parser.parse_args()
+    arguments.tenon = f"{arguments.build}/bin/tenon"
+    start, good = time.monotonic(), []
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.only != "slower":
+            good.append(same(arguments, folder))
+        if arguments.only != "same":
+            good.append(slower(arguments, folder))
+    tell("")
+    print(f"\nLoad {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the end, {time.monotonic() - start:.0f} s.")
+    return 0 if all(20 * count >= 19 * arguments.tries for count in good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

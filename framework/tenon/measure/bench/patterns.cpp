@@ -1,0 +1,236 @@
+// The patterns of the peers' published figures, on one thread and on several.
+#include <tenon/measure/bench/patterns.h>
+
+#include <tenon/core/units.h>
+#include <tenon/memory/sources/address_only_source.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <latch>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace tenon::measure {
+
+namespace {
+
+/// Log-uniform from 2^low to 2^high bytes.
+std::vector<std::size_t> sizes(std::size_t count, unsigned seed, double low = 9, double high = 26) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> exponent(low, high);
+  std::vector<std::size_t> result(count);
+  for (std::size_t& size : result) size = static_cast<std::size_t>(std::exp2(exponent(random)));
+  return result;
+}
+
+/// An allocator in service on a device of its own.
+class OnAddresses : public Workload {
+ public:
+  explicit OnAddresses(const StackConfig& allocator) : stack_(AllocatorStack::make(source_, allocator)) {}
+
+ protected:
+  Block allocate(std::size_t bytes, std::uint64_t stream = 0) {
+    return stack_->allocate({.bytes = bytes, .stream = {stream}});
+  }
+
+  AddressOnlySource source_;
+  std::shared_ptr<AllocatorStack> stack_;
+};
+
+class Hot : public OnAddresses {
+ public:
+  Hot(const StackConfig& allocator, std::size_t bytes) : OnAddresses(allocator), bytes_(bytes) {}
+  std::uint64_t repeat(std::uint64_t pairs) override {
+    for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(bytes_));
+    return pairs;
+  }
+
+ private:
+  const std::size_t bytes_;
+};
+
+class Lifo final : public OnAddresses {
+ public:
+  Lifo(const StackConfig& allocator, std::size_t count)
+      : OnAddresses(allocator), wanted_(sizes(count, 1)), blocks_(count) {}
+  std::uint64_t repeat(std::uint64_t pairs) override {
+    const std::uint64_t passes = (pairs + wanted_.size() - 1) / wanted_.size();
+    for (std::uint64_t pass = 0; pass < passes; ++pass) {
+      for (std::size_t i = 0; i < wanted_.size(); ++i) blocks_[i] = allocate(wanted_[i]);
+      for (std::size_t i = wanted_.size(); i-- > 0;) stack_->deallocate(blocks_[i]);
+    }
+    return passes * wanted_.size();
+  }
+  std::uint64_t pairs_to_warm_up() const override { return wanted_.size(); }
+
+ private:
+  const std::vector<std::size_t> wanted_;
+  std::vector<Block> blocks_;
+};
+
+/// Blocks of one stream, of which random ones are replaced.
+class Replacing {
+ public:
+  Replacing(AllocatorStack& stack, std::size_t count, std::uint64_t stream)
+      : stack_(stack),
+        stream_(stream),
+        wanted_(sizes(kSteps, 2 + static_cast<unsigned>(stream))),
+        victims_(kSteps),
+        blocks_(count) {
+    std::mt19937 random(3 + static_cast<unsigned>(stream));
+    for (std::uint32_t& victim : victims_) victim = static_cast<std::uint32_t>(random() % count);
+    for (std::size_t i = 0; i < count; ++i) blocks_[i] = allocate(wanted_[i % kSteps]);
+    replace(20 * count);  // to the steady state
+  }
+  void replace(std::uint64_t pairs) {
+    for (std::uint64_t n = 0; n < pairs; ++n) {
+      const std::size_t i = step_++ % kSteps;
+      Block& block = blocks_[victims_[i]];
+      stack_.deallocate(block);
+      block = {};
+      block = allocate(wanted_[i]);
+    }
+  }
+  /// One in e^3 blocks is left out. More than a round of the steps could not be kept in any cache of a core's own.
+  std::uint64_t pairs_to_warm_up() const { return std::min(3 * blocks_.size(), kSteps); }
+
+ private:
+  static constexpr std::size_t kSteps = 1 << 16;
+  Block allocate(std::size_t bytes) { return stack_.allocate({.bytes = bytes, .stream = {stream_}}); }
+
+  AllocatorStack& stack_;
+  const std::uint64_t stream_;
+  const std::vector<std::size_t> wanted_;
+  std::vector<std::uint32_t> victims_;
+  std::vector<Block> blocks_;
+  std::size_t step_ = 0;
+};
+
+class Random final : public OnAddresses {
+ public:
+  Random(const StackConfig& allocator, std::size_t count) : OnAddresses(allocator), blocks_(*stack_, count, 0) {}
+  std::uint64_t repeat(std::uint64_t pairs) override {
+    blocks_.replace(pairs);
+    return pairs;
+  }
+  std::uint64_t pairs_to_warm_up() const override { return blocks_.pairs_to_warm_up(); }
+
+ private:
+  Replacing blocks_;
+};
+
+/// The cached blocks have no free neighbour: live ones stand between them.
+class Cached final : public Hot {
+ public:
+  Cached(const StackConfig& allocator, std::size_t count) : Hot(allocator, 300 * KiB) {
+    std::vector<Block> freed;
+    for (const std::size_t bytes : sizes(count, 5, 9, 22)) {
+      freed.push_back(allocate(bytes));
+      allocate(512);
+      allocate(1 * MiB + 512);
+    }
+    for (const Block& block : freed) stack_->deallocate(block);
+  }
+};
+
+class Streams final : public OnAddresses {
+ public:
+  Streams(const StackConfig& allocator, std::uint64_t count) : OnAddresses(allocator), count_(count) {}
+  std::uint64_t repeat(std::uint64_t pairs) override {
+    for (std::uint64_t i = 0; i < pairs; ++i) {
+      const std::uint64_t stream = next_;
+      next_ = stream % count_ + 1;
+      const Block block = allocate(4 * KiB, stream);
+      stack_->record_use(block, {next_});
+      stack_->deallocate(block);
+    }
+    return pairs;
+  }
+
+ private:
+  const std::uint64_t count_;
+  std::uint64_t next_ = 1;
+};
+
+/// Wall-clock time from the moment when all of them may go to that when the last is done: pairs of one thread.
+class OnThreads : public OnAddresses {
+ public:
+  OnThreads(const StackConfig& allocator, std::size_t count) : OnAddresses(allocator), count_(count) {}
+  std::uint64_t repeat(std::uint64_t pairs) final { return run(pairs).pairs; }
+  Timed run(std::uint64_t pairs) final {
+    std::latch ready(static_cast<std::ptrdiff_t>(count_) + 1), go(1);
+    std::vector<std::exception_ptr> problems(count_);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < count_; ++t) {
+      threads.emplace_back([&, t] {
+        ready.count_down();
+        go.wait();
+        try {
+          repeat_on(t, pairs);
+        } catch (...) {
+          problems[t] = std::current_exception();
+        }
+      });
+    }
+    ready.arrive_and_wait();
+    const auto start = std::chrono::steady_clock::now();
+    go.count_down();
+    for (std::thread& thread : threads) thread.join();
+    const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - start;
+    for (const std::exception_ptr& problem : problems) {
+      if (problem) std::rethrow_exception(problem);
+    }
+    return {passed.count(), pairs};
+  }
+
+ protected:
+  virtual void repeat_on(std::size_t thread, std::uint64_t pairs) = 0;
+  const std::size_t count_;
+};
+
+class HotOnThreads final : public OnThreads {
+ public:
+  using OnThreads::OnThreads;
+
+ private:
+  void repeat_on(std::size_t thread, std::uint64_t pairs) override {
+    for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(4 * KiB, thread + 1));
+  }
+};
+
+class RandomOnThreads final : public OnThreads {
+ public:
+  RandomOnThreads(const StackConfig& allocator, std::size_t count) : OnThreads(allocator, count) {
+    for (std::size_t t = 0; t < count; ++t) blocks_.push_back(std::make_unique<Replacing>(*stack_, 10'000, t + 1));
+  }
+  std::uint64_t pairs_to_warm_up() const override { return blocks_.front()->pairs_to_warm_up(); }
+
+ private:
+  void repeat_on(std::size_t thread, std::uint64_t pairs) override { blocks_[thread]->replace(pairs); }
+  std::vector<std::unique_ptr<Replacing>> blocks_;
+};
+
+template <class W>
+std::unique_ptr<Workload> make(const StackConfig& allocator, std::uint64_t number) {
+  return std::make_unique<W>(allocator, number);
+}
+
+constexpr PatternForm kForms[] = {
+    {"hot", "SIZE", "one block, allocate and free", 1 * TiB, &make<Hot>},
+    {"lifo", "N", "N allocations, freed in reverse", 1'000'000, &make<Lifo>},
+    {"random", "N", "of N live blocks a random one is replaced", 1'000'000, &make<Random>},
+    {"cached", "N", "hot, with N cached blocks of other sizes around", 1'000'000, &make<Cached>},
+    {"streams", "N", "hot on N streams in turn, each block used on the next one too", 1024, &make<Streams>},
+    {"threads", "N", "hot on N threads at once, each on a stream of its own", 256, &make<HotOnThreads>},
+    {"threads-random", "N", "random/10000 on N threads at once, each on a stream of its own", 256,
+     &make<RandomOnThreads>},
+};
+
+}  // namespace
+
+std::span<const PatternForm> pattern_forms() { return kForms; }
+
+}  // namespace tenon::measure
