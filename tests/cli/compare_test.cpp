@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <sstream>
+
 namespace tenon::test {
 namespace {
 
@@ -104,6 +106,74 @@ TEST_F(CompareVerb, OfBenchesHoldsTheRoundsAgainstEachOther) {
   EXPECT_THAT(tenon({"compare", "a.json", "slow.json"}).out, HasSubstr("slower by 9 to 11 %"));
   EXPECT_EQ(tenon({"compare", "a.json", "slow.json", "--fail-if", "b > 1.05 * a"}).code, 3);
   EXPECT_EQ(tenon({"compare", "a.json", "same.json", "--fail-if", "b > 1.05 * a"}).code, 0);
+}
+
+TEST_F(CompareVerb, OfRunsHoldsTheStepTimesOfTheirStretchesAgainstEachOther) {
+  const auto result = [&](double factor) {
+    json times = {{"p50", 100 * factor}};
+    for (int i = 0; i < 12; ++i) times["stretch_medians"].push_back(factor * (99 + i % 3));
+    return json{{"schema_version", 1}, {"status", "done"}, {"memory", json::object()}, {"result", {{"step_ms", times}}}}
+        .dump();
+  };
+  folder_.write("a.json", result(1));
+  folder_.write("same.json", result(1.001));
+  folder_.write("slow.json", result(1.1));
+  EXPECT_THAT(tenon({"compare", "a.json", "same.json"}).out, HasSubstr("no evidence of a difference"));
+  const Said slow = tenon({"compare", "a.json", "slow.json"});
+  EXPECT_THAT(slow.out, HasSubstr("slower by 9 to 11 %"));
+  EXPECT_THAT(slow.error, HasSubstr("of one run each"));
+  EXPECT_EQ(tenon({"compare", "a.json", "slow.json", "--fail-if", "b.step_ms > 1.05 * a.step_ms"}).code, 3);
+  EXPECT_EQ(tenon({"compare", "a.json", "same.json", "--fail-if", "b.step_ms > 1.05 * a.step_ms"}).code, 0);
+}
+
+TEST_F(CompareVerb, ARunRecordsTheMediansOfStretchesOfItsSteps) {
+  run("old");
+  const json times = json::parse(read_bytes(folder_.path() / "old/result.json"))["result"]["step_ms"];
+  EXPECT_THAT(times["stretch_medians"], testing::SizeIs(testing::AllOf(testing::Ge(1u), testing::Le(12u))));
+  EXPECT_LE(times["p25"].get<double>(), times["p50"].get<double>());
+  EXPECT_LE(times["p50"].get<double>(), times["p75"].get<double>());
+}
+
+TEST_F(CompareVerb, AnAllocatorThatIsAllThatDiffersIsWhatIsCompared) {
+  replay("a.json", {"-a", "direct", "--timeline"});
+  replay("b.json", {"-a", "caching", "--timeline"});
+  const Said said = tenon({"compare", "a.json", "b.json", "--html", "both.html"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("allocator      direct    caching"), HasSubstr("device allocs")));
+  EXPECT_THAT(said.error, Not(HasSubstr("is not in")));
+  EXPECT_THAT(read_bytes(folder_.path() / "both.html"), AllOf(HasSubstr("Memory over events, all on one axis"),
+                                                              HasSubstr("a reserved"), HasSubstr("b reserved")));
+}
+
+TEST_F(CompareVerb, OfReplaysWithoutTimelinesThePageSaysHowToHaveThem) {
+  replay("a.json", {"-a", "direct"});
+  EXPECT_EQ(tenon({"compare", "a.json", "a.json", "--html", "both.html"}).code, 0);
+  EXPECT_THAT(read_bytes(folder_.path() / "both.html"), HasSubstr("tenon replay --format json --timeline"));
+  EXPECT_EQ(tenon({"replay", "one.trace", "--timeline"}).code, 2) << "a table has no place for them";
+}
+
+TEST_F(CompareVerb, OfSweepsHasTheCurvesOfTheCellsAndWhatTheyShare) {
+  folder_.write("sweep.toml", experiment("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\"]\n"));
+  EXPECT_EQ(tenon({"run", "sweep.toml", "--out", "old", "--quiet"}).code, 0);
+  EXPECT_EQ(tenon({"run", "sweep.toml", "train.batch_size=4", "--out", "new", "--quiet"}).code, 0);
+  const Said said = tenon({"compare", "old", "new", "--html", "both.html"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, HasSubstr("train.batch_size"));
+  EXPECT_THAT(said.out, Not(HasSubstr("allocator.name"))) << "that is what the cells differ in";
+  EXPECT_THAT(read_bytes(folder_.path() / "both.html"),
+              AllOf(HasSubstr("Memory over steps, all on one axis"), HasSubstr("a reserved"), HasSubstr("b reserved")));
+}
+
+TEST_F(CompareVerb, ANarrowScreenKeepsTheFiguresAndTheirVerdicts) {
+  replay("a.json", {"-a", "direct"});
+  replay("b.json", {"-a", "caching"});
+  const Said said = tenon({"compare", "a.json", "b.json"}, {{"COLUMNS", "60"}});
+  std::istringstream lines(said.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60u) << line;
+  const Said narrower = tenon({"compare", "a.json", "b.json"}, {{"COLUMNS", "40"}});
+  EXPECT_THAT(narrower.out,
+              AllOf(HasSubstr("b against a"), HasSubstr("reserved"), HasSubstr("Not shown in 40 columns")));
+  EXPECT_THAT(narrower.out, HasSubstr("b b.json.")) << "the values go first";
 }
 
 TEST_F(CompareVerb, OfSweepsHoldsCellsOfOneNameAgainstEachOther) {

@@ -44,6 +44,7 @@ struct ReplayOptions {
   double deadline_seconds = replay::kDefaultDeadlineSeconds;
   unsigned jobs = 0;
   TableFormat format = TableFormat::kTable;
+  bool timeline = false;
   bool quiet = false;
 };
 
@@ -70,7 +71,7 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
         replay::Job job{.trace = &trace, .policy = &policy.config, .label = policy.label};
         if (!options.capacity.empty()) job.options.capacity_bytes = parse_size(options.capacity);
         job.options.observe = job.options.time_each_call = round == 0;
-        job.options.keep_curve = round == 0 && !(options.html.empty() && options.svg.empty());
+        job.options.keep_curve = round == 0 && (options.timeline || !options.html.empty() || !options.svg.empty());
         job.options.keep_layout = round == 0 && !options.html.empty();
         if (options.repeat > 0) job.options.timed_passes = 1;
         jobs.push_back(std::move(job));
@@ -105,6 +106,8 @@ CommandFiles files_of(const ReplayOptions& options) {
   for (const std::string& file : {options.baseline, options.policies.config}) {
     if (!file.empty()) files.read.push_back(file);
   }
+  if (options.timeline && options.format != TableFormat::kJson)
+    throw ConfigError("--timeline is of --format json: it adds the curve of memory to each row");
   if (uses_standard_output(files) && options.format != TableFormat::kTable)
     throw ConfigError(
         "-: standard output takes one thing: with --format json, csv or markdown give a file's name for the output");
@@ -151,15 +154,16 @@ std::vector<replay::ReplayRow> with_ideal_rows(std::vector<replay::ReplayRow> jo
 }
 
 void print_rows(const std::vector<replay::ReplayRow>& rows, const Gates& gates, const CommandFiles& files,
-                TableFormat format) {
-  if (format == TableFormat::kJson) return print(replay_json(rows, gates.asked, gates.trips, environment_json()));
+                const ReplayOptions& options) {
+  if (options.format == TableFormat::kJson)
+    return print(replay_json(rows, gates.asked, gates.trips, environment_json(), options.timeline));
   if (uses_standard_output(files)) {
     std::string text = replay_table(rows).text(screen_of(STDERR_FILENO)) + replay_legend();
     text.pop_back();  // say ends the line
     say(text);
   } else {
-    print(render(replay_table(rows, format), format, environment_json()) +
-          (format == TableFormat::kTable ? replay_legend() : ""));
+    print(render(replay_table(rows, options.format), options.format, environment_json()) +
+          (options.format == TableFormat::kTable ? replay_legend() : ""));
   }
 }
 
@@ -209,13 +213,13 @@ ExitCode replay_verb(const ReplayOptions& options) {
       with_ideal_rows(run_all(traces, policies, options), traces, policies.size(), capacity);
   if (interrupt_signal() != 0) {
     // A report that stands from before is worth more than a part of a new one.
-    print_rows(rows, gates, files, options.format);
+    print_rows(rows, gates, files, options);
     say_remarks(rows, gates, options);
     say(fmt::format("tenon: ended by {}; gates were not judged, files not written", interrupt_name()));
     return interrupted_exit_code();
   }
   gates.judge(traces, rows);
-  print_rows(rows, gates, files, options.format);
+  print_rows(rows, gates, files, options);
   say_remarks(rows, gates, options);
   write_files(traces, policies, rows, capacity, options);
   for (const std::vector<std::string>& sentences : gates.trips) {
@@ -270,6 +274,8 @@ void add_replay(CLI::App& program, Outcome& outcome) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e6));
   add_format_option(*verb, options->format);
+  verb->add_flag("--timeline", options->timeline,
+                 "with --format json: each row's memory over the events, for `compare --html`");
   add_quiet_option(*verb, options->quiet);
   verb->footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));
   verb->callback([options, &outcome] { outcome.exit_code = replay_verb(*options); });

@@ -15,6 +15,8 @@ namespace tenon::measure {
 
 namespace {
 
+using Field = std::pair<std::string, std::string>;
+
 constexpr double kConfidence = 0.99;
 
 /// '*' stands for anything; a word without one may stand anywhere.
@@ -48,14 +50,25 @@ std::optional<Interval> unpaired_ratio(const std::vector<double>& before, const 
   return shift;
 }
 
+/// With a sign, and tenths; of what would read 0.0, one digit that counts: "+0.002".
+std::string signed_text(double value) {
+  return std::abs(value) < 0.05 ? fmt::format("{:+.1g}", value) : fmt::format("{:+.1f}", value);
+}
+
 std::string exact_verdict(const FigureInfo& info, double first, double other) {
   if (first == other) return "same";
   const bool is_better = info.better == Better::kMore ? other > first : other < first;
   const char* word = info.better == Better::kNeither ? "differs" : is_better ? "better" : "worse";
-  if (info.unit == FigureUnit::kShare) return fmt::format("{}: {:+.1f} points", word, 100 * (other - first));
-  if (first <= 0 || info.unit == FigureUnit::kNumber)
-    return first > 0 ? fmt::format("{}: {:+.1f} %", word, 100 * (other / first - 1)) : word;
-  return fmt::format("{} by {:.1f} %", word, 100 * std::abs(other / first - 1));
+  const double difference = other - first;
+  if (info.unit == FigureUnit::kShare) return fmt::format("{}: {} points", word, signed_text(100 * difference));
+  if (first <= 0) {
+    const bool is_bytes = info.unit == FigureUnit::kBytes && difference > 0;
+    return is_bytes ? fmt::format("{}: +{}", word, format_bytes(static_cast<std::uint64_t>(difference)))
+                    : fmt::format("{}: {:+g}", word, difference);
+  }
+  const double percent = 100 * difference / first;
+  if (info.unit == FigureUnit::kNumber) return fmt::format("{}: {} %", word, signed_text(percent));
+  return fmt::format("{} by {} %", word, signed_text(percent).substr(1));
 }
 
 std::vector<ChangedSetting> changed(const Comparison& comparison,
@@ -82,27 +95,83 @@ std::vector<ChangedSetting> changed(const Comparison& comparison,
 bool passes(const ResultCase& found, const std::vector<std::string>& filters) {
   return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
            const std::size_t equals = filter.find('=');
-           const auto field =
-               equals == std::string::npos ? found.fields.end() : found.fields.find(filter.substr(0, equals));
-           if (field != found.fields.end()) return matches(field->second, filter.substr(equals + 1));
+           const std::string key = filter.substr(0, equals);
+           if (equals != std::string::npos && std::ranges::find(found.fields, key, &Field::first) != found.fields.end())
+             return matches(found.field(key), filter.substr(equals + 1));
            return matches(found.name, filter);
          });
 }
 
+namespace {
+
+/// The row of the allocator that wastes nothing, which every replay has: it is of no set in particular.
+bool is_ideal(const ResultCase& found, std::string_view key) {
+  return key == "allocator" && found.field(key) == "ideal";
+}
+
+/// The one value that all cases of the set have in that field; empty where there are several.
+std::optional<std::string> only_value(const ResultSet& set, const std::string& key,
+                                      const std::vector<std::string>& filters) {
+  std::optional<std::string> only;
+  for (const ResultCase& found : set.cases) {
+    if (!passes(found, filters) || is_ideal(found, key)) continue;
+    if (only && *only != found.field(key)) return std::nullopt;
+    only = found.field(key);
+  }
+  return only;
+}
+
+std::vector<ChangedSetting> set_fields(const std::vector<ResultSet>& sets, const std::vector<std::string>& filters) {
+  std::vector<std::string> keys;
+  for (const ResultSet& set : sets) {
+    for (const ResultCase& found : set.cases) {
+      for (const auto& [key, value] : found.fields) {
+        if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+      }
+    }
+  }
+  std::vector<ChangedSetting> fields;
+  for (const std::string& key : keys) {
+    ChangedSetting field{key, {}};
+    for (const ResultSet& set : sets) {
+      if (const auto value = only_value(set, key, filters)) field.values.push_back(*value);
+    }
+    const bool is_of_sets = field.values.size() == sets.size() && std::ranges::count(field.values, field.values[0]) !=
+                                                                      static_cast<std::ptrdiff_t>(sets.size());
+    if (is_of_sets) fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
+std::string name_without(const std::vector<ChangedSetting>& fields, const ResultCase& found) {
+  if (fields.empty()) return found.name;
+  std::string name;
+  for (const auto& [key, value] : found.fields) {
+    const bool is_left_out = std::ranges::find(fields, key, &ChangedSetting::key) != fields.end();
+    if (value.empty() || (is_left_out && !is_ideal(found, key))) continue;
+    name += (name.empty() ? "" : ", ") + value;
+  }
+  return name.empty() ? "all" : name;
+}
+
+}  // namespace
+
 Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters) {
-  Comparison comparison{std::move(sets), {}};
+  Comparison comparison{std::move(sets), {}, {}};
   const ResultSet& first = comparison.sets.front();
   for (std::size_t s = 1; s < comparison.sets.size(); ++s) {
     if (comparison.sets[s].kind == first.kind) continue;
     throw ConfigError(fmt::format("{} is {}, and {} is {}: compare results of one kind", first.path,
                                   kind_name(first.kind), comparison.sets[s].path, kind_name(comparison.sets[s].kind)));
   }
+  comparison.set_fields = set_fields(comparison.sets, filters);
   for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
     for (const ResultCase& found : comparison.sets[s].cases) {
       if (!passes(found, filters)) continue;
-      auto place = std::ranges::find(comparison.cases, found.name, &ComparedCase::name);
+      const std::string name = name_without(comparison.set_fields, found);
+      auto place = std::ranges::find(comparison.cases, name, &ComparedCase::name);
       if (place == comparison.cases.end()) {
-        comparison.cases.push_back({found.name, std::vector<const ResultCase*>(comparison.sets.size())});
+        comparison.cases.push_back({name, std::vector<const ResultCase*>(comparison.sets.size())});
         place = std::prev(comparison.cases.end());
       }
       place->of_set[s] = &found;
@@ -142,7 +211,11 @@ bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {
 }
 
 std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
-  return changed(comparison, &ResultSet::settings);
+  std::vector<ChangedSetting> found = comparison.set_fields;
+  for (ChangedSetting& setting : changed(comparison, &ResultSet::settings)) {
+    if (std::ranges::find(found, setting.key, &ChangedSetting::key) == found.end()) found.push_back(std::move(setting));
+  }
+  return found;
 }
 std::vector<ChangedSetting> changed_environment(const Comparison& comparison) {
   return changed(comparison, &ResultSet::environment);

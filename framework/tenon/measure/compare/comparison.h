@@ -18,9 +18,18 @@ struct ComparedCase {
   std::vector<const ResultCase*> of_set;
 };
 
+/// A setting that is not the same in all sets; empty text where a set lacks it.
+struct ChangedSetting {
+  std::string key;
+  std::vector<std::string> values;
+};
+
 struct Comparison {
   std::vector<ResultSet> sets;
   std::vector<ComparedCase> cases;  ///< in the order of the first set, then what later ones have beside it
+  /// Fields of which every set has one value, and not all the same: one allocator here, another one there. They tell
+  /// the sets apart, not the cases, whose names leave them out.
+  std::vector<ChangedSetting> set_fields;
 };
 
 /// Which cases are kept: "WORD" stands in the name, "FIELD=WORD" in that field; '*' stands for anything. One of several
@@ -31,19 +40,14 @@ TENON_API bool passes(const ResultCase& found, const std::vector<std::string>& f
 TENON_API Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters);
 
 /// What is to be said of a figure of one set against that of the first: "same", "better by 2.0 %", "worse: 3 instead of
-/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no evidence: one measurement each (+3.0 %)", "OOM at
+/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no evidence from 1 against 1 measurement", "OOM at
 /// event 12". Empty where one of them has no figure.
 TENON_API std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
 
 /// Whether the verdict is that nothing differs: exact figures that are equal.
 TENON_API bool is_same_figure(const FigureInfo& info, const ComparedCase& found);
 
-/// A setting that is not the same in all sets; empty text where a set lacks it.
-struct ChangedSetting {
-  std::string key;
-  std::vector<std::string> values;
-};
-/// Of runs, and of the environment of all kinds.
+/// set_fields, then the settings of runs and sweeps; and the environment.
 TENON_API std::vector<ChangedSetting> changed_settings(const Comparison& comparison);
 TENON_API std::vector<ChangedSetting> changed_environment(const Comparison& comparison);
 

@@ -8,11 +8,6 @@ namespace tenon::measure {
 
 namespace {
 
-std::string field_of(const ResultCase& found, const char* name) {
-  const auto field = found.fields.find(name);
-  return field == found.fields.end() ? std::string() : field->second;
-}
-
 std::size_t index_of(std::vector<std::string>& names, const std::string& name) {
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
@@ -38,9 +33,9 @@ std::optional<FigureMatrix> figure_matrix(const Comparison& comparison, std::siz
     const ResultCase* const mine = found.of_set[set];
     const ResultCase* const base = set == 0 ? mine : found.of_set[0];
     if (mine == nullptr || base == nullptr) continue;
-    std::string row = field_of(*mine, row_field);
-    if (const std::string capacity = field_of(*mine, "capacity"); !capacity.empty()) row += ", " + capacity;
-    Entry entry{index_of(matrix.rows, row), index_of(matrix.columns, field_of(*mine, "allocator")), {}, {}, {}};
+    std::string row = mine->field(row_field);
+    if (const std::string capacity = mine->field("capacity"); !capacity.empty()) row += ", " + capacity;
+    Entry entry{index_of(matrix.rows, row), index_of(matrix.columns, mine->field("allocator")), {}, {}, {}};
     const auto value = [&](const ResultCase& one) -> std::optional<double> {
       const auto figure = one.figures.find(metric);
       if (!one.failure.empty()) entry.note = "failed";

@@ -8,12 +8,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace tenon::measure {
 
@@ -46,12 +49,30 @@ void add(ResultCase& found, const std::string& key, const Json& value, std::vect
   if (value.is_number()) found.figures[key] = {value.get<double>(), std::move(samples)};
 }
 
-void name_by_fields(ResultCase& found, const std::vector<std::string>& order) {
-  for (const std::string& key : order) {
-    const auto field = found.fields.find(key);
-    if (field == found.fields.end() || field->second.empty()) continue;
-    found.name += (found.name.empty() ? "" : ", ") + field->second;
+void add_field(ResultCase& found, const std::string& key, const std::string& value) {
+  found.fields.emplace_back(key, value);
+  if (!value.empty()) found.name += (found.name.empty() ? "" : ", ") + value;
+}
+
+/// "timeline" of a run or of a replay's row: a sample after each step, or event.
+void add_curves(ResultCase& found, const Json& object, const char* axis) {
+  ResultCurve requested{"requested", {}}, reserved{"reserved", {}};
+  for (const Json& sample : member(object, "timeline")) {
+    const Json& place = member(sample, axis);
+    if (!place.is_number()) continue;
+    const auto bytes = [&](const char* key) {
+      return member(sample, key).is_number() ? member(sample, key).get<double>() : 0;
+    };
+    requested.points.emplace_back(place.get<double>(), bytes("requested_bytes"));
+    reserved.points.emplace_back(place.get<double>(), bytes("reserved_bytes"));
   }
+  if (!requested.points.empty()) found.curves = {std::move(requested), std::move(reserved)};
+}
+
+/// The median over the steps of a run; the medians of its stretches are the samples.
+void add_step_times(ResultCase& found, const Json& result) {
+  const Json& times = member(result, "step_ms");
+  add(found, "step_ms", member(times, "p50"), samples_of(member(times, "stretch_medians")));
 }
 
 /// Every known figure that stands in a row itself, and percentiles one level down.
@@ -67,15 +88,15 @@ void add_known(ResultCase& found, const Json& row) {
 
 ResultCase replay_case(const Json& row) {
   ResultCase found;
-  found.fields["trace"] = text_of(member(row, "trace"));
+  add_field(found, "trace", text_of(member(row, "trace")));
   std::string allocator = text_of(member(row, "allocator")), options;
   for (const auto& [key, value] : object(row, "options").items())
     options += (options.empty() ? ":" : ",") + key + "=" + text_of(value);
-  found.fields["allocator"] = allocator + options;
+  add_field(found, "allocator", allocator + options);
   if (const Json& capacity = member(row, "capacity_bytes"); capacity.is_number())
-    found.fields["capacity"] = format_size_exact(capacity.get<std::uint64_t>());
-  name_by_fields(found, {"trace", "allocator", "capacity"});
+    add_field(found, "capacity", format_size_exact(capacity.get<std::uint64_t>()));
   add_known(found, row);
+  add_curves(found, row, "event");
   for (const char* timed : {"seconds", "allocate_ns.p50", "allocate_ns.p99", "free_ns.p50", "free_ns.p99"}) {
     const auto figure = found.figures.find(timed);
     if (figure != found.figures.end() && figure->second.value == 0) found.figures.erase(figure);  // not measured
@@ -90,9 +111,8 @@ ResultCase replay_case(const Json& row) {
 
 ResultCase bench_case(const Json& row) {
   ResultCase found;
-  found.fields["workload"] = text_of(member(row, "workload"));
-  found.fields["allocator"] = text_of(member(row, "allocator"));
-  name_by_fields(found, {"workload", "allocator"});
+  add_field(found, "workload", text_of(member(row, "workload")));
+  add_field(found, "allocator", text_of(member(row, "allocator")));
   add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
   found.failure = text_of(member(row, "failure"));
   return found;
@@ -116,13 +136,9 @@ void note_status(ResultCase& found, const Json& object) {
 
 ResultCase sweep_case(const Json& row) {
   ResultCase found;
-  std::vector<std::string> order;
   for (const auto& [key, value] : row.items()) {
-    if (is_result_column(key)) continue;
-    found.fields[key] = text_of(value);
-    order.push_back(key);
+    if (!is_result_column(key)) add_field(found, key, text_of(value));
   }
-  name_by_fields(found, order);
   add_known(found, row);
   found.losses_hash = text_of(member(row, "losses_fnv1a64"));
   note_status(found, row);
@@ -135,7 +151,7 @@ ResultCase run_case(const Json& json) {
   const Json& memory = member(json, "memory");
   add_known(found, result);
   add_known(found, memory);
-  add(found, "step_ms", member(member(result, "step_ms"), "p50"));
+  add_step_times(found, result);
   add(found, "seconds", member(json, "seconds"));
   for (const auto& [purpose, bytes] : object(memory, "peak_requested_bytes_by_purpose").items())
     add(found, "peak_" + purpose + "_bytes", bytes);
@@ -145,26 +161,21 @@ ResultCase run_case(const Json& json) {
     found.figures["excess"] = {reserved->second.value / requested->second.value - 1, {}};
   found.losses_hash = text_of(member(result, "losses_fnv1a64"));
   note_status(found, json);
+  add_curves(found, json, "step");
   found.name = "run";
   return found;
+}
+
+std::map<std::string, std::string> settings_of(const Json& json) {
+  std::map<std::string, std::string> settings;
+  for (const auto& [key, setting] : object(json, "settings").items()) settings[key] = text_of(member(setting, "value"));
+  return settings;
 }
 
 void read_run(ResultSet& set, const Json& json) {
   set.kind = ResultKind::kRun;
   set.cases.push_back(run_case(json));
-  for (const auto& [key, setting] : object(json, "settings").items())
-    set.settings[key] = text_of(member(setting, "value"));
-  ResultCurve requested{"requested", {}}, reserved{"reserved", {}};
-  for (const Json& sample : member(json, "timeline")) {
-    const Json& step = member(sample, "step");
-    if (!step.is_number()) continue;
-    const auto bytes = [&](const char* key) {
-      return member(sample, key).is_number() ? member(sample, key).get<double>() : 0;
-    };
-    requested.points.emplace_back(step.get<double>(), bytes("requested_bytes"));
-    reserved.points.emplace_back(step.get<double>(), bytes("reserved_bytes"));
-  }
-  if (!requested.points.empty()) set.curves = {std::move(requested), std::move(reserved)};
+  set.settings = settings_of(json);
 }
 
 /// By what its rows have; empty where they are of no verb that is compared.
@@ -236,8 +247,44 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   return set;
 }
 
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// What result.json of a sweep leaves out, from folders "001-…" beside it: step times and timelines of its cells, and
+/// the settings that all of them share. A cell that left nothing, or something else, has none.
+void add_cells(ResultSet& sweep, const fs::path& folder) {
+  std::error_code absent;
+  bool is_first = true;
+  for (const fs::directory_entry& cell : fs::directory_iterator(folder, absent)) {
+    const std::size_t number = std::strtoul(cell.path().filename().c_str(), nullptr, 10);
+    const Json json = Json::parse(text_of_file(cell.path() / "result.json"), nullptr, false);
+    if (number == 0 || number > sweep.cases.size() || !json.is_object()) continue;
+    ResultCase& found = sweep.cases[number - 1];
+    add_curves(found, json, "step");
+    if (found.figures.contains("step_ms")) add_step_times(found, member(json, "result"));
+    const std::map<std::string, std::string> settings = settings_of(json);
+    if (std::exchange(is_first, false)) sweep.settings = settings;
+    std::erase_if(sweep.settings, [&](const auto& one) {
+      const auto its = settings.find(one.first);
+      return its == settings.end() || its->second != one.second;
+    });
+  }
+}
+
+}  // namespace
+
+std::string ResultCase::field(std::string_view key) const {
+  const auto found = std::ranges::find(fields, key, [](const auto& one) -> std::string_view { return one.first; });
+  return found == fields.end() ? std::string() : found->second;
+}
+
 ResultSet read_result(const std::string& path) {
-  namespace fs = std::filesystem;
   if (path == "-") return parse_result(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
   std::error_code absent;
   fs::path file = path;
@@ -245,10 +292,10 @@ ResultSet read_result(const std::string& path) {
     file /= "result.json";
     if (!fs::exists(file, absent)) throw ConfigError(fmt::format("{}: the folder holds no result.json", path));
   }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw ConfigError(fmt::format("{}: cannot be opened", path));
-  ResultSet set = parse_result(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
+  if (!std::ifstream(file)) throw ConfigError(fmt::format("{}: cannot be opened", path));
+  ResultSet set = parse_result(text_of_file(file), file.string());
   set.path = path;
+  if (set.kind == ResultKind::kSweep) add_cells(set, file.parent_path() / "cells");
   return set;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,33 +21,38 @@ struct ResultFigure {
   std::vector<double> samples;  ///< of a measured figure; empty where the file has but one number
 };
 
+/// Memory over the steps of a run or the events of a replay.
+struct ResultCurve {
+  std::string name;  ///< "requested", "reserved"
+  std::vector<std::pair<double, double>> points;
+};
+
 /// A run, a cell of a sweep, a history under an allocator, a workload under an allocator.
-struct ResultCase {
-  std::map<std::string, std::string> fields;    ///< what tells it from other cases: {"trace", …}, {"allocator", …}
+struct TENON_API ResultCase {
+  /// What tells it from other cases, in the order of its name: {"trace", …}, {"allocator", …}
+  std::vector<std::pair<std::string, std::string>> fields;
   std::string name;                             ///< the values of its fields: "gpt2_adam, caching"
   std::map<std::string, ResultFigure> figures;  ///< by the key of a FigureInfo
   std::string losses_hash;                      ///< of a run; empty where there is none
   std::string failure;                          ///< empty, or why its figures mean nothing
   std::string ran_out;                          ///< empty, or "OOM at event 12"
-};
+  std::vector<ResultCurve> curves;              ///< none where the file holds no timeline
 
-/// Memory of a run over its steps.
-struct ResultCurve {
-  std::string name;  ///< "requested", "reserved"
-  std::vector<std::pair<double, double>> points;
+  /// Empty where there is none of that name.
+  std::string field(std::string_view key) const;
 };
 
 struct ResultSet {
   std::string path;  ///< as typed
   ResultKind kind = ResultKind::kRun;
   std::vector<ResultCase> cases;
-  std::map<std::string, std::string> settings;     ///< of a run: every setting with its value
+  std::map<std::string, std::string> settings;     ///< of a run, and what all cells of a sweep share
   std::map<std::string, std::string> environment;  ///< host, cpu, compiler, build type, version
-  std::vector<ResultCurve> curves;
 };
 
-/// Reads result.json of a run or a sweep (or the folder that it lies in), or what `--format json` of replay, run and
-/// bench wrote; "-" is standard input. Throws ConfigError that names the file and says what it is instead.
+/// Reads result.json of a run or a sweep (or the folder that it lies in; of a sweep what its cells left beside it too),
+/// or what `--format json` of replay, run and bench wrote; "-" is standard input. Throws ConfigError that names the
+/// file and says what it is instead.
 TENON_API ResultSet read_result(const std::string& path);
 
 /// The same from text that was read already; `path` is for messages.

@@ -85,15 +85,25 @@ ReplayRow from_json(const Json& json) {
   return row;
 }
 
+/// Spelt as in result.json of a run.
+Json timeline_json(const std::vector<CurvePoint>& curve) {
+  Json timeline = Json::array();
+  for (const CurvePoint& point : curve)
+    timeline.push_back(
+        {{"event", point.event}, {"requested_bytes", point.requested_bytes}, {"reserved_bytes", point.reserved_bytes}});
+  return timeline;
+}
+
 }  // namespace
 
-std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json) {
+std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json, bool with_timelines) {
   Json json;
   json["schema_version"] = 1;
   json["environment"] = environment_json.empty() ? Json::object() : Json::parse(environment_json);
   json["rows"] = Json::array();
   for (const ReplayRow& row : rows) {
     json["rows"].push_back(to_json(row));
+    if (with_timelines && !row.curve.empty()) json["rows"].back()["timeline"] = timeline_json(row.curve);
     if (row.pass_seconds.size() < 2) continue;
     const Interval interval = bootstrap_median(row.pass_seconds);
     json["rows"].back()["seconds_median"] = interval.middle;

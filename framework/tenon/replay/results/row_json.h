@@ -9,7 +9,8 @@
 namespace tenon::replay {
 
 /// {"schema_version":1,"environment":…,"rows":[…]}. `environment_json` is runtime's block.
-TENON_API std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json);
+TENON_API std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json,
+                                bool with_timelines = false);
 
 /// The rows of a file that rows_json wrote. Throws ConfigError naming the file.
 TENON_API std::vector<ReplayRow> read_rows(const std::string& path);

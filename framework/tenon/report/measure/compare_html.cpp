@@ -22,18 +22,89 @@ const char* colour_of(std::size_t set) { return kColours[set % std::size(kColour
 std::string heading(const std::string& text) { return fmt::format("<h2>{}</h2>\n", html_escape(text)); }
 std::string wide(const Table& table) { return "<div class=\"wide\">" + html_table(table) + "</div>\n"; }
 
-/// Live and reserved memory of every run over its steps.
-std::string curves(const Comparison& comparison) {
-  SvgChart chart{.title = "memory over steps", .x_label = "step"};
-  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
-    for (const measure::ResultCurve& curve : comparison.sets[s].curves) {
-      SvgLine line{.name = std::string(1, static_cast<char>('a' + s % 26)) + " " + curve.name, .points = curve.points};
-      line.is_dashed = curve.name == "requested";
-      chart.lines.push_back(std::move(line));
+using Points = std::vector<std::pair<double, double>>;
+
+/// Of a long curve the highest point of each stretch: peaks are what a reader looks for.
+Points thinned(const Points& points) {
+  constexpr std::size_t kMost = 600;
+  const std::size_t stretch = points.size() / kMost + 1;
+  Points kept;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i % stretch == 0) {
+      kept.push_back(points[i]);
+    } else {
+      kept.back().second = std::max(kept.back().second, points[i].second);
     }
   }
-  if (chart.lines.empty()) return {};
-  return heading("Memory over steps, all on one axis") + svg_chart(chart);
+  return kept;
+}
+
+/// The curves of some cases in every set: "a", or "a caching" where a set has several.
+std::vector<SvgLine> lines_of(const Comparison& comparison, const std::vector<const ComparedCase*>& cases) {
+  std::vector<SvgLine> lines;
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
+    for (const ComparedCase* found : cases) {
+      if (found->of_set[s] == nullptr) continue;
+      std::string name(1, static_cast<char>('a' + s % 26));
+      if (cases.size() > 1) name += " " + found->of_set[s]->field("allocator");
+      for (const measure::ResultCurve& curve : found->of_set[s]->curves) {
+        SvgLine line{.name = name + " " + curve.name, .points = thinned(curve.points)};
+        line.is_dashed = curve.name == "requested";
+        const bool is_there = std::ranges::any_of(lines, [&](const SvgLine& other) {
+          return line.is_dashed && other.is_dashed && other.points == line.points;
+        });
+        if (!is_there) lines.push_back(std::move(line));  // what was asked for is the same under every allocator
+      }
+    }
+  }
+  return lines;
+}
+
+/// Cases whose curves belong on one axis: those of one history, unless they are too many to tell apart; else each
+/// alone.
+std::vector<std::pair<std::string, std::vector<const ComparedCase*>>> axes_of(const Comparison& comparison) {
+  constexpr std::size_t kMostLines = 9;
+  std::vector<std::pair<std::string, std::vector<const ComparedCase*>>> axes;
+  for (const ComparedCase& found : comparison.cases) {
+    const auto one = std::ranges::find_if(found.of_set, [](const measure::ResultCase* in) { return in != nullptr; });
+    const bool has_curve = std::ranges::any_of(
+        found.of_set, [](const measure::ResultCase* in) { return in != nullptr && !in->curves.empty(); });
+    if (!has_curve) continue;
+    const std::string history = (*one)->field("trace"), capacity = (*one)->field("capacity");
+    const std::string title = history.empty() ? found.name : history + (capacity.empty() ? "" : ", " + capacity);
+    auto place = std::ranges::find(axes, title, [](const auto& axis) { return axis.first; });
+    if (place == axes.end()) place = axes.insert(axes.end(), {title, {}});
+    place->second.push_back(&found);
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].second.size() < 2 || lines_of(comparison, axes[i].second).size() <= kMostLines) continue;
+    const std::vector<const ComparedCase*> cases = std::move(axes[i].second);
+    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const ComparedCase* found : cases)
+      axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(i++), {found->name, {found}});
+    --i;
+  }
+  return axes;
+}
+
+/// Live and reserved memory over steps or events: a chart for each run, cell or history, every set on one axis.
+std::string curves(const Comparison& comparison) {
+  constexpr std::size_t kMostCharts = 40;
+  const bool is_replay = comparison.sets.front().kind == measure::ResultKind::kReplay;
+  const auto axes = axes_of(comparison);
+  if (axes.empty() && is_replay)
+    return "<p class=\"note\">Without curves: <code>tenon replay --format json --timeline</code> writes them.</p>\n";
+  std::string html;
+  for (std::size_t i = 0; i < std::min(kMostCharts, axes.size()); ++i) {
+    const auto& [title, cases] = axes[i];
+    html += svg_chart({.title = axes.size() > 1 ? title : "memory",
+                       .x_label = is_replay ? "event" : "step",
+                       .lines = lines_of(comparison, cases)});
+  }
+  if (html.empty()) return {};
+  if (axes.size() > kMostCharts)
+    html += fmt::format("<p class=\"note\">{} more are left out: --filter chooses.</p>\n", axes.size() - kMostCharts);
+  return heading(fmt::format("Memory over {}, all on one axis", is_replay ? "events" : "steps")) + html;
 }
 
 /// One line a case: a dot for each set, on an axis from 0 that all cases share.
@@ -103,10 +174,10 @@ std::string compare_html(const Comparison& comparison, const std::string& metric
     body += heading("Settings and machines") + wide(settings);
   body += curves(comparison);
   for (const char* key : {"ns_per_pair", "peak_reserved_bytes"}) body += dots(comparison, *measure::find_figure(key));
-  if (const Table figures = compare_figures(comparison, true, false); !figures.empty())
-    body += heading("Figures") + wide(figures);
-  if (const Table purposes = compare_figures(comparison, true, true); !purposes.empty())
-    body += heading("Memory by purpose, at its peaks") + wide(purposes);
+  for (const bool by_purpose : {false, true}) {
+    if (const Table figures = compare_figures(comparison, true, by_purpose); !figures.empty())
+      body += heading(figures_title(comparison, figures, by_purpose)) + wide(figures);
+  }
   for (std::size_t s = 0; s < comparison.sets.size(); ++s) {
     if (const Table matrix = compare_matrix(comparison, s, metric); !matrix.empty())
       body += heading(matrix_title(comparison, s, metric)) + wide(matrix);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace tenon {
 
@@ -19,6 +20,9 @@ using measure::FigureUnit;
 using measure::ResultCase;
 using measure::ResultKind;
 using Json = nlohmann::ordered_json;
+
+// On a narrow screen the values of b and of what follows go first, then those of a, then the verdicts.
+constexpr int kImportanceOfFirstValue = 1, kImportanceOfVerdict = 2, kImportanceOfFigure = 3;
 
 std::string letter(std::size_t set) { return std::string(1, static_cast<char>('a' + set % 26)); }
 
@@ -103,12 +107,9 @@ Table compare_settings(const Comparison& comparison) {
 }
 
 Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
-  std::vector<Column> columns = {{"case", "case"}, {"figure", by_purpose ? "memory for" : "figure"}};
   const std::size_t sets = comparison.sets.size();
-  for (std::size_t s = 0; s < sets; ++s) columns.push_back({letter(s), title_of(comparison, s)});
-  for (std::size_t s = 1; s < sets; ++s)
-    columns.push_back({letter(s) + "_verdict", sets == 2 ? "b against a" : letter(s) + " against a"});
-  Table table(std::move(columns));
+  std::vector<std::vector<TableCell>> rows;
+  std::set<std::string> cases;
   for (const ComparedCase& found : comparison.cases) {
     if (!all && std::ranges::find(found.of_set, nullptr) != found.of_set.end()) continue;  // a remark says so
     for (const FigureInfo& info : measure::known_figures()) {
@@ -121,11 +122,44 @@ Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
         const std::string verdict = verdict_of(info, found, s);
         row.push_back(verdict.empty() ? TableCell() : TableCell(verdict));
       }
-      table.add_row(std::move(row));
+      rows.push_back(std::move(row));
+      cases.insert(found.name);
     }
   }
+  std::vector<Column> columns = {{"case", "case", cases.size() > 1},  // of one case, the heading says its name
+                                 {"figure", by_purpose ? "memory for" : "figure", true, kImportanceOfFigure}};
+  for (std::size_t s = 0; s < sets; ++s)
+    columns.push_back({letter(s), title_of(comparison, s), true, s == 0 ? kImportanceOfFirstValue : 0});
+  for (std::size_t s = 1; s < sets; ++s)
+    columns.push_back(
+        {letter(s) + "_verdict", sets == 2 ? "b against a" : letter(s) + " against a", true, kImportanceOfVerdict});
+  Table table(std::move(columns));
+  for (std::vector<TableCell>& row : rows) table.add_row(std::move(row));
   return table;
 }
+
+std::string figures_title(const Comparison& comparison, const Table& figures, bool by_purpose) {
+  const std::string title = by_purpose ? "Memory by purpose, at its peaks" : "Figures";
+  const bool names_case =
+      figures.columns()[0].for_people || figures.empty() || comparison.sets[0].kind == ResultKind::kRun;
+  return names_case ? title : title + " of " + show(figures.rows()[0][0]);
+}
+
+namespace {
+
+/// Whether the steps of one run are called faster or slower than those of another.
+bool has_speed_verdict(const Comparison& comparison) {
+  const FigureInfo& step_ms = *measure::find_figure("step_ms");
+  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
+    for (std::size_t s = 1; s < found.of_set.size(); ++s) {
+      const std::string verdict = verdict_of(step_ms, found, s);
+      if (!verdict.empty() && !verdict.starts_with("no evidence")) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
 
 std::vector<std::string> compare_remarks(const Comparison& comparison) {
   std::vector<std::string> remarks;
@@ -149,6 +183,11 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
+  if (has_speed_verdict(comparison))
+    remarks.push_back(
+        "step times are of one run each, at different times: a machine that was busier meanwhile shows as slower too; "
+        "`tenon "
+        "bench` takes turns");
   remarks.push_back(
       fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
   return remarks;
@@ -196,8 +235,10 @@ std::string compare_text(const Comparison& comparison, bool all, const std::stri
   // Of one file its own verb has shown the figures: where there is a matrix, that is what is asked for.
   const bool is_alone = comparison.sets.size() == 1;
   if (all || !is_alone || compare_matrix(comparison, 0, metric).empty()) {
-    add("Figures", compare_figures(comparison, all || is_alone, false));
-    add("Memory by purpose, at its peaks", compare_figures(comparison, all || is_alone, true));
+    for (const bool by_purpose : {false, true}) {
+      const Table figures = compare_figures(comparison, all || is_alone, by_purpose);
+      add(figures_title(comparison, figures, by_purpose), figures);
+    }
   }
   for (std::size_t s = 0; s < comparison.sets.size(); ++s)
     add(matrix_title(comparison, s, metric), compare_matrix(comparison, s, metric));

@@ -14,8 +14,12 @@ namespace tenon {
 TENON_API Table compare_settings(const measure::Comparison& comparison);
 
 /// A row for each case and figure; `all`: those that are the same everywhere too. `by_purpose`: the rows of memory by
-/// purpose, or those of all other figures.
+/// purpose, or those of all other figures. A narrow screen leaves out the values of b, c … first, then those of a, then
+/// the verdicts.
 TENON_API Table compare_figures(const measure::Comparison& comparison, bool all, bool by_purpose);
+
+/// "Figures", "Figures of gpt2_adam.trace.gz" where they are of one case alone.
+TENON_API std::string figures_title(const measure::Comparison& comparison, const Table& figures, bool by_purpose);
 
 /// How many figures are the same in all sets; which cases are not in all of them; whether the losses are the same.
 TENON_API std::vector<std::string> compare_remarks(const measure::Comparison& comparison);

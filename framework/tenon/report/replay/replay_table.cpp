@@ -214,8 +214,9 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
 }
 
 std::string replay_json(const std::vector<ReplayRow>& rows, const std::vector<replay::Gate>& gates,
-                        const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
-  std::string text = replay::rows_json(rows, environment_json);
+                        const std::vector<std::vector<std::string>>& trips, const std::string& environment_json,
+                        bool with_timelines) {
+  std::string text = replay::rows_json(rows, environment_json, with_timelines);
   if (gates.empty()) return text;
   using Json = nlohmann::ordered_json;
   Json json = Json::parse(text);

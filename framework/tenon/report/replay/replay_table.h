@@ -21,9 +21,10 @@ TENON_API std::string replay_legend();
 /// A sentence for each row that says what a table cannot: why it failed, where it ran out of memory.
 TENON_API std::vector<std::string> replay_remarks(const std::vector<replay::ReplayRow>& rows);
 
-/// The rows' JSON with what became of each gate: `trips` are the sentences of its rows, in the order of `gates`.
+/// The rows' JSON with what became of each gate: `trips` are the sentences of its rows, in the order of `gates`. With
+/// timelines: the curve of each row that has one.
 TENON_API std::string replay_json(const std::vector<replay::ReplayRow>& rows, const std::vector<replay::Gate>& gates,
                                   const std::vector<std::vector<std::string>>& trips,
-                                  const std::string& environment_json);
+                                  const std::string& environment_json, bool with_timelines = false);
 
 }  // namespace tenon
