@@ -25,7 +25,7 @@ class ConfigVerb : public Program {
 TEST_F(ConfigVerb, CheckSaysThatAFileIsFine) {
   const Said said = check(experiment("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\"]\n"));
   EXPECT_EQ(said.code, 0) << said.error;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("exp.toml: fine"), HasSubstr("a sweep of 2 cells over allocator.name")));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("exp.toml: valid"), HasSubstr("a sweep of 2 cells over allocator.name")));
 }
 
 TEST_F(ConfigVerb, CheckAndShowHaveAFormatForPrograms) {

@@ -64,7 +64,7 @@ TEST_F(InterruptedReplay, TuneJudgesWhatItHasMeasured) {
   program.interrupt(SIGINT);
   const Said said = program.wait();
   EXPECT_EQ(said.code, 130) << said.error;
-  EXPECT_THAT(said.error, HasSubstr("this is what had been measured"));
+  EXPECT_THAT(said.error, HasSubstr("the table shows what was measured until then"));
   EXPECT_THAT(said.out, HasSubstr("PyTorch's defaults"));
 }
 

@@ -40,7 +40,7 @@ std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
     throw PluginError(fmt::format("plugin {}: loading it ended by {}", plugin, ending.signal_text()));
   std::vector<const AllocatorInfo*> allocators = allocators_of_file(plugin);
   if (allocators.empty())
-    throw PluginError(fmt::format("plugin {}: it supplies no allocator, and the kit tests allocators", plugin));
+    throw PluginError(fmt::format("plugin {} supplies no allocator, and the kit tests allocators", plugin));
   return allocators;
 }
 
@@ -130,17 +130,17 @@ ExitCode test(const TestOptions& options) {
 
 void add_plugins_test(CLI::App& plugins, Outcome& outcome) {
   auto options = std::make_shared<TestOptions>();
-  CLI::App* verb = plugins.add_subcommand("test", "the conformance kit on every allocator of a plugin");
+  CLI::App* verb = plugins.add_subcommand("test", "run the conformance kit on every allocator of a plugin");
   verb->add_option("spec", options->specs, "a path to a .so, or an allocator's name; either with :OPTION=VALUE,…")
       ->required()
       ->type_name("SPEC");
   verb->add_option("--only", options->only, "checks whose name contains this")->type_name("TEXT");
-  verb->add_option("--seed", options->seed, "of the random histories (47)")->type_name("N");
+  verb->add_option("--seed", options->seed, "of the random histories; default: 47")->type_name("N");
   verb->add_option("--deadline", options->deadline_seconds,
-                   "for each check (60); a single call of the allocator gets a tenth of it")
+                   "time limit of each check; default: 60; one call of the allocator gets a tenth of it")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0));
-  verb->add_flag("--here", options->is_here, "all checks in this process, for a debugger");
+  verb->add_flag("--here", options->is_here, "run all checks in this process, for a debugger");
   add_format_option(*verb, options->format);
   verb->footer(example("tenon plugins test build/my_cache.so build/my_cache.so:chunk=1MiB"));
   verb->callback([options, &outcome] { outcome.exit_code = test(*options); });

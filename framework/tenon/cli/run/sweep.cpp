@@ -6,6 +6,7 @@
 #include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/run_folder.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
@@ -298,7 +299,10 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) { return Swe
 ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   std::vector<std::vector<std::string>> values;
   std::vector<Estimate> estimates;
-  for (const SweepPoint& cell : config.sweep_cells()) {
+  const std::vector<SweepPoint> cells = config.sweep_cells();
+  ProgressLine progress("estimating", options.quiet);
+  for (const SweepPoint& cell : cells) {
+    progress.update(estimates.size(), cells.size());
     RunOptions alone = options;
     alone.sweep = false;
     alone.no_sweep = true;

@@ -108,27 +108,28 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
 
 void add_bench(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<BenchVerbOptions>();
-  CLI::App* verb = program.add_subcommand("bench", "measure the speed of allocators, in turn, with intervals");
-  verb->add_option("specs", options->specs, "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
+  CLI::App* verb = program.add_subcommand("bench", "measure the speed of allocators, with intervals and a verdict");
+  verb->add_option("specs", options->specs, "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
       ->type_name("SPEC");
-  verb->add_option("--allocator,-a", options->more_specs, "the same; the first is what the others are held against")
+  verb->add_option("--allocator,-a", options->more_specs, "the same; the first one is the baseline")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  verb->add_option("--workload,-w", options->workloads, "see below; a choice of them without")
+  verb->add_option("--workload,-w", options->workloads, "see below; default: a selection of them")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  verb->add_option("--history", options->histories, "a recorded history is a workload too; as for replay")
+  verb->add_option("--history", options->histories, "also measure with this recorded history")
       ->type_name("TRACE")
       ->allow_extra_args(false);
-  verb->add_option("--rounds", options->rounds, "more of them: narrower intervals; at least 20 without")
+  verb->add_option("--rounds", options->rounds, "rounds of measurements; default: at least 20")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  verb->add_option("--seed", options->seed, "of the order of turns")->type_name("N")->capture_default_str();
-  verb->add_option("--deadline", options->deadline_s, "seconds that a plugin may take for a turn before it hangs")
+  verb->add_option("--seed", options->seed, "of the random order of turns")->type_name("N")->capture_default_str();
+  verb->add_option("--deadline", options->deadline_s, "seconds for one turn; a plugin that takes longer counts as hung")
       ->type_name("S")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  verb->add_option("--fail-if", options->gates, "exit 3 when it surely holds: 'b > 1.05 * a', 'ns_per_pair > +5%'")
+  verb->add_option("--fail-if", options->gates,
+                   "exit 3 when the measurements prove it: 'b > 1.05 * a', 'ns_per_pair > +5%'")
       ->type_name("EXPR")
       ->allow_extra_args(false);
   add_format_option(*verb, options->format);

@@ -89,7 +89,7 @@ ExitCode compare_verb(const CompareOptions& options) {
 
 void add_compare(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* verb = program.add_subcommand("compare", "results of runs, sweeps, replays or benches side by side");
+  CLI::App* verb = program.add_subcommand("compare", "compare results of runs, sweeps, replays or benches");
   verb->add_option("results", options->results,
                    "folders or result.json of `tenon run`; JSON of `tenon replay` and `tenon bench`")
       ->required()
@@ -102,9 +102,9 @@ void add_compare(CLI::App& program, Outcome& outcome) {
                    "exit 3 when it holds: 'peak_reserved_bytes > +2%', 'b.step_ms > 1.05 * a.step_ms'")
       ->type_name("EXPR")
       ->allow_extra_args(false);
-  verb->add_option("--matrix", options->matrix, "the figure of the matrix of histories and allocators")
+  verb->add_option("--matrix", options->matrix, "figure shown in the matrix of histories and allocators")
       ->type_name("FIGURE");
-  verb->add_flag("--all", options->all, "figures that are the same, too");
+  verb->add_flag("--all", options->all, "also show figures that are equal");
   verb->add_option("--html", options->html, "write one page with all of it; - is standard output")->type_name("FILE");
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);

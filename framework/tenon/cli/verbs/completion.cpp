@@ -31,7 +31,7 @@ void complete(const CLI::App& program, const std::string& shell) {
 
 void add_completion(CLI::App& program, Outcome&) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* verb = program.add_subcommand("completion", "a script that completes verbs and options in a shell");
+  CLI::App* verb = program.add_subcommand("completion", "print a script that completes verbs and options in a shell");
   CLI::Option* const choice = verb->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("SHELL");
   set_words(choice, {"bash", "zsh", "fish"});
   verb->footer(example("tenon completion bash > ~/.local/share/bash-completion/completions/tenon"));

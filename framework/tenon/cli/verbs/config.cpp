@@ -50,7 +50,7 @@ ExitCode check(const ConfigOptions& options) {
     return ExitCode::kDone;
   }
   print(fmt::format(
-      "{}: fine. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
+      "{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
       experiment.allocator.policy.name,
       cells == 0 ? "" : fmt::format("; a sweep of {} cells over {}", cells, fmt::join(config.sweep_keys(), ", "))));
   return ExitCode::kDone;
@@ -85,7 +85,7 @@ ExitCode explain(const ConfigOptions& options) {
     if (any) continue;
     const std::string near = nearest_name(key, known);
     throw ConfigError(
-        fmt::format("no setting '{}'{}", key,
+        fmt::format("unknown setting '{}'{}", key,
                     near.empty() ? "; leave it out to see all" : fmt::format("; did you mean '{}'?", near)));
   }
   for (const ExplainedSetting& setting : settings) {
@@ -107,7 +107,7 @@ ExitCode explain(const ConfigOptions& options) {
 }  // namespace
 
 void add_config(CLI::App& program, Outcome& outcome) {
-  CLI::App* verb = program.add_subcommand("config", "what an experiment's file means");
+  CLI::App* verb = program.add_subcommand("config", "check and explain an experiment's file");
   verb->require_subcommand(1);
   verb->footer(example("tenon config explain experiment.toml train.lr=0.01"));
   struct Kind {
@@ -116,9 +116,9 @@ void add_config(CLI::App& program, Outcome& outcome) {
     const char* words;
     ExitCode (*run)(const ConfigOptions&);
   };
-  for (const Kind& kind : {Kind{"check", "says whether a file is right", "KEY=VALUE overrides", &check},
-                           Kind{"show", "prints every setting in force, as TOML", "KEY=VALUE overrides", &show},
-                           Kind{"explain", "which line, variable or argument won for each setting",
+  for (const Kind& kind : {Kind{"check", "check a file", "KEY=VALUE overrides", &check},
+                           Kind{"show", "print every setting in force, as TOML", "KEY=VALUE overrides", &show},
+                           Kind{"explain", "show which line, variable or argument set each value",
                                 "KEY=VALUE overrides, or keys and sections to show", &explain}}) {
     auto options = std::make_shared<ConfigOptions>();
     CLI::App* inner = verb->add_subcommand(kind.name, kind.help);

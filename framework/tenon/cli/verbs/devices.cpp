@@ -70,7 +70,7 @@ ExitCode devices(const DeviceOptions& options) {
 
 void add_devices(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<DeviceOptions>();
-  CLI::App* verb = program.add_subcommand("devices", "the devices that the backends find here");
+  CLI::App* verb = program.add_subcommand("devices", "list the devices of this machine");
   verb->add_option("--config", options->file, "a TOML file with [plugins] and [device.KIND] settings");
   add_format_option(*verb, options->format);
   verb->footer(example("tenon devices"));

@@ -76,22 +76,23 @@ ExitCode doctor_history(const DoctorOptions& options) {
 void add_doctor(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<DoctorOptions>();
   CLI::App* verb = program.add_subcommand(
-      "doctor", "what is missing here and how to get it; or why a run died and what would have fitted");
-  verb->add_option("file", options->file, "a memory history: what would it have fitted under?")->type_name("FILE");
+      "doctor", "check this installation; with a FILE: why memory ran out and what would have fitted");
+  verb->add_option("file", options->file, "a memory history that ended out of memory")->type_name("FILE");
   CLI::Option* const capacity =
-      add_capacity_option(*verb, options->capacity, "of the device; else what the file says of its failure");
+      add_capacity_option(*verb, options->capacity, "memory of the device; default: what the file says");
   CLI::Option* const allocator =
-      verb->add_option("--allocator,-a", options->allocator, "what was in use, if it was Tenon's")->type_name("SPEC");
-  CLI::Option* const conf =
-      verb->add_option("--pytorch-conf", options->pytorch_conf, "what was set, if the file does not say")
-          ->type_name("STRING")
-          ->excludes(allocator);
+      verb->add_option("--allocator,-a", options->allocator, "the allocator of Tenon that was in use")
+          ->type_name("SPEC");
+  CLI::Option* const conf = verb->add_option("--pytorch-conf", options->pytorch_conf,
+                                             "PyTorch's settings that were in use; default: what the file says")
+                                ->type_name("STRING")
+                                ->excludes(allocator);
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
   verb->footer(example("tenon doctor memory.pickle --capacity 24GiB"));
   verb->callback([=, &outcome] {
     if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
-      throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf are about a memory history: name it");
+      throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf need the file of a memory history");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor_machine(*options) : doctor_history(*options);
   });

@@ -9,8 +9,8 @@ namespace tenon::cli {
 
 void add_help(CLI::App& program, Outcome&) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* verb = program.add_subcommand("help", "what a verb does, and its options");
-  verb->add_option("verb", *words, "the verb, as in: help trace info; the program without")->type_name("VERB");
+  CLI::App* verb = program.add_subcommand("help", "show what a verb does, and its options");
+  verb->add_option("verb", *words, "the verb, as in: tenon help trace info; default: the program")->type_name("VERB");
   verb->footer(example("tenon help replay"));
   verb->callback([words, &program] {
     if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);

@@ -11,8 +11,8 @@ namespace tenon::cli {
 
 void add_man(CLI::App& program, Outcome&) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* verb = program.add_subcommand("man", "a manual page in roff: tenon man replay | man -l -");
-  verb->add_option("verb", *words, "the verb; the program without")->type_name("VERB");
+  CLI::App* verb = program.add_subcommand("man", "print a manual page in roff: tenon man replay | man -l -");
+  verb->add_option("verb", *words, "the verb; default: the program")->type_name("VERB");
   verb->footer(example("tenon man replay > tenon-replay.1"));
   verb->callback([words, &program] {
     if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);

@@ -95,9 +95,9 @@ void add_new(CLI::App& program, Outcome& outcome) {
   verb->footer(example("tenon new allocator my_cache"));
   auto options = std::make_shared<NewOptions>();
   CLI::App* allocator =
-      verb->add_subcommand("allocator", "a project with one C++ file, a TOML file, a test and a README");
-  allocator->add_option("name", options->name, "of the allocator, as in TOML: lower case, digits, '_'")->required();
-  allocator->add_option("--dir", options->folder, "where to (a folder of that name)")->type_name("DIR");
+      verb->add_subcommand("allocator", "write a project with one C++ file, a TOML file, a test and a README");
+  allocator->add_option("name", options->name, "name of the allocator: lower-case letters, digits, '_'")->required();
+  allocator->add_option("--dir", options->folder, "folder of the project; default: NAME")->type_name("DIR");
   allocator->footer(example("tenon new allocator my_cache --dir ~/my_cache"));
   allocator->callback([options, &outcome] { outcome.exit_code = make_project(*options); });
 }

@@ -181,18 +181,18 @@ ExitCode info(const PluginOptions& options) {
 }  // namespace
 
 void add_plugins(CLI::App& program, Outcome& outcome) {
-  CLI::App* verb = program.add_subcommand("plugins", "what is loadable, its options, whether it keeps the contract");
+  CLI::App* verb = program.add_subcommand("plugins", "list plugins, show their options, test their allocators");
   verb->footer(example("tenon plugins info caching"));
   verb->require_subcommand(0, 1);
   auto options = std::make_shared<PluginOptions>();
 
-  CLI::App* listing = verb->add_subcommand("list", "every plugin in the search folders, in their order");
+  CLI::App* listing = verb->add_subcommand("list", "list every plugin in the search folders, in their order");
   add_format_option(*listing, options->format);
   listing->footer(example("tenon plugins list --format json"));
   listing->callback([options, &outcome] { outcome.exit_code = list(*options); });
 
   CLI::App* details =
-      verb->add_subcommand("info", "what one plugin supplies, and each option's type, default and range");
+      verb->add_subcommand("info", "show what a plugin supplies, and each option's type, default and range");
   details->add_option("name", options->name, "a plugin, allocator, device kind or layer; or a path to a .so")
       ->required();
   add_format_option(*details, options->format);

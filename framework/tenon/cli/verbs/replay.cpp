@@ -238,26 +238,27 @@ ExitCode replay_verb(const ReplayOptions& options) {
 void add_replay(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ReplayOptions>();
   CLI::App* verb =
-      program.add_subcommand("replay", "run memory traces under allocators, without their program or device");
+      program.add_subcommand("replay", "replay memory histories under allocators, without their program or device");
   verb->add_option("traces", options->traces, replay::read_files() + "; gz or not; - is standard input")
       ->required()
       ->type_name("TRACE");
   verb->add_option("--allocator,-a", options->policies.allocators,
-                   "NAME, path to a plugin, or either with :OPTION=VALUE,…; all if none")
+                   "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   verb->add_option("--pytorch-conf", options->policies.pytorch_confs,
-                   "the allocator that PyTorch would use for this string")
+                   "what PyTorch would do with this value of PYTORCH_ALLOC_CONF")
       ->type_name("STRING")
       ->allow_extra_args(false);
-  verb->add_option("--config", options->policies.config, "the [allocator] of an experiment")->type_name("FILE");
-  add_capacity_option(*verb, options->capacity, "of the device; unlimited without");
+  verb->add_option("--config", options->policies.config, "take the [allocator] of this experiment")->type_name("FILE");
+  add_capacity_option(*verb, options->capacity, "memory of the device; default: unlimited");
   verb->add_option("--html", options->html,
-                   "write a report; - is standard output, the table goes to standard error then")
+                   "write a report; - is standard output (the table then goes to standard error)")
       ->type_name("FILE");
-  verb->add_option("--svg", options->svg, "write the report's picture alone; or -")->type_name("FILE");
+  verb->add_option("--svg", options->svg, "write only the picture of the report; - is standard output")
+      ->type_name("FILE");
   verb->add_option("--snapshot", options->snapshot,
-                   "write what the one --allocator did, for PyTorch's memory viewer; or -")
+                   "write a snapshot for PyTorch's memory viewer; needs one --allocator; - is standard output")
       ->type_name("FILE");
   verb->add_option("--fail-if", options->gates,
                    "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%', 'seconds > 20ms'")
@@ -267,10 +268,10 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   verb->add_option("--repeat", options->repeat, "timed passes for each row, interleaved")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
+  verb->add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  verb->add_option("--deadline", options->deadline_seconds, "for each row (600): one that takes longer is void")
+  verb->add_option("--deadline", options->deadline_seconds, "time limit of each row; default: 600")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e6));
   add_format_option(*verb, options->format);

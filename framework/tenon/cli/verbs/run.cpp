@@ -15,8 +15,7 @@ namespace {
 
 ExitCode run(const RunOptions& asked) {
   if (asked.file.empty() && asked.resume.empty())
-    throw ConfigError(
-        "an experiment's TOML file is missing, or --resume with the folder of one (see tenon run --help)");
+    throw ConfigError("name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)");
   const RunOptions options = asked.resume.empty() ? asked : resumed_options(asked);
   const Config config = Config::load(request_of(options));
   static_cast<void>(recorded_formats(config.experiment()));  // a wrong word is refused before anything runs
@@ -25,7 +24,7 @@ ExitCode run(const RunOptions& asked) {
   }
   const bool is_sweep = !config.sweep_cells().empty();
   if (!asked.resume.empty() && !asked.out.empty())
-    throw ConfigError("--resume says the folder; --out would be another one");
+    throw ConfigError("--resume names the folder already; leave out --out");
   if (options.dry_run && is_sweep) return estimate_sweep(options, config);
   if (options.dry_run) {
     print_exactly(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
@@ -42,22 +41,20 @@ void add_run(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = program.add_subcommand("run", "run an experiment, or a sweep with one process for each cell");
   verb->add_option("experiment", options->file, "the experiment's TOML file");
-  verb->add_option("settings", options->overrides, "KEY=VALUE: TOML values, stronger than the file");
+  verb->add_option("settings", options->overrides, "KEY=VALUE: overrides a setting of the file; VALUE as in TOML");
   CLI::Option* sweep =
-      verb->add_flag("--sweep", options->sweep, "KEY=[a, b] and KEY=a,b are sweeps too, besides [sweep]");
+      verb->add_flag("--sweep", options->sweep, "sweep over KEY=[a, b] or KEY=a,b of the command line, too");
   verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
-  verb->add_option("--out", options->out, "where results go (tenon-out/NAME-DATE-TIME)")->type_name("DIR");
-  verb->add_option("--resume", options->resume,
-                   "go on with what was interrupted in this folder; a changed experiment is refused")
+  verb->add_option("--out", options->out, "folder of the results; default: tenon-out/NAME-DATE-TIME")->type_name("DIR");
+  verb->add_option("--resume", options->resume, "continue the interrupted run or sweep of this folder")
       ->type_name("DIR");
-  verb->add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, as far as cores and memory allow (1)")
+  verb->add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   verb->add_option("--record", options->record,
-                   "trace, text, snapshot, chrome, folded, tensorboard, all: of its memory")
+                   "record its memory: trace, text, snapshot, chrome, folded, tensorboard or all")
       ->type_name("LIST");
-  verb->add_flag("--dry-run", options->dry_run,
-                 "check everything, say what would run and the memory that it would need, run nothing");
+  verb->add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
   verb->add_option("--label", options->label)->group("");

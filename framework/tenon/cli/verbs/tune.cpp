@@ -86,7 +86,8 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
   if (interrupt_signal() != 0) {
-    say(fmt::format("tenon: ended by {} before the search was over; this is what had been measured", interrupt_name()));
+    say(fmt::format("tenon: ended by {} before the search was over; the table shows what was measured until then",
+                    interrupt_name()));
     return interrupted_exit_code();
   }
   const bool has_answer = std::ranges::any_of(result.finalists, &replay::Candidate::is_recommended);
@@ -100,9 +101,9 @@ void add_tune(CLI::App& program, Outcome& outcome) {
   CLI::App* verb =
       program.add_subcommand("tune", "search allocator settings for traces and recommend the line to paste");
   verb->add_option("traces", options->traces, "memory histories, as for replay")->required()->type_name("TRACE");
-  add_capacity_option(*verb, options->capacity, "the device that it must run on");
+  add_capacity_option(*verb, options->capacity, "memory of the device that it must fit");
   verb->add_option("--budget", options->budget, "time to search: 30s, 2m")->type_name("TIME")->capture_default_str();
-  verb->add_option("--jobs,-j", options->jobs, "replays at a time; as many as cores without")
+  verb->add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   add_format_option(*verb, options->format);

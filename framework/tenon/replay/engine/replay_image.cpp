@@ -4,6 +4,7 @@
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
 #include <algorithm>
@@ -124,7 +125,9 @@ class ReplayImage {
 
   SnapshotImage take() {
     std::size_t next_failure = 0;
+    WorkMeter meter("replaying", trace_.events.size());
     for (const TraceEvent& event : trace_.events) {
+      meter.step();
       const RecordedOom* failure = nullptr;
       if (is_counted(event.kind)) {
         failure = trace_.failure_at(static_cast<std::uint64_t>(segment_events_.time), next_failure);

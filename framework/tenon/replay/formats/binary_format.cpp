@@ -1,6 +1,7 @@
 // Tenon's own binary histories, as binary_format.h draws them.
 #include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/event_names.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
 #include <zlib.h>
@@ -33,7 +34,9 @@ void write_binary(const Trace& trace, const std::string& path) {
   std::uint64_t number = 0;
   std::size_t next_failure = 0;
   std::vector<StackFrame> stack;
+  WorkMeter meter("writing " + path, trace.events.size());
   for (const TraceEvent& event : trace.events) {
+    meter.step();
     if (is_counted(event.kind)) {
       write_actions(number);
       if (const RecordedOom* const failure = trace.failure_at(number++, next_failure))

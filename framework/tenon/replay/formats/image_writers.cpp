@@ -4,6 +4,7 @@
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/pytorch/chrome_counters.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/trace/long_work.h>
 
 #include <algorithm>
 #include <map>
@@ -84,7 +85,9 @@ void write_chrome_counters(const SnapshotImage& image, const std::string& path) 
   };
   Before now = before_history(image);
   std::size_t next_mark = 0;
+  WorkMeter meter("writing " + path, image.events.size());
   for (const HistoryEvent& event : image.events) {
+    meter.step();
     for (; next_mark < image.marks.size() && image.marks[next_mark].first <= event.time_us; ++next_mark)
       instant(image.marks[next_mark].second, image.marks[next_mark].first);
     if (event.action == HistoryAction::kOom) instant("out of memory", event.time_us);

@@ -4,6 +4,7 @@
 #include <tenon/replay/formats/io/csv_table.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/trace/id_map.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>
@@ -133,7 +134,9 @@ void write_rmm(const Trace& trace, const std::string& path) {
   std::uint64_t event = 0;
   std::size_t next_failure = 0;
   std::uint64_t failed_event = kNoEvent - 1;
+  WorkMeter meter("writing " + path, trace.events.size());
   for (const TraceEvent& entry : trace.events) {
+    meter.step();
     const bool has_failed = is_counted(entry.kind) && trace.failure_at(event, next_failure) != nullptr;
     if (has_failed) failed_event = event;
     const bool is_allocation = entry.kind == EventKind::kAllocate;

@@ -2,6 +2,7 @@
 #include <tenon/replay/formats/event_names.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
 #include <algorithm>
@@ -19,7 +20,9 @@ class TextWriter {
 
   void write() {
     headers();
+    WorkMeter meter("writing " + out_.path(), trace_.events.size());
     for (const TraceEvent& event : trace_.events) {
+      meter.step();
       const RecordedOom* failure = nullptr;
       if (is_counted(event.kind)) failure = trace_.failure_at(number_++, next_failure_);
       out_.write(line(event, failure));

@@ -3,6 +3,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/svg.h>
@@ -288,7 +289,9 @@ void write_replay_html(const std::string& path, const std::vector<replay::Trace>
       "rounding and by free memory between blocks, at the moment of peak reserved.",
       "note");
   body += contents(traces, rows);
+  replay::WorkMeter meter("writing " + path, traces.size());
   for (std::size_t t = 0; t < traces.size(); ++t) {
+    meter.step();
     std::vector<const replay::ReplayRow*> of_trace;
     for (const replay::ReplayRow& row : rows) {
       if (row.trace == traces[t].name) of_trace.push_back(&row);

@@ -1,6 +1,7 @@
 // The page of `tenon view`.
 #include <tenon/core/units.h>
 #include <tenon/replay/results/holders.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
@@ -185,6 +186,7 @@ std::string recorded_layout(const std::vector<Segment>& segments) {
 }  // namespace
 
 void write_trace_html(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
+  replay::tell_work("writing " + path, 0);
   const replay::TraceFacts& facts = trace.facts;
   std::string body =
       line(fmt::format("{}: {} events, {} blocks, {} stream{}; peak {} at event {}, {} alive at the end.", trace.format,

@@ -2,6 +2,7 @@
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/formats/pytorch/chrome_counters.h>
+#include <tenon/replay/trace/long_work.h>
 
 namespace tenon::replay {
 
@@ -17,7 +18,9 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   std::uint64_t event = 0;
   std::size_t next_failure = 0;
   const char* separator = "";
+  WorkMeter meter("writing " + path, trace.events.size());
   for (const TraceEvent& entry : trace.events) {
+    meter.step();
     if (entry.kind == EventKind::kMark) {
       out.write(separator + chrome_instant(trace.marks[entry.bytes], event));
       separator = ",\n";

@@ -1,6 +1,7 @@
 // Millions of entries of a few shapes: where the fields of a shape stand is looked up once.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/snapshot_events.h>
+#include <tenon/replay/trace/long_work.h>
 
 #include <algorithm>
 #include <limits>
@@ -61,7 +62,9 @@ void SnapshotEvents::of_device(PickleValue list, const std::string& place, Snaps
       if (annotation.device.value_or(device.index) == device.index) device.marks.emplace_back(before, annotation.name);
     }
   };
+  WorkMeter meter("reading", count);
   fields_.pickle.for_each(list, [&](std::uint64_t i, PickleValue value) {
+    meter.step();
     std::int64_t time = 0;
     const MemoryEvent made = event(value, place, i, time);
     annotate(i, time);

@@ -9,15 +9,19 @@
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 #include <tenon/replay/formats/pytorch/snapshot_reader.h>
 #include <tenon/replay/trace/id_map.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 namespace tenon::replay {
 
 namespace {
+
+constexpr double kFileShare = 0.9;  // of the time to read a snapshot; the rest is to rebuild its history
 
 class Rebuilder {
  public:
@@ -92,7 +96,9 @@ class Rebuilder {
   void forward() {
     std::size_t next_mark = 0;
     const auto& entries = device_.events;
+    WorkMeter meter("reading", entries.size());
     for (std::size_t i = 0; i < entries.size(); ++i) {
+      meter.step();
       while (next_mark < device_.marks.size() && device_.marks[next_mark].first <= i)
         builder_.mark(device_.marks[next_mark++].second);
       const MemoryEvent& event = entries[i];
@@ -330,11 +336,16 @@ class Rebuilder {
 }  // namespace
 
 std::vector<Trace> read_snapshot(InputFile& input, const ReadOptions& options) {
+  const std::string work = "reading " + input.path();
+  std::optional<WorkPart> part(std::in_place, work, 0, kFileShare);
   SnapshotFile file = read_snapshot_file(input, options.with_stacks);
   std::erase_if(file.devices,
                 [](const SnapshotDevice& device) { return device.events.empty() && device.segments.empty(); });
   std::vector<Trace> traces;
   for (SnapshotDevice& device : file.devices) {
+    const double devices = static_cast<double>(file.devices.size());
+    const double step = (1 - kFileShare) / devices, from = kFileShare + step * static_cast<double>(traces.size());
+    part.emplace(work, from, from + step);
     traces.push_back(Rebuilder(input, device, file.devices.size() > 1, file, options.with_stacks).rebuild());
     device = {};
   }

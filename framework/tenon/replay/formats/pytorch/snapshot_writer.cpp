@@ -1,6 +1,7 @@
 // Snapshots in the schema of torch.cuda.memory._dump_snapshot. Declared in snapshot_image.h.
 #include <tenon/replay/formats/pytorch/pickle/pickle_writer.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/trace/long_work.h>
 
 #include <set>
 #include <string>
@@ -16,7 +17,7 @@ constexpr std::string_view kEndOf = "end of ";  // what a reader makes of an ann
 class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotImage& image, OutputFile& out)
-      : image_(image), pickle_(out), stack_ids_(image.stacks.size(), kNone) {}
+      : image_(image), path_(out.path()), pickle_(out), stack_ids_(image.stacks.size(), kNone) {}
 
   void write() {
     pickle_.begin_dict();
@@ -27,7 +28,11 @@ class SnapshotWriter {
     pickle_.text("device_traces");
     pickle_.begin_list();
     pickle_.begin_list();
-    for (const HistoryEvent& event : image_.events) write(event);
+    WorkMeter meter("writing " + path_, image_.events.size());
+    for (const HistoryEvent& event : image_.events) {
+      meter.step();
+      write(event);
+    }
     pickle_.end_list();
     pickle_.end_list();
     settings();
@@ -184,6 +189,7 @@ class SnapshotWriter {
   }
 
   const SnapshotImage& image_;
+  const std::string path_;
   PickleWriter pickle_;
   std::vector<std::uint32_t> stack_ids_;
 };
