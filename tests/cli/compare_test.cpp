@@ -90,6 +90,26 @@ TEST_F(CompareVerb, AReplayThatRanOutIsNotCalledBetter) {
   const Said said = tenon({"compare", "a.json", "b.json", "--filter", "allocator=direct"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, HasSubstr("not comparable: OOM at event"));
+  // Its smaller peak passes no gate either.
+  const Said gated = tenon({"compare", "a.json", "b.json", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(gated.code, 3);
+  EXPECT_THAT(gated.error, HasSubstr("peak_reserved_bytes cannot be judged, OOM at event"));
+  EXPECT_EQ(tenon({"compare", "b.json", "b.json", "--fail-if", "peak_reserved_bytes > +2%"}).code, 0) << "the same end";
+}
+
+TEST_F(CompareVerb, AGateThatNothingIsJudgedByTrips) {
+  replay("a.json", {"-a", "direct", "-a", "caching"});
+  json document = json::parse(read_bytes(folder_.path() / "a.json"));
+  for (json& row : document["rows"]) row["failure"] = "crashed";
+  folder_.write("failed.json", document.dump());
+  const Said failed = tenon({"compare", "a.json", "failed.json", "--fail-if", "ooms > 0"});
+  EXPECT_EQ(failed.code, 3);
+  EXPECT_THAT(failed.error, HasSubstr("ooms cannot be judged, crashed"));
+  folder_.write("other.json", tenon({"replay", "one.trace", "-a", "direct", "--format", "json", "-q"}).out);
+  const Said nothing =
+      tenon({"compare", "a.json", "other.json", "--filter", "two.trace", "--fail-if", "b.ooms > a.ooms"});
+  EXPECT_EQ(nothing.code, 3);
+  EXPECT_THAT(nothing.error, HasSubstr("no case has ooms in every result"));
 }
 
 TEST_F(CompareVerb, OfBenchesHoldsTheRoundsAgainstEachOther) {

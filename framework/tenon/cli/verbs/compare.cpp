@@ -55,6 +55,8 @@ ExitCode compare_verb(const CompareOptions& options) {
   for (const std::string& text : options.gates) {
     gates.push_back(measure::parse_gate_expression(text, names));
     trips.push_back(measure::tripped(gates.back(), measure::ComparisonFigures(comparison)));
+    for (std::string& sentence : measure::unjudged(comparison, gates.back()))
+      trips.back().push_back(std::move(sentence));
   }
   const bool takes_stdout = uses_standard_output(files);
   if (!takes_stdout) {
@@ -108,7 +110,13 @@ void add_compare(CLI::App& program, Outcome& outcome) {
   verb->add_option("--html", options->html, "write one page with all of it; - is standard output")->type_name("FILE");
   add_format_option(*verb, options->format);
   add_quiet_option(*verb, options->quiet);
-  verb->footer(example("tenon compare tenon-out/old tenon-out/new --fail-if 'peak_reserved_bytes > +2%'"));
+  verb->footer(
+      "Names:\n"
+      "  a, b, …            the results in their order; in EXPR their figures: b.step_ms\n"
+      "  FIGURE > +2%       of every later result, against the first\n"
+      "  FIELD of --filter  trace, allocator, capacity of replays; workload, allocator of benches; keys of a sweep\n"
+      "  FIGURE             as in --format json: peak_reserved_bytes, excess, ooms, step_ms, ns_per_pair …\n" +
+      example("tenon compare tenon-out/old tenon-out/new --fail-if 'peak_reserved_bytes > +2%'"));
   verb->callback([options, &outcome] { outcome.exit_code = compare_verb(*options); });
 }
 

@@ -210,6 +210,34 @@ bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {
   return first != nullptr;
 }
 
+std::vector<std::string> unjudged(const Comparison& comparison, const GateExpression& gate) {
+  const FigureInfo& info = *find_figure(gate.left.metric);
+  const bool is_relative = gate.right || gate.value.is_relative;
+  const std::size_t base = gate.right ? gate.right->subject.value_or(0) : 0;
+  std::vector<std::string> sentences;
+  bool is_judged = false;
+  for (const ComparedCase& found : comparison.cases) {
+    for (std::size_t s = 0; s < found.of_set.size(); ++s) {
+      if (is_relative && s == base) continue;
+      if (gate.left.subject && *gate.left.subject != s) continue;
+      const ResultCase* const one = found.of_set[s];
+      const ResultCase* const first = is_relative ? found.of_set[base] : one;
+      if (one == nullptr || first == nullptr) continue;
+      std::string why = one->failure;
+      if (why.empty() && info.needs_completion && !(is_relative && first->ran_out == one->ran_out)) why = one->ran_out;
+      if (!why.empty()) {
+        sentences.push_back(fmt::format("{}, {}: {} cannot be judged, {}: tripped '{}'", found.name,
+                                        comparison.sets[s].path, info.key, why, gate.text));
+      } else if (figure_of(*one, info) != nullptr && figure_of(*first, info) != nullptr) {
+        is_judged = true;
+      }
+    }
+  }
+  if (!is_judged && sentences.empty())
+    sentences.push_back(fmt::format("no case has {} in every result asked for: tripped '{}'", info.key, gate.text));
+  return sentences;
+}
+
 std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
   std::vector<ChangedSetting> found = comparison.set_fields;
   for (ChangedSetting& setting : changed(comparison, &ResultSet::settings)) {
@@ -242,7 +270,9 @@ std::optional<Interval> ComparisonFigures::figure(std::size_t which, std::size_t
   const ResultFigure* const figure = found == nullptr || info == nullptr ? nullptr : figure_of(*found, *info);
   if (figure == nullptr) return std::nullopt;
   if (figure->samples.size() >= samples_for(kConfidence)) return median_interval(figure->samples, kConfidence);
-  return Interval{figure->value, figure->value, figure->value};
+  if (figure->samples.empty()) return Interval{figure->value, figure->value, figure->value};
+  const auto [least, most] = std::ranges::minmax(figure->samples);  // too few for an interval: all that was seen
+  return Interval{std::min(least, figure->value), figure->value, std::max(most, figure->value)};
 }
 
 }  // namespace tenon::measure

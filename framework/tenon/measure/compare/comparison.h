@@ -66,6 +66,10 @@ struct FigureMatrix {
 TENON_API std::optional<FigureMatrix> figure_matrix(const Comparison& comparison, std::size_t set,
                                                     const std::string& metric);
 
+/// Why a gate cannot be judged, a sentence a case: a case that failed, or whose memory ran out where the figure needs
+/// its end; or that no case has the figure in every set asked for. Such a gate trips: silence would read as a pass.
+TENON_API std::vector<std::string> unjudged(const Comparison& comparison, const GateExpression& gate);
+
 /// What gates of a comparison are judged on: the sets are the subjects.
 class TENON_API ComparisonFigures final : public GateFigures {
  public:
