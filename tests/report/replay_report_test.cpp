@@ -10,7 +10,10 @@
 #include <tenon/report/replay/trace_html.h>
 #include <tenon/report/svg.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 namespace tenon {
@@ -132,8 +135,76 @@ TEST(TracePage, SaysWhatAReplayRefused) {
   options.capacity_bytes = 1000;
   const std::string path = testing::TempDir() + "refused.html";
   write_trace_html(path, trace, {replay::run_job(trace, replay::plain_policy(), options)});
-  for (const char* text : {"ran out of memory", "requests that were refused included", "capacity 1000 B", "late"})
+  for (const char* text :
+       {"ran out of memory", "requests that were refused included", "capacity 1000 B", "late", "<title>OOM: "})
     EXPECT_NE(content(path).find(text), std::string::npos) << text;
+}
+
+TEST(TracePage, LeavesCallsOfPythonAndPyTorchOutOfTheFlameGraph) {
+  Trace trace = replay::read_one("a 0 8388608 0\nf 0\n");
+  trace.stacks = {.frames = {{"forward", "/srv/model.py", 31},
+                             {"c10::cuda::malloc(unsigned long)", "CUDACachingAllocator.cpp", 0},
+                             {"_PyEval_EvalFrameDefault", "ceval.c", 1},
+                             {"__call__", "/usr/lib/python3/dist-packages/torch/nn/module.py", 2}},
+                  .stacks = {{}, {1, 0, 3, 2}},
+                  .of_allocation = {1}};
+  const std::string path = testing::TempDir() + "folded.html";
+  write_trace_html(path, trace, {});
+  const std::string page = content(path);
+  EXPECT_NE(page.find("<title>forward (/srv/model.py:31) 8.00 MiB"), std::string::npos);
+  for (const char* call : {"c10::cuda", "_PyEval", "__call__"}) EXPECT_EQ(page.find(call), std::string::npos) << call;
+}
+
+/// WCAG's ratio of two colours "#rrggbb" or "#rgb".
+double contrast(const std::string& a, const std::string& b) {
+  const auto luminance = [](std::string text) {
+    if (text.size() == 4) text = {'#', text[1], text[1], text[2], text[2], text[3], text[3]};
+    double sum = 0;
+    const double weights[] = {0.2126, 0.7152, 0.0722};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double part = std::stoi(text.substr(1 + 2 * i, 2), nullptr, 16) / 255.0;
+      sum += weights[i] * (part <= 0.03928 ? part / 12.92 : std::pow((part + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+  };
+  const double first = luminance(a), second = luminance(b);
+  return (std::max(first, second) + 0.05) / (std::min(first, second) + 0.05);
+}
+
+TEST(Page, InTheDarkHasTextAndLinesThatStandOut) {
+  const std::string page = html_page("x", "");
+  const std::size_t begin = page.find("prefers-color-scheme:dark");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string dark = page.substr(begin, page.find("</style>") - begin);
+  const std::regex rule(R"(([^{}\n]+)\{(fill|stroke|color):(#[0-9a-f]{3,6})\})");
+  int seen = 0;
+  for (std::sregex_iterator it(dark.begin(), dark.end(), rule); it != std::sregex_iterator(); ++it) {
+    const std::string what = (*it)[1];
+    if (what.starts_with("rect") || what.ends_with(".grid")) continue;  // areas and the grid recede
+    EXPECT_GE(contrast((*it)[3], "#16181c"), 4.5) << what;
+    ++seen;
+  }
+  EXPECT_GE(seen, 7);
+  EXPECT_GT(contrast("#4aa3df", "#16181c"), contrast("#3c4046", "#16181c")) << "in use stands out more than free";
+  EXPECT_NE(dark.find("rect[fill=\"#0072b2\"]{fill:#4aa3df}rect[fill=\"#dddddd\"]{fill:#3c4046}"), std::string::npos);
+}
+
+TEST(Page, PicturesScrollWhereItIsNarrowAndTheirTextIsRead) {
+  SvgChart chart{.title = "one"};
+  chart.lines.push_back({"x", {{0, 1}, {5, 9}}});
+  const std::string picture = svg_chart(chart);
+  EXPECT_TRUE(picture.starts_with("<div class=\"wide\"><svg ")) << picture;
+  EXPECT_EQ(picture.find("role=\"img\""), std::string::npos) << "which hides what is in it from screen readers";
+  EXPECT_NE(html_page("x", "").find(".wide svg{min-width:"), std::string::npos);
+  const std::string file = svg_file(picture);
+  EXPECT_TRUE(file.starts_with("<svg ") && file.ends_with("</svg>\n")) << file;
+  EXPECT_EQ(file.find("div"), std::string::npos);
+}
+
+TEST(SvgChart, NamesALimitThatIsFarAboveIt) {
+  SvgChart chart{.title = "one", .y_limit = 1e6, .y_limit_name = "capacity 1 MB"};
+  chart.lines.push_back({"x", {{0, 1}, {5, 9}}});
+  EXPECT_NE(svg_chart(chart).find("capacity 1 MB, above this picture"), std::string::npos);
 }
 
 TEST(ReplayReport, NamesAFileThatCannotBeWritten) {

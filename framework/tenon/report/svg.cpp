@@ -57,7 +57,7 @@ class ChartWriter {
     }
     if (x_low_ > x_high_) x_low_ = 0, x_high_ = 1;
     if (x_high_ <= x_low_) x_high_ = x_low_ + 1;
-    // A limit far above the curves would flatten them: it is then named in the legend only.
+    // A limit far above the curves would flatten them: it is then named in the corner.
     if (chart.y_limit > 0 && chart.y_limit <= 1.6 * y_high_) y_high_ = std::max(y_high_, chart.y_limit);
     if (y_high_ <= 0) y_high_ = 1;
     y_low_ = std::min(chart.y_low, 0.99 * y_high_);
@@ -66,7 +66,7 @@ class ChartWriter {
 
   std::string write() {
     const int legend_rows = static_cast<int>((chart_.lines.size() + 3) / 4);
-    out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"><title>{}</title>\n", kWidth,
+    out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"group\" aria-label=\"{}\"><title>{}</title>\n", kWidth,
                        kHeight + 20 * legend_rows, html_escape(chart_.title), html_escape(chart_.title));
     axes();
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(i, kColours[i % kColours.size()]);
@@ -159,7 +159,12 @@ class ChartWriter {
   }
 
   void limit() {
-    if (chart_.y_limit <= y_low_ || chart_.y_limit > y_high_) return;
+    if (chart_.y_limit <= 0) return;
+    if (chart_.y_limit <= y_low_ || chart_.y_limit > y_high_) {
+      out_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"end\">{}, {} this picture</text>\n", kWidth - kRight - 4,
+                          kTop + 12, html_escape(chart_.y_limit_name), chart_.y_limit > y_high_ ? "above" : "below");
+      return;
+    }
     out_ += fmt::format(
         "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#b00020\" stroke-dasharray=\"8 4\"/><text "
         "x=\"{3}\" y=\"{4:.1f}\" class=\"end\" fill=\"#b00020\">{5}</text>\n",
@@ -212,19 +217,25 @@ std::string html_escape(std::string_view text) {
   return out;
 }
 
-std::string svg_chart(const SvgChart& chart) { return ChartWriter(chart).write(); }
+namespace {
+
+/// A narrow page scrolls in it, so that its text stays legible.
+std::string in_frame(const std::string& svg) { return "<div class=\"wide\">" + svg + "</div>\n"; }
+
+}  // namespace
+
+std::string svg_chart(const SvgChart& chart) { return in_frame(ChartWriter(chart).write()); }
 
 std::string svg_file(const std::string& svg) {
   // Colours and fonts of the page's style sheet; a white ground, since a viewer's may be dark.
-  const std::size_t at = svg.find('>');
-  const std::size_t tag = svg.find("<svg ");
-  if (at == std::string::npos || tag == std::string::npos) return svg;
+  const std::size_t tag = svg.find("<svg "), at = svg.find('>', tag), end = svg.rfind("</svg>");
+  if (tag == std::string::npos || at == std::string::npos || end == std::string::npos) return svg;
   const std::string head = svg.substr(tag + 5, at - tag - 5);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" {}>\n<style>text{{font:12px "
       "system-ui,sans-serif;fill:#333}}.end{{text-anchor:end}}.mid{{text-anchor:middle}}.grid{{stroke:#e4e4e4}}</style>"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{}",
-      kWidth, head, svg.substr(at + 1));
+      kWidth, head, svg.substr(at + 1, end - at - 1) + "</svg>\n");
 }
 
 namespace {
@@ -262,7 +273,7 @@ class SegmentText {
 
   std::string finish() const {
     const double height = left_ > kMargin ? top_ + kRow + 2 : top_;
-    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"segments\">\n{}</svg>\n", kWidth,
+    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"group\" aria-label=\"segments\">\n{}</svg>\n", kWidth,
                        height, out_);
   }
 
@@ -295,7 +306,7 @@ class SegmentText {
 std::string svg_segments(const std::vector<SvgBar>& bars, double bytes_per_row) {
   SegmentText text(std::max(1.0, bytes_per_row));
   for (const SvgBar& bar : bars) text.segment(bar);
-  return text.finish();
+  return in_frame(text.finish());
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #include <tenon/replay/results/holders.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace tenon::replay {
@@ -10,9 +11,13 @@ namespace {
 
 constexpr std::size_t kNamedFrames = 3;
 
-/// Functions of PyTorch and of the machine below a program's own.
+/// Functions of PyTorch and of the machine below and around a program's own.
 bool is_boilerplate(const StackFrame& frame) {
   if (frame.file == "??" || frame.file.empty()) return true;
+  for (const char* begin : {"torch::", "c10::", "at::", "void at::", "at_", "THP", "PyTorch", "_Py", "Py",
+                            "std::", "__libc_start", "_start", "method_vectorcall", "cfunction_", "pybind11::"}) {
+    if (frame.name.starts_with(begin) && !frame.file.ends_with(".py")) return true;
+  }
   for (const char* part : {"/torch/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
@@ -50,6 +55,14 @@ std::vector<Holder> holders_at_peak(const Trace& trace) {
   return holders;
 }
 
+std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack) {
+  const std::vector<std::uint32_t>& frames = trace.stacks.stacks[stack];
+  std::vector<std::uint32_t> own;
+  std::ranges::copy_if(frames, std::back_inserter(own),
+                       [&](std::uint32_t frame) { return !is_boilerplate(trace.stacks.frames[frame]); });
+  return own.empty() ? frames : own;
+}
+
 std::string call_site(const Trace& trace, StackId stack) {
   const std::vector<std::uint32_t>& frames = trace.stacks.stacks[stack];
   if (frames.empty()) return "[no stack]";
@@ -59,10 +72,15 @@ std::string call_site(const Trace& trace, StackId stack) {
     site += (named++ == 0 ? "" : " < ") + frame.name + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) +
             ":" + std::to_string(frame.line) + ")";
   };
-  for (const std::uint32_t frame : frames) {
-    if (named < kNamedFrames && !is_boilerplate(trace.stacks.frames[frame])) name(trace.stacks.frames[frame]);
+  const bool has_own =
+      std::ranges::any_of(frames, [&](std::uint32_t frame) { return !is_boilerplate(trace.stacks.frames[frame]); });
+  if (!has_own) {
+    name(trace.stacks.frames[frames.front()]);
+    return site;
   }
-  if (named == 0) name(trace.stacks.frames[frames.front()]);
+  for (const std::uint32_t frame : own_frames(trace, stack)) {
+    if (named < kNamedFrames) name(trace.stacks.frames[frame]);
+  }
   return site;
 }
 

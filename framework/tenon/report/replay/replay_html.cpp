@@ -24,11 +24,14 @@ h1,h2,h3,p{overflow-wrap:anywhere}h1{font-size:1.6em}h2{font-size:1.25em;margin-
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
 th:first-child,td:first-child,td.text{text-align:left}thead th{border-bottom:2px solid #999}
-.wide{overflow-x:auto}svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#333}
+.wide{overflow-x:auto}svg{width:100%;height:auto}.wide svg{min-width:760px}svg text{font:12px system-ui,sans-serif;fill:#333}
 svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .grid{stroke:#e4e4e4}
 .note{color:#555;font-size:13px}.bad{color:#b00020}.key span{display:inline-block;width:1em;height:.8em;margin:0 .3em 0 1em;border:1px solid #777}
+.in-use{background:#0072b2}.rounding{background:#d55e00}.waiting{background:#e69f00}.free{background:#ddd}
 details{margin:.4em 0}summary{cursor:pointer}
-@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}}
+@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}a{color:#7ab8f5}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}.bad{color:#ff8a80}
+text[fill="#b00020"]{fill:#ff8a80}[stroke="#b00020"]{stroke:#ff8a80}[stroke="#0072b2"]{stroke:#4aa3df}[stroke="#6a3d9a"]{stroke:#c3a2f0}[stroke="#7f1d1d"],[stroke="#e31a1c"]{stroke:#ff8a80}[stroke="#444444"]{stroke:#bbb}
+rect[fill="#0072b2"]{fill:#4aa3df}rect[fill="#dddddd"]{fill:#3c4046}rect[fill="#f7f7f7"]{fill:#22252a}rect[stroke="#fff"]{stroke:#16181c}.key .in-use{background:#4aa3df}.key .free{background:#3c4046}}
 )";
 
 constexpr std::size_t kShownMarks = 200;
@@ -48,7 +51,8 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
   }
   for (const replay::ReplayRow* row : rows) {
     if (row->curve.empty()) continue;
-    SvgLine line{.name = row->label.empty() ? row->allocator : row->label};
+    const std::string line_name = row->label.empty() ? row->allocator : row->label;
+    SvgLine line{.name = line_name};
     for (const replay::CurvePoint& point : row->curve)
       line.points.emplace_back(static_cast<double>(point.event), static_cast<double>(point.reserved_bytes));
     chart.lines.push_back(std::move(line));
@@ -56,7 +60,12 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
       chart.y_limit = static_cast<double>(*row->capacity_bytes);
       chart.y_limit_name = "capacity " + format_bytes(*row->capacity_bytes);
     }
+    if (row->first_oom_event) chart.marks.emplace_back(static_cast<double>(*row->first_oom_event), "OOM: " + line_name);
   }
+  for (const replay::RecordedOom& oom : trace.ooms) {
+    if (chart.marks.size() < 2 * kShownMarks) chart.marks.emplace_back(static_cast<double>(oom.event), "OOM, recorded");
+  }
+  std::ranges::stable_sort(chart.marks, {}, &std::pair<double, std::string>::first);
   return chart;
 }
 
@@ -69,9 +78,8 @@ std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
 }
 
 std::string html_layout_key() {
-  return "<p class=\"note key\"><span style=\"background:#0072b2\"></span>in use<span "
-         "style=\"background:#d55e00\"></span>lost to rounding<span style=\"background:#e69f00\"></span>waiting for a "
-         "stream<span style=\"background:#ddd\"></span>free</p>\n";
+  return "<p class=\"note key\"><span class=\"in-use\"></span>in use<span class=\"rounding\"></span>lost to "
+         "rounding<span class=\"waiting\"></span>waiting for a stream<span class=\"free\"></span>free</p>\n";
 }
 
 namespace {

@@ -29,7 +29,7 @@ struct Flame {
 Flame flame_at_peak(const replay::Trace& trace) {
   Flame root;
   for (const replay::Holder& holder : replay::holders_at_peak(trace)) {
-    const auto& frames = trace.stacks.stacks[holder.stack];
+    const std::vector<std::uint32_t> frames = replay::own_frames(trace, holder.stack);
     Flame* node = &root;
     node->bytes += holder.bytes;
     for (std::size_t i = frames.size(); i-- > 0;) {
@@ -46,8 +46,10 @@ class FlameWriter {
   std::string write() {
     children(root_, 0, 0);
     without_stack();
-    return fmt::format("<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"flame graph\">\n{}</svg>\n", kWidth,
-                       kRow * static_cast<double>(depth_ + 1), out_);
+    return fmt::format(
+        "<div class=\"wide\"><svg viewBox=\"0 0 {} {:.0f}\" role=\"group\" aria-label=\"bytes at the peak by call "
+        "stack\">\n{}</svg></div>\n",
+        kWidth, kRow * static_cast<double>(depth_ + 1), out_);
   }
 
  private:
@@ -163,7 +165,11 @@ std::string who_holds_it(const replay::Trace& trace) {
                       "The file holds no call stacks. PyTorch records them with "
                       "torch.cuda.memory._record_memory_history(stacks=\"python\"), tenon run with --record snapshot.");
   }
-  return body + line("outermost call first; as wide as the bytes that it holds") + FlameWriter(trace, root).write();
+  return body +
+         line(
+             "The outermost call is on top; a call is as wide as the bytes that it holds. Calls inside Python, PyTorch "
+             "and the C library are left out.") +
+         FlameWriter(trace, root).write();
 }
 
 /// The recorded segments as they lay at the end.
