@@ -131,7 +131,7 @@ ScreensByVerb screens_of_files() {
       {"trace diff",
        {{{"trace", "diff", "pinned.trace", "pinned.trace"}}, {{"trace", "diff", "pinned.trace", "メモリ.trace"}, 1}}},
       {"view",
-       {{{"view", "pinned.trace", "-o", "page.html"}},
+       {{{"view", "pinned.trace"}},
         {{"view", "pinned.trace", "-o", "page.html", "--capacity", "400MiB"}},
         {{"view", "died.pickle", "-o", "page.html"}},
         {{"view", "pinned.trace", "-o", "no/such/folder/of/this/name/at/all/page.html"}, 2}}},

@@ -7,6 +7,7 @@
 #include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
@@ -138,8 +139,10 @@ class OneRun {
       record_.result = run_experiment(recorded_, *recording_, state_);
     } catch (const OutOfMemory& failure) {
       OutOfMemoryInfo info = failure.info();
-      if (report_section().boolean("replay_ooms"))
+      if (report_section().boolean("replay_ooms")) {
+        const ProgressLine progress(options_.quiet || options_.is_cell());
         record_.would_fit = replay_failure(config_.experiment().allocator, recording_->recorder(), info);
+      }
       const OutOfMemory error(std::move(info));
       fail("out_of_memory", error.what(), error.exit_code());
       throw error;

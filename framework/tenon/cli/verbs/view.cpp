@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace tenon::cli {
@@ -43,7 +44,16 @@ std::vector<replay::ReplayRow> replayed(const replay::Trace& trace, const StackC
   return replay::run_jobs({job});
 }
 
-ExitCode view(const ViewOptions& options) {
+/// "memory.html" of "runs/memory.pickle.gz", in the folder that we are in.
+std::string page_name(const std::string& file) {
+  if (file == "-") throw ConfigError("a page of standard input needs a name: -o HTML");
+  std::filesystem::path name = std::filesystem::path(file).filename();
+  if (name.extension() == ".gz") name.replace_extension();
+  return name.replace_extension(".html").string();
+}
+
+ExitCode view(ViewOptions options) {
+  if (options.output.empty()) options.output = page_name(options.file);
   const ProgressLine progress(options.quiet);
   const StackConfig policy =
       allocator_from_spec(options.allocator.empty() ? std::string(kDefaultAllocator) : options.allocator);
@@ -70,7 +80,8 @@ void add_view(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ViewOptions>();
   CLI::App* verb = program.add_subcommand("view", "write one offline HTML page: live memory, call stacks, segments");
   verb->add_option("file", options->file, "a memory history")->required()->type_name("FILE");
-  verb->add_option("-o,--output", options->output, "the page; - is standard output")->required()->type_name("HTML");
+  verb->add_option("-o,--output", options->output, "the page; - is standard output; default: NAME.html for NAME.pickle")
+      ->type_name("HTML");
   verb->add_option("--allocator,-a", options->allocator,
                    "also show a replay under this allocator; default: caching, if no segments are recorded")
       ->type_name("SPEC");

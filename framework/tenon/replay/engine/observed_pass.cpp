@@ -145,7 +145,8 @@ void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
     case EventKind::kFree:
       return free(entry);
     case EventKind::kUse:
-      if (checks()) users_[entry.slot].push_back({trace_.streams[entry.stream]});
+      // What was never served is used by nobody: its slot's next block is not to inherit the stream.
+      if (checks() && blocks_[entry.slot].data != nullptr) users_[entry.slot].push_back({trace_.streams[entry.stream]});
       return stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
     case EventKind::kEmptyCache:
       stack_->trim(0);
