@@ -260,6 +260,17 @@ TEST(Holders, AreNamedByTheInnermostFunctionThatIsTheProgramsOwn) {
   EXPECT_EQ(replay::call_site(trace, holders[1].stack), "[no stack]");
 }
 
+TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
+  Trace trace = replay::read_one("a 0 100 0\nf 0\n");
+  trace.stacks = {.frames = {{"c10::cuda::malloc(unsigned long)", "CUDACachingAllocator.cpp", 0},
+                             {"at::_ops::bmm::call(at::Tensor const&)", "??", 0},
+                             {"torch::autograd::generated::BmmBackward0::apply()", "??", 0},
+                             {"execute_native_thread_routine", "thread48.o", 0}},
+                  .stacks = {{}, {0, 1, 2, 3}},
+                  .of_allocation = {1}};
+  EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply() (??:0)");
+}
+
 TEST(SvgChart, ALineBelowTheAxisIsNotDrawnAlongItsFloor) {
   SvgChart chart{.title = "upper part", .y_low = 50};
   chart.lines.push_back({"low", {{0, 10}, {5, 20}, {9, 30}}});

@@ -4,24 +4,50 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 namespace tenon::replay {
 
 namespace {
 
 constexpr std::size_t kNamedFrames = 3;
+/// Of functions in C++ and C; a name of Python's has a file that ends in .py.
+constexpr std::string_view kLibraryNames[] = {"torch::",
+                                              "c10::",
+                                              "at::",
+                                              "void at::",
+                                              "THP",
+                                              "_Py",
+                                              "Py",
+                                              "pymain_",
+                                              "pyrun_",
+                                              "std::",
+                                              "_start",
+                                              "__libc_",
+                                              "execute_native_thread",
+                                              "pybind11::"};
 
 /// Functions of PyTorch and of the machine below and around a program's own.
 bool is_boilerplate(const StackFrame& frame) {
   if (frame.file == "??" || frame.file.empty()) return true;
-  for (const char* begin : {"torch::", "c10::", "at::", "void at::", "at_", "THP", "PyTorch", "_Py", "Py",
-                            "std::", "__libc_start", "_start", "method_vectorcall", "cfunction_", "pybind11::"}) {
-    if (frame.name.starts_with(begin) && !frame.file.ends_with(".py")) return true;
-  }
   for (const char* part : {"/torch/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
-  return false;
+  if (frame.file.ends_with(".py")) return false;
+  for (const char* part : {"/Python/", "/Objects/", "/Modules/", "/Include/"}) {  // CPython's own folders
+    if (frame.file.find(part) != std::string::npos) return true;
+  }
+  return std::ranges::any_of(kLibraryNames, [&](std::string_view begin) { return frame.name.starts_with(begin); });
+}
+
+/// Of a stack without a frame of the program's own, as one of the backward pass is: the operator, which says more than
+/// the allocator at the bottom.
+std::size_t telling_frame(const Trace& trace, const std::vector<std::uint32_t>& frames) {
+  for (std::size_t i = frames.size(); i-- > 0;) {  // the outermost first
+    const std::string& name = trace.stacks.frames[frames[i]].name;
+    if (name.starts_with("torch::autograd::generated::") || name.starts_with("at::_ops::")) return i;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -60,7 +86,8 @@ std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack) {
   std::vector<std::uint32_t> own;
   std::ranges::copy_if(frames, std::back_inserter(own),
                        [&](std::uint32_t frame) { return !is_boilerplate(trace.stacks.frames[frame]); });
-  return own.empty() ? frames : own;
+  if (own.empty() && !frames.empty()) own.push_back(frames[telling_frame(trace, frames)]);
+  return own;
 }
 
 std::string call_site(const Trace& trace, StackId stack) {
@@ -72,12 +99,6 @@ std::string call_site(const Trace& trace, StackId stack) {
     site += (named++ == 0 ? "" : " < ") + frame.name + " (" + frame.file.substr(frame.file.find_last_of('/') + 1) +
             ":" + std::to_string(frame.line) + ")";
   };
-  const bool has_own =
-      std::ranges::any_of(frames, [&](std::uint32_t frame) { return !is_boilerplate(trace.stacks.frames[frame]); });
-  if (!has_own) {
-    name(trace.stacks.frames[frames.front()]);
-    return site;
-  }
   for (const std::uint32_t frame : own_frames(trace, stack)) {
     if (named < kNamedFrames) name(trace.stacks.frames[frame]);
   }

@@ -21,7 +21,7 @@ struct Holder {
 TENON_API std::vector<Holder> holders_at_peak(const Trace& trace);
 
 /// The frames of a stack that are the program's own, innermost first: without those of Python, PyTorch, CUDA and the C
-/// library, as far as a path or a name tells. All of them where none is its own.
+/// library, as far as a path or a name tells. Where none is its own: one that names the operator, or the innermost.
 TENON_API std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack);
 
 /// "forward (model.py:31) < step (train.py:12)": the innermost functions that are not the framework's own, as far as a
