@@ -88,7 +88,7 @@ class DeviceHistory {
     builder_.recording_starts();
     if (count != 0) {
       note(std::to_string(count) + " blocks of " + format_bytes(seeded) +
-           " lived before the recording began: known from their frees, put at the start");
+           " lived before the recording began; they are known from their frees, and the replay allocates them first");
     }
   }
 
@@ -103,8 +103,8 @@ class DeviceHistory {
     allocate(rest);
     trace_.facts.unplaced_bytes = rest;
     note(format_bytes(rest) +
-         " lived before the recording and are never freed in it: only their sum is known, put at the start as one "
-         "block");
+         " lived before the recording and are never freed in it; only their sum is known, and the replay allocates it "
+         "first as one block");
   }
 
   void fail_before(std::int64_t time) {

@@ -263,17 +263,18 @@ class Rebuilder {
       const double share =
           100.0 * static_cast<double>(facts.seeded_bytes) / static_cast<double>(facts.total_requested_bytes);
       char text[200];
-      std::snprintf(
-          text, sizeof text,
-          "%llu blocks of %s (%.1f %% of all bytes allocated) lived before the recording began: put at the start",
-          static_cast<unsigned long long>(facts.seeded_blocks), format_bytes(facts.seeded_bytes).c_str(), share);
+      std::snprintf(text, sizeof text,
+                    "%llu blocks of %s (%.1f %% of all bytes allocated) lived before the recording began; the replay "
+                    "allocates them first",
+                    static_cast<unsigned long long>(facts.seeded_blocks), format_bytes(facts.seeded_bytes).c_str(),
+                    share);
       note(text);
     }
     if (beginning_.reserved_bytes != 0 && !is_state_only) {
       note(recorded_.actions.empty()
                ? format_bytes(beginning_.reserved_bytes) +
-                     " are reserved and no entry says since when: before the recording began, or the entries of "
-                     "segments were left out of it (skip_actions)"
+                     " are reserved, and no entry says since when: they were reserved before the recording began, or "
+                     "skip_actions left the entries of segments out"
                : format_bytes(beginning_.reserved_bytes) + " were reserved already when the recording began");
     }
     if (facts.deferred_frees != 0)
