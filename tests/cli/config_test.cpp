@@ -83,6 +83,25 @@ TEST_F(ConfigVerb, ExplainSaysWhichPlaceWon) {
   EXPECT_EQ(tenon({"config", "explain", "exp.toml", "train.epoch"}).code, 2);
 }
 
+TEST_F(ConfigVerb, ExplainNamesTheWordsThatAChoiceTakes) {
+  const Said said = tenon({"config", "explain", "exp.toml", "model.name", "--format", "csv"});
+  EXPECT_THAT(said.out, HasSubstr("the model: mlp, lenet, resnet8"));
+}
+
+TEST_F(ConfigVerb, ASettingThatTheModelDoesNotReadIsRemarkedOn) {
+  const Said said = tenon({"config", "check", "exp.toml", "model.name=lenet", "model.hidden=12"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("model.hidden changes nothing: lenet reads dropout, image_size"));
+  EXPECT_THAT(tenon({"config", "check", "exp.toml", "model.hidden=12"}).error, Not(HasSubstr("changes nothing")));
+  folder_.write("again.toml", tenon({"config", "show", "exp.toml", "model.name=lenet"}).out);
+  EXPECT_THAT(tenon({"config", "check", "again.toml"}).error, Not(HasSubstr("changes nothing"))) << "all are stated";
+  const std::string models = "sweep.\"model.name\"=[\"mlp\", \"lenet\"]";
+  EXPECT_THAT(tenon({"config", "check", "exp.toml", models, "model.hidden=12"}).error,
+              Not(HasSubstr("changes nothing")));
+  EXPECT_THAT(tenon({"config", "check", "exp.toml", models, "model.tied=false"}).error,
+              HasSubstr("model.tied changes nothing: none of lenet, mlp reads it"));
+}
+
 TEST_F(ConfigVerb, ABadOverrideOrVariableIsNamed) {
   EXPECT_THAT(tenon({"run", "exp.toml", "train.epochs"}).error, HasSubstr("expected KEY=VALUE"));
   const Said word = tenon({"run", "exp.toml", "train.epochs=lots"});

@@ -45,7 +45,8 @@ TEST_F(ConfigMistake, AKeyInTheWrongSectionNamesTheRightOne) {
 
 TEST_F(ConfigMistake, AnUnknownSectionNamesTheNearest) {
   EXPECT_THAT(mistake("[alocator]\nname = \"caching\"\n"),
-              AllOf(HasSubstr("exp.toml:2:1: "), HasSubstr("unknown section [alocator]; did you mean [allocator]?")));
+              AllOf(HasSubstr("exp.toml:1:2: "), HasSubstr("[alocator]\n    |  ^"),
+                    HasSubstr("unknown section [alocator]; did you mean [allocator]?")));
   EXPECT_THAT(mistake("\n[trian]\n"), AllOf(HasSubstr("exp.toml:2:2: "), HasSubstr("did you mean [train]?")))
       << "empty, but still a mistake";
   EXPECT_THAT(mistake("[device.simulatd]\ncount = 1\n"), HasSubstr("did you mean [device.simulated]?"));

@@ -55,6 +55,13 @@ TEST_F(Sweep, KeysMayBeWrittenWithoutQuotes) {
   EXPECT_THAT(load("[sweep]\ntrain.epochs = [1, 2, 3]\n").sweep_cells(), SizeIs(3));
 }
 
+TEST_F(Sweep, MayStandOnTheCommandLineAsInAFile) {
+  const Config config = load(kTwoAxes, {"sweep.\"train.epochs\"=[7, 8, 9]"});
+  EXPECT_THAT(config.sweep_cells(), SizeIs(6)) << "three instead of the file's two";
+  EXPECT_THAT(load("", {"sweep.train.epochs=[7, 8]"}).sweep_keys(), ElementsAre("train.epochs"));
+  EXPECT_THAT(load("", {"sweep.allocator.name=[caching, direct]"}).sweep_cells(), SizeIs(2)) << "quotes of a shell";
+}
+
 TEST_F(Sweep, WithoutOneThereAreNoCells) { EXPECT_THAT(load("").sweep_cells(), IsEmpty()); }
 
 TEST_F(Sweep, ACellIsAConfigurationOfItsOwn) {

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon::test {
@@ -52,6 +53,37 @@ class Models : public Experiment {
 
 /// resnet8 stands for the larger ones, whose code it shares.
 const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "lstm-lm", "gpt", "llama"};
+
+/// Whether the model can be made when [model] has these settings alone.
+bool is_made(const std::string& model, const std::vector<std::string>& settings) {
+  OptionSchema schema;
+  for (const OptionSpec& option : training_sections().front().options)
+    if (option.name == "name" || std::ranges::find(settings, option.name) != settings.end()) schema.push_back(option);
+  Options options(schema);
+  options.set("name", model);
+  const bool is_language = train::task_of(model) == train::Task::kLanguage;
+  const train::DataShape data{.vocabulary = is_language ? 32 : 0, .context = is_language ? 16 : 0};
+  try {
+    train::make_model({.options = options, .data = data});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST_F(Models, EachReadsTheSettingsThatItDeclaresAndNoOther) {
+  const Words of_the_data = {"context", "vocabulary", "image_size"};
+  for (const std::string& model : train::model_names()) {
+    const Words settings = train::settings_of(model);
+    EXPECT_TRUE(is_made(model, settings)) << model;
+    for (const std::string& left_out : settings) {
+      if (std::ranges::find(of_the_data, left_out) != of_the_data.end()) continue;
+      Words fewer = settings;
+      std::erase(fewer, left_out);
+      EXPECT_FALSE(is_made(model, fewer)) << model << " does not read " << left_out;
+    }
+  }
+}
 
 TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
   for (const std::string& model : kAll) {

@@ -12,19 +12,30 @@ struct KnownModel {
   const char* name;
   Model (*make)(const ModelRequest&);
   Task task;
-};
-constexpr KnownModel kModels[] = {
-    {"mlp", make_mlp, Task::kClassify},           {"lenet", make_lenet, Task::kClassify},
-    {"resnet8", make_resnet8, Task::kClassify},   {"vit", make_vit, Task::kClassify},
-    {"resnet18", make_resnet18, Task::kClassify}, {"resnet50", make_resnet50, Task::kClassify},
-    {"unet", make_unet, Task::kSegment},          {"lstm-lm", make_lstm_lm, Task::kLanguage},
-    {"gpt", make_gpt, Task::kLanguage},           {"llama", make_llama, Task::kLanguage},
+  std::vector<std::string> settings;  ///< that it reads
 };
 
+const std::vector<KnownModel>& known_models() {
+  static const std::vector<KnownModel> models = {
+      {"mlp", make_mlp, Task::kClassify, {"hidden", "layers", "dropout"}},
+      {"lenet", make_lenet, Task::kClassify, {"dropout"}},
+      {"resnet8", make_resnet8, Task::kClassify, {}},
+      {"vit", make_vit, Task::kClassify, {"hidden", "layers", "heads", "activation", "patch", "dropout"}},
+      {"resnet18", make_resnet18, Task::kClassify, {}},
+      {"resnet50", make_resnet50, Task::kClassify, {}},
+      {"unet", make_unet, Task::kSegment, {"hidden", "layers", "dropout"}},
+      {"lstm-lm", make_lstm_lm, Task::kLanguage, {"hidden", "layers", "tied", "dropout"}},
+      {"gpt", make_gpt, Task::kLanguage, {"hidden", "layers", "heads", "tied", "activation", "dropout"}},
+      {"llama",
+       make_llama,
+       Task::kLanguage,
+       {"hidden", "layers", "heads", "kv_heads", "intermediate", "preset", "tied", "dropout"}}};
+  return models;
+}
+
 const KnownModel& find(std::string_view name) {
-  const auto* known =
-      std::find_if(std::begin(kModels), std::end(kModels), [&](const auto& m) { return name == m.name; });
-  if (known == std::end(kModels)) {
+  const auto known = std::ranges::find_if(known_models(), [&](const auto& m) { return name == m.name; });
+  if (known == known_models().end()) {
     throw Error(fmt::format("no model '{}'; there are {}", name, fmt::join(model_names(), ", ")));
   }
   return *known;
@@ -34,8 +45,18 @@ const KnownModel& find(std::string_view name) {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const KnownModel& model : kModels) names.emplace_back(model.name);
+  for (const KnownModel& model : known_models()) names.emplace_back(model.name);
   return names;
+}
+
+std::vector<std::string> settings_of(std::string_view model) {
+  const KnownModel& known = find(model);
+  std::vector<std::string> settings = known.settings;
+  if (known.task == Task::kLanguage)
+    settings.insert(settings.end(), {"context", "vocabulary"});
+  else
+    settings.emplace_back("image_size");
+  return settings;
 }
 
 Task task_of(std::string_view name) { return find(name).task; }

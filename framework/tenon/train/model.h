@@ -48,6 +48,9 @@ Model model_of(Holder holder) {
 /// In the order of their size.
 TENON_API std::vector<std::string> model_names();
 
+/// The settings of [model] that this model, or its data, reads, besides its name. Throws Error for an unknown name.
+TENON_API std::vector<std::string> settings_of(std::string_view model);
+
 /// Throws Error for an unknown name.
 TENON_API Task task_of(std::string_view name);
 

@@ -4,6 +4,7 @@
 
 #include <tenon/core/options.h>
 #include <tenon/runtime/environment.h>
+#include <tenon/train/unread_settings.h>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ Config load(const ConfigOptions& options, std::vector<std::string>* keys = nullp
 
 ExitCode check(const ConfigOptions& options) {
   const Config config = load(options);
+  for (const std::string& remark : unread_model_settings(config)) say(remark);
   const ExperimentConfig experiment = config.experiment();
   const std::size_t cells = config.sweep_cells().size();
   if (options.format != TableFormat::kTable) {
@@ -98,7 +100,8 @@ ExitCode explain(const ConfigOptions& options) {
       overruled.push_back(fmt::format("{} ({})", source.text, source.position.str()));
     table.add_row({setting.key, setting.text, setting.winner.str(),
                    overruled.empty() ? TableCell() : TableCell(fmt::format("{}", fmt::join(overruled, ", "))),
-                   setting.help});
+                   setting.choices.empty() ? setting.help
+                                           : fmt::format("{}: {}", setting.help, fmt::join(setting.choices, ", "))});
   }
   print(render(table, options.format, environment_json()));
   return ExitCode::kDone;

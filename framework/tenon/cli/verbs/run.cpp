@@ -6,6 +6,7 @@
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/verb.h>
+#include <tenon/train/unread_settings.h>
 
 #include <memory>
 
@@ -21,6 +22,7 @@ ExitCode run(const RunOptions& asked) {
   static_cast<void>(recorded_formats(config.experiment()));  // a wrong word is refused before anything runs
   if (!options.quiet && !options.is_cell()) {
     for (const std::string& remark : config.remarks()) say(remark);
+    for (const std::string& remark : unread_model_settings(config)) say(remark);
   }
   const bool is_sweep = !config.sweep_cells().empty();
   if (!asked.resume.empty() && !asked.out.empty())

@@ -17,7 +17,8 @@ void append_on_one_line(std::string& text, std::string_view part) {
 
 }  // namespace
 
-void TextLines::add(std::string_view record, std::initializer_list<std::uint64_t> numbers) {
+void TextLines::add(std::string_view record, std::initializer_list<std::uint64_t> numbers, std::string_view before) {
+  text_ += before;
   text_ += record;
   for (const std::uint64_t number : numbers) {
     char digits[20];
@@ -52,7 +53,7 @@ std::string_view TextLines::allocate(std::uint64_t id, std::uint64_t bytes, std:
 std::string_view TextLines::failed(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream,
                                    std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) {
   text_.clear();
-  add("m tenon:failed", {id, reserved_bytes, device_free_bytes});
+  add(text_marks::kFailed, {id, reserved_bytes, device_free_bytes}, "m ");
   add("a", {id, bytes, stream});
   return text_;
 }
@@ -65,14 +66,14 @@ std::string_view TextLines::free(std::uint64_t id) {
 
 std::string_view TextLines::deferred_free(std::uint64_t id) {
   text_.clear();
-  add("m tenon:deferred", {id});
+  add(text_marks::kDeferred, {id}, "m ");
   add("f", {id});
   return text_;
 }
 
 std::string_view TextLines::completed(std::uint64_t id) {
   text_.clear();
-  add("m tenon:completed", {id});
+  add(text_marks::kCompleted, {id}, "m ");
   return text_;
 }
 
@@ -85,8 +86,9 @@ std::string_view TextLines::use(std::uint64_t id, std::uint64_t stream) {
 std::string_view TextLines::empty_cache() { return "e\n"; }
 
 std::string_view TextLines::mark(std::string_view name) {
-  const bool has_meaning = name.starts_with("tenon:") || name == kRecordingStarts;
-  text_ = has_meaning ? "m tenon:mark " : "m ";
+  const bool has_meaning = name.starts_with("tenon:") || name == text_marks::kRecordingStarts;
+  text_ = "m ";
+  if (has_meaning) text_.append(text_marks::kMark).push_back(' ');
   append_on_one_line(text_, name);
   text_.push_back('\n');
   return text_;
@@ -94,7 +96,7 @@ std::string_view TextLines::mark(std::string_view name) {
 
 std::string_view TextLines::recording_starts() {
   text_ = "m ";
-  text_ += kRecordingStarts;
+  text_ += text_marks::kRecordingStarts;
   text_.push_back('\n');
   return text_;
 }

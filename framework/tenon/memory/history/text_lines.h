@@ -1,12 +1,8 @@
 // TextLines: the text form of a memory history, line by line. Everything that writes this form writes it through here:
 // the layer `trace`, the recorder of `tenon run`, `tenon trace convert`. What the lines mean is read in
-// replay/formats/text_reader.cpp.
+// replay/formats/text_reader.cpp, and explained line by line in replay/text_histories.md.
 //
 //   a ID SIZE STREAM   f ID   u ID STREAM   e   m NAME   # KEY: VALUE
-//   m tenon:failed ID RESERVED LEFT     the next allocation ran out of memory; its free follows at once
-//   m tenon:deferred ID                 the next free waits for a stream
-//   m tenon:completed ID                that wait is over
-//   m tenon:mark NAME                   a mark whose name would mean something to the reader
 #pragma once
 
 #include <tenon/core/export.h>
@@ -41,11 +37,21 @@ class TENON_API TextLines {
   std::string_view recording_starts();
 
  private:
-  void add(std::string_view record, std::initializer_list<std::uint64_t> numbers);
+  void add(std::string_view record, std::initializer_list<std::uint64_t> numbers, std::string_view before = {});
   std::string text_;
 };
 
-/// The name of the mark that ends the blocks from before the recording.
-inline constexpr std::string_view kRecordingStarts = "recording starts";
+/// The letters with which records begin.
+inline constexpr std::string_view kTextRecords = "afuem#";
+
+/// Marks that have a meaning: `m tenon:failed ID RESERVED LEFT`.
+namespace text_marks {
+inline constexpr std::string_view kFailed = "tenon:failed";        ///< the next allocation ran out of memory
+inline constexpr std::string_view kDeferred = "tenon:deferred";    ///< the next free waits for a stream
+inline constexpr std::string_view kCompleted = "tenon:completed";  ///< that wait is over
+inline constexpr std::string_view kMark = "tenon:mark";            ///< a name that would mean something to the reader
+inline constexpr std::string_view kRecordingStarts = "recording starts";  ///< ends the blocks from before it
+inline constexpr std::string_view kAll[] = {kFailed, kDeferred, kCompleted, kMark, kRecordingStarts};
+}  // namespace text_marks
 
 }  // namespace tenon

@@ -27,8 +27,8 @@ class StartMark {
  public:
   explicit StartMark(const Trace& trace) : trace_(trace), is_open_(trace.facts.seeded_blocks != 0) {}
   bool is(const TraceEvent& event, std::uint64_t allocations) {
-    const bool is_it =
-        is_open_ && allocations == trace_.facts.seeded_blocks && trace_.marks[event.bytes] == kRecordingStarts;
+    const bool is_it = is_open_ && allocations == trace_.facts.seeded_blocks &&
+                       trace_.marks[event.bytes] == text_marks::kRecordingStarts;
     if (is_it) is_open_ = false;
     return is_it;
   }

@@ -1,4 +1,5 @@
 // Text histories: "# comment", "a ID SIZE STREAM", "f ID", "u ID STREAM", "e", "m NAME".
+#include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/text_format.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 /// Never certain: other files begin with '#' or with one of these letters too.
 Likeness likeness(std::string_view head) {
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n\xef\xbb\xbf"), head.size()));
-  if (head.empty() || std::string_view("afuem#").find(head[0]) == std::string_view::npos) return Likeness::kNone;
+  if (head.empty() || kTextRecords.find(head[0]) == std::string_view::npos) return Likeness::kNone;
   const bool is_record =
       head.size() == 1 || head[0] == '#' || std::string_view(" \r\n").find(head[1]) != std::string_view::npos;
   return is_record ? Likeness::kPossible : Likeness::kNone;

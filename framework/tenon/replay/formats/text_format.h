@@ -1,4 +1,5 @@
-// The plain text form: one record a line, as memory/history/text_lines.h has them.
+// The plain text form: one record a line, as memory/history/text_lines.h has them. replay/text_histories.md explains
+// each.
 #pragma once
 
 #include <tenon/replay/formats/format.h>

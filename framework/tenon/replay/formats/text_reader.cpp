@@ -200,10 +200,7 @@ class TextReader {
   void mark(std::string_view line) {
     if (line.size() > 1 && line[1] != ' ') input_.fail_line("expected a space and a name after 'm'");
     const std::string_view name = line.size() > 2 ? line.substr(2) : std::string_view();
-    constexpr std::string_view kDeferred = "tenon:deferred";
-    constexpr std::string_view kCompleted = "tenon:completed";
-    constexpr std::string_view kFailed = "tenon:failed";
-    constexpr std::string_view kMark = "tenon:mark";  // a name that would mean something to this reader
+    using namespace text_marks;
     // Names of ours that are not known are marks: those of a later version.
     const auto is = [&](std::string_view known) {
       return name.starts_with(known) && (name.size() == known.size() || is_space(name[known.size()]));

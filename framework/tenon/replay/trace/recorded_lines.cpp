@@ -20,6 +20,8 @@ constexpr char kUnplaced[] = "unplaced_bytes";
 constexpr char kRounded[] = "sizes_rounded_to";
 constexpr char kDistrust[] = "recorded_distrust";
 constexpr char kRemark[] = "remark ";
+constexpr std::string_view kKeys[] = {kConf,  kPeak,     kEnd,     kStart,    kPressed,
+                                      kWhole, kUnplaced, kRounded, kDistrust, kRemark};
 constexpr std::uint64_t kMaxFigure = std::uint64_t{1} << 60;
 constexpr std::size_t kMaxRemarks = 32;
 constexpr std::size_t kMaxText = 4096;
@@ -50,6 +52,8 @@ std::optional<std::uint64_t> take_figure(Trace& trace, const std::string& key) {
 std::pair<std::string, std::string> settings_line(const std::string& pytorch_conf) {
   return {kConf, pytorch_conf.empty() ? kDefaults : pytorch_conf};
 }
+
+std::span<const std::string_view> recorded_keys() { return kKeys; }
 
 void add_note(Trace& trace, const std::string& note) {
   if (std::ranges::find(trace.notes, note) == trace.notes.end()) trace.notes.push_back(note);

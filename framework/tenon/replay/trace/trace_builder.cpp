@@ -1,4 +1,5 @@
 // TraceBuilder: slots are used again last in, first out, so that a replay touches few cache lines.
+#include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>
@@ -10,21 +11,26 @@ namespace {
 
 constexpr std::size_t kMaxHeaderLines = 1000;
 
+constexpr std::string_view kKnownKeys[] = {
+    "name",          "device",    "allocator",       "allocator_options", "events",       "allocs",
+    "frees",         "max_size",  "peak_live_bytes", "end_live_bytes",    "pre_existing", "total_alloc_bytes",
+    "source_format", "stream_ids"};
+
 /// Of a line that Tenon writes or reads: such a one is kept whatever else a file has to say.
 bool has_meaning(std::string_view key) {
-  static constexpr std::string_view kKnown[] = {
-      "name",          "device",     "allocator",       "allocator_options", "events",       "allocs",
-      "frees",         "max_size",   "peak_live_bytes", "end_live_bytes",    "pre_existing", "total_alloc_bytes",
-      "source_format", "stream_ids", "unplaced_bytes",  "sizes_rounded_to"};
   constexpr std::string_view kRemark = "remark ";
   const bool is_remark = key.starts_with(kRemark) && key.size() <= kRemark.size() + 2 &&
                          key.find_first_not_of("0123456789", kRemark.size()) == std::string_view::npos;
-  return is_remark || key.starts_with("recorded_") || std::ranges::find(kKnown, key) != std::end(kKnown);
+  return is_remark || key.starts_with("recorded_") ||
+         std::ranges::find(recorded_keys(), key) != recorded_keys().end() ||
+         std::ranges::find(kKnownKeys, key) != std::end(kKnownKeys);
 }
 
 }  // namespace
 
 TraceError::~TraceError() = default;
+
+std::span<const std::string_view> header_keys() { return kKnownKeys; }
 
 TraceBuilder::TraceBuilder(std::string path) {
   trace_.path = std::move(path);

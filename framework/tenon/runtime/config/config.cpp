@@ -60,7 +60,7 @@ void apply(State& state, const std::string& key) {
       state.book.require_section(key, entry.key_position);
       continue;
     }
-    const SectionSpec* section = state.book.section_of(key, entry.key_position);
+    const SectionSpec* section = state.book.section_of(key, entry.key_position, entry.section_position);
     if (section == nullptr) continue;
     set_option(state.options_of(*section), *section, state.book.option(*section, split_key(key).option), entry.value,
                state.base_of(entry.value.position));
@@ -152,7 +152,7 @@ std::vector<LayerConfig> parse_layers(State& state, const std::string& joined, c
 
 /// One value that a sweep gives to `key`, against the setting's type, range and, for plugins, what there is.
 void check_swept(State& state, const std::string& key, const Position& key_position, const ConfigValue& value) {
-  const SectionSpec* section = state.book.section_of(key, key_position);
+  const SectionSpec* section = state.book.section_of(key, key_position, key_position);
   if (section == nullptr) return;
   Options trial = state.options_of(*section);
   set_option(trial, *section, state.book.option(*section, split_key(key).option), value, state.base_of(value.position));

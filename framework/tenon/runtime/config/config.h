@@ -34,6 +34,7 @@ struct ExplainedSetting {
   std::string key;
   std::string text;  ///< the value in force, as TOML
   std::string help;
+  std::vector<std::string> choices;  ///< the only words allowed; empty: any
   Position winner;
   std::vector<Source> overruled;  ///< strongest first; the default is not listed
 };

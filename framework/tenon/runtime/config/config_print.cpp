@@ -102,6 +102,7 @@ std::vector<ExplainedSetting> Config::explain() const {
       explained.key = section.name.empty() ? option.name : section.name + "." + option.name;
       explained.text = value_of(*state_, section, option);
       explained.help = option.help;
+      explained.choices = option.choices;
       if (const Setting* setting = state_->find(explained.key)) {
         explained.winner = setting->winner().value.position;
         for (auto entry = setting->entries.rbegin() + 1; entry != setting->entries.rend(); ++entry) {

@@ -24,6 +24,12 @@ ConfigValue value_from_words(const std::string& typed, const Position& position)
   return value;
 }
 
+/// sweep."allocator.name" as in a file.
+std::string without_quotes(std::string key) {
+  std::erase_if(key, [](char c) { return c == '"' || c == '\''; });
+  return key;
+}
+
 }  // namespace
 
 std::vector<ConfigEntry> settings_from_environment() {
@@ -53,7 +59,8 @@ ConfigEntry setting_from_argument(const std::string& argument) {
   if (equals == std::string::npos || equals == 0) {
     throw config_error(position, fmt::format("expected KEY=VALUE, as in train.batch_size=64, not \"{}\"", argument));
   }
-  return {argument.substr(0, equals), position, value_from_words(argument.substr(equals + 1), position)};
+  return {without_quotes(argument.substr(0, equals)), position,
+          value_from_words(argument.substr(equals + 1), position)};
 }
 
 }  // namespace tenon

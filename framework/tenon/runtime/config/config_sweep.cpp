@@ -17,6 +17,21 @@ namespace {
 constexpr std::string_view kSweep = "sweep.";
 constexpr std::string_view kRows = "sweep.rows";
 
+/// The values of KEY=a,b or KEY=[a, b] as a shell passes them on, without quotes; empty where it is something else.
+std::optional<ConfigList> words_of(const std::string& key, const ConfigValue& value) {
+  std::string typed = value.typed;
+  if (!value.bare || typed.find(',') == std::string::npos || typed.find_first_of("\"':") != std::string::npos)
+    return std::nullopt;
+  if (typed.starts_with('[') && typed.ends_with(']')) typed = typed.substr(1, typed.size() - 2);
+  ConfigList values;
+  for (std::string item : split_list(typed)) {
+    item.erase(0, item.find_first_not_of(' '));
+    values.push_back(setting_from_argument(key + "=" + item).value);
+    values.back().position = value.position;
+  }
+  return values;
+}
+
 /// The values of KEY=[a, b] or KEY=a,b on the command line, where KEY itself takes one value.
 std::optional<ConfigList> swept_values(const Config::State& state, const Setting& setting) {
   const ConfigValue& value = setting.winner().value;
@@ -28,15 +43,7 @@ std::optional<ConfigList> swept_values(const Config::State& state, const Setting
     const bool list_of_lists = !list->empty() && std::holds_alternative<ConfigList>(list->front().value);
     return is_list && !list_of_lists ? std::nullopt : std::optional(*list);
   }
-  const bool plain =
-      value.typed.find_first_of(",") != std::string::npos && value.typed.find_first_of("\"':") == std::string::npos;
-  if (is_list || !plain) return std::nullopt;
-  ConfigList values;
-  for (const std::string& item : split_list(value.typed)) {
-    values.push_back(setting_from_argument(setting.key + "=" + item).value);
-    values.back().position = value.position;
-  }
-  return values;
+  return is_list ? std::nullopt : words_of(setting.key, value);
 }
 
 bool has_axis(const std::vector<Axis>& axes, std::string_view key) {
@@ -106,7 +113,8 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
     }
     const std::string key = setting.key.substr(kSweep.size());
     const ConfigValue& value = setting.winner().value;
-    const auto* values = std::get_if<ConfigList>(&value.value);
+    const std::optional<ConfigList> words = words_of(key, value);
+    const auto* values = words ? &*words : std::get_if<ConfigList>(&value.value);
     if (values == nullptr) {
       throw config_error(value.position,
                          fmt::format("a sweep takes a list of values: \"{}\" = [{}, …]", key, value.text));

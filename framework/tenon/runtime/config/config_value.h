@@ -45,6 +45,7 @@ struct ConfigEntry {
   Position key_position;
   ConfigValue value;
   bool is_empty_table = false;
+  Position section_position = key_position;  ///< of the name of its section: [train]
 };
 
 }  // namespace tenon

@@ -109,14 +109,15 @@ const SectionSpec* SectionLookup::find_section(const std::string& name, const Po
   }
 }
 
-const SectionSpec* SectionLookup::section_of(const std::string& key, const Position& position) {
+const SectionSpec* SectionLookup::section_of(const std::string& key, const Position& position,
+                                             const Position& section_position) {
   const KeyParts parts = split_key(key);
   if (parts.section.empty() && find_fixed(parts.option) != nullptr) {
     throw config_error(
         position, fmt::format("'{0}' is a section, not a value: write it as [{0}] with keys below it, or as {0}.KEY",
                               parts.option));
   }
-  const SectionSpec* section = find_section(parts.section, position);
+  const SectionSpec* section = find_section(parts.section, section_position);
   if (section != nullptr && !contains(names_of(section->options), parts.option)) {
     unknown_option(*section, parts.option, position);
   }

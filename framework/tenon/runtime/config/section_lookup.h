@@ -29,7 +29,8 @@ class SectionLookup {
   /// kind, [allocator.NAME] the one that supplies the policy, unless NAME is a layer. Throws ConfigError at `position`
   /// for an unknown section or key, naming the nearest known one. Null for [device.KIND] of a shipped kind whose plugin
   /// is not installed here: its options cannot be checked and are not needed.
-  const SectionSpec* section_of(const std::string& key, const Position& position);
+  /// A wrong section is shown at `section_position`, its header, a wrong key at `position`.
+  const SectionSpec* section_of(const std::string& key, const Position& position, const Position& section_position);
 
   /// For a section without keys: that it exists at all.
   void require_section(const std::string& name, const Position& position);

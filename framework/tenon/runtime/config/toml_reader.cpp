@@ -89,16 +89,18 @@ struct Reader {
     return value;
   }
 
-  void walk(const toml::table& table, const std::string& prefix) {
+  /// `section`: where the table's own name stands.
+  void walk(const toml::table& table, const std::string& prefix, const std::optional<Position>& section) {
     for (auto&& [key, node] : table) {
       const std::string name = prefix + std::string(key.str());
       if (const auto* inner = node.as_table(); inner != nullptr && !inner->empty()) {
-        walk(*inner, name + ".");
+        walk(*inner, name + ".", at(key.source()));
         continue;
       }
       ConfigEntry entry;
       entry.key = name;
       entry.key_position = at(key.source());
+      entry.section_position = section.value_or(entry.key_position);
       entry.is_empty_table = node.is_table();
       if (!entry.is_empty_table) entry.value = value_of(node);
       entries.push_back(std::move(entry));
@@ -141,7 +143,7 @@ std::vector<ConfigEntry> read_toml(std::string_view text, const std::string& sou
     throw ConfigError(fmt::format("{}:{}:1: a key of more than {} parts", source, i + 1, kMaxKeyParts));
   }
   try {
-    reader.walk(toml::parse(text, source), "");
+    reader.walk(toml::parse(text, source), "", std::nullopt);
   } catch (const toml::parse_error& error) {
     throw config_error(reader.at(error.source()), fmt::format("not TOML: {}", error.description()));
   }

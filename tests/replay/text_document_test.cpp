@@ -1,0 +1,176 @@
+// The document of the text form against its reader: every example gives the events or the refusal that stands under it,
+// and every word that the reader knows stands in the document.
+#include "support/scratch_folder.h"
+
+#include "replay/support.h"
+
+#include <tenon/memory/history/text_lines.h>
+#include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/trace/recorded_lines.h>
+#include <tenon/replay/trace/trace_builder.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace tenon::replay {
+namespace {
+
+constexpr char kDocument[] = TENON_SOURCE_DIR "/framework/tenon/replay/text_histories.md";
+
+std::string document() {
+  std::ostringstream text;
+  text << std::ifstream(kDocument).rdbuf();
+  return text.str();
+}
+
+struct Example {
+  int line = 0;  ///< of the document
+  std::string history;
+  std::string kind;  ///< "events" or "refused"
+  std::string outcome;
+};
+
+/// `\t`, `\r` and `\xHH` as the bytes that they stand for.
+std::string unescaped(const std::string& text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      bytes += text[i];
+    } else if (text[++i] == 'x') {
+      bytes += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    } else {
+      bytes += text[i] == 't' ? '\t' : '\r';
+    }
+  }
+  return bytes;
+}
+
+/// A block ```trace, and the block that follows it.
+std::vector<Example> examples() {
+  std::vector<Example> all;
+  std::istringstream lines(document());
+  std::string line, fence;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.starts_with("```")) {
+      fence = line.substr(3);
+      if (fence == "trace") all.push_back({.line = number});
+      if (fence == "events" || fence == "refused") all.back().kind = fence;
+    } else if (fence == "trace") {
+      all.back().history += unescaped(line) + "\n";
+    } else if (!fence.empty()) {
+      all.back().outcome += line + "\n";
+    }
+  }
+  return all;
+}
+
+/// A trace in the words of the document.
+std::string told(Trace trace) {
+  std::string text;
+  std::map<std::uint32_t, std::uint64_t> block_in;  // by slot
+  std::uint64_t blocks = 0, event_number = 0;
+  std::size_t next_failure = 0;
+  for (const TraceEvent& event : trace.events) {
+    const std::uint64_t stream = trace.streams[event.stream];
+    const RecordedOom* failed = is_counted(event.kind) ? trace.failure_at(event_number++, next_failure) : nullptr;
+    if (event.kind == EventKind::kAllocate) block_in[event.slot] = blocks++;
+    const std::uint64_t block = block_in[event.slot];
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        text += fmt::format("allocate block {}: {} bytes on stream {}", block, event.bytes, stream);
+        if (failed)
+          text += fmt::format("; it ran out of memory with {} bytes reserved and {} left", failed->reserved_bytes,
+                              failed->device_free_bytes);
+        break;
+      case EventKind::kFree:
+        text += fmt::format("free block {}{}", block, event.deferred ? "; it waits for a stream" : "");
+        break;
+      case EventKind::kUse:
+        text += fmt::format("use block {} on stream {}", block, stream);
+        break;
+      case EventKind::kEmptyCache:
+        text += "empty the cache";
+        break;
+      case EventKind::kMark:
+        text += fmt::format("mark '{}'", trace.marks[event.bytes]);
+        break;
+      case EventKind::kFreeCompleted:
+        text += fmt::format("block {} waits no longer", block);
+        break;
+    }
+    text += '\n';
+  }
+  if (trace.facts.seeded_blocks != 0)
+    text += fmt::format("{} blocks lived before the recording\n", trace.facts.seeded_blocks);
+  for (const auto& [key, value] : trace.header) text += fmt::format("header {} = {}\n", key, value);
+  for (const auto& [key, value] : recorded_lines(trace)) text += fmt::format("{} = {}\n", key, value);
+  return text;
+}
+
+TEST(TextDocument, EveryExampleDoesWhatStandsUnderIt) {
+  const std::vector<Example> all = examples();
+  ASSERT_GT(all.size(), 30U);
+  for (const Example& example : all) {
+    SCOPED_TRACE(fmt::format("{}:{}", kDocument, example.line));
+    ASSERT_TRUE(example.kind == "events" || example.kind == "refused") << "no outcome follows";
+    if (example.kind == "refused") {
+      EXPECT_EQ(refusal_of(example.history) + "\n", example.outcome);
+    } else {
+      EXPECT_EQ(told(read_one(example.history)), example.outcome);
+    }
+  }
+}
+
+TEST(TextDocument, WhatIsTakenIsTheSameWhenItWasWrittenAndReadAgain) {
+  const std::string path = test::scratch_folder() + "again.trace";
+  for (const Example& example : examples()) {
+    if (example.kind != "events") continue;
+    SCOPED_TRACE(fmt::format("{}:{}", kDocument, example.line));
+    const Trace first = read_one(example.history);
+    write_text(first, path);
+    const auto events = [](const Trace& trace) {
+      std::string text = told(trace);
+      return text.substr(0, text.find("header "));
+    };
+    EXPECT_EQ(events(read_traces(path).front()), events(first));
+  }
+}
+
+TEST(TextDocument, EveryWordOfTheReaderStandsInItAndIsUsedInAnExample) {
+  const std::string text = document();
+  std::string histories;
+  for (const Example& example : examples()) histories += "\n" + example.history;
+  for (const char record : kTextRecords) {
+    EXPECT_NE(text.find(fmt::format("\n| `{}", record)), std::string::npos) << record;
+    EXPECT_NE(histories.find(fmt::format("\n{}", record)), std::string::npos) << record;
+  }
+  for (const std::string_view mark : text_marks::kAll) {
+    EXPECT_NE(text.find(fmt::format("\n| `m {}", mark)), std::string::npos) << mark;
+    EXPECT_NE(histories.find(fmt::format("\nm {}", mark)), std::string::npos) << mark;
+  }
+  for (const std::string_view key : header_keys())
+    EXPECT_NE(text.find(fmt::format("`{}`", key)), std::string::npos) << key;
+  for (const std::string_view key : recorded_keys())
+    EXPECT_NE(text.find(fmt::format("`{}{}`", key, key.ends_with(' ') ? "1" : "")), std::string::npos) << key;
+}
+
+TEST(TextDocument, KnowsNoRecordAndNoMarkThatTheReaderDoesNot) {
+  std::istringstream lines(document());
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `") || line.find("` | ") == std::string::npos) continue;
+    const std::string word = line.substr(3, line.find('`', 3) - 3);
+    if (word.size() > 1 && word[1] != ' ') continue;  // a key
+    EXPECT_NE(kTextRecords.find(word[0]), std::string_view::npos) << line;
+    if (!word.starts_with("m ") || word == "m NAME") continue;
+    EXPECT_TRUE(std::ranges::any_of(text_marks::kAll, [&](auto mark) {
+      return word.starts_with(fmt::format("m {}", mark));
+    })) << line;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::replay
