@@ -21,7 +21,8 @@ class PluginsVerb : public Program {
 TEST_F(PluginsVerb, ListNamesWhatIsShipped) {
   const Said said = tenon({"plugins", "list"});
   EXPECT_EQ(said.code, 0) << said.error;
-  for (const char* word : {"device cpu", "device simulated", "allocator caching", "allocator direct", "caching.so"})
+  for (const char* word : {"device cpu", "device simulated", "allocator caching", "allocator direct", "caching.so",
+                           "layers: align, budget, guard"})
     EXPECT_THAT(said.out, HasSubstr(word));
   EXPECT_EQ(tenon({"plugins"}).out, said.out);
 }
@@ -84,6 +85,23 @@ TEST_F(PluginsVerb, TestRunsTheKitOnEachSpec) {
   const Said none = tenon({"plugins", "test", "direct", "--only", "algns"});
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.error, HasSubstr("aligns"));
+}
+
+TEST_F(PluginsVerb, TestTriesTheEdgesOfWhatIsDeclared) {
+  const std::string tiny = fixture("tiny").string();
+  const Said said = tenon({"plugins", "test", tiny, "--edges", "--only", "aligns", "--format", "json"});
+  std::vector<std::string> specs;
+  const auto json = nlohmann::json::parse(said.out);
+  for (const auto& row : json["rows"]) specs.push_back(row["spec"]);
+  EXPECT_THAT(specs, testing::IsSupersetOf({tiny, tiny + ":chunk=512", tiny + ":chunk=1MiB", tiny + ":fit=first"}))
+      << said.error;
+  const Said caching = tenon({"plugins", "test", "caching", "--edges", "--only", "retries"});
+  EXPECT_EQ(caching.code, 1) << "an option that lifts a promise";
+  EXPECT_THAT(caching.out, AllOf(HasSubstr("caching:throw_on_cudamalloc_oom=true, seed 47\n  FAILED  retries"),
+                                 HasSubstr("caching:compat=1.13, seed 47\n1 passed")));
+  EXPECT_THAT(caching.error,
+              AllOf(HasSubstr("not tested: caching:garbage_collection_threshold=1: garbage_collection_threshold must"),
+                    HasSubstr("not tested: caching:per_process_memory_fraction=0: 1 x 64.0 MiB do not fit")));
 }
 
 TEST_F(PluginsVerb, ACrashEndsOneCheckAndIsNamedWithItsCallAndItsStack) {

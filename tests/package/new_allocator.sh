@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A first-time author's path against the installed package: `tenon new allocator`, edit, build, the kit, the table. What it
-# took is printed.
+# A first-time author's path against the installed package: `tenon new allocator`, edit, build, the kit, the table, and a
+# write out of bounds that AddressSanitizer finds. What it took is printed.
 source "$(dirname "$0")/common.sh"
 build=$(fresh new)
 tenon=$installed/bin/tenon
@@ -19,9 +19,25 @@ compile "$build/build"
 expect "2KiB" "$build/info.txt"
 "$tenon" plugins test "$build/build/mine.so" >"$build/kit.txt" || { cat "$build/kit.txt"; fail "the kit"; }
 expect "23 passed, 0 failed" "$build/kit.txt"
+"$tenon" plugins test "$build/build/mine.so" --edges --only aligns >"$build/edges.txt" || fail "the edges of its options"
+expect "mine:granularity=512" "$build/edges.txt"
 "$tenon" replay "$TENON_SOURCE_DIR/examples/traces/gpt2_adam.trace.gz" --allocator "$build/build/mine.so" --allocator caching \
   --capacity 8GiB >"$build/table.txt" || fail "tenon replay"
 for name in mine caching ideal; do expect "$name  " "$build/table.txt"; done
 echo "from nothing to the table: $SECONDS s"
 
 PATH=$installed/bin:$PATH ctest --test-dir "$build/build" --output-on-failure --no-tests=error || fail "its own test"
+
+# A write behind the end of the plugin's own memory: the allocators' page says how to find it, without another Tenon.
+sed -i '/const std::size_t bytes = align_up/a static char* const notes = new char[8]; notes[8 + request.bytes % 2] = 1;' "$source"
+line=$(grep -n 'notes\[8' "$source" | cut -d: -f1)
+[[ -n $line ]] || fail "there is no line to plant a write behind"
+logged "configuring for AddressSanitizer" "${CMAKE_COMMAND:-cmake}" -G Ninja -S "$build/mine" -B "$build/asan" \
+  -DCMAKE_PREFIX_PATH="$installed" -DASAN=ON
+compile "$build/asan"
+if LD_PRELOAD=$("${CXX:-g++}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+  "$tenon" plugins test "$build/asan/mine.so" --only aligns >"$build/asan.txt" 2>&1; then
+  fail "a write out of bounds passes under AddressSanitizer"
+fi
+expect "heap-buffer-overflow" "$build/asan.txt"
+expect "mine.cpp:$line" "$build/asan.txt"

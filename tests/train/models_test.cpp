@@ -56,8 +56,9 @@ const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "lstm-lm", "gpt", 
 
 /// Whether the model can be made when [model] has these settings alone.
 bool is_made(const std::string& model, const std::vector<std::string>& settings) {
+  const std::vector<SectionSpec> sections = training_sections();
   OptionSchema schema;
-  for (const OptionSpec& option : training_sections().front().options)
+  for (const OptionSpec& option : sections.front().options)
     if (option.name == "name" || std::ranges::find(settings, option.name) != settings.end()) schema.push_back(option);
   Options options(schema);
   options.set("name", model);

@@ -115,7 +115,7 @@ endif()
 find_program(TENON_PROGRAM tenon REQUIRED
   HINTS ${Tenon_DIR}/bin ${Tenon_DIR}/../../../bin ${Tenon_DIR}/../../../../bin)
 enable_testing()
-add_test(NAME @NAME@_keeps_the_contract COMMAND ${TENON_PROGRAM} plugins test $<TARGET_FILE:tenon_plugin_@NAME@>)
+add_test(NAME @NAME@_keeps_the_contract COMMAND ${TENON_PROGRAM} plugins test $<TARGET_FILE:tenon_plugin_@NAME@> --edges)
 add_test(NAME @NAME@_is_chosen_by_path
   COMMAND ${TENON_PROGRAM} config check ${CMAKE_CURRENT_SOURCE_DIR}/experiment.toml
           allocator.name=$<TARGET_FILE:tenon_plugin_@NAME@>)

@@ -3,6 +3,7 @@
 #include <tenon/cli/process/own_process.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/conformance/conformance.h>
+#include <tenon/core/option_edges.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugin_search.h>
@@ -16,11 +17,15 @@ namespace tenon::cli {
 
 namespace {
 
+/// Of each random check at an edge: there are many edges, and what an option breaks it breaks soon.
+constexpr int kEdgeHistories = 10;
+
 struct TestOptions {
   std::vector<std::string> specs;
   std::string only;
   std::uint64_t seed = 47;
   double deadline_seconds = 60;
+  bool has_edges = false;
   bool is_here = false;  ///< in this process; otherwise each check in one of its own, so that a crash becomes a finding
   TableFormat format = TableFormat::kTable;
 };
@@ -30,6 +35,7 @@ struct Subject {
   std::string spec;
   const AllocatorInfo* info = nullptr;
   Options options;
+  bool is_edge = false;  ///< one option at an edge of what it declares, the others as in the SPEC
 };
 
 std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
@@ -44,13 +50,45 @@ std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
   return allocators;
 }
 
-std::vector<Subject> subjects_of(const std::vector<std::string>& specs) {
+/// The largest value from `edge` down to the default with which the kit can test; the reason where there is none.
+std::string take_edge(Subject& subject, const OptionEdge& edge) {
+  subject.options.set(edge.option, edge.value);
+  std::string why = conformance::why_untestable(*subject.info, subject.options);
+  if (!std::holds_alternative<std::size_t>(edge.value)) return why;
+  const std::size_t least = Options(subject.info->options).size(edge.option);
+  for (std::size_t bytes = std::get<std::size_t>(edge.value) / 2; !why.empty() && bytes > least; bytes /= 2) {
+    subject.options.set(edge.option, bytes);
+    why = conformance::why_untestable(*subject.info, subject.options);
+  }
+  return why;
+}
+
+/// `base` with each option at the edges of what it declares; options that the SPEC states stay.
+std::vector<Subject> edges_of(const Subject& base) {
+  std::vector<Subject> subjects;
+  for (const OptionEdge& edge : option_edges(base.info->options)) {
+    if (!base.options.is_default(edge.option)) continue;
+    Subject subject = base;
+    subject.is_edge = true;
+    const std::string why = take_edge(subject, edge);
+    subject.spec = fmt::format("{}:{}", base.spec.substr(0, base.spec.find(':')), subject.options.spec());
+    if (why.empty())
+      subjects.push_back(std::move(subject));
+    else
+      say(fmt::format("not tested: {}: {}", subject.spec, why));
+  }
+  return subjects;
+}
+
+std::vector<Subject> subjects_of(const std::vector<std::string>& specs, bool has_edges) {
   std::vector<Subject> subjects;
   for (const std::string& spec : specs) {
     for (const AllocatorInfo* info : allocators_of(spec.substr(0, spec.find(':')))) {
       Subject subject{spec, info, Options(info->options)};
       set_options_from_spec(subject.options, spec);
-      subjects.push_back(std::move(subject));
+      subjects.push_back(subject);
+      if (!has_edges) continue;
+      for (Subject& edge : edges_of(subject)) subjects.push_back(std::move(edge));
     }
   }
   return subjects;
@@ -74,6 +112,7 @@ conformance::Report test_one(const Subject& subject, const TestOptions& options)
   run.is_isolated = !options.is_here;
   run.deadline_seconds = options.deadline_seconds;
   run.measures_speed = true;
+  if (subject.is_edge) run.histories = kEdgeHistories;
   run.yardstick = yardstick();
   run.after_speed = [&](const conformance::Speed& speed) {
     if (is_text && speed.is_absurd())
@@ -81,7 +120,7 @@ conformance::Report test_one(const Subject& subject, const TestOptions& options)
   };
   run.after_each = [&](const conformance::CheckResult& check) {
     status.erase();
-    if (is_text) print(check.line());
+    if (is_text && !(subject.is_edge && check.passed())) print(check.line());
   };
   run.on_progress = [&](const conformance::Progress& at) {
     if (!status.is_due()) return;
@@ -109,7 +148,7 @@ ExitCode test(const TestOptions& options) {
                {"seconds", "seconds"},
                {"same_as", "same as"},
                {"failure", "failure", false}});
-  for (const Subject& subject : subjects_of(options.specs)) {
+  for (const Subject& subject : subjects_of(options.specs, options.has_edges)) {
     const conformance::Report report = test_one(subject, options);
     passed = passed && report.passed();
     for (const conformance::CheckResult& check : report.checks) {
@@ -140,6 +179,8 @@ void add_plugins_test(CLI::App& plugins, Outcome& outcome) {
                    "time limit of each check; default: 60; one call of the allocator gets a tenth of it")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0));
+  verb->add_flag("--edges", options->has_edges,
+                 "test each option at the ends of its range and in its other choices too, with fewer histories");
   verb->add_flag("--here", options->is_here, "run all checks in this process, for a debugger");
   add_format_option(*verb, options->format);
   verb->footer(example("tenon plugins test build/my_cache.so build/my_cache.so:chunk=1MiB"));

@@ -92,6 +92,10 @@ struct RunOptions {
 /// Checks `info` with `options` (null: its defaults). Never throws for what the allocator does wrong.
 TENON_API Report run(const AllocatorInfo& info, const Options* options = nullptr, const RunOptions& run = {});
 
+/// Why the kit cannot test `info` with these options: its constructor refuses them, or the kit's devices are too small
+/// for them. Empty where it can.
+TENON_API std::string why_untestable(const AllocatorInfo& info, const Options& options);
+
 /// Names of all checks, in the order in which they run.
 TENON_API std::vector<std::string> check_names();
 

@@ -1,9 +1,9 @@
 // Leaving out stretches of a history, then making its numbers simpler, as long as it still fails.
 //
 // Note [Trials of a hang]: a trial that passes ends by itself; one that hangs costs its whole limit, so that limit is
-// what the time goes into. A call hangs when it takes ten times what the history before it took as a whole: a few
-// hundredths of a second, in which the budget holds more than a hundred hangs. What a trial too short got wrong is
-// found at the end, where the result is run with a limit of a second, and all is done again with longer ones.
+// what the time goes into. A call hangs when it sleeps or computes for two hundredths of a second: a machine that is
+// busy with other things does not make a call hang (Limits::is_trial). What a trial so short got wrong is found at the
+// end, where the result is run with a limit of a second, and all is done again with longer trials.
 #include <tenon/conformance/shrink.h>
 
 #include <algorithm>
@@ -22,8 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Limits kTrial{.deadline_seconds = 5, .call_seconds = 0.25, .is_trial = true};
 constexpr Limits kConfirmation{.deadline_seconds = 10, .call_seconds = 1};
-constexpr double kLeastCallSeconds = 0.02;
-constexpr double kTimesThePrefix = 10;
+constexpr Limits kShortTrial{.deadline_seconds = 5, .call_seconds = 0.02, .is_trial = true};
 constexpr std::size_t kPlainAlignment = 64;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -130,20 +129,6 @@ class Shrinker {
   const Clock::time_point start_ = Clock::now();
 };
 
-/// See Note [Trials of a hang]. A history without its last call may hang too, where the end of it does that call.
-Limits trial_of_a_hang(const Operations& history, const HistoryRun& run) {
-  Limits limits = kTrial;
-  for (std::size_t length = history.size() - 1; length > 0; length /= 2) {
-    const auto start = Clock::now();
-    const Operations before(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(length));
-    if (!run(before, kTrial).empty()) continue;
-    const double whole = seconds_since(start) * static_cast<double>(history.size()) / static_cast<double>(length);
-    limits.call_seconds = std::clamp(kTimesThePrefix * whole, kLeastCallSeconds, kTrial.call_seconds);
-    break;
-  }
-  return limits;
-}
-
 }  // namespace
 
 std::optional<Shrunk> shrink(const Operations& history, const std::string& cause, const HistoryRun& run,
@@ -151,12 +136,12 @@ std::optional<Shrunk> shrink(const Operations& history, const std::string& cause
   const Finding first = run(history, kConfirmation);
   if (first.empty() || first.cause != cause) return std::nullopt;
   const auto start = Clock::now();
-  Limits limits = cause.starts_with("hang") && !history.empty() ? trial_of_a_hang(history, run) : kTrial;
+  Limits limits = cause.starts_with("hang") ? kShortTrial : kTrial;  // See Note [Trials of a hang].
   while (true) {
     Operations shortest = Shrinker(history, cause, run, limits, budget_seconds - seconds_since(start)).shortest();
     if (Finding finding = run(shortest, kConfirmation); !finding.empty() && finding.cause == cause)
       return Shrunk{std::move(shortest), std::move(finding)};
-    if (limits.call_seconds >= kTrial.call_seconds) return Shrunk{history, first};
+    if (limits.call_seconds == kTrial.call_seconds) return Shrunk{history, first};
     limits = kTrial;
   }
 }

@@ -1,6 +1,7 @@
 // `tenon plugins test` on each mutant of the buddy allocator: the check that is there for the flaw fails, in words that
 // say what is wrong, and what crashes or hangs ends that check alone.
 #include "cli/program.h"
+#include "plugin/mutants/findings.h"
 #include "plugin/mutants/flaws.h"
 
 #include <tenon/conformance/conformance.h>
@@ -19,55 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-struct Mutant {
-  const char* flaw;
-  const char* check;
-  const char* words;  ///< in the failure
-};
-
-constexpr Mutant kMutants[] = {
-    {"shifted_overlap", "never_overlaps", "overlaps the live block ["},
-    {"rare_double", "never_overlaps", "overlaps the live block ["},
-    {"wrong_merge", "never_overlaps", "overlaps the live block ["},
-    {"double_free_elsewhere", "takes_frees_from_other_threads", "overlaps a live one"},
-    {"double_free_elsewhere", "survives_dying_threads", "overlaps a live one"},
-    {"misaligned", "aligns", "at an alignment of 64"},
-    {"ignores_record_use", "respects_streams", "has not got there yet"},
-    {"ignores_last_use", "respects_streams", "has not got there yet"},
-    {"shared_stream_lists", "respects_streams", "has not got there yet"},
-    {"no_sync_before_release", "respects_streams", "went back to the device while stream"},
-    {"leaks_a_chunk", "frees_all_at_the_end", "bytes were not given back"},
-    {"wrong_release_size", "gives_back_what_it_took", "it was acquired with"},
-    {"double_release", "gives_back_what_it_took", "never acquired, or released before"},
-    {"bytes_too_small", "serves_every_size", "gave a block of"},
-    {"bytes_doubled", "never_overlaps", "overlaps the live block ["},
-    {"bytes_doubled", "counts", "were taken from the device"},
-    {"drops_request", "keeps_requests", "request.bytes = 0"},
-    {"throws_42", "never_overlaps", "allocate threw int"},
-    {"throws_from_noexcept", "never_overlaps", "in deallocate("},
-    {"throws_out_of_range", "never_overlaps", "threw std::out_of_range (\"map::at\")"},
-    {"segfault", "never_overlaps", "SIGSEGV"},
-    {"deadlock", "respects_streams", "did not come back within"},
-    {"spin", "never_overlaps", "did not come back within"},
-    {"recursion", "never_overlaps", "endless recursion"},
-    {"never_releases", "retries_before_out_of_memory", "release what is cached"},
-    {"null_on_oom", "refuses_huge_sizes", "null address"},
-    {"wraps_sizes", "refuses_huge_sizes", "were granted"},
-    {"drops_cache_on_oom", "retries_before_out_of_memory", "release what is cached"},
-    {"drops_cache_on_oom", "survives_a_small_device", "were not given back"},
-    {"counts_before", "survives_a_dead_device", "a block is counted"},
-    {"loses_the_retry", "survives_one_failure", "were not given back"},
-    {"never_reuses", "reuses_memory", "needs"},
-    {"keeps_on_trim", "trims", "still reserved"},
-    {"keeps_on_trim", "survives_out_of_memory", "needs"},
-    {"trim_lies", "trims", "the source got"},
-    {"report_lies", "reports_truly", "cached_bytes"},
-    {"host_leak", "needs_no_growing_memory", "the host's memory grows by"},
-    {"scribbles", "keeps_payloads", "changed"},
-    {"random_placement", "is_deterministic", "differ from allocation"},
-    {"gap_in_walk", "shows_its_layout", "where the one before it ends"},
-};
-
 Said kit(const Folder& folder, const std::string& flaw, std::vector<std::string> more) {
   std::vector<std::string> words = {"plugins", "test", fixture("buddy").string() + ":flaw=" + flaw};
   words.insert(words.end(), more.begin(), more.end());
@@ -83,7 +35,7 @@ std::ptrdiff_t history_lines(const std::string& out) {
          1;
 }
 
-class KitOnAMutant : public testing::TestWithParam<Mutant> {
+class KitOnAMutant : public testing::TestWithParam<KitFinding> {
  protected:
   Folder folder_;
 };
@@ -94,18 +46,43 @@ TEST_P(KitOnAMutant, FailsTheCheckThatIsThereForIt) {
   EXPECT_THAT(said.out, AllOf(HasSubstr(std::string("  FAILED  ") + GetParam().check), HasSubstr(GetParam().words)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Flaws, KitOnAMutant, testing::ValuesIn(kMutants),
+INSTANTIATE_TEST_SUITE_P(Flaws, KitOnAMutant, testing::ValuesIn(kKitFindings),
                          [](const auto& param) { return std::string(param.param.flaw) + "_" + param.param.check; });
 
 TEST(KitOnMutants, EachFlawAndEachCheckThatCanFailIsInTheTable) {
   std::set<std::string> flaws = {"none", "slow"}, checks;
-  for (const Mutant& mutant : kMutants) {
+  for (const KitFinding& mutant : kKitFindings) {
     flaws.insert(mutant.flaw);
     checks.insert(mutant.check);
   }
   const auto names = conformance::check_names();
   EXPECT_EQ(flaws.size(), kFlaws.size());
   EXPECT_EQ(checks, std::set<std::string>(names.begin(), names.end()));
+}
+
+/// The rows of the table in README.md, from what is tested here.
+std::string table() {
+  const auto found = [](const auto& findings, std::string_view flaw, auto words) {
+    std::string text;
+    for (const auto& finding : findings)
+      if (finding.flaw == flaw) text += (text.empty() ? "" : "; ") + words(finding);
+    return text.empty() ? std::string("-") : text;
+  };
+  std::string text;
+  for (const Flaw& flaw : kFlaws) {
+    const std::string kit = found(kKitFindings, flaw.name, [](const KitFinding& finding) {
+      return "`" + std::string(finding.check) + "`: " + finding.words;
+    });
+    const std::string replay =
+        found(kReplayFindings, flaw.name, [](const ReplayFinding& finding) { return std::string(finding.words); });
+    text += "| `" + std::string(flaw.name) + "` | " + std::string(flaw.what) + " | " + kit + " | " + replay + " |\n";
+  }
+  return text;
+}
+
+TEST(KitOnMutants, TheTableBesideThemIsWhatIsTested) {
+  const std::string page = read_bytes(TENON_SOURCE_DIR "/tests/plugin/mutants/README.md");
+  EXPECT_THAT(page, HasSubstr("|---|---|---|---|\n" + table() + "\n"));
 }
 
 TEST(KitOnMutants, TheSoundOnePassesUnderEveryOptionSet) {

@@ -1,5 +1,6 @@
 // `tenon replay` on the mutants whose flaw a history shows: the row is disqualified, in words that say why.
 #include "cli/program.h"
+#include "plugin/mutants/findings.h"
 
 #include <gmock/gmock.h>
 
@@ -12,34 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-struct Mutant {
-  const char* flaw;
-  const char* words;
-};
-
-constexpr Mutant kMutants[] = {
-    {"shifted_overlap", "overlaps the live block"},
-    {"rare_double", "overlaps the live block"},
-    {"wrong_merge", "overlaps the live block"},
-    {"misaligned", "is not aligned to 64"},
-    {"ignores_record_use", "may still use"},
-    {"shared_stream_lists", "may still use"},
-    {"no_sync_before_release", "may still use"},
-    {"leaks_a_chunk", "when it was destroyed"},
-    {"wrong_release_size", "which never gave that segment"},
-    {"double_release", "is disqualified"},
-    {"bytes_too_small", "bytes for a request of"},
-    {"bytes_doubled", "overlaps the live block"},
-    {"drops_request", "whose request says 0 bytes"},
-    {"throws_42", "crashed: Aborted at event"},
-    {"throws_from_noexcept", "crashed: Aborted at event"},
-    {"throws_out_of_range", "map::at at event"},
-    {"segfault", "crashed: Segmentation fault at event"},
-    {"recursion", "crashed: Segmentation fault at event"},
-    {"deadlock", "did not end within 1 s at event"},
-    {"spin", "did not end within 1 s at event"},
-};
 
 /// Three streams, blocks that two of them use, the cache emptied now and then, and all of it once while nothing is
 /// live; some blocks outlive the history.
@@ -67,7 +40,7 @@ std::string history() {
   return text;
 }
 
-class ReplayOfAMutant : public testing::TestWithParam<Mutant> {
+class ReplayOfAMutant : public testing::TestWithParam<ReplayFinding> {
  protected:
   ReplayOfAMutant() { folder_.write("three.trace", history()); }
   Folder folder_;
@@ -80,7 +53,7 @@ TEST_P(ReplayOfAMutant, IsDisqualified) {
   EXPECT_THAT(said.out + said.error, AllOf(HasSubstr("is disqualified"), HasSubstr(GetParam().words)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kMutants),
+INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kReplayFindings),
                          [](const auto& param) { return std::string(param.param.flaw); });
 
 TEST(ReplayOfMutants, SoundAllocatorsPassAndTwoBuildsStandSideBySide) {

@@ -61,6 +61,11 @@ ExitCode list(const PluginOptions& options) {
   } else {
     print(render(table, options.format, environment_json()));
   }
+  if (options.format == TableFormat::kTable) {
+    std::vector<std::string> layers;
+    for (const LayerInfo& layer : built_in_layers()) layers.push_back(layer.name);
+    print(fmt::format("layers: {} (tenon plugins info NAME)\n", fmt::join(layers, ", ")));
+  }
   return ExitCode::kDone;
 }
 

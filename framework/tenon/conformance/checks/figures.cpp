@@ -140,8 +140,8 @@ std::size_t heap_bytes() {
 Finding needs_no_growing_memory(const Subject& subject, const RunOptions& options) {
   constexpr int kWarmUp = 4, kRounds = 8;
   constexpr std::size_t kNoise = 2 * KiB;  // for each round
-  AddressOnlySource device({.device = "conformance", .capacity_bytes = 4 * GiB});
-  if (subject.journal) subject.journal->note_settings({.capacity_bytes = 4 * GiB, .manual_completion = false});
+  AddressOnlySource device({.device = "conformance", .capacity_bytes = 64 * GiB});
+  if (subject.journal) subject.journal->note_settings({.capacity_bytes = 64 * GiB, .manual_completion = false});
   const auto stack = AllocatorStack::make(device, subject.config());
   std::vector<std::size_t> heap;
   std::vector<Block> blocks;
