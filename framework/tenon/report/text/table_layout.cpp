@@ -9,7 +9,7 @@ namespace tenon {
 
 namespace {
 
-constexpr std::size_t kNarrowText = 20;  // columns that a broken text keeps, so that it stays readable
+constexpr std::size_t kNarrowText = 16;  // columns that a broken text keeps, so that it stays readable
 constexpr std::size_t kNarrowName = 26;  // the first column says what a row is about
 
 struct Widths {
