@@ -1,16 +1,13 @@
 // The patterns of the peers' published figures, on one thread and on several.
 #include <tenon/measure/bench/patterns.h>
+#include <tenon/measure/bench/thread_team.h>
 
 #include <tenon/core/units.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <exception>
-#include <latch>
 #include <random>
-#include <thread>
 #include <vector>
 
 namespace tenon::measure {
@@ -155,62 +152,40 @@ class Streams final : public OnAddresses {
   std::uint64_t next_ = 1;
 };
 
-/// Wall-clock time from the moment when all of them may go to that when the last is done: pairs of one thread.
-class OnThreads : public OnAddresses {
+/// Wall-clock time, from when all threads have come to when the last is done: pairs of one thread.
+class HotOnThreads final : public OnAddresses {
  public:
-  OnThreads(const StackConfig& allocator, std::size_t count) : OnAddresses(allocator), count_(count) {}
-  std::uint64_t repeat(std::uint64_t pairs) final { return run(pairs).pairs; }
-  Timed run(std::uint64_t pairs) final {
-    std::latch ready(static_cast<std::ptrdiff_t>(count_) + 1), go(1);
-    std::vector<std::exception_ptr> problems(count_);
-    std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < count_; ++t) {
-      threads.emplace_back([&, t] {
-        ready.count_down();
-        go.wait();
-        try {
-          repeat_on(t, pairs);
-        } catch (...) {
-          problems[t] = std::current_exception();
-        }
-      });
-    }
-    ready.arrive_and_wait();
-    const auto start = std::chrono::steady_clock::now();
-    go.count_down();
-    for (std::thread& thread : threads) thread.join();
-    const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - start;
-    for (const std::exception_ptr& problem : problems) {
-      if (problem) std::rethrow_exception(problem);
-    }
-    return {passed.count(), pairs};
-  }
-
- protected:
-  virtual void repeat_on(std::size_t thread, std::uint64_t pairs) = 0;
-  const std::size_t count_;
-};
-
-class HotOnThreads final : public OnThreads {
- public:
-  using OnThreads::OnThreads;
+  HotOnThreads(const StackConfig& allocator, std::size_t count)
+      : OnAddresses(allocator),
+        team_(
+            count, [](std::size_t) {},
+            [this](std::size_t thread, std::uint64_t pairs) {
+              for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(4 * KiB, thread + 1));
+            }) {}
+  std::uint64_t repeat(std::uint64_t pairs) override { return run(pairs).pairs; }
+  Timed run(std::uint64_t pairs) override { return {team_.run(pairs), pairs}; }
 
  private:
-  void repeat_on(std::size_t thread, std::uint64_t pairs) override {
-    for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(4 * KiB, thread + 1));
-  }
+  ThreadTeam team_;  // the last member: it is the first to end
 };
 
-class RandomOnThreads final : public OnThreads {
+/// The same; each thread makes the blocks that it replaces.
+class RandomOnThreads final : public OnAddresses {
  public:
-  RandomOnThreads(const StackConfig& allocator, std::size_t count) : OnThreads(allocator, count) {
-    for (std::size_t t = 0; t < count; ++t) blocks_.push_back(std::make_unique<Replacing>(*stack_, 10'000, t + 1));
-  }
+  RandomOnThreads(const StackConfig& allocator, std::size_t count)
+      : OnAddresses(allocator),
+        blocks_(count),
+        team_(
+            count,
+            [this](std::size_t thread) { blocks_[thread] = std::make_unique<Replacing>(*stack_, 10'000, thread + 1); },
+            [this](std::size_t thread, std::uint64_t pairs) { blocks_[thread]->replace(pairs); }) {}
+  std::uint64_t repeat(std::uint64_t pairs) override { return run(pairs).pairs; }
+  Timed run(std::uint64_t pairs) override { return {team_.run(pairs), pairs}; }
   std::uint64_t pairs_to_warm_up() const override { return blocks_.front()->pairs_to_warm_up(); }
 
  private:
-  void repeat_on(std::size_t thread, std::uint64_t pairs) override { blocks_[thread]->replace(pairs); }
   std::vector<std::unique_ptr<Replacing>> blocks_;
+  ThreadTeam team_;
 };
 
 template <class W>

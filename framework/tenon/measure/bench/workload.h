@@ -41,7 +41,7 @@ class TENON_EXPORT Workload {
   /// Runs this many pairs, or up to one pass more, and says how many. Nothing in it takes the time: the loop that is
   /// measured is the same whoever measures it.
   virtual std::uint64_t repeat(std::uint64_t pairs) = 0;
-  /// The same, timed. Overridden where a part of it is nobody's time: starting threads, a new allocator for each pass.
+  /// The same, timed. Overridden where a part of it is nobody's time: waking threads, a new allocator for each pass.
   virtual Timed run(std::uint64_t pairs);
   /// Before a slice of so many pairs is timed: the processor comes back from somebody else, its caches and what it has
   /// learnt of branches are not ours.

@@ -50,10 +50,14 @@ std::vector<SvgLine> lines_of(const Comparison& comparison, const std::vector<co
       for (const measure::ResultCurve& curve : found->of_set[s]->curves) {
         SvgLine line{.name = name + " " + curve.name, .points = thinned(curve.points)};
         line.is_dashed = curve.name == "requested";
-        const bool is_there = std::ranges::any_of(lines, [&](const SvgLine& other) {
+        const auto same = std::ranges::find_if(lines, [&](const SvgLine& other) {
           return line.is_dashed && other.is_dashed && other.points == line.points;
         });
-        if (!is_there) lines.push_back(std::move(line));  // what was asked for is the same under every allocator
+        if (same == lines.end()) {
+          lines.push_back(std::move(line));
+        } else {
+          same->name = curve.name;  // what was asked for is the same under every allocator
+        }
       }
     }
   }
@@ -70,7 +74,10 @@ std::vector<std::pair<std::string, std::vector<const ComparedCase*>>> axes_of(co
     const bool has_curve = std::ranges::any_of(
         found.of_set, [](const measure::ResultCase* in) { return in != nullptr && !in->curves.empty(); });
     if (!has_curve) continue;
-    const std::string history = (*one)->field("trace"), capacity = (*one)->field("capacity");
+    const std::string history = (*one)->field("trace");
+    const bool has_own_capacity = std::ranges::find(comparison.set_fields, "capacity", &measure::ChangedSetting::key) ==
+                                  comparison.set_fields.end();
+    const std::string capacity = has_own_capacity ? (*one)->field("capacity") : std::string();
     const std::string title = history.empty() ? found.name : history + (capacity.empty() ? "" : ", " + capacity);
     auto place = std::ranges::find(axes, title, [](const auto& axis) { return axis.first; });
     if (place == axes.end()) place = axes.insert(axes.end(), {title, {}});
@@ -97,6 +104,7 @@ std::string curves(const Comparison& comparison) {
   std::string html;
   for (std::size_t i = 0; i < std::min(kMostCharts, axes.size()); ++i) {
     const auto& [title, cases] = axes[i];
+    if (axes.size() > 1) html += fmt::format("<h3>{}</h3>\n", html_escape(title));
     html += svg_chart({.title = axes.size() > 1 ? title : "memory",
                        .x_label = is_replay ? "event" : "step",
                        .lines = lines_of(comparison, cases)});
@@ -109,7 +117,7 @@ std::string curves(const Comparison& comparison) {
 
 /// One line a case: a dot for each set, on an axis from 0 that all cases share.
 std::string dots(const Comparison& comparison, const FigureInfo& info) {
-  constexpr double kLeft = 320, kRight = 980, kLine = 22;
+  constexpr double kLeft = 320, kRight = 950, kLine = 22;
   struct Line {
     const ComparedCase* found;
     std::vector<std::pair<std::size_t, double>> values;
