@@ -5,8 +5,8 @@
 
 A against A: two copies of caching.so, all workloads; a try is good when every verdict of it (each workload, and all of them)
 is "no evidence". Slower: two copies of caching with a delay before each request (delayed_caching.cpp), of 0 steps and of as
-many as make a pair 5 % slower by Google Benchmark. A try is good when it says "slower", and takes the next of the four
-workloads. Exit code 1 where fewer than 19 of 20 tries of either kind are good.
+many as make a pair 5 % slower, which is found out first. A try is good when it says "slower", and takes the next of the
+four workloads. Exit code 1 where fewer than 19 of 20 tries of either kind are good.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import time
 from collections import Counter
 
 SLOWER_UNDER = ["hot/4KiB", "lifo/1000", "random/1000", "random/10000"]
-CALIBRATING_STEPS = 100
+GUESSED_STEPS = 40
 
 
 def bench(tenon, specs, workloads, seed):
@@ -63,27 +63,16 @@ def same(arguments, folder):
     return good
 
 
-def google(arguments, spec, workload):
-    """Nanoseconds per pair by tenon_allocator_bench, in a process of its own."""
-    command = [f"{arguments.build}/bench/tenon_allocator_bench", spec, "--benchmark_format=json", "--benchmark_min_time=0.05",
-               f"--benchmark_filter=delayed_caching.*/{workload}$"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["benchmarks"][0]["cpu_time"]
-
-
-def by_how_much(arguments, specs, workload, steps, pairs=7):
-    """By Google Benchmark, which knows nothing of turns and verdicts: the share by which so many steps are slower."""
-    ratios = [google(arguments, f"{specs[1]}:delay={steps}", workload) / google(arguments, specs[0], workload)
-              for _ in range(pairs)]
-    return statistics.median(ratios) - 1
+def by_how_much(arguments, specs, workload, steps, seed):
+    return compared(bench(arguments.tenon, [specs[0], f"{specs[1]}:delay={steps}"], [workload], seed))[0][1] - 1
 
 
 def steps_for(arguments, specs, workload):
-    """As many as make the build slower by what is asked for: from a guess, twice corrected."""
-    steps = CALIBRATING_STEPS
-    for _ in range(3):
-        steps = max(1, round(steps * arguments.slower / max(0.01, by_how_much(arguments, specs, workload, steps))))
-    return steps, by_how_much(arguments, specs, workload, steps)
+    """As many as make the build slower by what is asked for: a guess, corrected, under seeds that no try has."""
+    steps = GUESSED_STEPS
+    for seed in (1001, 1002):
+        steps = max(1, round(steps * arguments.slower / max(0.01, by_how_much(arguments, specs, workload, steps, seed))))
+    return steps, by_how_much(arguments, specs, workload, steps, 1003)
 
 
 def slower(arguments, folder):
@@ -96,7 +85,7 @@ def slower(arguments, folder):
         tell(f"slower, try {seed + 1}: {found[workload][-1][2]}")
     good = sum(verdict == "slower" for rows in found.values() for _, _, verdict in rows)
     print(f"{100 * arguments.slower:g} % slower: {good} of {arguments.tries} tries say so.\n")
-    print("| workload | steps | slower by, Google Benchmark | tenon bench, median | named slower |")
+    print("| workload | steps | slower by | in the tries, median | named slower |")
     print("|---|---:|---:|---:|---:|")
     for workload, rows in found.items():
         if not rows:

@@ -12,18 +12,16 @@ ThreadTeam::ThreadTeam(std::size_t count, const std::function<void(std::size_t)>
       begin_(static_cast<std::ptrdiff_t>(count) + 1),
       done_(static_cast<std::ptrdiff_t>(count) + 1) {
   for (std::size_t t = 0; t < count; ++t) {
-    std::atomic<bool> is_prepared{false};
-    members_[t].thread = std::thread([this, t, &prepare, &is_prepared] {
+    members_[t].thread = std::thread([this, t, &prepare] {
       try {
         prepare(t);
       } catch (...) {
         members_[t].problem = std::current_exception();
       }
-      is_prepared = true;
-      is_prepared.notify_one();
+      members_[t].prepared.count_down();
       serve(t);
     });
-    is_prepared.wait(false);
+    members_[t].prepared.wait();
   }
 }
 

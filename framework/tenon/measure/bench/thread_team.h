@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,7 @@ class ThreadTeam {
   struct Member {
     Clock::time_point start, end;
     std::exception_ptr problem;
+    std::latch prepared{1};
     std::thread thread;
   };
   void serve(std::size_t thread);
