@@ -1,9 +1,13 @@
-// Reading declarations: the text is cut into statements, and braces tell in which scope each stands.
+// Reading declarations: the text is cut into statements, and braces tell in which scope each stands. What an invocation
+// of a macro or an included row file stands for takes its place in the text, and is read like the rest.
 #include "architecture/declarations.h"
+
+#include "architecture/macros.h"
 
 #include <algorithm>
 #include <cctype>
 #include <regex>
+#include <set>
 
 namespace tenon::test {
 namespace {
@@ -29,9 +33,19 @@ std::size_t parameters_of(const std::string& statement) {
   return std::string::npos;
 }
 
+/// A part of the text that came from elsewhere: the expansion of a macro, or an included file.
+struct Inserted {
+  std::size_t behind;         ///< the characters that follow it
+  std::string macro;          ///< its name; empty for a file
+  bool has_docstring;         ///< one stands above the invocation
+  std::size_t first;          ///< the first declaration found in it
+  std::size_t line = 0;       ///< of a file: where reading goes on
+  std::string included_from;  ///< of a file: where that is
+};
+
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  Reader(std::string_view text, const Includes& includes) : text_(text), includes_(includes) {}
 
   std::vector<Declaration> read() {
     while (at_ < text_.size()) step();
@@ -40,8 +54,12 @@ class Reader {
 
  private:
   void step() {
-    if (text_[at_] == '#' && begins_line()) return skip_directive();
-    if (text_.substr(at_, 2) == "//") return comment();
+    while (!inserted_.empty() && text_.size() - at_ <= inserted_.back().behind) end_of_inserted();
+    if (at_ == text_.size()) return;
+    if (text_[at_] == '#' && begins_line()) return directive();
+    if (at("//")) return comment();
+    if (at("/*")) return block_comment();
+    if (expand_macro()) return;
     const char c = text_[at_];
     if (c == '"' || (c == '\'' && (at_ == 0 || !is_word(text_[at_ - 1])))) return quoted(c);
     if (c == '\n') {
@@ -75,18 +93,110 @@ class Reader {
   }
 
   bool begins_line() const {
-    const auto before = text_.substr(0, at_).find_last_not_of(" \t");
-    return before == std::string_view::npos || text_[before] == '\n';
+    const auto before = at_ == 0 ? std::string::npos : text_.find_last_not_of(" \t", at_ - 1);
+    return before == std::string::npos || text_[before] == '\n';
   }
 
-  void skip_directive() {
+  bool at(std::string_view token) const { return std::string_view(text_).substr(at_, token.size()) == token; }
+
+  void directive() {
     reset();
+    const std::size_t begin = at_;
     for (; at_ < text_.size() && (text_[at_] != '\n' || text_[at_ - 1] == '\\'); ++at_) line_ += text_[at_] == '\n';
+    const std::string line = text_.substr(begin, at_ - begin);
+    macros_.read_directive(line);
+    const std::string path = included_path(line);
+    if (path.ends_with(".inl")) {
+      insert(includes_(path), {text_.size() - at_, "", false, found_.size(), line_, file_});
+      line_ = 1;
+      file_ = path;
+    } else {
+      read_macros(path);
+    }
+  }
+
+  /// "tenon/tensor/tensor.h" of `#include <tenon/tensor/tensor.h>`; empty for what is not of the project.
+  static std::string included_path(const std::string& line) {
+    static const std::regex include(R"(^\s*#\s*include <(tenon/[^>]+)>)");
+    std::smatch match;
+    return std::regex_search(line, match, include) ? match[1].str() : "";
+  }
+
+  /// The macros that an included header leaves behind.
+  void read_macros(const std::string& path) {
+    if (path.empty() || !includes_ || !seen_.insert(path).second) return;
+    static const std::regex directive(R"((^|\n)[ \t]*#(\\\n|[^\n])*)");
+    const std::string text = includes_(path);
+    for (std::sregex_iterator it(text.begin(), text.end(), directive), end; it != end; ++it) {
+      macros_.read_directive(it->str());
+      read_macros(included_path(it->str()));
+    }
+  }
+
+  void insert(const std::string& text, Inserted inserted) {
+    text_.insert(at_, text);
+    inserted_.push_back(std::move(inserted));
+  }
+
+  bool expand_macro() {
+    if (!is_word(text_[at_]) || (at_ > 0 && is_word(text_[at_ - 1]))) return false;
+    const auto expansion = macros_.expand(std::string_view(text_).substr(at_));
+    if (!expansion) return false;
+    for (const Inserted& open : inserted_) {
+      if (open.macro == expansion->name) return false;
+    }
+    const bool documented = docstring_ && statement_.empty();
+    if (documented) docstring_ = false;
+    // The lines of the invocation are counted behind what it stands for.
+    const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(at_);
+    const auto lines = std::count(begin, begin + static_cast<std::ptrdiff_t>(expansion->length), '\n');
+    text_.replace(at_, expansion->length, std::string(static_cast<std::size_t>(lines), '\n'));
+    insert(expansion->text, {text_.size() - at_, expansion->name, documented, found_.size(), 0, ""});
+    return true;
+  }
+
+  /// A docstring above an invocation describes the one function that the macro declares, with its in-place and _out
+  /// forms. Of several, each has its own in the macro's body.
+  void end_of_inserted() {
+    const Inserted inserted = std::move(inserted_.back());
+    inserted_.pop_back();
+    if (inserted.macro.empty()) {
+      line_ = inserted.line;
+      file_ = inserted.included_from;
+      return;
+    }
+    if (!inserted.has_docstring) return;
+    std::set<std::string> names;
+    for (std::size_t i = inserted.first; i < found_.size(); ++i) names.insert(without_suffix(found_[i].name));
+    if (names.size() == 1) {
+      for (std::size_t i = inserted.first; i < found_.size(); ++i) found_[i].has_docstring = true;
+    }
+    if (names.empty()) docstring_ = true;  // it stands above what follows
+  }
+
+  static std::string without_suffix(std::string name) {
+    for (const std::string_view suffix : {"_out", "_"}) {
+      if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
+    }
+    return name;
+  }
+
+  void block_comment() {
+    if (at("/**") && statement_.empty()) docstring_ = true;
+    skip_block_comment();
+    blank_ = false;
+  }
+
+  void skip_block_comment() {
+    const auto end = text_.find("*/", at_ + 2);
+    for (const auto stop = end == std::string::npos ? text_.size() : end + 2; at_ < stop; ++at_) {
+      line_ += text_[at_] == '\n';
+    }
   }
 
   void comment() {
-    const bool documents = text_.substr(at_, 3) == "///";
-    const bool behind = text_.substr(at_, 4) == "///<";
+    const bool documents = at("///");
+    const bool behind = at("///<");
     const auto end = std::min(text_.find('\n', at_), text_.size());
     at_ = end;
     blank_ = false;
@@ -146,7 +256,7 @@ class Reader {
       const std::size_t body = at_;
       note();
       skip_braces(true);
-      if (found_.size() > before) found_.back().alias_of = called_by(text_.substr(body, at_ - body));
+      if (found_.size() > before) found_.back().alias_of = called_by(std::string_view(text_).substr(body, at_ - body));
     } else {
       skip_braces(false);  // an enumeration, or the value of a variable
     }
@@ -183,8 +293,12 @@ class Reader {
     do {
       const char c = text_[at_];
       if (c == '\n') ++line_;
-      if (text_.substr(at_, 2) == "//") {
+      if (at("//")) {
         at_ = std::min(text_.find('\n', at_), text_.size());
+        continue;
+      }
+      if (at("/*")) {
+        skip_block_comment();
         continue;
       }
       if (c == '"' || (c == '\'' && !is_word(text_[at_ - 1]))) {
@@ -245,10 +359,15 @@ class Reader {
     if (!scopes_.empty() && scopes_.back().kind == Scope::kClass && scopes_.back().name == name) return;
     std::string scope;
     for (const Scope& part : scopes_) scope += (scope.empty() ? "" : "::") + part.name;
-    found_.push_back({scope, name, begins_, docstring_, ""});
+    found_.push_back({scope, name, file_, begins_, docstring_, ""});
   }
 
-  std::string_view text_;
+  std::string text_;
+  const Includes& includes_;
+  Macros macros_;
+  std::set<std::string> seen_;  ///< headers whose macros are known
+  std::vector<Inserted> inserted_;
+  std::string file_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   std::size_t begins_ = 1;
@@ -262,6 +381,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<Declaration> declared_functions(std::string_view header) { return Reader(header).read(); }
+std::vector<Declaration> declared_functions(std::string_view header, const Includes& includes) {
+  return Reader(header, includes).read();
+}
 
 }  // namespace tenon::test

@@ -54,6 +54,106 @@ inline std::vector<int> last(char c = '{') { return {}; }
   EXPECT_EQ(names, expected);
 }
 
+std::map<std::string, bool> described_in(std::string_view header, const Includes& includes = {}) {
+  std::map<std::string, bool> described;
+  for (const auto& each : declared_functions(header, includes))
+    described[each.scope + "::" + each.name] |= each.has_docstring;
+  return described;
+}
+
+TEST(Declarations, OfMacrosAreFoundWhetherTheirBodiesDescribeThemOrNot) {
+  const std::map<std::string, bool> expected = {
+      {"tenon::sum1d", true}, {"tenon::mean1d", false}, {"tenon::sum2d", true}, {"tenon::mean2d", false}};
+  EXPECT_EQ(described_in(R"(
+namespace tenon {
+#define TENON_PAIR(D)                                                  \
+  /** The sum; it's a number (and so is the mean). */                   \
+  TENON_API Tensor sum##D##d(const Tensor& input);                      \
+  inline Tensor mean##D##d(const Tensor& input, const Options& o = {}) { \
+    return detail::mean<D>(input, o); /* one's own */                   \
+  }
+/// Counts for neither: there are two.
+TENON_PAIR(1)
+TENON_PAIR(2)
+#undef TENON_PAIR
+TENON_PAIR(3)
+}  // namespace tenon
+)"),
+            expected);
+}
+
+TEST(Declarations, OfAMacroAreDescribedByADocstringAboveTheInvocationThatDeclaresOneFunction) {
+  const std::map<std::string, bool> expected = {{"tenon::ReLUImpl::forward", true},
+                                                {"tenon::MishImpl::forward", false}};
+  EXPECT_EQ(described_in(R"(
+namespace tenon {
+#define TENON_ACTIVATION(Name)                                        \
+  class TENON_EXPORT Name##Impl : public Cloneable<Name##Impl> {      \
+   public:                                                            \
+    explicit Name##Impl(const Name##Options& options = {});           \
+    void pretty_print(std::ostream& stream) const override;           \
+    Tensor forward(const Tensor& input);                              \
+  };
+/// max(0, x).
+TENON_ACTIVATION(ReLU)
+TENON_ACTIVATION(
+    Mish)
+}  // namespace tenon
+)"),
+            expected);
+}
+
+TEST(Declarations, OfIncludedRowsAreFoundInTheScopeThatIncludesThem) {
+  const std::map<std::string, std::string> files = {{"tenon/rows.inl", R"(
+#if !defined(TENON_ROW)
+#define TENON_ROW(...)
+#endif
+#if !defined(TENON_OTHER)
+#define TENON_OTHER(...)
+#endif
+/// -x.
+TENON_ROW(Neg, neg, -x)
+TENON_ROW(Abs, abs, x < 0 ? -x : x)
+TENON_OTHER(Exp, exp, exp(x))
+#undef TENON_ROW
+)"},
+                                                    {"tenon/arg.h", R"(
+#define TENON_ARG(T, name)                              \
+ public:                                                \
+  /** Sets it. */                                       \
+  inline auto name(const T& x)->decltype(*this) { return *this; } \
+                                                        \
+ private:                                               \
+  T name##_
+)"}};
+  const std::map<std::string, bool> expected = {{"tenon::Tensor::neg", true},   {"tenon::Tensor::neg_", true},
+                                                {"tenon::Tensor::abs", false},  {"tenon::Tensor::abs_", false},
+                                                {"tenon::Tensor::last", false}, {"tenon::Options::lr", true}};
+  const std::string header = R"(
+#include <tenon/arg.h>
+namespace tenon {
+class Tensor {
+ public:
+#define TENON_TWO(Row, name, ...) \
+  Tensor name() const;            \
+  Tensor& name##_() const;
+#define TENON_ROW TENON_TWO
+#include <tenon/rows.inl>
+  void last();
+};
+struct Options {
+  TENON_ARG(double, lr) = 1;
+};
+}  // namespace tenon
+)";
+  const auto text_of = [&](const std::string& path) { return files.at(path); };
+  EXPECT_EQ(described_in(header, text_of), expected);
+  const auto found = declared_functions(header, text_of);
+  EXPECT_EQ(found[2].file, "tenon/rows.inl");
+  EXPECT_EQ(found[2].line, 10u);
+  EXPECT_EQ(found[4].line, 11u) << "the line of last()";
+}
+
 struct Function {
   std::string file;
   std::size_t line;
@@ -62,16 +162,22 @@ struct Function {
 };
 using Functions = std::map<std::string, Function>;
 
+const std::string& text_of_include(const std::string& path) {
+  static std::map<std::string, std::string> texts;
+  const auto [found, is_new] = texts.try_emplace(path);
+  if (is_new) found->second = read_text(kRoot / "framework" / path);
+  return found->second;
+}
+
 /// The functions of one layer by scope and name. Overloads of one header share a docstring: the first has it, the
 /// others differ in how they are called.
 Functions functions_of(const std::string& layer) {
   Functions functions;
-  for (const auto& file : files_below("framework/tenon/" + layer, {".h", ".inl"})) {
-    for (const auto& each : declared_functions(read_text(file))) {
-      // What is included inside a class has its scope there.
-      const std::string scope = file.extension() == ".inl" ? "tenon::Tensor" : each.scope;
+  for (const auto& file : files_below("framework/tenon/" + layer, {".h"})) {
+    for (const auto& each : declared_functions(read_text(file), text_of_include)) {
+      const std::string declared_in = each.file.empty() ? shown(file) : "framework/" + each.file;
       const auto [found, is_new] = functions.try_emplace(
-          scope + "::" + each.name, Function{shown(file), each.line, each.has_docstring, each.alias_of});
+          each.scope + "::" + each.name, Function{declared_in, each.line, each.has_docstring, each.alias_of});
       found->second.has_docstring |= each.has_docstring;
     }
   }
@@ -105,7 +211,7 @@ TEST(Docstrings, EveryFunctionOfTheFrontEndHasOne) {
     std::size_t described = 0;
     for (const auto& [name, function] : functions) {
       // An alias says by its one line what it is: `Tensor absolute() const { return abs(); }`. What it stands for is
-      // described here, or made by a row of kernel/rows, where no declaration is seen.
+      // described here, or belongs to another layer.
       const std::string scope = name.substr(0, name.rfind("::"));
       const std::string target = scope + "::" + function.alias_of;
       const bool is_alias =

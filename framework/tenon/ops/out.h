@@ -74,7 +74,8 @@ TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
 #include <tenon/tensor/reduction_rows.inl>
 #undef TENON_AFTER_SELF
 
-/// Values and places, each into a tensor of the caller's.
+/// As max(dim), the values into `values` and their positions into `indices` (int64), both resized where their sizes
+/// differ. Throws Error for other dtypes; so for the three below.
 inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
                                             bool keepdim = false) {
   return detail::into_both(
@@ -86,6 +87,7 @@ inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, con
   return detail::into_both(
       "min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
 }
+/// As sort(), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim = -1,
                                              bool descending = false) {
   return detail::into_both(
@@ -98,7 +100,7 @@ inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, co
       "topk", values, indices, [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
 }
 
-// Factories: `out` decides dtype and device.
+// Factories: `out` decides dtype and device, and is resized where its sizes differ.
 /// As zeros(), into `out`.
 inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("zeros", out, zeros(sizes, out.options()));
@@ -107,6 +109,7 @@ inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) {
 inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) {
   return detail::write_out("ones", out, ones(sizes, out.options()));
 }
+/// As full(), into `out`. Throws Error for a value that its dtype cannot hold.
 inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) {
   return detail::write_out("full", out, full(sizes, value, out.options()));
 }

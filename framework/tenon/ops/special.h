@@ -27,15 +27,16 @@ using tenon::sinc;
 using tenon::softmax;
 using tenon::xlogy;
 
-/// The distribution function of the standard normal distribution.
+/// The distribution function of the standard normal distribution. Here and below: any sizes, and integers give the
+/// default dtype.
 inline Tensor ndtr(const Tensor& self) { return special_ndtr(self); }
 /// -x log(x); 0 where x is 0, and -infinity where x is negative.
 inline Tensor entr(const Tensor& self) { return special_entr(self); }
-/// log |gamma(x)|
+/// log |gamma(x)|: lgamma().
 inline Tensor gammaln(const Tensor& self) { return lgamma(self); }
 /// digamma(x), the derivative of log gamma(x).
 inline Tensor psi(const Tensor& self) { return digamma(self); }
-/// 1 / (1 + exp(-x))
+/// 1 / (1 + exp(-x)): sigmoid().
 inline Tensor expit(const Tensor& self) { return sigmoid(self); }
 
 }  // namespace tenon::special

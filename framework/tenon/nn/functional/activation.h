@@ -48,6 +48,8 @@ struct RReLUFuncOptions {
   TENON_ARG(bool, inplace) = false;
 };
 
+// Any sizes, and the same come out, unless said otherwise. Each throws Error for dtypes that are not floating, relu,
+// relu6, hardtanh and threshold only for bool; prelu, softsign and tanhshrink take integers, and give floating dtypes.
 /// x above 0, else alpha * (exp(x) - 1). Clevert et al., 2015.
 TENON_API Tensor elu(Tensor input, const ELUFuncOptions& options = {});
 /// scale * elu with the constants of Klambauer et al., 2017, that keep mean and variance.
@@ -94,7 +96,9 @@ TENON_API Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options)
 TENON_API Tensor softmin(const Tensor& input, const SoftminFuncOptions& options);
 /// The logarithm of softmax(), without its loss of precision.
 TENON_API Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options);
-/// Jang et al., "Categorical reparameterization with Gumbel-softmax", 2016.
+/// softmax() of (logits + Gumbel noise) / tau along `dim`, in the logits' sizes; with `hard` 1 at the largest and 0
+/// elsewhere, with the gradient of the soft one. Jang et al., "Categorical reparameterization with Gumbel-softmax",
+/// 2016.
 TENON_API Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& options = {});
 
 }  // namespace tenon::nn::functional

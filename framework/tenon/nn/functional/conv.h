@@ -36,17 +36,27 @@ struct ConvTransposeFuncOptions {
   TENON_ARG(ExpandingArray<D>, dilation) = 1;
 };
 
-#define TENON_CONV(D)                                                                                              \
-  using Conv##D##dFuncOptions = ConvFuncOptions<D>;                                                                \
-  using ConvTranspose##D##dFuncOptions = ConvTransposeFuncOptions<D>;                                              \
-  inline Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& options = {}) { \
-    return detail::conv<D>(input, weight, options.bias(), options.stride(), options.padding(), options.dilation(), \
-                           options.groups());                                                                      \
-  }                                                                                                                \
-  inline Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight,                                    \
-                                     const ConvTranspose##D##dFuncOptions& options = {}) {                         \
-    return detail::conv_transpose<D>(input, weight, options.bias(), options.stride(), options.padding(),           \
-                                     options.output_padding(), options.groups(), options.dilation());              \
+// Of D spatial dimensions, each number of the options one for all of them or one for each.
+#define TENON_CONV(D)                                                                                                 \
+  using Conv##D##dFuncOptions = ConvFuncOptions<D>;                                                                   \
+  using ConvTranspose##D##dFuncOptions = ConvTransposeFuncOptions<D>;                                                 \
+  /** input (N, C, …) or (C, …), weight (out, C / groups, kernel…), bias (out) or undefined                     \
+   * -> (N, out, …) or (out, …); each spatial size is floor((size + 2 padding - dilation (kernel - 1) - 1)        \
+   * / stride) + 1, with kSame the input's. Integers are convolved too, without a gradient. Throws Error for sizes    \
+   * that do not fit, different dtypes, a kernel larger than the padded input, bool, and kSame with a stride above 1. \
+   */                                                                                                                 \
+  inline Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& options = {}) {    \
+    return detail::conv<D>(input, weight, options.bias(), options.stride(), options.padding(), options.dilation(),    \
+                           options.groups());                                                                         \
+  }                                                                                                                   \
+  /** input (N, C, …) or (C, …), weight (C, out / groups, kernel…), bias (out) or undefined                     \
+   * -> (N, out, …) or (out, …); each spatial size is (size - 1) stride - 2 padding + dilation (kernel - 1)       \
+   * + output_padding + 1. Throws Error for sizes that do not fit, and an output_padding that is not below the        \
+   * stride or the dilation. */                                                                                       \
+  inline Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight,                                       \
+                                     const ConvTranspose##D##dFuncOptions& options = {}) {                            \
+    return detail::conv_transpose<D>(input, weight, options.bias(), options.stride(), options.padding(),              \
+                                     options.output_padding(), options.groups(), options.dilation());                 \
   }
 TENON_CONV(1)
 TENON_CONV(2)

@@ -21,12 +21,14 @@ struct AlphaDropoutFuncOptions {
 };
 using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
 
-/// Elements become 0 with probability p, the others are scaled by 1 / (1 - p).
+/// In training elements become 0 with probability p, the others are scaled by 1 / (1 - p); any sizes. Throws Error for
+/// a p outside of 0 to 1; so do the others.
 TENON_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
-/// Whole channels of (N, C, …).
+/// dropout() of whole channels of (N, C, …). Throws Error below 2 dims.
 TENON_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
 /// dropout2d() under another name: whole channels of (N, C, D, H, W).
 TENON_API Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options = {});
+/// In training elements become SELU's lowest value, and all are scaled so that mean and variance stay; any sizes.
 /// Klambauer et al., "Self-normalizing neural networks", 2017.
 TENON_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
 /// alpha_dropout() of whole channels of (N, C, …).

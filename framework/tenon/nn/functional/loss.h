@@ -46,7 +46,8 @@ TENON_API Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFu
 /// -input[target] * weight[target], input (N, C, …) of log-probabilities, target (N, …) of classes, or (C) and one
 /// class; ignore_index counts for nothing. The mean is divided by the sum of those weights.
 TENON_API Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& options = {});
-/// Targets are classes, or probabilities of the logits' sizes.
+/// nll_loss() of log_softmax(input): input (N, C, …) or (C), target (N, …) of classes, or probabilities of the input's
+/// sizes. Throws Error where the sizes do not fit.
 TENON_API Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyFuncOptions& options = {});
 /// -(t log x + (1 - t) log(1 - x)), logarithms kept above -100. Throws Error for different sizes and, on the host only,
 /// for x outside of 0 to 1.
@@ -99,7 +100,7 @@ TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, co
 /// One variance for all.
 TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, double var,
                                    const GaussianNLLLossFuncOptions& options = {});
-/// See tenon::ctc_loss.
+/// See tenon::ctc_loss() on sizes, dtypes and errors.
 TENON_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                           const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
 

@@ -16,20 +16,34 @@ struct MaxUnpoolFuncOptions {
   TENON_ARG(std::optional<std::vector<std::int64_t>>, output_size) = std::nullopt;
 };
 
-#define TENON_POOL_FUNCTIONS(D)                                                                                     \
-  using MaxPool##D##dFuncOptions = MaxPoolOptions<D>;                                                               \
-  using AvgPool##D##dFuncOptions = AvgPoolOptions<D>;                                                               \
-  using AdaptiveAvgPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                  \
-  using AdaptiveMaxPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                  \
-  using MaxUnpool##D##dFuncOptions = MaxUnpoolFuncOptions<D>;                                                       \
-  TENON_API Tensor max_pool##D##d(const Tensor& input, const MaxPoolOptions<D>& options);                           \
-  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input,                             \
-                                                                   const MaxPoolOptions<D>& options);               \
-  TENON_API Tensor avg_pool##D##d(const Tensor& input, const AvgPoolOptions<D>& options);                           \
-  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);             \
-  TENON_API Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);             \
-  TENON_API std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input,                    \
-                                                                            const AdaptivePoolOptions<D>& options); \
+// Of D spatial dimensions: (N, C, …) -> (N, C, windows…), or (C, …) without N. Means throw Error for dtypes that are
+// not floating; maxima keep the input's dtype. Each throws Error for other ranks and a size of 0 (but N), and where the
+// options have a padding above half of the kernel or no window fits.
+#define TENON_POOL_FUNCTIONS(D)                                                                                        \
+  using MaxPool##D##dFuncOptions = MaxPoolOptions<D>;                                                                  \
+  using AvgPool##D##dFuncOptions = AvgPoolOptions<D>;                                                                  \
+  using AdaptiveAvgPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                     \
+  using AdaptiveMaxPool##D##dFuncOptions = AdaptivePoolOptions<D>;                                                     \
+  using MaxUnpool##D##dFuncOptions = MaxUnpoolFuncOptions<D>;                                                          \
+  /** Maxima over windows: see tenon::max_pool1d() and its likes on sizes and errors. */                               \
+  TENON_API Tensor max_pool##D##d(const Tensor& input, const MaxPoolOptions<D>& options);                              \
+  /** As max_pool, with the position of each maximum in the flattened spatial dimensions of the input (int64). */      \
+  TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input,                                \
+                                                                   const MaxPoolOptions<D>& options);                  \
+  /** Means over windows: see tenon::avg_pool1d() and its likes on sizes, divisor and errors. */                       \
+  TENON_API Tensor avg_pool##D##d(const Tensor& input, const AvgPoolOptions<D>& options);                              \
+  /** Means over output_size windows of nearly equal size; an absent size is the input's. Throws Error for a negative  \
+   * size. */                                                                                                          \
+  TENON_API Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);                \
+  /** Maxima over output_size windows of nearly equal size; an absent size is the input's. Throws Error for a negative \
+   * size. */                                                                                                          \
+  TENON_API Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptivePoolOptions<D>& options);                \
+  /** As adaptive_max_pool, with the position of each maximum in the flattened spatial dimensions (int64). */          \
+  TENON_API std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input,                       \
+                                                                            const AdaptivePoolOptions<D>& options);    \
+  /** The inverse of max_pool, zeros where no maximum came from: input and indices (int64, as max_pool gives them)     \
+   * of the same sizes (N, C, …) or (C, …). Each spatial size is (size - 1) stride + kernel - 2 padding, or        \
+   * output_size's. Throws Error for other sizes, an output_size of another length, and an index out of range. */      \
   TENON_API Tensor max_unpool##D##d(const Tensor& input, const Tensor& indices, const MaxUnpoolFuncOptions<D>& options);
 TENON_POOL_FUNCTIONS(1)
 TENON_POOL_FUNCTIONS(2)

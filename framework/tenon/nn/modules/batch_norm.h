@@ -43,6 +43,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
   TENON_API void reset() override;
   /// Running mean 0, running variance 1, no batch seen; nothing where statistics are not tracked.
   TENON_API void reset_running_stats();
+  /// reset_running_stats(), and where affine weight 1, bias 0.
   TENON_API void reset_parameters();
 
   Options options;
@@ -56,20 +57,26 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
   TENON_API void print_as(std::ostream& stream, const char* name) const;
 };
 
-#define TENON_NORM(D)                                                                                            \
-  class TENON_EXPORT BatchNorm##D##dImpl : public NormImplBase<BatchNorm##D##dImpl, BatchNormOptions> {          \
-   public:                                                                                                       \
-    explicit BatchNorm##D##dImpl(const BatchNormOptions& options) : NormImplBase(options) {}                     \
-    TENON_API void pretty_print(std::ostream& stream) const override;                                            \
-    TENON_API Tensor forward(const Tensor& input);                                                               \
-  };                                                                                                             \
-  TENON_MODULE(BatchNorm##D##d);                                                                                 \
-  class TENON_EXPORT InstanceNorm##D##dImpl : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> { \
-   public:                                                                                                       \
-    explicit InstanceNorm##D##dImpl(const InstanceNormOptions& options) : NormImplBase(options) {}               \
-    TENON_API void pretty_print(std::ostream& stream) const override;                                            \
-    TENON_API Tensor forward(const Tensor& input);                                                               \
-  };                                                                                                             \
+#define TENON_NORM(D)                                                                                                 \
+  class TENON_EXPORT BatchNorm##D##dImpl : public NormImplBase<BatchNorm##D##dImpl, BatchNormOptions> {               \
+   public:                                                                                                            \
+    explicit BatchNorm##D##dImpl(const BatchNormOptions& options) : NormImplBase(options) {}                          \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                                 \
+    /** (N, C, …) of D spatial dimensions, for 1 also (N, C) -> the same sizes: normalised by the mean and variance \
+     * of the batch in training or where none are tracked, else by the running ones. Ioffe and Szegedy, 2015. Throws  \
+     * Error for other ranks, and ValueError for fewer than two values per channel in training. */                    \
+    TENON_API Tensor forward(const Tensor& input);                                                                    \
+  };                                                                                                                  \
+  TENON_MODULE(BatchNorm##D##d);                                                                                      \
+  class TENON_EXPORT InstanceNorm##D##dImpl : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> {      \
+   public:                                                                                                            \
+    explicit InstanceNorm##D##dImpl(const InstanceNormOptions& options) : NormImplBase(options) {}                    \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                                 \
+    /** (N, C, …) or (C, …) of D spatial dimensions -> the same sizes: each channel of each instance normalised   \
+     * by its own mean and variance, or by the tracked ones outside of training. Ulyanov et al., 2016. Throws Error   \
+     * for other ranks. */                                                                                            \
+    TENON_API Tensor forward(const Tensor& input);                                                                    \
+  };                                                                                                                  \
   TENON_MODULE(InstanceNorm##D##d);
 TENON_NORM(1)
 TENON_NORM(2)

@@ -43,7 +43,8 @@ using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
 using Conv3dOptions = ConvOptions<3>;
 
-/// (N, in_channels, …) -> (N, out_channels, …); an input without N is a batch of one.
+/// Convolution of D spatial dimensions. reset() throws Error for channels or groups below 1, and where the groups do
+/// not divide the channels.
 template <std::size_t D, class Derived>
 class TENON_EXPORT ConvNdImpl : public Cloneable<Derived> {
  public:
@@ -52,6 +53,8 @@ class TENON_EXPORT ConvNdImpl : public Cloneable<Derived> {
   /// Draws weight and bias anew: Kaiming uniform with a = sqrt(5), bias from U(-b, b), b = 1 / sqrt(fan in).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// (N, in_channels, …) or (in_channels, …) -> (N, out_channels, …) or (out_channels, …): functional::conv1d() and its
+  /// likes, with its errors.
   TENON_API Tensor forward(const Tensor& input);
 
   ConvOptions<D> options;
@@ -87,7 +90,9 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
   /// Draws weight and bias anew: Kaiming uniform with a = sqrt(5), bias from U(-b, b), b = 1 / sqrt(fan in).
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
-  /// `output_size` (spatial sizes, or all of them) settles what a stride above 1 leaves open.
+  /// (N, in_channels, …) or (in_channels, …) -> (N, out_channels, …) or (out_channels, …): functional::
+  /// conv_transpose1d() and its likes. `output_size` (spatial sizes, or all of them) settles what a stride above 1
+  /// leaves open. Throws Error for sizes that do not fit, and a padding mode other than kZeros.
   TENON_API Tensor forward(const Tensor& input,
                            const std::optional<std::vector<std::int64_t>>& output_size = std::nullopt);
 

@@ -32,6 +32,7 @@ class DropoutBase : public Cloneable<Derived> {
   DropoutOptions options;
 };
 
+// Each gives the input's sizes and dtype. Outside of training the input itself is the result.
 #define TENON_DROPOUT(Name)                                           \
   class TENON_EXPORT Name##Impl : public DropoutBase<Name##Impl> {    \
    public:                                                            \
@@ -40,10 +41,16 @@ class DropoutBase : public Cloneable<Derived> {
     TENON_API Tensor forward(Tensor input);                           \
   };                                                                  \
   TENON_MODULE(Name);
+/// In training each element is 0 with probability p, and else divided by 1 - p. Srivastava et al., 2014.
 TENON_DROPOUT(Dropout)
+/// Dropout of whole channels of (N, C, H, W). Throws Error below 2 dims.
 TENON_DROPOUT(Dropout2d)
+/// Dropout of whole channels of (N, C, D, H, W). Throws Error below 2 dims.
 TENON_DROPOUT(Dropout3d)
+/// In training elements become SELU's lowest value, and all are scaled so that mean and variance stay. Klambauer et
+/// al., 2017.
 TENON_DROPOUT(AlphaDropout)
+/// AlphaDropout of whole channels of (N, C, …). Throws Error below 2 dims.
 TENON_DROPOUT(FeatureAlphaDropout)
 #undef TENON_DROPOUT
 

@@ -34,6 +34,7 @@ struct PixelUnshuffleOptions {
   TENON_ARG(std::int64_t, downscale_factor);
 };
 
+// Each forward is the function of that name in nn/functional/vision.h, for every dtype.
 #define TENON_REARRANGEMENT(Name)                                         \
   explicit Name##Impl(const Name##Options& options) : options(options) {} \
   void reset() override {}                                                \
@@ -44,22 +45,27 @@ class TENON_EXPORT FoldImpl : public Cloneable<FoldImpl> {
  public:
   FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
       : FoldImpl(FoldOptions(output_size, kernel_size)) {}
+  /// (N, C * kernel, windows) or (C * kernel, windows) -> (N, C, H, W) or (C, H, W): windows that overlap are summed.
+  /// Throws Error where the sizes do not fit.
   TENON_REARRANGEMENT(Fold)
 };
 TENON_MODULE(Fold);
 class TENON_EXPORT UnfoldImpl : public Cloneable<UnfoldImpl> {
  public:
   explicit UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
+  /// (N, C, H, W) -> (N, C * kernel, windows). Throws Error for another rank, and where no window fits.
   TENON_REARRANGEMENT(Unfold)
 };
 TENON_MODULE(Unfold);
 class TENON_EXPORT PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
  public:
+  /// (…, C r^2, H, W) -> (…, C, H r, W r), r the upscale factor. Throws Error where r^2 does not divide the channels.
   TENON_REARRANGEMENT(PixelShuffle)
 };
 TENON_MODULE(PixelShuffle);
 class TENON_EXPORT PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
  public:
+  /// (…, C, H r, W r) -> (…, C r^2, H, W), r the downscale factor. Throws Error where r does not divide both sizes.
   TENON_REARRANGEMENT(PixelUnshuffle)
 };
 TENON_MODULE(PixelUnshuffle);

@@ -112,7 +112,10 @@ struct CrossMapLRN2dOptions {
     Name##Options options;                                                      \
   };                                                                            \
   TENON_MODULE(Name);
+/// (N, C, …) of rank 3 or more -> the same sizes: functional::local_response_norm(), with its errors. Krizhevsky et
+/// al., 2012.
 TENON_RESPONSE_NORM(LocalResponseNorm)
+/// (N, C, …) of rank 3 or more -> the same sizes: as LocalResponseNorm, with an integer k.
 TENON_RESPONSE_NORM(CrossMapLRN2d)
 #undef TENON_RESPONSE_NORM
 

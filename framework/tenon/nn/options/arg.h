@@ -5,18 +5,19 @@
 
 #include <utility>
 
-#define TENON_ARG(T, name)                                        \
- public:                                                          \
-  inline auto name(const T& new_##name)->decltype(*this) {        \
-    this->name##_ = new_##name;                                   \
-    return *this;                                                 \
-  }                                                               \
-  inline auto name(T&& new_##name)->decltype(*this) {             \
-    this->name##_ = std::move(new_##name);                        \
-    return *this;                                                 \
-  }                                                               \
-  inline const T& name() const noexcept { return this->name##_; } \
-  inline T& name() noexcept { return this->name##_; }             \
-                                                                  \
- private:                                                         \
+#define TENON_ARG(T, name)                                                       \
+ public:                                                                         \
+  /** Sets the field, and returns the options; without an argument its value. */ \
+  inline auto name(const T& new_##name)->decltype(*this) {                       \
+    this->name##_ = new_##name;                                                  \
+    return *this;                                                                \
+  }                                                                              \
+  inline auto name(T&& new_##name)->decltype(*this) {                            \
+    this->name##_ = std::move(new_##name);                                       \
+    return *this;                                                                \
+  }                                                                              \
+  inline const T& name() const noexcept { return this->name##_; }                \
+  inline T& name() noexcept { return this->name##_; }                            \
+                                                                                 \
+ private:                                                                        \
   T name##_ /* NOLINT: the initialiser follows the macro */

@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-/// A tensor whose elements are not set, contiguous unless a format is given.
+/// A tensor of these sizes whose elements are not set, contiguous unless a format is given.
 TENON_API Tensor empty(IntArrayRef sizes, const TensorOptions& options = {},
                        std::optional<MemoryFormat> format = std::nullopt);
 /// empty() with these strides, in elements; the storage is as large as they reach. Throws Error for a negative stride.
 TENON_API Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
-/// A tensor of zeros.
+/// A tensor of zeros of these sizes.
 TENON_API Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {});
-/// A tensor of ones.
+/// A tensor of ones of these sizes.
 TENON_API Tensor ones(IntArrayRef sizes, const TensorOptions& options = {});
 /// A tensor of one value. Without a dtype: the default one for a floating value, int64 for an integer, bool for a bool.
 /// Throws Error for a value that the dtype cannot hold.
@@ -48,10 +48,10 @@ TENON_API Tensor range(const Scalar& start, const Scalar& end, const Scalar& ste
 /// negative number of steps.
 TENON_API Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps = 100,
                           const TensorOptions& options = {});
-/// base to the power of linspace(start, end, steps).
+/// base to the power of linspace(start, end, steps): (steps). Throws Error for a negative number of steps.
 TENON_API Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps = 100, double base = 10,
                           const TensorOptions& options = {});
-/// Ones on the main diagonal and zeros elsewhere, (n, n) or (n, m).
+/// Ones on the main diagonal and zeros elsewhere, (n, n) or (n, m). Throws Error for a negative size.
 TENON_API Tensor eye(std::int64_t n, const TensorOptions& options = {});
 TENON_API Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options = {});
 
@@ -85,7 +85,8 @@ TENON_API Tensor multinomial(const Tensor& weights, std::int64_t samples, bool r
                              std::optional<Generator> generator = std::nullopt);
 
 /// A tensor in the caller's memory, which is not copied and must live as long as the tensor and its views. `deleter`
-/// gets `data` when the last of them is gone. Contiguous unless strides (in elements) are given.
+/// gets `data` when the last of them is gone. Contiguous unless strides (in elements) are given; dtype and device are
+/// those of the options.
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter,

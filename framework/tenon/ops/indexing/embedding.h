@@ -12,7 +12,8 @@ namespace tenon {
 /// looked up; `sparse` has no effect, gradients are dense. Throws Error for an index that is negative or not below V.
 TENON_API Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding_idx = -1,
                            bool scale_grad_by_freq = false, bool sparse = false);
-/// Scales in place each row that `indices` names and whose norm_type-norm is above max_norm down to it; no gradient.
+/// Scales in place each row of weight (V, D) that `indices` (integers of any sizes) name and whose norm_type-norm is
+/// above max_norm down to it; no gradient. Throws Error for an index out of range and a weight that is not floating.
 TENON_API Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type);
 
 }  // namespace tenon

@@ -9,7 +9,7 @@ namespace tenon {
 /// row; int64 unless the options say otherwise. Throws Error for a negative size.
 TENON_API Tensor tril_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
-/// tril_indices() of the elements on and above the diagonal.
+/// tril_indices() of the elements on and above the diagonal: (2, n). Throws Error for a negative size.
 TENON_API Tensor triu_indices(std::int64_t row, std::int64_t column, std::int64_t offset = 0,
                               const TensorOptions& options = kLong);
 /// Every choice of one element from each vector, the last one varying fastest: (product of lengths, vectors); of a

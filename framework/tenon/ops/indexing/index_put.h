@@ -27,19 +27,20 @@ inline Tensor index_copy(const Tensor& self, std::int64_t dim, const Tensor& ind
   return self.index_copy(dim, index, source);
 }
 /// A copy of `self` with `value`, a number or a tensor of no dimension, in the slices at the positions `index` (a
-/// vector, int64; negative ones count from the end) along `dim`.
+/// vector, int64; negative ones count from the end) along `dim`. Throws Error for a position out of range, and a tensor
+/// with dims.
 inline Tensor index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) {
   return self.index_fill(dim, index, value);
 }
 inline Tensor index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
   return self.index_fill(dim, index, value);
 }
-/// index_put_() on a copy of `self`.
+/// index_put_() on a copy of `self`, with its errors.
 inline Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
                         bool accumulate = false) {
   return self.index_put(indices, values, accumulate);
 }
-/// A copy of `self` with `value` at the positions of scatter() in indexing.h.
+/// A copy of `self` with `value` at the positions of scatter() in indexing.h. Throws Error as gather().
 inline Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) {
   return self.scatter(dim, index, value);
 }

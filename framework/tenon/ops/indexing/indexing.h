@@ -34,6 +34,7 @@ inline Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index,
   return self.scatter(dim, index, source);
 }
 /// A copy of `self` with `source` added at the positions that gather() would read; one that comes twice gets both.
+/// Sizes, dtypes and errors as of scatter().
 inline Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   return self.scatter_add(dim, index, source);
 }

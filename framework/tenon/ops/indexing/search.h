@@ -18,7 +18,7 @@ TENON_API Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& self,
                               bool right = false, std::optional<std::string_view> side = std::nullopt,
                               const std::optional<Tensor>& sorter = std::nullopt);
 /// searchsorted(boundaries, self): the number of the interval between ascending `boundaries` (n) that each value lies
-/// in.
+/// in, of self's sizes, kLong or with `out_int32` kInt. Throws Error for boundaries of another rank.
 TENON_API Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32 = false, bool right = false);
 TENON_API Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32 = false, bool right = false);
 

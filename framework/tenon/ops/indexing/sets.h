@@ -10,7 +10,7 @@ namespace tenon {
 /// for is empty. No NaN equals another.
 TENON_API std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted = true,
                                                       bool return_inverse = false, bool return_counts = false);
-/// _unique2() without the counts.
+/// _unique2() without the counts: the distinct elements (k), and their positions (int64, self's sizes, or empty).
 TENON_API std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted = true, bool return_inverse = false);
 /// The distinct slices along `dim` in lexicographic order; and, whether asked for or not, the position of each slice of
 /// `self` among them (int64, as many as `dim` has) and how often each occurs. Throws Error where slices are empty.

@@ -11,10 +11,12 @@ struct Reduction {
 };
 
 /// target * (log target - input), with 0 log 0 = 0; the input holds logarithms, and the target too with log_target.
-/// The mean is over all elements, not over the batch. Kullback and Leibler, "On information and sufficiency", 1951.
+/// Both are broadcast, dtypes promoted; not reduced the result has the broadcast sizes. The mean is over all elements,
+/// not over the batch. Kullback and Leibler, "On information and sufficiency", 1951.
 TENON_API Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction = Reduction::Mean,
                         bool log_target = false);
-/// The p-norm of a - b + eps along the last dim; a and b are broadcast, floating dtypes only.
+/// The p-norm of a - b + eps along the last dim, (…, D) -> (…) or with keepdim (…, 1); a and b are broadcast, and
+/// integers give the default dtype.
 TENON_API Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6,
                                    bool keepdim = false);
 /// a . b / (max(|a|, eps) * max(|b|, eps)) along `dim`, without that dim; operands are broadcast, dtypes promoted.

@@ -25,14 +25,15 @@ TENON_API Tensor outer(const Tensor& self, const Tensor& other);
 /// NaN. Throws Error as mm().
 TENON_API Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
                        const Scalar& alpha = 1);
-/// addmm() for each matrix of a batch: a (B, n, k), b (B, k, m), self broadcast to (B, n, m).
+/// addmm() for each matrix of a batch: a (B, n, k), b (B, k, m), self broadcast to (B, n, m). Throws Error as bmm().
 TENON_API Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
                          const Scalar& alpha = 1);
 /// input (…, in) times weight (out, in) transposed, plus bias (out): (…, out). Throws Error where the sizes do not fit.
 TENON_API Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt);
 TENON_API Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight,
                              const std::optional<Tensor>& bias = std::nullopt);
-/// Sums over i and j of a_i * weight_oij * b_j: a (…, m), b (…, k), weight (n, m, k) -> (…, n), plus bias (n).
+/// Sums over i and j of a_i * weight_oij * b_j: a (…, m), b (…, k), weight (n, m, k) -> (…, n), plus bias (n). Throws
+/// Error where the sizes do not fit.
 TENON_API Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
                           const std::optional<Tensor>& bias = std::nullopt);
 /// The cross product of vectors of 3 along `dim`, by default the first dim of size 3 (linalg::cross: the last dim). The

@@ -5,30 +5,34 @@
 
 namespace tenon {
 
-/// beta * self + alpha * (mat @ vec): (n, m) and (m) to (n), self (n) or of one element. With beta 0 self is not read.
+/// beta * self + alpha * (mat @ vec): (n, m) and (m) to (n), self (n) or of one element and at most one dim. With beta
+/// 0 self is not read. Throws Error for other ranks, sizes that do not fit, and different dtypes.
 inline Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
                     const Scalar& alpha = 1) {
   return self.addmv(mat, vec, beta, alpha);
 }
 /// beta * self + alpha * outer(a, b): (n) and (m) to (n, m), self broadcast; dtypes are promoted. With beta 0 self is
-/// not read.
+/// not read. Throws Error for vectors of another rank, a self that does not broadcast to (n, m), and a beta or alpha
+/// that the result's dtype cannot hold.
 inline Tensor addr(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
                    const Scalar& alpha = 1) {
   return self.addr(a, b, beta, alpha);
 }
-/// beta * self + alpha * the sum of a[i] @ b[i]: (b, n, m) and (b, m, p) to (n, p). With beta 0 self is not read.
+/// beta * self + alpha * the sum of a[i] @ b[i]: (b, n, m) and (b, m, p) to (n, p), to which self is broadcast. With
+/// beta 0 self is not read. Throws Error for other ranks, sizes that do not fit, and different dtypes.
 inline Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
                      const Scalar& alpha = 1) {
   return self.addbmm(a, b, beta, alpha);
 }
 /// Sums of products over the last dims, which have one size: the result has self's other dims, then other's. Where an
-/// operand has no dimension, their product.
+/// operand has no dimension, their product, dtypes promoted. Throws Error where the sizes of the last dims or the
+/// dtypes differ.
 inline Tensor inner(const Tensor& self, const Tensor& other) { return self.inner(other); }
-/// dot(), since there are no complex numbers.
+/// dot() of two vectors (n), since there are no complex numbers. Throws Error as dot().
 inline Tensor vdot(const Tensor& self, const Tensor& other) { return self.vdot(other); }
 inline Tensor ger(const Tensor& self, const Tensor& other) { return self.outer(other); }
 /// The Kronecker product: a block of `other` times each element of self; the size of each dim is the product of both,
-/// and missing dims count as 1.
+/// and missing leading dims count as 1. dtypes are promoted.
 inline Tensor kron(const Tensor& self, const Tensor& other) { return self.kron(other); }
 /// Matrices (…, k, k) to the power of n by squaring; 0 gives the identity. Throws Error for a negative n, which would
 /// need an inverse.

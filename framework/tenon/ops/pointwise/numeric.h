@@ -9,7 +9,8 @@ inline Tensor& nan_to_num_(Tensor& self, std::optional<double> nan = std::nullop
                            std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt) {
   return self.nan_to_num_(nan, posinf, neginf);
 }
-/// log(x / (1 - x)). With `eps` x is first clamped to [eps, 1 - eps]; without, the result is NaN outside of [0, 1].
+/// log(x / (1 - x)), in self's sizes; integers give the default dtype. With `eps` x is first clamped to [eps, 1 - eps];
+/// without, the result is NaN outside of [0, 1].
 inline Tensor logit(const Tensor& self, std::optional<double> eps = std::nullopt) { return self.logit(eps); }
 inline Tensor& logit_(Tensor& self, std::optional<double> eps = std::nullopt) { return self.logit_(eps); }
 inline Tensor sgn(const Tensor& self) { return self.sign(); }
@@ -40,7 +41,8 @@ inline Tensor& round_(Tensor& self, std::int64_t decimals) { return self.round_(
 inline Tensor div(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
   return self.div(other, rounding_mode);
 }
-/// What floor division leaves, with the sign of `other`, as Python's %. Throws Error for an integer divisor of 0.
+/// What floor division leaves, with the sign of `other`, as Python's %; dtypes are promoted, the number counting last.
+/// Throws Error for an integer divisor of 0.
 TENON_API Tensor remainder(const Scalar& self, const Tensor& other);
 /// The bits of each integer moved left by `other` places, zeros coming in: 0 for a negative number of places, or one
 /// that is not below the number of bits. Broadcast, dtypes are promoted. Throws Error for bool and floating dtypes.
@@ -71,7 +73,7 @@ inline Tensor arcsinh(const Tensor& self) { return self.asinh(); }
 inline Tensor arctanh(const Tensor& self) { return self.atanh(); }
 inline Tensor arctan2(const Tensor& self, const Tensor& other) { return self.atan2(other); }
 inline Tensor fix(const Tensor& self) { return self.trunc(); }
-/// The tensor itself.
+/// The tensor itself, no copy.
 inline Tensor positive(const Tensor& self) { return self; }
 inline Tensor multiply(const Tensor& self, const Tensor& other) { return self.mul(other); }
 inline Tensor multiply(const Tensor& self, const Scalar& other) { return self.mul(other); }

@@ -5,35 +5,53 @@
 
 namespace tenon {
 
-// Those of kernel/rows; out forms put the result into a tensor of the caller's, which is resized where its sizes
-// differ, and are not differentiable.
-#define TENON_UNARY(Row, name, ...)          \
-  TENON_API Tensor name(const Tensor& self); \
-  TENON_API Tensor& name##_(Tensor& self);   \
+// Those of kernel/rows, whose formulas stand there. In-place forms throw Error where the result has other sizes than
+// self, or a dtype of a higher category. Out forms put the result into a tensor of the caller's, which is resized where
+// its sizes differ; they throw Error where an argument requires a gradient that the function has, and where `out` has
+// not the dtype that the function asks for (out_rule()).
+#define TENON_UNARY(Row, name, ...)                                                                                \
+  /** The row's formula of each element: self's sizes, and self's dtype where that is floating. Integers and bool  \
+   * become the default dtype in kConverted rows. In kSigned and kKept rows integers keep their dtype, in kRefused \
+   * rows they throw Error. Bool throws Error in all three, but for square (int64) and sign (bool). */             \
+  TENON_API Tensor name(const Tensor& self);                                                                       \
+  TENON_API Tensor& name##_(Tensor& self);                                                                         \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self);
-#define TENON_UNARY_WITH(Row, name, saves, integers, count, parameters, ...)    \
-  TENON_API Tensor name(const Tensor& self, TENON_DECLARED_##count parameters); \
-  TENON_API Tensor& name##_(Tensor& self, TENON_DECLARED_##count parameters);   \
+#define TENON_UNARY_WITH(Row, name, saves, integers, count, parameters, ...)                                        \
+  /** The row's formula of each element with these numbers; sizes and dtypes as of the rows above. Throws Error for \
+   * celu's alpha of 0 and a negative lambda of softshrink. */                                                      \
+  TENON_API Tensor name(const Tensor& self, TENON_DECLARED_##count parameters);                                     \
+  TENON_API Tensor& name##_(Tensor& self, TENON_DECLARED_##count parameters);                                       \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self, TENON_DECLARED_##count parameters);
 #include <tenon/kernel/rows/unary.inl>
 
-#define TENON_FUNCTION_OF_TWO(Row, name, ...)                                         \
+#define TENON_FUNCTION_OF_TWO(name)                                                   \
   TENON_API Tensor name(const Tensor& self, const Tensor& other);                     \
   TENON_API Tensor name(const Tensor& self, const Scalar& other);                     \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other); \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other);
-#define TENON_BINARY TENON_FUNCTION_OF_TWO
+#define TENON_BINARY(Row, name, ...)                                                                                   \
+  /** The row's formula of each pair of elements, broadcast; dtypes are promoted. Integers become the default dtype in \
+   * kConverted rows; they throw Error in kRefused rows, and where kDivided rows divide them by 0. pow of integers     \
+   * throws Error for a negative integer number. Throws Error for sizes that do not broadcast. */                      \
+  TENON_FUNCTION_OF_TWO(name)
 #include <tenon/kernel/rows/binary.inl>
-#define TENON_COMPARISON TENON_FUNCTION_OF_TWO
-#define TENON_BITWISE TENON_FUNCTION_OF_TWO
-#define TENON_PREDICATE(Row, name, ...)      \
-  TENON_API Tensor name(const Tensor& self); \
+#define TENON_COMPARISON(Row, name, ...)                                                                              \
+  /** Whether the row's formula holds for each pair of elements, broadcast and promoted to one dtype: bool, without a \
+   * gradient. Throws Error for sizes that do not broadcast. */                                                       \
+  TENON_FUNCTION_OF_TWO(name)
+#define TENON_BITWISE(Row, name, ...)                                                                                \
+  /** The row's formula of each pair of integers or bools, broadcast; dtypes are promoted. Throws Error for floating \
+   * dtypes, and for sizes that do not broadcast. */                                                                 \
+  TENON_FUNCTION_OF_TWO(name)
+#define TENON_PREDICATE(Row, name, ...)                                                                             \
+  /** Whether the row's formula holds for each element, of any dtype: bool, of self's sizes, without a gradient. */ \
+  TENON_API Tensor name(const Tensor& self);                                                                        \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self);
 #include <tenon/kernel/rows/relations.inl>
 #undef TENON_FUNCTION_OF_TWO
 
 // Those with a signature of their own.
-/// `base` to the power of each element.
+/// `base` to the power of each element, in exponent's sizes; dtypes are promoted, the number counting last.
 TENON_API Tensor pow(const Scalar& base, const Tensor& exponent);
 /// self + alpha * other, broadcast; dtypes are promoted. Throws Error for an alpha that the result's dtype cannot hold:
 /// a floating number for integers, a bool for other dtypes than bool, a number that is too large.
@@ -43,7 +61,7 @@ TENON_API Tensor add(const Tensor& self, const Scalar& other, const Scalar& alph
 /// the result's dtype cannot hold, as add().
 TENON_API Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha = 1);
-/// other - self. Throws Error where either is bool.
+/// other - self, in self's sizes; dtypes are promoted. Throws Error where either is bool.
 TENON_API Tensor rsub(const Tensor& self, const Scalar& other);
 /// self / other, broadcast. Without a rounding mode true division, which gives the default dtype for integers; "trunc"
 /// rounds towards 0 and "floor" down, and both keep integers, whose division by 0 throws Error. So does another mode.
@@ -62,7 +80,7 @@ TENON_API Tensor bitwise_not(const Tensor& self);
 /// is close to NaN where `equal_nan` is set. Throws Error where the dtypes differ, or a tolerance is negative.
 TENON_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                          bool equal_nan = false);
-/// Whether isclose() holds for every pair of elements.
+/// Whether isclose() holds for every pair of elements; broadcast. Throws Error as isclose().
 TENON_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
 /// Whether sizes and all elements are equal; dtypes may differ. NaN equals nothing. Throws Error for tensors on
@@ -90,10 +108,10 @@ TENON_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, con
 TENON_API Tensor clamp_min(const Tensor& self, const Scalar& low);
 TENON_API Tensor clamp_max(const Tensor& self, const Scalar& high);
 /// A copy with NaN, infinity and -infinity replaced, by default with 0 and the largest and the lowest number of the
-/// dtype.
+/// dtype. Integers, which have none of them, stay as they are.
 TENON_API Tensor nan_to_num(const Tensor& self, std::optional<double> nan = std::nullopt,
                             std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt);
-/// self + value * a * b; the three are broadcast.
+/// self + value * a * b; the three are broadcast, dtypes are promoted. Throws Error for sizes that do not broadcast.
 TENON_API Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
 /// self + value * a / b; the three are broadcast. Throws Error where neither a nor b has a floating dtype.
 TENON_API Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1);
@@ -112,7 +130,8 @@ TENON_API bool can_cast(Dtype from, Dtype to);
 TENON_API Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 TENON_API Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 
-/// The n-th derivative of digamma; n = 0 is digamma itself. Throws Error for a negative n.
+/// The n-th derivative of digamma, in self's sizes; n = 0 is digamma itself. Integers give the default dtype. Throws
+/// Error for a negative n.
 TENON_API Tensor polygamma(std::int64_t n, const Tensor& self);
 
 }  // namespace tenon

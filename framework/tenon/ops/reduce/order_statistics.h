@@ -18,14 +18,14 @@ requires(std::is_same_v<Bool, bool>) Tensor
     argsort(const Tensor& self, Bool stable, std::int64_t dim = -1, bool descending = false) {
   return self.argsort(stable, dim, descending);
 }
-/// Sorted along dim 0.
+/// A copy sorted along dim 0, in ascending order.
 inline Tensor msort(const Tensor& self) { return self.msort(); }
 /// The middle value along `dim`, the lower one of two, and its position; NaN and the position of the first NaN where
 /// there is one. Throws Error for bool and an empty dim.
 inline std::tuple<Tensor, Tensor> median(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.median(dim, keepdim);
 }
-/// median() of the elements that are not NaN; NaN where all are.
+/// median() of the elements that are not NaN; NaN where all are. Throws Error as median().
 inline Tensor nanmedian(const Tensor& self) { return self.nanmedian(); }
 inline std::tuple<Tensor, Tensor> nanmedian(const Tensor& self, std::int64_t dim, bool keepdim = false) {
   return self.nanmedian(dim, keepdim);
@@ -52,7 +52,7 @@ inline Tensor quantile(const Tensor& self, const Tensor& q, std::optional<std::i
                        bool keepdim = false, std::string_view interpolation = "linear") {
   return self.quantile(q, dim, keepdim, interpolation);
 }
-/// quantile() of the elements that are not NaN; NaN where all are.
+/// quantile() of the elements that are not NaN; NaN where all are. Sizes, dtypes and errors as of quantile().
 inline Tensor nanquantile(const Tensor& self, double q, std::optional<std::int64_t> dim = std::nullopt,
                           bool keepdim = false, std::string_view interpolation = "linear") {
   return self.nanquantile(q, dim, keepdim, interpolation);

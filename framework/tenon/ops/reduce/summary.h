@@ -10,7 +10,7 @@ inline std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<std:
                                           bool keepdim = false) {
   return self.aminmax(dim, keepdim);
 }
-/// sum() of the elements that are not NaN; 0 where all are.
+/// sum() of the elements that are not NaN, of all or over `dim`; 0 where all are. dtypes as of sum().
 inline Tensor nansum(const Tensor& self, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false,
                      std::optional<Dtype> dtype = std::nullopt) {
   return self.nansum(dim, keepdim, dtype);
@@ -22,7 +22,7 @@ inline Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim = std::nullopt
 }
 /// The sum of a matrix's diagonal. Throws Error for another rank than 2.
 inline Tensor trace(const Tensor& self) { return self.trace(); }
-/// The p-norm of all elements of self - other, which are broadcast; floating dtypes only.
+/// The p-norm of all elements of self - other, which are broadcast: a tensor of no dimension; floating dtypes only.
 inline Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p = 2) { return self.dist(other, p); }
 /// A copy in which each slice at one position of `dim` whose p-norm is above `maxnorm` is scaled down to it. Throws
 /// Error below 2 dims, for p <= 0, and for a dtype that is not floating.

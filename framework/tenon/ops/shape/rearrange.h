@@ -28,7 +28,7 @@ inline std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) { ret
 inline std::vector<Tensor> dsplit(const Tensor& self, std::int64_t sections) { return self.dsplit(sections); }
 inline std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) { return self.dsplit(indices); }
 
-/// transpose() by other names.
+/// transpose() by other names: a view with two dims swapped. Throws Error for a dim out of range.
 inline Tensor swapaxes(const Tensor& self, std::int64_t axis0, std::int64_t axis1) {
   return self.transpose(axis0, axis1);
 }
@@ -82,11 +82,11 @@ TENON_API Tensor atleast_3d(const Tensor& self);
 TENON_API std::vector<Tensor> atleast_1d(TensorList tensors);
 TENON_API std::vector<Tensor> atleast_2d(TensorList tensors);
 TENON_API std::vector<Tensor> atleast_3d(TensorList tensors);
-/// cat() of atleast_3d() of each along dim 2.
+/// cat() of atleast_3d() of each along dim 2. Throws Error where other sizes differ.
 TENON_API Tensor dstack(TensorList tensors);
 /// cat() along dim 1, in which vectors (n) and numbers are columns (n, 1).
 TENON_API Tensor column_stack(TensorList tensors);
-/// vstack() by another name.
+/// vstack() by another name: cat() of atleast_2d() of each along dim 0. Throws Error where other sizes differ.
 TENON_API Tensor row_stack(TensorList tensors);
 
 }  // namespace tenon

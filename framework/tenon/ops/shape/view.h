@@ -63,7 +63,8 @@ inline std::vector<Tensor> split(const Tensor& self, std::int64_t size, std::int
 inline std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, std::int64_t dim = 0) {
   return self.split_with_sizes(sizes, dim);
 }
-/// split() into views of ceil(size / chunks) positions, the last one of what is left: `chunks` views, or fewer.
+/// split() into views of ceil(size / chunks) positions of `dim`, the last one of what is left: `chunks` views, or
+/// fewer. Throws Error for chunks below 1.
 inline std::vector<Tensor> chunk(const Tensor& self, std::int64_t chunks, std::int64_t dim = 0) {
   return self.chunk(chunks, dim);
 }

@@ -34,10 +34,12 @@ Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& 
 Symbolic power(const Symbolic& a, const Symbolic& b);
 /// log(1 + exp(x)).
 Symbolic softplus1(const Symbolic& x);
-/// Each of these computes on the number, or is the operator of that name on the tensor.
+/// The n-th derivative of digamma, of the number or of the tensor.
 Symbolic polygamma(const Symbolic& n, const Symbolic& x);
 // Every operator of a row that has no parameters: exp(x), digamma(x), …
-#define TENON_UNARY(Row, name, ...) Symbolic name(const Symbolic& x);
+#define TENON_UNARY(Row, name, ...)                                                   \
+  /** The row's formula of the number, or the operator of that name of the tensor. */ \
+  Symbolic name(const Symbolic& x);
 #include <tenon/kernel/rows/unary.inl>
 
 }  // namespace tenon::ops
