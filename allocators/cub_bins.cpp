@@ -29,7 +29,7 @@ class CubBins final : public Allocator {
     };
   }
   static AllocatorTraits traits() {
-    return {.depends_on_capacity = [](const Options&) { return false; }};
+    return {.depends_on_capacity = [](const Options&) { return false; }, .is_baseline = true};
   }
 
   explicit CubBins(const AllocatorContext& context)

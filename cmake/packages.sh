@@ -60,7 +60,7 @@ can_install() {
 install_packages() {
   local entry missing=() names=() unknown=()
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "this is no Debian or Ubuntu, so nothing is installed here; needed (Debian names): $*"
+    say "this is not a Debian or Ubuntu, so nothing is installed here; needed (Debian names): $*"
     return
   fi
   for entry in "$@"; do

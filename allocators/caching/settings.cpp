@@ -35,7 +35,7 @@ OptionSchema option_schema(bool expandable) {
   if (expandable) {
     schema.push_back(OptionSpec::text("expandable_segments_reserve", "0",
                                       "length of an address range: a share of the device (0.5) or a size (40GiB), at "
-                                      "most 9/8 of the device; 0 = that"));
+                                      "most 9/8 of the device; 0 = 9/8 of it"));
   } else {
     schema.push_back(OptionSpec::text("compat", "2.x", "whose decisions are reproduced").one_of({"1.13", "2.x"}));
     schema.push_back(OptionSpec::size("roundup_bypass_threshold", 0,

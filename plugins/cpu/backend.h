@@ -42,6 +42,7 @@ class CpuBackend final : public Backend {
   int device_count() override { return 1; }
   DeviceDriver& device(int index) override;
   void shutdown() noexcept override;
+  bool takes_host_memory(const Options&) const override { return true; }
 
  private:
   void (*use_isa_)(Isa);

@@ -65,6 +65,7 @@ class SimulatedBackend final : public Backend {
   }
 
   std::string kernels_like() const override { return "cpu"; }
+  bool takes_host_memory(const Options& options) const override { return options.text("mode") == "backed"; }
 
  private:
   DriverConfig config_;

@@ -1,4 +1,5 @@
 // Section numbers are those of the description of PyTorch's allocator that the worked examples come from too.
+// Long: one class, in the order of the description's sections.
 #include "reference_model.h"
 
 #include <tenon/core/error.h>

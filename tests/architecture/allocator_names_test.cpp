@@ -41,8 +41,10 @@ TEST(AllocatorNames, TheFrameworkKnowsNoAllocatorByItsName) {
     for (const std::string& name : names) {
       const auto place = known_places().find(file.filename().string());
       if (place != known_places().end() && place->second.contains(name)) continue;
-      EXPECT_EQ(code.find("\"" + name + "\""), std::string::npos)
-          << shown(file) << " names '" << name << "': let allocators say what they are capable of (memory/factory.h)";
+      for (const char quote : {'"', '\''}) {
+        EXPECT_EQ(code.find(quote + name + quote), std::string::npos)
+            << shown(file) << " names '" << name << "': let allocators say what they are capable of (memory/factory.h)";
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
-// One place for each addition: what `framework/README.md` promises of verbs, layers, formats and operators. The name
-// of a verb, layer or format stands in its own files and in one list of CMake's, and nowhere else in the framework.
+// One place for each addition: what `framework/README.md` promises of allocators, verbs, layers, formats and operators.
+// The name of a verb, layer or format stands in its own files and in one list of CMake's, and nowhere else in the
+// framework.
 #include "architecture/source_tree.h"
 
 #include <gtest/gtest.h>
@@ -42,6 +43,26 @@ std::set<std::string> stems_below(const std::string& folder) {
   std::set<std::string> stems;
   for (const auto& file : files_below(folder, {".cpp"})) stems.insert(file.stem());
   return stems;
+}
+
+TEST(OnePlace, AnAllocatorIsItsFilesAndALineOfCMakes) {
+  std::set<std::string> allocators;
+  for (const auto& file : files_below("allocators", {".cpp"})) {
+    const std::string text = read_text(file);
+    const std::regex declares(R"(\n(?:TENON_ALLOCATOR|TENON_PLUGIN)\(([a-z0-9_]+),)");
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), declares); it != std::sregex_iterator(); ++it) {
+      EXPECT_TRUE(allocators.insert((*it)[1]).second) << (*it)[1] << " is declared twice";
+    }
+  }
+  EXPECT_GE(allocators.size(), 4u) << "the test no longer finds the allocators";
+  std::set<std::string> built;
+  for (const auto& file : files_below("allocators", {".txt"})) {
+    const std::string text = read_text(file);
+    const std::regex line(R"(tenon_add_allocator\(([a-z0-9_]+))");
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), line); it != std::sregex_iterator(); ++it)
+      built.insert((*it)[1]);
+  }
+  EXPECT_EQ(allocators, built);  // that no other file names one: AllocatorNames
 }
 
 TEST(OnePlace, AVerbIsAFileAndALineOfCMakes) {

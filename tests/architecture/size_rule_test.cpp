@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kMaxSourcesInFolder = 26;  // "about 25"
 constexpr std::size_t kMaxFileLines = 400;
-constexpr std::size_t kMaxTestLines = 600;  // lists of cases, which share what is written for them
 constexpr std::size_t kMaxFunctionLines = 80;
 constexpr std::size_t kHeadLines = 15;
 
@@ -50,7 +49,7 @@ TEST(SizeRule, ALongFileSaysWhy) {
   for (const auto& root : kRoots) {
     for (const auto& file : sources_below(root)) {
       const auto lines = lines_of(read_text(file));
-      if (lines.size() <= (std::string(root) == "tests" ? kMaxTestLines : kMaxFileLines)) continue;
+      if (lines.size() <= kMaxFileLines) continue;
       EXPECT_TRUE(gives_reason(lines, 0, kHeadLines, "Long:"))
           << shown(file) << " has " << lines.size() << " lines: look for the second concept, or say \"// Long: …\"";
     }

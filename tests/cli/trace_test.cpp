@@ -172,7 +172,7 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
   folder_.write("late.trace", "# recorded_peak_reserved_bytes: 4194304\na 0 3000000 0\nm recording starts\nf 0\n");
   EXPECT_THAT(
       tenon({"trace", "convert", "late.trace", "late.csv", "--to", "rmm"}).error,
-      AllOf(HasSubstr("1 blocks' being older than the recording"), HasSubstr("what is known of the recording")));
+      AllOf(HasSubstr("which blocks are older than the recording (1)"), HasSubstr("what is known of the recording")));
   EXPECT_THAT(tenon({"trace", "convert", "rich.trace", "rich.pickle"}).error,
               HasSubstr("1 uses on other streams (the frees of these blocks wait there"));
 }
@@ -306,7 +306,7 @@ TEST_F(TraceVerb, ACutInsideAFailedRequestIsMadeBeforeIt) {
   EXPECT_THAT(tenon({"trace", "slice", "died.trace", "x.trace", "--from", "1", "--until", "2"}).error,
               HasSubstr("no event from 1 to 1"));
   EXPECT_THAT(tenon({"trace", "convert", "died.trace", "died.csv", "--to", "minimalloc"}).error,
-              HasSubstr("1 requests' having run out of memory (they are buffers there)"));
+              HasSubstr("which requests ran out of memory (1; they are buffers there)"));
 }
 
 TEST_F(TraceVerb, ALinkAsOutputStaysOne) {

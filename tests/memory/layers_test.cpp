@@ -1,4 +1,5 @@
 // Each layer on its own, then stacked.
+// Long: the layers share their fixtures, and many tests stack several.
 #include "support/scratch_folder.h"
 
 #include <tenon/memory/sources/address_only_source.h>

@@ -1,4 +1,5 @@
 // tune(): what it recommends, what it merges it with, and when it had better say nothing.
+// Long: the histories are made once for all cases.
 #include "cli/pinned_segments.h"
 #include "replay/support.h"
 

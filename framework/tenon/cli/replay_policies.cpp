@@ -57,7 +57,7 @@ std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet)
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }
-  for (const std::string& name : allocator_names()) policies.push_back({allocator_from_spec(name), name});
+  for (const std::string& name : default_allocators()) policies.push_back({allocator_from_spec(name), name});
   if (policies.empty())
     throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
   return policies;

@@ -23,7 +23,7 @@ std::string describe(const OutOfMemoryInfo& info) {
   }
   if (info.limit_bytes != 0) text += fmt::format("; limit {}", format_bytes(info.limit_bytes));
   if (info.largest_free_bytes != 0)
-    text += fmt::format("; largest cached piece {}", format_bytes(info.largest_free_bytes));
+    text += fmt::format("; largest cached block {}", format_bytes(info.largest_free_bytes));
   if (!info.hint.empty()) text += "; " + info.hint;
   return text;
 }

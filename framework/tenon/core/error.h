@@ -80,7 +80,7 @@ struct OutOfMemoryInfo {
   std::size_t device_free_bytes = 0;   ///< what the device has left
   std::size_t capacity_bytes = 0;      ///< the device's, 0 when unlimited
   std::size_t limit_bytes = 0;         ///< a configured limit below the capacity, 0 when none
-  std::size_t largest_free_bytes = 0;  ///< largest cached piece, 0 when unknown
+  std::size_t largest_free_bytes = 0;  ///< largest cached block, 0 when unknown
   std::string hint;                    ///< what would have helped; empty when nothing is known
 };
 

@@ -1,4 +1,5 @@
-// IDX files: the header is checked before a byte of the body is believed.
+// IDX files: the header is checked before a byte of the body is believed. Read by zlib itself: the reader of histories
+// stands above data, and refuses what expands as much as empty pictures do.
 #include <tenon/core/error.h>
 #include <tenon/data/idx_file.h>
 

@@ -35,5 +35,6 @@ OptionSchema Backend::options() const { return {}; }
 void Backend::configure(const Options&) {}
 std::string Backend::why_unavailable() const { return {}; }
 std::string Backend::kernels_like() const { return {}; }
+bool Backend::takes_host_memory(const Options&) const { return false; }
 
 }  // namespace tenon

@@ -101,6 +101,8 @@ class TENON_EXPORT Backend {
   virtual void shutdown() noexcept = 0;
   /// A device kind whose kernels also serve this one, "" for none: for devices whose memory the host can reach.
   virtual std::string kernels_like() const;
+  /// Whether what its devices hand out under these options is the host's memory, which other processes need too.
+  virtual bool takes_host_memory(const Options& options) const;
 };
 
 }  // namespace tenon

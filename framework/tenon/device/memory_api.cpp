@@ -27,7 +27,7 @@ MemoryStatsTable memory_stats(Device device) { return memory_stats_table(allocat
 std::string memory_summary(Device device, bool abbreviated) {
   DeviceState& state = device_state(device);
   const MemoryStatsTable stats = memory_stats_table(state.allocator().stats());
-  if (state.device().type().name() == "cuda") return memory_summary_of(stats, state.device().index(), abbreviated);
+  if (state.device().is_cuda()) return memory_summary_of(stats, state.device().index(), abbreviated);
   const std::string title = fmt::format("memory summary of {}", state.device().str());
   return memory_summary_text(stats, {fmt::format("|{:^75}|\n", title), "OOMs", "allocation retries"}, abbreviated);
 }

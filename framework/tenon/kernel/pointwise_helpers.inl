@@ -1,5 +1,6 @@
 // Functions that rows use and <cmath> lacks, for float and double (and integers where a row takes integers). Included
-// inside pointwise.h's namespace. A function is added here and nowhere else:
+// inside pointwise.h's namespace. Not Boost.Math: kernels of every backend are made from these lines, vectors of sixteen
+// floats and CUDA's among them, and their values are PyTorch's at the edges too. A function is added here and nowhere else:
 //
 //   - One that is an operator too has the operator's name: slopes of tensors then find the operator (ops/support/symbolic.h).
 //   - TENON_OF_DRESSED_1(name) or _2 after it lets a backend's dressed number {v} use it. A backend that has a better one

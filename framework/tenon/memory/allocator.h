@@ -92,7 +92,7 @@ struct PolicyStats {
   std::int64_t synchronizations = 0;            ///< waits for all streams
   std::int64_t max_split_size = -1;             ///< -1: unlimited or not a notion of this policy
   std::size_t cached_bytes = 0;                 ///< reserved, not handed out
-  std::size_t largest_free_bytes = 0;           ///< largest cached piece that one request could get
+  std::size_t largest_free_bytes = 0;           ///< largest cached block that one request could get
   std::vector<PrivatePoolStats> private_pools;  ///< by id; those that exist
 };
 

@@ -44,9 +44,15 @@ struct AllocatorTraits {
 
   /// What its addresses are multiples of under these options, where that is not kDefaultAlignment.
   std::function<std::size_t(const Options&)> alignment;
+
+  /// Kept to be compared with: it is tried where it is named, and never recommended.
+  bool is_baseline = false;
 };
 
 using AllocatorFactory = std::function<std::unique_ptr<Allocator>(const AllocatorContext&)>;
+
+/// Of the rows that say what an allocator without any waste would need. No plugin may supply one of this name.
+inline constexpr std::string_view kIdealAllocator = "ideal";
 
 /// One allocator that a plugin supplies.
 struct AllocatorInfo {

@@ -2,13 +2,17 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
+#include <tenon/memory/pytorch_conf.h>
+
+#include <fmt/format.h>
 
 namespace tenon {
 
 namespace {
 
 [[noreturn]] void no_virtual_memory(const MemorySource& source) {
-  throw Error(source.traits().device + " has no virtual memory: use an allocator that needs none, such as 'caching'");
+  throw Error(fmt::format("{} has no virtual memory: use an allocator that needs none, such as '{}'",
+                          source.traits().device, kNativeAllocator));
 }
 
 }  // namespace

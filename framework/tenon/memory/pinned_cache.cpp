@@ -26,7 +26,7 @@ class PinnedCache final : public Allocator {
  public:
   PinnedCache(MemorySource& source, const Options& options)
       : source_(source),
-        old_(options.text("compat") == "1.13"),
+        compat_1_13_(options.text("compat") == "1.13"),
         round_threshold_(or_unlimited(options.size("max_round_threshold"))),
         cached_limit_(or_unlimited(options.size("max_cached_size"))) {}
 
@@ -114,7 +114,9 @@ class PinnedCache final : public Allocator {
   using Key = std::pair<StreamRef, int>;
 
   static std::size_t or_unlimited(std::size_t bytes) { return bytes == 0 ? kUnlimited : bytes; }
-  Key key_of(std::size_t bytes, StreamRef stream) const { return {stream, old_ ? 0 : std::bit_width(bytes - 1)}; }
+  Key key_of(std::size_t bytes, StreamRef stream) const {
+    return {stream, compat_1_13_ ? 0 : std::bit_width(bytes - 1)};
+  }
 
   /// 0 for what is too large to be a power of two.
   std::size_t class_size(std::size_t bytes) const {
@@ -138,7 +140,7 @@ class PinnedCache final : public Allocator {
       if (best == records.end() ||
           std::pair((*it)->bytes, (*it)->address) < std::pair((*best)->bytes, (*best)->address))
         best = it;
-      if (!old_) break;
+      if (!compat_1_13_) break;
     }
     if (best == records.end()) return nullptr;
     Record* record = *best;
@@ -177,7 +179,7 @@ class PinnedCache final : public Allocator {
   }
 
   MemorySource& source_;
-  const bool old_;
+  const bool compat_1_13_;
   const std::size_t round_threshold_;
   const std::size_t cached_limit_;
   std::unordered_map<void*, std::unique_ptr<Record>> records_;

@@ -1,6 +1,7 @@
 // Optimisers and learning rates by name.
 #include <tenon/train/optimizers.h>
 
+#include <tenon/core/error.h>
 #include <tenon/optim/adagrad.h>
 #include <tenon/optim/adam.h>
 #include <tenon/optim/rmsprop.h>
@@ -8,37 +9,77 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
+#include <string_view>
+#include <utility>
 
 namespace tenon::train {
 
+namespace {
+
+using Parameters = std::vector<Tensor>;
+
+/// An optimiser that a file can name.
+struct Row {
+  std::string_view name;
+  std::unique_ptr<optim::Optimizer> (*make)(Parameters parameters, double lr, double decay, double momentum);
+  int tensors;                ///< of a parameter's size in its state
+  bool has_momentum = false;  ///< which is one more, where it is not 0
+};
+
+constexpr Row kOptimizers[] = {
+    {"sgd",
+     [](Parameters parameters, double lr, double decay, double momentum) -> std::unique_ptr<optim::Optimizer> {
+       return std::make_unique<optim::SGD>(std::move(parameters),
+                                           optim::SGDOptions(lr).momentum(momentum).weight_decay(decay));
+     },
+     0, true},
+    {"adam",
+     [](Parameters parameters, double lr, double decay, double) -> std::unique_ptr<optim::Optimizer> {
+       return std::make_unique<optim::Adam>(std::move(parameters), optim::AdamOptions(lr).weight_decay(decay));
+     },
+     2},
+    {"adamw",
+     [](Parameters parameters, double lr, double decay, double) -> std::unique_ptr<optim::Optimizer> {
+       return std::make_unique<optim::AdamW>(std::move(parameters), optim::AdamWOptions(lr).weight_decay(decay));
+     },
+     2},
+    {"rmsprop",
+     [](Parameters parameters, double lr, double decay, double momentum) -> std::unique_ptr<optim::Optimizer> {
+       return std::make_unique<optim::RMSprop>(std::move(parameters),
+                                               optim::RMSpropOptions(lr).momentum(momentum).weight_decay(decay));
+     },
+     1, true},
+    {"adagrad",
+     [](Parameters parameters, double lr, double decay, double) -> std::unique_ptr<optim::Optimizer> {
+       return std::make_unique<optim::Adagrad>(std::move(parameters), optim::AdagradOptions(lr).weight_decay(decay));
+     },
+     1},
+};
+
+const Row& row_of(const Options& train) {
+  const auto found = std::ranges::find(kOptimizers, std::string_view(train.text("optimizer")), &Row::name);
+  TENON_ASSERT(found != std::end(kOptimizers), "a name that the option allows");
+  return *found;
+}
+
+}  // namespace
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kOptimizers) names.emplace_back(row.name);
+  return names;
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters) {
-  const std::string& name = train.text("optimizer");
-  const double lr = train.real("lr"), decay = train.real("weight_decay");
-  if (name == "sgd") {
-    return std::make_unique<optim::SGD>(std::move(parameters),
-                                        optim::SGDOptions(lr).momentum(train.real("momentum")).weight_decay(decay));
-  }
-  if (name == "adam") {
-    return std::make_unique<optim::Adam>(std::move(parameters), optim::AdamOptions(lr).weight_decay(decay));
-  }
-  if (name == "rmsprop") {
-    return std::make_unique<optim::RMSprop>(
-        std::move(parameters), optim::RMSpropOptions(lr).momentum(train.real("momentum")).weight_decay(decay));
-  }
-  if (name == "adagrad") {
-    return std::make_unique<optim::Adagrad>(std::move(parameters), optim::AdagradOptions(lr).weight_decay(decay));
-  }
-  return std::make_unique<optim::AdamW>(std::move(parameters), optim::AdamWOptions(lr).weight_decay(decay));
+  return row_of(train).make(std::move(parameters), train.real("lr"), train.real("weight_decay"),
+                            train.real("momentum"));
 }
 
 std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters) {
-  const std::string& name = train.text("optimizer");
-  const std::int64_t momentum = train.real("momentum") > 0 ? 1 : 0;
-  std::int64_t tensors = 2;  // adam, adamw: two moments
-  if (name == "sgd") tensors = momentum;
-  if (name == "rmsprop") tensors = 1 + momentum;
-  if (name == "adagrad") tensors = 1;
+  const Row& row = row_of(train);
+  const std::int64_t tensors = row.tensors + (row.has_momentum && train.real("momentum") > 0 ? 1 : 0);
   std::int64_t bytes = 0;
   for (const Tensor& parameter : parameters) bytes += tensors * static_cast<std::int64_t>(parameter.nbytes());
   return bytes;

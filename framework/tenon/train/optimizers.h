@@ -5,8 +5,13 @@
 #include <tenon/optim/optimizer.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace tenon::train {
+
+/// Those that `train.optimizer` may name.
+std::vector<std::string> optimizer_names();
 
 /// As the section [train] says.
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters);

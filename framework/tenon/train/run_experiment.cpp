@@ -21,7 +21,7 @@ ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& pr
 }
 
 MemoryEstimate estimate_memory(const ExperimentConfig& config) {
-  constexpr const char* kKind = "simulated";
+  constexpr const char* kKind = "simulated";  // the one that has addresses without memory, on any machine
   ExperimentConfig stand_in = config;
   Options options(find_backend(kKind).options());
   options.set("mode", std::string("address-only"));

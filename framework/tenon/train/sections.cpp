@@ -1,5 +1,6 @@
 // The settings of a training run: names, types, ranges, defaults, one line of help each. Declared in run_experiment.h.
 #include <tenon/train/model.h>
+#include <tenon/train/optimizers.h>
 #include <tenon/train/run_experiment.h>
 
 namespace tenon {
@@ -66,7 +67,7 @@ SectionSpec train_section() {
            .range(std::int64_t{1}, std::int64_t{1 << 24}),
        OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")
            .range(std::int64_t{1}, std::int64_t{1 << 20}),
-       OptionSpec::text("optimizer", "adamw", "the optimiser").one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad"}),
+       OptionSpec::text("optimizer", "adamw", "the optimiser").one_of(train::optimizer_names()),
        OptionSpec::real("lr", 1e-3, "learning rate").range(0.0, 1e6),
        OptionSpec::real("momentum", 0.9, "of sgd and rmsprop").range(0.0, 1.0),
        OptionSpec::real("weight_decay", 0.0, "pulls parameters to zero").range(0.0, 1e6),

@@ -32,18 +32,26 @@ TEST_P(Shipped, PassesTheKit) {
   EXPECT_TRUE(report.passed()) << report.text();
 }
 
+TEST(ShippedAllocators, PassTheKitWithTheirDefaults) {
+  load_all_plugins();
+  const std::vector<std::string> names = allocator_names();
+  EXPECT_GE(names.size(), 4u) << "the test no longer finds the allocators";
+  for (const std::string& name : names) {
+    const conformance::Report report =
+        conformance::run(find_allocator(name), nullptr, {.histories = 15, .lose_device = true});
+    EXPECT_TRUE(report.passed()) << name << '\n' << report.text();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Allocators, Shipped,
-    ::testing::Values(Case{"Direct", "direct", {}}, Case{"Caching", "caching", {}},
-                      Case{"CachingAs1_13", "caching", {{"compat", "1.13"}}},
+    ::testing::Values(Case{"CachingAs1_13", "caching", {{"compat", "1.13"}}},
                       Case{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
                       Case{"CachingRoundup", "caching", {{"roundup_power2_divisions", "[1:4,16:8,>:2]"}}},
                       Case{"CachingGarbage",
                            "caching",
                            {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
-                      Case{"Expandable", "expandable", {}},
                       Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
-                      Case{"CubBins", "cub_bins", {}},
                       Case{"CubBinsKeepAll",
                            "cub_bins",
                            {{"bin_growth", "2"}, {"min_bin", "9"}, {"max_bin", "36"}, {"max_cached", "1TiB"}}},

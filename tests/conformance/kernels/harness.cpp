@@ -1,4 +1,5 @@
 // Loads a backend plugin, makes tensors of any layout, compares.
+// Long: one class: the tensors that it makes, runs and compares.
 #include "harness.h"
 
 #include <tenon/core/error.h>

@@ -1,4 +1,5 @@
 // Indexing, scans, sorting, sequences and random numbers against loops.
+// Long: the cases share the loops that they are held against.
 #include <tenon/core/error.h>
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/linear.h>

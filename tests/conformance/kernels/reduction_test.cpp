@@ -1,4 +1,5 @@
 // Reductions, arguments of extremes, softmax, losses, pooling and optimiser steps against loops in double.
+// Long: the cases share the loops that they are held against.
 #include <tenon/core/error.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/normalization.h>

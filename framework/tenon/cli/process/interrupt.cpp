@@ -95,7 +95,7 @@ ForwardedInterrupts::~ForwardedInterrupts() {
 
 void end_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) throw Error("the sweep that this cell is of is gone");
+  if (::getppid() != parent) throw Error("the sweep that started this cell has ended");
 }
 
 }  // namespace tenon::cli

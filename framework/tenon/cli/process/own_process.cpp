@@ -66,7 +66,7 @@ Ended wait_for(pid_t child) {
   int status = 0;
   pid_t ended = 0;
   while ((ended = ::waitpid(child, &status, 0)) < 0) {
-    if (errno != EINTR) throw Error(fmt::format("lost a process of ours: {}", std::strerror(errno)));
+    if (errno != EINTR) throw Error(fmt::format("lost a child process: {}", std::strerror(errno)));
   }
   if (WIFSIGNALED(status)) return {ended, {static_cast<int>(ExitCode::kFailed), WTERMSIG(status)}};
   return {ended, {WEXITSTATUS(status), 0}};

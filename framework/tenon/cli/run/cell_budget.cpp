@@ -5,7 +5,9 @@
 #include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/device/device_driver.h>
 #include <tenon/replay/engine/process_pool.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -70,16 +72,24 @@ std::int64_t estimated_bytes(const ExperimentConfig& experiment) {
   }
 }
 
+bool takes_host_memory(const ExperimentConfig& experiment) {
+  const std::string kind(experiment.device.type().name());
+  try {
+    const Backend& backend = find_backend(kind);
+    const auto options = experiment.backend_options.find(kind);
+    return backend.takes_host_memory(options != experiment.backend_options.end() ? options->second
+                                                                                 : Options(backend.options()));
+  } catch (const Error&) {  // a device kind that is not there: the cell will say so
+    return false;
+  }
+}
+
 }  // namespace
 
 CellNeed need_of(const ExperimentConfig& experiment) {
   CellNeed need;
   need.threads = static_cast<unsigned>(experiment.section("train").integer("threads"));
-  const std::string kind(experiment.device.type().name());
-  const auto options = experiment.backend_options.find(kind);
-  const bool has_addresses_only = kind == "simulated" && options != experiment.backend_options.end() &&
-                                  options->second.text("mode") == "address-only";
-  if ((kind != "cpu" && kind != "simulated") || has_addresses_only) {
+  if (!takes_host_memory(experiment)) {
     need.bytes = kProcessBytes;
     return need;
   }

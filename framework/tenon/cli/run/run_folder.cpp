@@ -64,12 +64,12 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
   const std::optional<RunManifest> then = read_manifest(folder);
   if (!then) throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", folder.string(), kManifestFile));
   if (then->is_sweep != now.is_sweep)
-    throw ConfigError(fmt::format("{} is of {}, this is {}", folder.string(), then->is_sweep ? "a sweep" : "one run",
-                                  now.is_sweep ? "a sweep" : "one run"));
+    throw ConfigError(fmt::format("{} belongs to {}, and this is {}", folder.string(),
+                                  then->is_sweep ? "a sweep" : "one run", now.is_sweep ? "a sweep" : "one run"));
   const std::vector<std::string> changes = changes_between(*then, now);
   if (changes.empty()) return;
   const std::string elsewhere = then->folder == now.folder ? "" : fmt::format(" (it was started in {})", then->folder);
-  throw ConfigError(fmt::format("{} is of another experiment{}: {}; undo that, or begin anew in another folder",
+  throw ConfigError(fmt::format("{} belongs to another experiment{}: {}; undo that, or begin anew in another folder",
                                 folder.string(), elsewhere, fmt::join(changes, "; ")));
 }
 

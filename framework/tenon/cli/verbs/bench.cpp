@@ -41,7 +41,7 @@ std::vector<std::string> specs_of(const BenchVerbOptions& options) {
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }
-  specs = allocator_names();
+  specs = default_allocators();
   if (specs.empty())
     throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
   return specs;

@@ -70,7 +70,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
       throw Error(why);
     }
   }
-  for (const std::string& name : allocator_names()) {
+  for (const std::string& name : default_allocators()) {
     StackConfig allocator = allocator_from_spec(name);
     // Those that PyTorch has are searched by its own settings.
     if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));

@@ -132,7 +132,7 @@ class Child {
   } catch (const std::exception& error) {
     child.fail(ExitCode::kFailed, error.what());
   } catch (...) {
-    child.fail(ExitCode::kFailed, "threw something that is no std::exception");
+    child.fail(ExitCode::kFailed, "threw something that is not a std::exception");
   }
   ::_exit(0);
 }
@@ -183,7 +183,7 @@ void Turns::end() {
 double Turns::slice(std::uint64_t pairs) {
   const std::string word = std::to_string(pairs);
   if (::send(socket_, word.data(), word.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
-    throw Error(std::string("cannot write to a process of ours: ") + std::strerror(errno));
+    throw Error(std::string("cannot write to a child process: ") + std::strerror(errno));
   const std::string text = answer();
   double ns = 0;
   unsigned long long done = 0;

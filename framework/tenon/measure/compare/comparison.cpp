@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/factory.h>
 
 #include <fmt/format.h>
 
@@ -106,7 +107,7 @@ namespace {
 
 /// The row of the allocator that wastes nothing, which every replay has: it is of no set in particular.
 bool is_ideal(const ResultCase& found, std::string_view key) {
-  return key == "allocator" && found.field(key) == "ideal";
+  return key == "allocator" && found.field(key) == kIdealAllocator;
 }
 
 /// The one value that all cases of the set have in that field; empty where there are several.

@@ -1,4 +1,6 @@
 // Walking stacks with the unwinder, naming frames with libbacktrace where it was found at build time, else with dladdr.
+// Not by Boost.Stacktrace: a history walks a stack for each allocation, with a bound on frames, into numbers that it
+// names once; that library names each frame of each stack anew, through the same two.
 #include <tenon/memory/history/call_stack.h>
 
 #include <cxxabi.h>

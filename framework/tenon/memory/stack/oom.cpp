@@ -1,6 +1,7 @@
 // Out of memory: the figures, the observers, the advice.
 #include <tenon/core/units.h>
 #include <tenon/memory/available_bytes.h>
+#include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stack/stack_impl.h>
 
@@ -74,11 +75,12 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
     if (!circumstances.is_expandable && circumstances.has_virtual_memory) {
       // Its pages are up to 20 MiB long, one begun for large and one for small blocks.
       const bool surely = needed <= ceiling - std::min(ceiling, 22 * MiB);
-      return state +
-             (surely ? ": allocator 'expandable' would have fitted" : ": allocator 'expandable' could join them");
+      return fmt::format("{}: allocator '{}' {}", state, kExpandableAllocator,
+                         surely ? "would have fitted" : "could join them");
     }
     if (circumstances.splits_all_sizes && !circumstances.is_expandable) {
-      return state + ": option max_split_size of allocator 'caching' keeps large blocks whole";
+      return fmt::format("{}: option max_split_size of allocator '{}' keeps large blocks whole", state,
+                         kNativeAllocator);
     }
   }
   const auto& by_purpose = circumstances.stats.requested_by_purpose;

@@ -128,13 +128,13 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
 
 std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint64_t max_request_bytes) {
   std::vector<FitCandidate> candidates;
-  for (const std::string& name : allocator_names()) {
+  for (const std::string& name : default_allocators()) {
     // Of the one in use only other settings may be suggested, never itself.
     candidates.push_back({name == current.policy.name ? name + " with its defaults" : name, allocator_from_spec(name)});
   }
   // The settings to try are those of PyTorch's default allocator.
   const StackConfig native = policy_of_conf("");
-  StackConfig base = current.policy.name == native.policy.name ? current : native;
+  StackConfig base = current.policy.traits.pytorch_conf == "" ? current : native;
   base.layers.clear();
   const auto add = [&](const std::string& option, const std::string& value) {
     StackConfig policy = base;

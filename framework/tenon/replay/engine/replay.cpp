@@ -48,7 +48,7 @@ static void count_what_cannot_fit(const Trace& trace, std::uint64_t capacity_byt
 
 ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_bytes) {
   ReplayRow row = row_for(trace, capacity_bytes);
-  row.allocator = row.label = "ideal";
+  row.allocator = row.label = kIdealAllocator;
   row.peak_allocated_bytes = row.peak_active_bytes = row.peak_reserved_bytes = row.peak_requested_bytes;
   row.peak_reserved_event = trace.facts.peak_event;
   if (capacity_bytes && row.peak_requested_bytes > *capacity_bytes) count_what_cannot_fit(trace, *capacity_bytes, row);

@@ -92,6 +92,9 @@ inline constexpr std::uint32_t kTearDownPhase = 5;
 TENON_API ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOptions& options,
                             JobProgress* progress = nullptr);
 
+/// Whether it is the row below, and of no allocator.
+inline bool is_ideal(const ReplayRow& row) { return row.allocator == kIdealAllocator; }
+
 /// The row of the allocator that wastes nothing: it fails what would bring the live bytes above the capacity.
 TENON_API ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_bytes);
 

@@ -70,7 +70,8 @@ std::vector<std::string> left_out_of_plain(const Trace& trace) {
   add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
   add(count(EventKind::kEmptyCache), "emptied caches");
   add(trace.facts.marks, "marks");
-  add(trace.facts.seeded_blocks, "blocks' being older than the recording");
+  if (trace.facts.seeded_blocks != 0)
+    parts.push_back(fmt::format("which blocks are older than the recording ({})", trace.facts.seeded_blocks));
   if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
   return parts;
 }

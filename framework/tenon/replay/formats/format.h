@@ -85,13 +85,13 @@ TENON_API const Format& format_of_name(const std::string& path);
 /// A format that is written. Throws ConfigError that lists their names.
 TENON_API const Format& written_format(std::string_view name);
 
-/// "text, binary, snapshot, chrome, folded, rmm or minimalloc": what `--to` takes.
+/// "text, binary, …, minimalloc or mtrace": what `--to` takes.
 TENON_API std::string written_names();
 
 /// ".trace, .tenon, .pickle, …": the usual endings.
 TENON_API std::string written_endings();
 
-/// "text histories, …, minimalloc problems": what is read.
+/// "text histories, …, mtrace logs": what is read.
 TENON_API std::string read_files();
 
 }  // namespace tenon::replay

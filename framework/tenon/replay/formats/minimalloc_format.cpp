@@ -155,7 +155,7 @@ void write_minimalloc(const Trace& trace, const std::string& path) {
 std::vector<std::string> left_out(const Trace& trace) {
   std::vector<std::string> parts = left_out_without_streams(trace);
   if (!trace.ooms.empty())
-    parts.push_back(fmt::format("{} requests' having run out of memory (they are buffers there)", trace.ooms.size()));
+    parts.push_back(fmt::format("which requests ran out of memory ({}; they are buffers there)", trace.ooms.size()));
   return parts;
 }
 

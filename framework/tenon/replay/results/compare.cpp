@@ -97,7 +97,7 @@ std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows) {
 std::vector<std::string> verdicts(const std::vector<ReplayRow>& rows, const std::vector<ReplayRow>& baseline) {
   std::vector<std::string> sentences;
   for (const ReplayRow& row : rows) {
-    if (row.allocator == "ideal" || !row.failure.empty()) continue;
+    if (is_ideal(row) || !row.failure.empty()) continue;
     const ReplayRow* const before = matching_row(baseline, row);
     if (before == nullptr) continue;
     std::string sentence = name_of(row) + " against the baseline: ";

@@ -208,7 +208,7 @@ std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>&
                                  const std::vector<ReplayRow>& baseline) {
   std::vector<std::string> sentences;
   for (const ReplayRow& row : rows) {
-    if (row.allocator == "ideal" || !row.failure.empty()) continue;
+    if (is_ideal(row) || !row.failure.empty()) continue;
     const std::optional<double> found = metric_of(row, gate.metric);
     if (!found) continue;  // nothing ran out: there is no first time
     const double value = *found;

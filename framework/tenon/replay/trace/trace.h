@@ -120,7 +120,7 @@ struct TENON_EXPORT Trace {
   std::string name;  ///< as in result rows: the file's name, with the device where it holds several
   std::string path;
   int device = 0;      ///< its number in the recording
-  std::string format;  ///< "text", "snapshot", "chrome", "rmm", "minimalloc", "binary"
+  std::string format;  ///< the name of its Format: "text", "snapshot"
   std::vector<TraceEvent> events;
   std::vector<std::string> marks;
   std::vector<std::uint64_t> streams = {0};  ///< handles as recorded

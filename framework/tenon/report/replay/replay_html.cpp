@@ -120,7 +120,7 @@ std::string contents(const std::vector<replay::Trace>& traces, const std::vector
   for (std::size_t t = 0; t < traces.size(); ++t) {
     const auto is_of_it = [&](const replay::ReplayRow& row) { return row.trace == traces[t].name; };
     const auto troubled = std::ranges::count_if(rows, [&](const replay::ReplayRow& row) {
-      return is_of_it(row) && row.allocator != "ideal" && (row.ooms != 0 || !row.failure.empty());
+      return is_of_it(row) && !is_ideal(row) && (row.ooms != 0 || !row.failure.empty());
     });
     out += fmt::format("<li><a href=\"#history-{}\">{}</a>: {} events, peak {} requested{}</li>\n", t,
                        html_escape(traces[t].name), traces[t].facts.events,

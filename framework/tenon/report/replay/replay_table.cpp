@@ -37,7 +37,6 @@ struct ColumnSource {
 };
 
 bool was_observed(const ReplayRow& row) { return row.failure.empty(); }
-bool is_ideal(const ReplayRow& row) { return row.allocator == "ideal"; }
 bool ran_out(const ReplayRow& row) {
   return row.ooms != 0 || (is_ideal(row) && row.capacity_bytes && row.peak_requested_bytes > *row.capacity_bytes);
 }

@@ -63,6 +63,9 @@ class Staging final : public plugin::Host {
     if (taken != registry_.allocators.end() && taken_name_ == TakenName::kRefuse)
       refuse("allocator", info.name, *taken->second.by);
     if (info.name.empty() || !info.create) refuse("an allocator needs a name and a factory");
+    if (info.name == kIdealAllocator)
+      refuse(
+          fmt::format("no allocator may be named '{}': rows of that name say what one without waste needs", info.name));
     if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
   }
   void add_backend(std::unique_ptr<Backend> backend) override {
@@ -303,6 +306,15 @@ const AllocatorInfo& find_allocator(std::string_view name, const fs::path& base)
 std::vector<std::string> allocator_names() {
   const std::lock_guard lock(registry().mutex);
   return keys_of(registry().allocators);
+}
+
+std::vector<std::string> default_allocators() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, info] : registry().allocators) {
+    if (!info.what.traits.is_baseline) names.push_back(name);
+  }
+  return names;
 }
 
 Backend& find_backend(std::string_view kind) {

@@ -45,6 +45,8 @@ TENON_API std::vector<const AllocatorInfo*> allocators_of_file(std::string_view 
 
 /// Names supplied by loaded plugins, sorted.
 TENON_API std::vector<std::string> allocator_names();
+/// Those of them that are tried where none is named, and may be recommended: all but baselines.
+TENON_API std::vector<std::string> default_allocators();
 
 /// A device kind's backend; loads the plugin of that name when needed. Throws ConfigError for an unknown kind.
 TENON_API Backend& find_backend(std::string_view kind);
