@@ -28,14 +28,17 @@ echo "from nothing to the table: $SECONDS s"
 
 PATH=$installed/bin:$PATH ctest --test-dir "$build/build" --output-on-failure --no-tests=error || fail "its own test"
 
-# A write behind the end of the plugin's own memory: the allocators' page says how to find it, without another Tenon.
+# A write behind the end of the plugin's own memory: the allocators' page says how to find it, without another Tenon. That
+# way is GCC's; a Tenon that is built with a sanitizer has its own.
+asan=$("${CXX:-g++}" -print-file-name=libasan.so)
+if [[ ! -f $asan || -n $(setting TENON_SANITIZE) ]]; then exit 0; fi
 sed -i '/const std::size_t bytes = align_up/a static char* const notes = new char[8]; notes[8 + request.bytes % 2] = 1;' "$source"
 line=$(grep -n 'notes\[8' "$source" | cut -d: -f1)
 [[ -n $line ]] || fail "there is no line to plant a write behind"
 logged "configuring for AddressSanitizer" "${CMAKE_COMMAND:-cmake}" -G Ninja -S "$build/mine" -B "$build/asan" \
   -DCMAKE_PREFIX_PATH="$installed" -DASAN=ON
 compile "$build/asan"
-if LD_PRELOAD=$("${CXX:-g++}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+if LD_PRELOAD=$asan ASAN_OPTIONS=detect_leaks=0 \
   "$tenon" plugins test "$build/asan/mine.so" --only aligns >"$build/asan.txt" 2>&1; then
   fail "a write out of bounds passes under AddressSanitizer"
 fi
