@@ -19,7 +19,7 @@ using Group = std::set<std::string>;
 
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
-    {"cli", {{"verbs"}, {"run"}, {"."}, {"process", "terminal"}, {"manual"}}},
+    {"cli", {{"verbs"}, {"run"}, {"watch"}, {"."}, {"process", "terminal"}, {"manual"}}},
     {"train", {{"models"}, {".", "input"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
@@ -56,7 +56,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"tensor", {{"libtorch", "shape/indexing.*"}, {"."}, {"shape"}, {"libtorch/types.*"}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
-    {"memory", {{"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},
+    {"memory", {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},
 };
 
 /// An include that points up, and why it stays: most are sources of composite operators, which are made of whatever

@@ -44,6 +44,12 @@ bool CheckedSource::fails_locked() {
 
 bool CheckedSource::order_fails_locked() { return fault_.order_calls_too && fails_locked(); }
 
+/// Throws for a lost device. Nothing is held while a stream is asked or waited for.
+void CheckedSource::may_order(const char* refusal) {
+  const std::lock_guard lock(mutex_);
+  if (order_fails_locked()) throw Error(refusal);
+}
+
 void CheckedSource::complain_locked(const std::string& what) {
   if (misuse_.empty()) misuse_ = what;
 }
@@ -148,26 +154,22 @@ void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
 }
 
 Ticket CheckedSource::mark(StreamRef stream) {
-  std::lock_guard lock(mutex_);
-  if (order_fails_locked()) throw Error("injected: the device refused to mark a stream");
+  may_order("injected: the device refused to mark a stream");
   return upstream_.mark(stream);
 }
 
 bool CheckedSource::reached(Ticket ticket) {
-  std::lock_guard lock(mutex_);
-  if (order_fails_locked()) throw Error("injected: the device does not say whether a mark was reached");
+  may_order("injected: the device does not say whether a mark was reached");
   return upstream_.reached(ticket);
 }
 
 void CheckedSource::wait(Ticket ticket) {
-  std::lock_guard lock(mutex_);
-  if (order_fails_locked()) throw Error("injected: the device failed while it was waited for");
+  may_order("injected: the device failed while it was waited for");
   upstream_.wait(ticket);
 }
 
 void CheckedSource::synchronize() {
-  std::lock_guard lock(mutex_);
-  if (order_fails_locked()) throw Error("injected: the device failed while it was waited for");
+  may_order("injected: the device failed while it was waited for");
   upstream_.synchronize();
 }
 

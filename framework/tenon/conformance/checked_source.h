@@ -57,6 +57,7 @@ class CheckedSource final : public ForwardingSource {
  private:
   bool fails_locked();
   bool order_fails_locked();
+  void may_order(const char* refusal);
   void complain_locked(const std::string& what);
   void check_unused_locked(const void* address, std::size_t bytes) noexcept;
 

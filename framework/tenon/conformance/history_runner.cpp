@@ -165,7 +165,7 @@ Finding HistoryRunner::step(const Operation& op) {
       }
       break;
     case Operation::kComplete:
-      if (journal_) journal_->end(journal_->begin(Call::kComplete, 0, op.stream));
+      if (journal_) journal_->end(journal_->begin({.call = Call::kComplete, .stream = op.stream}));
       device_.complete(StreamRef{op.stream});
       break;
     case Operation::kTrim:

@@ -19,14 +19,6 @@ namespace tenon::conformance {
 namespace {
 
 constexpr std::size_t kMostEntries = 65536;
-constexpr std::size_t kMostFrames = 48;
-
-const char* name_of(Call call) {
-  constexpr const char* kNames[] = {"the constructor", "allocate", "deallocate", "record_use",  "trim",
-                                    "complete",        "walk",     "report",     "reset_stats", "check_invariants",
-                                    "the destructor"};
-  return kNames[static_cast<int>(call)];
-}
 
 }  // namespace
 
@@ -38,10 +30,7 @@ struct Journal::Page {
   Fault fault;
   bool manual_completion = false;
   bool judges_requests = false;
-  char last_words[512] = {};
-  std::atomic<int> frame_count{0};
-  void* frames[kMostFrames] = {};
-  std::uint64_t fault_address = 0;
+  CrashNote crash_note;
   Entry entries[kMostEntries + 1];  // the last one stands for all that no longer fit
 };
 
@@ -55,24 +44,19 @@ Journal::Journal() {
 
 Journal::~Journal() { ::munmap(page_, sizeof(Page)); }
 
-Journal::Entry& Journal::begin(Call call, std::uint64_t bytes, std::uint64_t stream, std::uint64_t address,
-                               std::size_t alignment) {
+Journal::Entry& Journal::begin(const CallFacts& facts) {
   page_->progress.fetch_add(1, std::memory_order_relaxed);
   page_->calls.fetch_add(1, std::memory_order_relaxed);
-  if (call == Call::kCreate) page_->count.store(0, std::memory_order_relaxed);
+  if (facts.call == Call::kCreate) page_->count.store(0, std::memory_order_relaxed);
   const std::uint64_t at = std::min<std::uint64_t>(page_->count.fetch_add(1, std::memory_order_relaxed), kMostEntries);
   Entry& entry = page_->entries[at];
-  entry.call = call;
-  entry.bytes = bytes;
-  entry.stream = stream;
-  entry.address = address;
-  entry.alignment = static_cast<std::uint32_t>(alignment);
+  entry.facts = facts;
   entry.is_done.store(false, std::memory_order_relaxed);
   return entry;
 }
 
 void Journal::end(Entry& entry, std::uint64_t address) {
-  if (address != 0) entry.address = address;
+  if (address != 0) entry.facts.address = address;
   entry.is_done.store(true, std::memory_order_relaxed);
   page_->progress.fetch_add(1, std::memory_order_relaxed);
 }
@@ -89,23 +73,12 @@ void Journal::note_settings(const RunSettings& settings) {
   page_->judges_requests = std::ranges::find(settings.only, cause::kRequest) != settings.only.end();
 }
 
-void Journal::note_last_words(const char* words) noexcept {
-  std::strncpy(page_->last_words, words, sizeof page_->last_words - 1);
-}
-
-void Journal::note_frames(void* const* frames, int count, std::uint64_t fault_address) noexcept {
-  const int kept = std::min(count, static_cast<int>(kMostFrames));
-  std::copy_n(frames, kept, page_->frames);
-  page_->fault_address = fault_address;
-  page_->frame_count = kept;
-}
-
 void Journal::clear() {
   page_->progress = page_->calls = page_->count = 0;
   page_->has_seed = page_->judges_requests = false;
-  page_->last_words[0] = 0;
-  page_->frame_count = 0;
-  page_->fault_address = 0;
+  page_->crash_note.signal = page_->crash_note.frame_count = page_->crash_note.named_count = 0;
+  page_->crash_note.words[0] = 0;
+  page_->crash_note.fault_address = 0;
 }
 
 bool Journal::judges_requests() const { return page_->judges_requests; }
@@ -113,11 +86,8 @@ std::uint64_t Journal::progress() const { return page_->progress.load(std::memor
 std::uint64_t Journal::calls() const { return page_->calls.load(std::memory_order_relaxed); }
 bool Journal::has_seed() const { return page_->has_seed; }
 std::uint64_t Journal::seed() const { return page_->seed; }
-std::string Journal::last_words() const { return page_->last_words; }
-std::uint64_t Journal::fault_address() const { return page_->fault_address; }
-std::vector<void*> Journal::frames() const {
-  return std::vector<void*>(page_->frames, page_->frames + page_->frame_count.load());
-}
+CrashNote& Journal::crash_note() { return page_->crash_note; }
+const CrashNote& Journal::crash_note() const { return page_->crash_note; }
 
 RunSettings Journal::settings() const {
   RunSettings settings;
@@ -137,27 +107,12 @@ const Journal::Entry* Journal::under_way() const {
 
 std::string Journal::in_flight_name() const {
   const Entry* entry = under_way();
-  return entry == nullptr ? std::string() : name_of(entry->call);
+  return entry == nullptr ? std::string() : name_of(entry->facts.call);
 }
 
 std::string Journal::in_flight() const {
   const Entry* entry = under_way();
-  if (entry == nullptr) return {};
-  switch (entry->call) {
-    case Call::kAllocate:
-      return fmt::format("allocate({} bytes, alignment {}, stream {})", entry->bytes, entry->alignment, entry->stream);
-    case Call::kDeallocate:
-      return fmt::format("deallocate({:#x}, last used on stream {})", entry->address, entry->stream);
-    case Call::kRecordUse:
-      return fmt::format("record_use({:#x}, stream {})", entry->address, entry->stream);
-    case Call::kTrim:
-      return fmt::format("trim({})", entry->bytes);
-    case Call::kCreate:
-    case Call::kDestroy:
-      return name_of(entry->call);
-    default:
-      return fmt::format("{}()", name_of(entry->call));
-  }
+  return entry == nullptr ? std::string() : text_of(entry->facts);
 }
 
 Operations Journal::operations() const {
@@ -166,7 +121,7 @@ Operations Journal::operations() const {
   if (count > kMostEntries) return history;
   std::map<std::uint64_t, std::uint32_t> slots;  // by address
   std::uint32_t next = 0;
-  const auto add = [&](const Entry& entry, Operation::Kind kind, std::uint32_t slot) {
+  const auto add = [&](const CallFacts& entry, Operation::Kind kind, std::uint32_t slot) {
     history.push_back({.kind = kind,
                        .slot = slot,
                        .bytes = entry.bytes,
@@ -174,7 +129,7 @@ Operations Journal::operations() const {
                        .stream = entry.stream});
   };
   for (std::uint64_t i = 0; i < count; ++i) {
-    const Entry& entry = page_->entries[i];
+    const CallFacts& entry = page_->entries[i].facts;
     const auto slot = slots.find(entry.address);
     if (entry.call == Call::kAllocate) {
       if (entry.address != 0) slots[entry.address] = next;

@@ -3,38 +3,23 @@
 #pragma once
 
 #include <tenon/conformance/history.h>
+#include <tenon/memory/watch/call.h>
+#include <tenon/memory/watch/crash_note.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace tenon::conformance {
 
 struct RunSettings;
 
-enum class Call : std::uint8_t {
-  kCreate,
-  kAllocate,
-  kDeallocate,
-  kRecordUse,
-  kTrim,
-  kComplete,  ///< of the device: a stream gets there
-  kWalk,
-  kReport,
-  kResetStats,
-  kCheckInvariants,
-  kDestroy
-};
-
 class Journal {
  public:
   struct Entry {
-    Call call = Call::kCreate;
+    CallFacts facts;
     std::atomic<bool> is_done{false};
-    std::uint32_t alignment = 0;
-    std::uint64_t bytes = 0, stream = 0, address = 0;
   };
 
   Journal();
@@ -43,13 +28,11 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   // The child writes. A creation begins the list anew.
-  Entry& begin(Call call, std::uint64_t bytes = 0, std::uint64_t stream = 0, std::uint64_t address = 0,
-               std::size_t alignment = 0);
+  Entry& begin(const CallFacts& facts);
   void end(Entry& entry, std::uint64_t address = 0);
   void note_seed(std::uint64_t seed);  ///< of the history that is about to run
   void note_settings(const RunSettings& settings);
-  void note_last_words(const char* words) noexcept;
-  void note_frames(void* const* frames, int count, std::uint64_t fault_address) noexcept;
+  CrashNote& crash_note();
 
   bool judges_requests() const;  ///< whether a Block::request that is not the request ends the check
 
@@ -66,9 +49,7 @@ class Journal {
   /// What was done to the last allocator, up to the call under way; empty when it does not fit the journal.
   Operations operations() const;
   RunSettings settings() const;
-  std::string last_words() const;
-  std::vector<void*> frames() const;
-  std::uint64_t fault_address() const;
+  const CrashNote& crash_note() const;
 
  private:
   struct Page;

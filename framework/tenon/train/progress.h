@@ -9,6 +9,8 @@
 
 namespace tenon {
 
+struct ExperimentResult;
+
 struct Progress {
   std::int64_t step = 0;   ///< done so far, over all epochs
   std::int64_t steps = 0;  ///< in all
@@ -28,6 +30,12 @@ class TENON_EXPORT ProgressSink {
   virtual void progress(const Progress& progress) = 0;
   /// A finished line worth keeping: "epoch 1/5: loss 0.4312, test accuracy 85.2 %, 12.1 s".
   virtual void note(std::string_view line) = 0;
+  /// What begins now: "step 3 of 100", "the test of epoch 1".
+  virtual void entering(std::string_view /*what*/) {}
+  /// The figures of this part of the run, after each step and each epoch.
+  virtual void figures(const ExperimentResult& /*part*/) {}
+  /// Those of the parts that a resumed run goes on from, once.
+  virtual void earlier_figures(const ExperimentResult& /*earlier*/) {}
   /// Whether the run should end after the step, or the batch of a test, that it is at.
   virtual bool is_stopping() const { return false; }
 };

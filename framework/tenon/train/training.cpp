@@ -74,6 +74,7 @@ ExperimentResult Training::so_far() const {
 
 void Training::prepare() {
   report("reading data", 0, 0);
+  progress_.entering("reading the data");
   const Dtype dtype = options_.text("precision") == "float64" ? kFloat64 : kFloat32;
   dtype_.emplace(dtype);
   if (const std::int64_t threads = options_.integer("threads"); threads > 0) {
@@ -81,6 +82,7 @@ void Training::prepare() {
   }
   data_ = open_data(config_, dtype);
 
+  progress_.entering("making the model");
   make_model_on_device();
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
@@ -140,6 +142,7 @@ void Training::resume() {
   const RunPosition position = state_.go_on ? load_run(state_.file, *model_.module, *optimizer_, now, &earlier_)
                                             : load_run(config_.resolve(file), *model_.module, *optimizer_, now);
   first_step_ = position.steps;
+  if (state_.go_on) progress_.earlier_figures(earlier_);
   epoch_ = position.epoch;
   epoch_loss_sum_ = position.epoch_loss_sum;
   epoch_seconds_ = position.epoch_seconds;
@@ -233,6 +236,7 @@ bool Training::run_epoch(int epoch) {
                              epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
                              figures.seconds));
   result_.epochs.push_back(figures);
+  progress_.figures(result_);
   if (done == steps_per_epoch_) ++epoch_;
   return true;
 }
@@ -241,6 +245,7 @@ bool Training::run_epoch(int epoch) {
 double Training::timed_step(std::int64_t first) {
   AllocatorStack& allocator = device_.allocator();
   allocator.mark(fmt::format("step {}", steps_done() + 1));
+  progress_.entering(fmt::format("step {} of {}", steps_done() + 1, last_step_));
   allocator.reset_peak_stats();
   const std::int64_t calls = allocator.stats().device_calls();
   const auto start = Clock::now();
@@ -256,6 +261,7 @@ double Training::timed_step(std::int64_t first) {
                               .reserved_bytes = after.reserved_bytes.current,
                               .peak_allocated_bytes = after.allocated_bytes.peak});
   merge_peaks(result_.memory, after);
+  progress_.figures(result_);
   return loss;
 }
 
@@ -303,6 +309,7 @@ double Training::compute(std::int64_t first) {
 
 bool Training::test(int epoch, EpochResult& figures) {
   device_.allocator().mark(fmt::format("test {}", epoch));
+  progress_.entering(fmt::format("the test of epoch {}", epoch));
   model_.module->eval();
   AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
   data_.test->begin(0, /*shuffle=*/false);

@@ -28,13 +28,15 @@ volatile bool ends = false;
 
 OptionSchema Buddy::options() {
   return {OptionSpec::size("chunk", 16 * MiB, "what is taken from the device at once").range(1 * MiB, 1 * GiB),
+          OptionSpec::integer("after", 0, "chances to break it that are let go by first"),
           OptionSpec::text("flaw", "none", "the promise that it breaks").one_of(flaw_names())};
 }
 
 Buddy::Buddy(const AllocatorContext& context)
     : source_(context.source),
       chunk_bytes_(std::bit_ceil(context.options.size("chunk"))),
-      flaw_(context.options.text("flaw")) {
+      flaw_(context.options.text("flaw")),
+      after_(context.options.integer("after")) {
   ++allocators_made();
 }
 

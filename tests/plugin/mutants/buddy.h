@@ -48,7 +48,7 @@ class Buddy final : public Allocator {
   using Records = std::map<std::uintptr_t, std::unique_ptr<Record>>;  ///< by address
 
   bool has(const char* flaw) const { return flaw_ == flaw; }
-  bool is_turn(const char* flaw, int every) { return has(flaw) && ++turns_ % every == 0; }
+  bool is_turn(const char* flaw, int every) { return has(flaw) && ++turns_ % every == 0 && turns_ > after_; }
   void misbehave(const Request& request);
   Record* take(std::size_t bytes, StreamRef stream);
   Record* take_from(Chunks::iterator chunk, std::size_t bytes);
@@ -60,6 +60,7 @@ class Buddy final : public Allocator {
   MemorySource& source_;
   const std::size_t chunk_bytes_;
   const std::string flaw_;
+  const std::int64_t after_;
   int turns_ = 0;
   int counted_ = 0;
   std::int64_t retries_ = 0;

@@ -28,6 +28,7 @@ std::string history() {
       if (random() % 7 == 0) text += "u " + id + " " + std::to_string(random() % 3) + "\n";
     } else {
       std::swap(live[random() % live.size()], live.back());
+      if (random() % 9 == 0) text += "u " + std::to_string(live.back()) + " " + std::to_string(random() % 3) + "\n";
       text += "f " + std::to_string(live.back()) + "\n";
       live.pop_back();
     }
@@ -55,6 +56,22 @@ TEST_P(ReplayOfAMutant, IsDisqualified) {
 
 INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kReplayFindings),
                          [](const auto& param) { return std::string(param.param.flaw); });
+
+TEST(ReplayOfMutants, ACrashAndAHangNameTheFunctionsOfThePlugin) {
+  const Folder folder;
+  folder.write("three.trace", history());
+  const std::pair<const char*, const char*> functions[] = {
+      {"segfault", "where it was:\n    tenon::test::Buddy::misbehave"},
+      {"recursion", "Buddy::recurse(int) (buddy.so)"},
+      {"throws_from_noexcept", "fail_a_free() (buddy.so)"},
+      {"deadlock", "Buddy::deallocate("}};
+  for (const auto& [flaw, function] : functions) {
+    const Said said = tenon_in(
+        folder, {"replay", "three.trace", "--deadline", "1", "-a", fixture("buddy").string() + ":flaw=" + flaw});
+    EXPECT_THAT(said.error, HasSubstr(function)) << flaw;
+    EXPECT_THAT(said.error, Not(HasSubstr("tenon::replay::"))) << "the host's own functions are left out";
+  }
+}
 
 TEST(ReplayOfMutants, SoundAllocatorsPassAndTwoBuildsStandSideBySide) {
   const Folder folder;

@@ -9,12 +9,14 @@
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
+#include <tenon/cli/watch/run_watch.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/run_experiment.h>
 
 #include <fmt/format.h>
@@ -50,6 +52,18 @@ void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
   }
 }
 
+/// The file that an allocator came from: the run's own where it was named by path.
+fs::path file_of(const std::string& allocator, const Config& config) {
+  const std::string name = config.experiment().section("allocator").text("name");
+  const fs::path word = name.substr(0, name.find(':'));
+  fs::path file;
+  for (const LoadedPlugin& plugin : loaded_plugins()) {
+    if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
+    if (file.empty() || plugin.path.filename() == word.filename()) file = plugin.path;
+  }
+  return file;
+}
+
 class OneRun {
  public:
   OneRun(const RunOptions& options, const Config& config)
@@ -66,6 +80,15 @@ class OneRun {
     if (!options.resume.empty()) begin_again();
     recorded_ = experiment_;
     recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
+    watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
+                                                   .allocator = experiment_.allocator.policy.name,
+                                                   .plugin = file_of(experiment_.allocator.policy.name, config),
+                                                   .folder = path(),
+                                                   .result = result_json(config, record_),
+                                                   .writes_page = report_section().boolean("html"),
+                                                   .call_seconds = options.call_seconds},
+                                        *recording_);
+    recorded_.allocator.policy = watch_->watched(recorded_.allocator.policy);
     start_ = std::chrono::steady_clock::now();
   }
 
@@ -81,24 +104,46 @@ class OneRun {
       say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record_.leaked_bytes,
                       experiment_.device.str()));
     }
+    watch_->entering("the end, when the device is closed");
+    shutdown();
     if (!is_interrupted && report_section().boolean("estimate")) {
-      shutdown();
+      watch_->entering("the estimate of its memory");
       record_.estimate = estimate_of(experiment_);
-      write_results();
     }
+    judge();
+    if (record_.estimate || !record_.faults.empty()) write_results();
     const Table table = run_comparison({}, {{}}, {summary_of(record_)}, report_section().boolean("by_purpose"));
     print(render(table, options_.format, environment_json()));
+    say_faults();
     if (is_interrupted) say(how_to_go_on());
     if (options_.format == TableFormat::kTable)
       print(fmt::format("{}\nresults: {}\n", peak_remark({summary_of(record_)}), path().string()));
-    shutdown();
     if (unwritten_) throw Error(*unwritten_);
-    return is_interrupted ? interrupted_exit_code() : ExitCode::kDone;
+    return is_interrupted ? interrupted_exit_code() : static_cast<ExitCode>(record_.exit_code);
   }
 
  private:
   const fs::path& path() const { return folder_->path(); }
   const Options& report_section() const { return experiment_.section("report"); }
+
+  /// Whether the allocator kept its contract, its end included.
+  void judge() {
+    const MemoryStats& memory = record_.result.memory;
+    if (memory.allocated_bytes.peak > memory.reserved_bytes.peak)
+      watch_->faults().add(conformance::ServiceFaults::Kind::kFigures,
+                           fmt::format("handed out blocks of {} bytes in all with only {} taken from the device",
+                                       memory.allocated_bytes.peak, memory.reserved_bytes.peak));
+    record_.faults = watch_->faults().sentences();
+    if (record_.faults.empty() || record_.status != "done") return;
+    record_.status = "disqualified";
+    record_.error = disqualifications(experiment_.allocator.policy.name, record_).front();
+    record_.exit_code = static_cast<int>(ExitCode::kFailed);
+  }
+
+  void say_faults() const {
+    for (const std::string& sentence : disqualifications(experiment_.allocator.policy.name, record_))
+      say(options_.label + "tenon: " + sentence);
+  }
 
   /// What stands in the folder of a part before this one makes room for the whole.
   void begin_again() {
@@ -136,7 +181,7 @@ class OneRun {
     try {
       install(recorded_);
       recording_->start();
-      record_.result = run_experiment(recorded_, *recording_, state_);
+      record_.result = run_experiment(recorded_, *watch_, state_);
     } catch (const OutOfMemory& failure) {
       OutOfMemoryInfo info = failure.info();
       if (report_section().boolean("replay_ooms")) {
@@ -156,7 +201,9 @@ class OneRun {
   }
 
   void fail(const char* status, const char* error, ExitCode code) {
+    record_.faults = watch_->faults().sentences();
     settle(status, error, code);
+    say_faults();
     if (unwritten_) say(fmt::format("tenon: {}", unwritten_->what()));
     say("results: " + path().string());
   }
@@ -180,6 +227,7 @@ class OneRun {
       }
     }
     write_results();
+    watch_->settled();
   }
 
   /// What cannot be written is said once the figures are on the screen.
@@ -189,7 +237,7 @@ class OneRun {
       const std::string json = result_json(config_, record_);
       write_atomically(path() / kResultFile, json);
       if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
-      if (record_.status == "done" || record_.status == "out_of_memory") {
+      if (record_.status == "done" || record_.status == "disqualified" || record_.status == "out_of_memory") {
         std::error_code ignored;
         fs::remove(state_.file, ignored);
         manifest_.is_finished = true;
@@ -209,6 +257,7 @@ class OneRun {
   ExperimentConfig recorded_;  ///< with a layer more
   std::unique_ptr<RunProgress> line_;
   std::unique_ptr<RunRecording> recording_;
+  std::unique_ptr<RunWatch> watch_;
   std::chrono::steady_clock::time_point start_;
   RunRecord record_;
   std::optional<Error> unwritten_;  ///< something that was asked for and is not there

@@ -142,6 +142,7 @@ RunOptions resumed_options(const RunOptions& options) {
   RunOptions resumed = manifest->command;
   resumed.resume = options.resume;
   resumed.jobs = options.jobs;
+  resumed.call_seconds = options.call_seconds;
   resumed.quiet = options.quiet;
   resumed.format = options.format;
   const fs::path file = fs::path(manifest->folder) / manifest->command.file;

@@ -18,10 +18,12 @@ struct RunOptions {
   std::string record;
   bool dry_run = false;
   bool quiet = false;
-  std::string resume;  ///< the folder to go on in
-  unsigned jobs = 1;   ///< cells at a time
-  std::string label;   ///< of a cell, set by the sweep that started us
-  int parent = 0;      ///< the sweep's process
+  std::string resume;            ///< the folder to go on in
+  unsigned jobs = 1;             ///< cells at a time
+  double call_seconds = 60;      ///< that one call of the allocator may take
+  std::string label;             ///< of a cell, set by the sweep that started us
+  int parent = 0;                ///< the sweep's process
+  std::vector<int> after_death;  ///< descriptors of a run that crashed: see watch/death_report.h
   bool is_cell() const { return !label.empty(); }
   TableFormat format = TableFormat::kTable;
 };

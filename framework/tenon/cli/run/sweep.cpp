@@ -164,6 +164,7 @@ class Sweep {
     if (!options_.record.empty()) words.push_back(record_override(options_));
     words.insert(words.end(), {"--no-sweep", goes_on ? "--resume" : "--out", folder.string(), "--label",
                                label_of(index, cells_.size()), "--parent", std::to_string(::getpid())});
+    words.insert(words.end(), {"--deadline", fmt::format("{}", options_.call_seconds)});
     if (options_.quiet) words.push_back("--quiet");
     return words;
   }
@@ -202,6 +203,15 @@ class Sweep {
     if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
   }
 
+  /// A cell that crashed has told of it in its result.
+  void take_last_words(std::size_t index, SweepRun& run) const {
+    try {
+      const RunSummary summary = read_summary(folder_of(index) / kResultFile);
+      if (summary.status == "crashed") run.summary = summary;
+    } catch (const Error&) {  // it left none
+    }
+  }
+
   SweepRun result_of(std::size_t index, const Ending& ending) const {
     SweepRun run;
     run.exit_code = ending.exit_code;
@@ -210,6 +220,7 @@ class Sweep {
       run.summary.status = from_outside ? "killed" : "crashed";
       run.summary.error = "ended by " + ending.signal_text();
       if (ending.signal == SIGKILL) run.summary.error += "; the kernel does this when the host runs out of memory";
+      if (!from_outside) take_last_words(index, run);
       return run;
     }
     const fs::path file = folder_of(index) / kResultFile;

@@ -6,6 +6,7 @@
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/verb.h>
+#include <tenon/cli/watch/death_report.h>
 #include <tenon/train/unread_settings.h>
 
 #include <memory>
@@ -15,6 +16,8 @@ namespace tenon::cli {
 namespace {
 
 ExitCode run(const RunOptions& asked) {
+  if (!asked.after_death.empty())
+    return static_cast<ExitCode>(report_death(asked.after_death.at(0), asked.after_death.at(1)));
   if (asked.file.empty() && asked.resume.empty())
     throw ConfigError("name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)");
   const RunOptions options = asked.resume.empty() ? asked : resumed_options(asked);
@@ -53,6 +56,10 @@ void add_run(CLI::App& program, Outcome& outcome) {
   verb->add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  verb->add_option("--deadline", options->call_seconds,
+                   "for one call of the allocator (60): one that takes longer hangs, and the run says where")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--record", options->record,
                    "record its memory: trace, text, snapshot, chrome, folded, tensorboard or all")
       ->type_name("LIST");
@@ -61,6 +68,7 @@ void add_run(CLI::App& program, Outcome& outcome) {
   add_quiet_option(*verb, options->quiet);
   verb->add_option("--label", options->label)->group("");
   verb->add_option("--parent", options->parent)->group("");
+  verb->add_option("--after-death", options->after_death)->expected(2)->group("");
   verb->footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
   verb->callback([options, &outcome] { outcome.exit_code = run(*options); });
 }

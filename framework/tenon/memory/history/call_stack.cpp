@@ -31,21 +31,28 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
   return addresses.size() >= kMaxFrames ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-std::string demangle(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> readable(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                             &std::free);
-  return status == 0 && readable != nullptr ? std::string(readable.get()) : std::string(name);
-}
+/// Hands on the functions of one address; the outermost waits for its full name.
+struct Naming {
+  void (*add)(void* data, const char* function, const char* file, int line);
+  void* data;
+  bool has_one = false;
+  const char* function = nullptr;
+  const char* file = nullptr;
+  int line = 0;
 
-void symbolize_by_dladdr(void* address, std::vector<StackFrame>& frames) {
-  Dl_info info{};
-  StackFrame frame{.name = "??", .file = "??"};
-  if (dladdr(address, &info) != 0) {
-    if (info.dli_sname != nullptr) frame.name = demangle(info.dli_sname);
-    if (info.dli_fname != nullptr) frame.file = info.dli_fname;
+  void next(const char* its_function, const char* its_file, int its_line) {
+    if (has_one) add(data, function, file, line);
+    has_one = true;
+    function = its_function;
+    file = its_file;
+    line = its_line;
   }
-  frames.push_back(std::move(frame));
+};
+
+void name_by_dladdr(void* address, Naming& naming) {
+  Dl_info info{};
+  const bool is_known = dladdr(address, &info) != 0;
+  naming.next(is_known ? info.dli_sname : nullptr, is_known ? info.dli_fname : nullptr, 0);
 }
 
 #if defined(TENON_HAVE_LIBBACKTRACE)
@@ -57,37 +64,32 @@ backtrace_state* symbols() {
 }
 
 int add_symbol(void* data, std::uintptr_t, const char* file, int line, const char* function) {
-  if (file == nullptr && function == nullptr) return 0;
-  auto& frames = *static_cast<std::vector<StackFrame>*>(data);
-  frames.push_back({.name = function != nullptr ? demangle(function) : "??",
-                    .file = file != nullptr ? file : "??",
-                    .line = static_cast<std::uint32_t>(std::max(0, line))});
+  if (file != nullptr || function != nullptr) static_cast<Naming*>(data)->next(function, file, std::max(0, line));
   return 0;
 }
 
 /// The symbol table has qualified names where line tables have bare ones.
 void add_full_name(void* data, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
-  if (symbol != nullptr) *static_cast<std::string*>(data) = demangle(symbol);
+  if (symbol != nullptr) *static_cast<const char**>(data) = symbol;
 }
 
 void ignore_error(void*, const char*, int) {}
 
-void symbolize_one(void* address, std::vector<StackFrame>& frames) {
+void find_names(void* address, Naming& naming) {
   const auto pc = reinterpret_cast<std::uintptr_t>(address);
-  const std::size_t before = frames.size();
-  std::string full_name;
+  const char* full_name = nullptr;
   if (symbols() != nullptr) {
-    backtrace_pcinfo(symbols(), pc, &add_symbol, &ignore_error, &frames);
+    backtrace_pcinfo(symbols(), pc, &add_symbol, &ignore_error, &naming);
     backtrace_syminfo(symbols(), pc, &add_full_name, &ignore_error, &full_name);
   }
-  if (frames.size() == before) symbolize_by_dladdr(address, frames);
+  if (!naming.has_one) name_by_dladdr(address, naming);
   // Functions inlined here come first; the symbol is that of the last, which they are in.
-  if (!full_name.empty()) frames.back().name = full_name;
+  if (full_name != nullptr) naming.function = full_name;
 }
 
 #else
 
-void symbolize_one(void* address, std::vector<StackFrame>& frames) { symbolize_by_dladdr(address, frames); }
+void find_names(void* address, Naming& naming) { name_by_dladdr(address, naming); }
 
 #endif
 
@@ -102,6 +104,13 @@ std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
 
 }  // namespace
 
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> readable(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                             &std::free);
+  return status == 0 && readable != nullptr ? std::string(readable.get()) : std::string(name);
+}
+
 std::vector<void*> capture_call_stack() {
   std::vector<void*> addresses;
   addresses.reserve(kMaxFrames);
@@ -111,9 +120,26 @@ std::vector<void*> capture_call_stack() {
 
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses) {
   std::vector<StackFrame> frames;
-  for (void* address : addresses) symbolize_one(address, frames);
+  const auto add = [](void* data, const char* function, const char* file, int line) {
+    static_cast<std::vector<StackFrame>*>(data)->push_back({.name = function != nullptr ? demangled(function) : "??",
+                                                            .file = file != nullptr ? file : "??",
+                                                            .line = static_cast<std::uint32_t>(line)});
+  };
+  for (void* address : addresses) name_frame(address, add, &frames);
   frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(machinery_frames(frames)));
   return frames;
+}
+
+void name_frame(void* address, void (*add)(void* data, const char* function, const char* file, int line), void* data) {
+  Naming naming{.add = add, .data = data};
+  find_names(address, naming);
+  add(data, naming.function, naming.file, naming.line);
+}
+
+void prepare_to_name_frames() {
+#if defined(TENON_HAVE_LIBBACKTRACE)
+  symbols();
+#endif
 }
 
 }  // namespace tenon

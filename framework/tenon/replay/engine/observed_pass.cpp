@@ -2,10 +2,11 @@
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/trace/long_work.h>
 
-#include <tenon/memory/forwarding.h>
+#include <tenon/memory/watch/watched_allocator.h>
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 namespace tenon::replay {
@@ -47,32 +48,33 @@ void CurveSampler::after(std::uint64_t event, std::uint64_t requested, std::uint
 namespace {
 
 /// Looks at the blocks as the policy gives them: the host puts the request right in the ones that it passes on.
-class RequestCheck final : public ForwardingAllocator {
+class PolicyCheck final : public CallWatcher {
  public:
-  RequestCheck(std::unique_ptr<Allocator> inner, std::string& problem)
-      : ForwardingAllocator(std::move(inner)), problem_(problem) {}
-  Block allocate(const Request& request) override {
-    const Block block = inner_->allocate(request);
+  explicit PolicyCheck(std::string& problem) : problem_(problem) {}
+  void* begins(const CallFacts&) override { return nullptr; }
+  void ended(void*, std::uintptr_t) noexcept override {}
+  void handed_out(const Block& block, const Request& request) override {
     if (problem_.empty() && block.data != nullptr &&
         (block.request.bytes != request.bytes || block.request.stream != request.stream)) {
       problem_ = "handed out a block whose request says " + std::to_string(block.request.bytes) + " bytes on stream " +
                  std::to_string(block.request.stream.id) + ", where " + std::to_string(request.bytes) + " on stream " +
                  std::to_string(request.stream.id) + " were asked for";
     }
-    return block;
   }
-  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+  void foreign_exception(const CallFacts& facts, const std::string& what) override {
+    throw PlacementError(text_of(facts) + " threw " + what +
+                         ", where only tenon::OutOfMemory and tenon::Error may leave");
+  }
 
  private:
   std::string& problem_;
 };
 
-StackConfig with_request_check(StackConfig policy, std::string& problem) {
-  policy.policy.create = [create = policy.policy.create,
-                          &problem](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
-    std::unique_ptr<Allocator> inner = create(context);
-    if (inner == nullptr) return nullptr;
-    return std::make_unique<RequestCheck>(std::move(inner), problem);
+StackConfig with_policy_check(StackConfig policy, std::string& problem) {
+  const auto check = std::make_shared<PolicyCheck>(problem);
+  policy.policy = watched(policy.policy, *check);
+  policy.policy.create = [create = std::move(policy.policy.create), check](const AllocatorContext& context) {
+    return create(context);
   };
   return policy;
 }
@@ -93,7 +95,7 @@ ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const 
       log_(row.actions),
       source_(options.capacity_bytes.value_or(0)),
       alignment_(alignment_of(policy)),
-      stack_(trial_of(checks() ? with_request_check(policy, lost_request_) : policy, source_, listener())),
+      stack_(trial_of(checks() ? with_policy_check(policy, lost_request_) : policy, source_, listener())),
       blocks_(std::max<std::uint32_t>(1, trace.slot_count)),
       users_(blocks_.size()),
       curve_(trace.facts.events) {
@@ -145,9 +147,11 @@ void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
     case EventKind::kFree:
       return free(entry);
     case EventKind::kUse:
+      if (tells_last_uses_ && is_last_use(entry)) last_use_ = StreamRef{trace_.streams[entry.stream]};
       // What was never served is used by nobody: its slot's next block is not to inherit the stream.
       if (checks() && blocks_[entry.slot].data != nullptr) users_[entry.slot].push_back({trace_.streams[entry.stream]});
-      return stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
+      if (!last_use_) stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
+      return;
     case EventKind::kEmptyCache:
       stack_->trim(0);
       return;
@@ -190,6 +194,7 @@ void ObservedPass::allocate(const TraceEvent& entry, std::uint64_t event) {
 
 void ObservedPass::free(const TraceEvent& entry) {
   Block& block = blocks_[entry.slot];
+  const std::optional<StreamRef> last_use = std::exchange(last_use_, std::nullopt);
   if (block.data == nullptr) return;  // never served
   if (entry.deferred) stack_->record_use(block, ReplaySource::waiting_stream(entry.slot));
   if (checks()) {
@@ -198,12 +203,31 @@ void ObservedPass::free(const TraceEvent& entry) {
     users.push_back(block.request.stream);
     streams_.freed(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, std::move(users));
   }
-  stack_->deallocate(block);
+  stack_->deallocate(block, last_use.value_or(block.request.stream));
   if (entry.deferred) {
     waiting_bytes_ += block.bytes;
   } else {
     block = {};
   }
+}
+
+// Note [Last use]
+// A recording writes a free whose last use is on another stream as a use there and the free right behind it: to wait
+// for, both mean the same. A policy is told of the two in different calls, record_use and deallocate, and may forget
+// either. So a history with such pairs is observed twice, once in each way; the figures are those of the first.
+bool ObservedPass::is_last_use(const TraceEvent& use) const {
+  const TraceEvent* const next = &use + 1;
+  return next != trace_.events.data() + trace_.events.size() && next->kind == EventKind::kFree &&
+         next->slot == use.slot && !next->deferred;
+}
+
+bool has_last_uses(const Trace& trace) {
+  for (std::size_t i = 1; i < trace.events.size(); ++i) {
+    const TraceEvent &use = trace.events[i - 1], &free = trace.events[i];
+    if (use.kind == EventKind::kUse && free.kind == EventKind::kFree && free.slot == use.slot && !free.deferred)
+      return true;
+  }
+  return false;
 }
 
 void ObservedPass::complete(std::uint32_t slot) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,8 @@ class ObservedPass {
   ObservedPass(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,
                JobProgress* progress);
 
+  /// A use right before its block's free is told to the policy as that free's last use: see Note [Last use].
+  void tell_last_uses() { tells_last_uses_ = true; }
   /// Stops after `last_event`. Figures are in the row then, the allocator's state is as it was there.
   void run(std::uint64_t last_event = kNoEvent);
   /// The segments as they are now.
@@ -83,6 +86,7 @@ class ObservedPass {
   [[gnu::always_inline]] inline void allocate(const TraceEvent& entry, std::uint64_t event);
   [[gnu::always_inline]] inline void free(const TraceEvent& entry);
   [[gnu::always_inline]] inline void after(std::uint64_t event);
+  bool is_last_use(const TraceEvent& use) const;
   void complete(std::uint32_t slot);
   void finish();
   void tear_down();
@@ -105,6 +109,11 @@ class ObservedPass {
   CurveSampler curve_;
   std::uint64_t waiting_bytes_ = 0;  ///< of blocks whose free the recording completes later
   std::uint64_t peak_ = 0;
+  bool tells_last_uses_ = false;
+  std::optional<StreamRef> last_use_;  ///< of the free that comes next
 };
+
+/// Whether the history has frees with a last use on another stream than their block's.
+bool has_last_uses(const Trace& trace);
 
 }  // namespace tenon::replay

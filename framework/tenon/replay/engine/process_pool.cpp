@@ -2,6 +2,8 @@
 // the child stands through shared memory, which outlives a crash.
 #include <tenon/core/child_process.h>
 #include <tenon/core/waited_time.h>
+#include <tenon/memory/watch/crash_note.h>
+#include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/trace/long_work.h>
@@ -17,11 +19,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace tenon::replay {
 
 namespace {
+
+constexpr double kLastWordsSeconds = 0.5;  // for a job that is ended to leave its stack
 
 class SharedProgress {
  public:
@@ -57,32 +62,49 @@ class SharedProgress {
   JobProgress* jobs_ = nullptr;
 };
 
+/// A crash note that a child of ours writes.
+struct UnmapNote {
+  void operator()(CrashNote* note) const { ::munmap(note, sizeof *note); }
+};
+using SharedNote = std::unique_ptr<CrashNote, UnmapNote>;
+
+/// Null where there is no memory for it: the row then has no stack. A page that was just mapped is an empty note.
+SharedNote shared_note() {
+  void* const memory = ::mmap(nullptr, sizeof(CrashNote), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return SharedNote(memory == MAP_FAILED ? nullptr : static_cast<CrashNote*>(memory));
+}
+
 struct Child {
   ChildProcess process;
   std::size_t job = 0;
   std::string received;
   double waited_seconds = 0;
   bool is_overdue = false;
+  SharedNote note;
 };
 
 Child start(const Job& job, std::size_t index, JobProgress& progress) {
+  SharedNote note = shared_note();
   const ChildProcess process = fork_to_answer("a replay", [&](int answer_to) {
     leave_no_core_file();
+    if (note != nullptr) leave_crash_note(*note, /*names_frames=*/false);
     write_all(answer_to, pack_row(run_job(*job.trace, *job.policy, job.options, &progress)));
   });
-  return {.process = process, .job = index};
+  return {.process = process, .job = index, .note = std::move(note)};
 }
 
-ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const Child& child) {
+ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const Child& child,
+                  double deadline_seconds) {
   ReplayRow row = row_for(*job.trace, job.options.capacity_bytes);
   row.allocator = job.policy->policy.name;
   row.options = job.policy->options.entries(true);
   const std::uint32_t phase = progress.phase.load();
   std::string how = WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
                                         : "ended its process with code " + std::to_string(WEXITSTATUS(status));
+  if (child.note != nullptr && child.note->words[0] != 0) how += std::string(", ") + child.note->words;
   if (child.is_overdue) {
     char text[64];
-    std::snprintf(text, sizeof text, "did not end within %g s", child.waited_seconds);
+    std::snprintf(text, sizeof text, "did not end within %g s", deadline_seconds);
     how = text;
   }
   if (!child.is_overdue && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
@@ -95,15 +117,16 @@ ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const
     how += phase < 4 ? " in a timed pass" : " when it was destroyed";
   }
   row.failure = std::move(how);
+  if (child.note != nullptr) row.crash_stack = crash_stack(*child.note);
   return row;
 }
 
-ReplayRow collect(const Job& job, const Child& child, const JobProgress& progress) {
+ReplayRow collect(const Job& job, const Child& child, const JobProgress& progress, double deadline_seconds) {
   const int status = wait_for_end(child.process.pid);
   ::close(child.process.answer);
   ReplayRow row;
   const bool is_complete = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !child.received.empty();
-  row = is_complete ? unpack_row(child.received) : crashed(job, progress, status, child);
+  row = is_complete ? unpack_row(child.received) : crashed(job, progress, status, child, deadline_seconds);
   row.label = job.label;
   return row;
 }
@@ -129,15 +152,15 @@ void give_up(const std::vector<Job>& jobs, std::vector<Child>& running, std::siz
   for (; next < jobs.size(); ++next) mark(next);
 }
 
-/// Adds what was waited and kills those beyond the deadline.
+/// Adds what was waited and ends those beyond the deadline: each is asked where it stands, which ends it, and killed a
+/// moment later.
 void end_overdue(std::vector<Child>& running, double step, double deadline_seconds) {
   for (Child& child : running) {
-    if (child.is_overdue) continue;
     child.waited_seconds += step;
     if (child.waited_seconds <= deadline_seconds) continue;
+    if (!child.is_overdue) ::kill(child.process.pid, SIGABRT);
     child.is_overdue = true;
-    child.waited_seconds = deadline_seconds;
-    ::kill(child.process.pid, SIGKILL);
+    if (child.waited_seconds > deadline_seconds + kLastWordsSeconds) ::kill(child.process.pid, SIGKILL);
   }
 }
 
@@ -188,7 +211,7 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
       }
       if (count < 0 && errno == EINTR) continue;
       const std::size_t job = running[i].job;
-      rows[job] = collect(jobs[job], running[i], shared[job]);
+      rows[job] = collect(jobs[job], running[i], shared[job], deadline_seconds);
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       ++done;
       if (progress) progress(done, jobs.size());

@@ -55,6 +55,20 @@ ReplayRow ideal_row(const Trace& trace, std::optional<std::uint64_t> capacity_by
   return row;
 }
 
+/// See Note [Last use] in observed_pass.cpp.
+static void check_last_uses(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row,
+                            JobProgress* progress) {
+  JobOptions quiet = options;
+  quiet.keep_curve = quiet.keep_actions = false;
+  ReplayRow scratch = row_for(trace, options.capacity_bytes);
+  ObservedPass again(trace, policy, quiet, scratch, progress);
+  again.tell_last_uses();
+  again.run();
+  if (scratch.failure.empty()) return;
+  row.failure = scratch.failure + " (the last use told at the free)";
+  row.failed_event = scratch.failed_event;
+}
+
 ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOptions& options, JobProgress* progress) {
   ReplayRow row = row_for(trace, options.capacity_bytes);
   row.allocator = policy.policy.name;
@@ -63,6 +77,8 @@ ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOption
     if (options.observe) {
       enter(progress, 1);
       ObservedPass(trace, policy, options, row, progress).run();
+      if (row.failure.empty() && options.check_placement && has_last_uses(trace))
+        check_last_uses(trace, policy, options, row, progress);
       if (!row.failure.empty()) return row;
       if (options.keep_layout) {
         JobOptions quiet = options;

@@ -60,6 +60,7 @@ struct ReplayRow {
 
   std::string failure;  ///< empty, or why this row is void: overlap, crash
   std::optional<std::uint64_t> failed_event;
+  std::vector<std::string> crash_stack;  ///< of a policy that crashed or hung: its functions, innermost first
 
   std::vector<CurvePoint> curve;    ///< when asked for
   std::vector<Segment> layout;      ///< segments at the peak as the allocator shows them, when asked for

@@ -60,6 +60,7 @@ Json to_json(const ReplayRow& row) {
   json["free_ns"] = latency_json(row.free_ns);
   json["failure"] = row.failure.empty() ? Json(nullptr) : Json(row.failure);
   json["failed_event"] = optional_json(row.failed_event);
+  if (!row.crash_stack.empty()) json["crash_stack"] = row.crash_stack;
   return json;
 }
 
@@ -82,6 +83,7 @@ ReplayRow from_json(const Json& json) {
   if (const auto it = json.find("free_ns"); it != json.end()) row.free_ns = latency_of_json(*it);
   row.failure = text_of(json, "failure");
   row.failed_event = optional_of(json, "failed_event");
+  if (const auto it = json.find("crash_stack"); it != json.end()) row.crash_stack = it->get<std::vector<std::string>>();
   return row;
 }
 

@@ -127,6 +127,23 @@ std::string outside_the_steps(const Json& result) {
   return "<p class=\"note\">" + text + "</p>\n";
 }
 
+std::string list_of(const Json& lines) {
+  std::string text;
+  for (const Json& line : lines)
+    if (line.is_string()) text += "<li>" + html_escape(line.get<std::string>()) + "</li>\n";
+  return "<ul>\n" + text + "</ul>\n";
+}
+
+/// What the allocator did against its contract, and where it crashed.
+std::string what_went_wrong(const Json& result) {
+  std::string text;
+  if (const auto faults = result.find("disqualified"); faults != result.end())
+    text += "<h2>The allocator is disqualified</h2>\n<p>It broke its contract:</p>\n" + list_of(*faults);
+  if (const auto crash = result.find("crash"); crash != result.end())
+    text += "<h2>Where it was</h2>\n" + facts(*crash) + list_of(crash->value("stack", Json::array()));
+  return text;
+}
+
 }  // namespace
 
 std::string run_html(const std::string& result_json) {
@@ -137,7 +154,7 @@ std::string run_html(const std::string& result_json) {
   for (const char* key : {"status", "error", "device", "allocator", "allocator_options", "seconds"}) {
     head[key] = result.value(key, Json());
   }
-  std::string body = facts(head) + facts(block) + epochs(block);
+  std::string body = facts(head) + what_went_wrong(result) + facts(block) + epochs(block);
   body += chart("Memory after each step", true,
                 {line_of("reserved", samples(result, "reserved_bytes")),
                  line_of("highest allocated within the step", samples(result, "peak_allocated_bytes")),

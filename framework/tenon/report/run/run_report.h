@@ -18,10 +18,20 @@
 
 namespace tenon {
 
+/// Where a run was when it crashed, or hung.
+struct RunCrash {
+  int signal = 0;                  ///< 0: a call that did not come back
+  std::string call;                ///< of the allocator; empty: none was under way
+  std::string during;              ///< "step 3 of 100"
+  std::vector<std::string> stack;  ///< functions, innermost first
+};
+
 /// How a run ended.
 struct RunRecord {
-  std::string status = "done";  ///< "done", "failed", "out_of_memory", "interrupted", "crashed", "killed"
-  std::string error;            ///< empty when done
+  /// "done", "disqualified" (it came to its end, under an allocator that broke its contract), "failed",
+  /// "out_of_memory", "interrupted", "crashed", "hung", "killed"
+  std::string status = "done";
+  std::string error;  ///< empty when done
   int exit_code = 0;
   ExperimentResult result;                     ///< what there is of it
   std::int64_t leaked_bytes = 0;               ///< still allocated after everything was torn down
@@ -29,10 +39,19 @@ struct RunRecord {
   std::optional<Estimate> estimate;            ///< what was expected before the run
   std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
+  std::vector<std::string> faults;             ///< what the allocator did against its contract
+  std::optional<RunCrash> crash;
 };
 
 /// result.json: schema_version 1, bytes as integers, the environment block.
 TENON_API std::string result_json(const Config& config, const RunRecord& record);
+
+/// The text of a result.json with how the run ended in it: its status, its faults, its crash, and with `has_figures`
+/// the figures of the record in place of those that stand there.
+TENON_API std::string ended_result_json(const std::string& result_json, const RunRecord& record, bool has_figures);
+
+/// "…" of the sentence "allocator 'x' is disqualified: …", for each fault.
+TENON_API std::vector<std::string> disqualifications(const std::string& allocator, const RunRecord& record);
 
 /// The figures of one run that comparisons show.
 struct RunSummary {

@@ -72,7 +72,7 @@ Json memory_json(const ExperimentResult& result) {
   return memory;
 }
 
-Json result_block(const ExperimentResult& result, const Options& report) {
+Json result_block(const ExperimentResult& result, bool has_losses) {
   Json block;
   block["test_accuracy"] = result.epochs.empty() ? Json(nullptr) : Json(result.test_accuracy);
   block["final_loss"] = result.losses.empty() ? Json(nullptr) : Json(result.losses.back());
@@ -92,7 +92,7 @@ Json result_block(const ExperimentResult& result, const Options& report) {
   for (const auto& [name, value] : result.figures) {
     block["figures"][name] = name.ends_with("_bytes") ? Json(static_cast<std::int64_t>(value)) : Json(value);
   }
-  if (report.boolean("losses")) block["losses"] = result.losses;
+  if (has_losses) block["losses"] = result.losses;
   return block;
 }
 
@@ -116,41 +116,79 @@ Json fit_json(const replay::FitReport& report) {
   return json;
 }
 
+Json timeline_json(const ExperimentResult& result) {
+  Json timeline = Json::array();
+  for (const MemorySample& sample : result.timeline) {
+    timeline.push_back({{"step", sample.step},
+                        {"requested_bytes", sample.requested_bytes},
+                        {"allocated_bytes", sample.allocated_bytes},
+                        {"reserved_bytes", sample.reserved_bytes},
+                        {"peak_allocated_bytes", sample.peak_allocated_bytes}});
+  }
+  return timeline;
+}
+
+void add_ending(Json& json, const RunRecord& record) {
+  json["status"] = record.status;
+  json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
+  json["exit_code"] = record.exit_code;
+  if (!record.faults.empty()) json["disqualified"] = record.faults;
+  if (!record.crash) return;
+  const RunCrash& crash = *record.crash;
+  json["crash"] = {{"signal", crash.signal == 0 ? Json(nullptr) : Json(crash.signal)},
+                   {"call", crash.call.empty() ? Json(nullptr) : Json(crash.call)},
+                   {"during", crash.during.empty() ? Json(nullptr) : Json(crash.during)},
+                   {"stack", crash.stack}};
+}
+
 }  // namespace
+
+std::string ended_result_json(const std::string& result_json, const RunRecord& record, bool has_figures) {
+  Json json = Json::parse(result_json);
+  add_ending(json, record);
+  if (has_figures) {
+    json["seconds"] = record.seconds;
+    json["result"] = result_block(record.result, json["result"].contains("losses"));
+    json["memory"] = memory_json(record.result);
+    if (json.contains("timeline")) json["timeline"] = timeline_json(record.result);
+    if (record.result.steps == 0) {  // there was nothing to read figures off
+      for (const char* key : {"peak_requested_bytes", "peak_allocated_bytes", "peak_reserved_bytes"})
+        json["memory"][key] = nullptr;
+    }
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::vector<std::string> disqualifications(const std::string& allocator, const RunRecord& record) {
+  std::vector<std::string> sentences;
+  for (const std::string& fault : record.faults)
+    sentences.push_back(fmt::format("allocator '{}' is disqualified: it {}", allocator, fault));
+  return sentences;
+}
 
 std::string result_json(const Config& config, const RunRecord& record) {
   const ExperimentConfig experiment = config.experiment();
   Json json;
   json["schema_version"] = 1;
   json["name"] = experiment.name;
-  json["status"] = record.status;
-  json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
-  json["exit_code"] = record.exit_code;
+  for (const char* key : {"status", "error", "exit_code"}) json[key] = nullptr;  // their place; add_ending fills them
   json["seconds"] = record.seconds;
   json["device"] = experiment.device.str();
   json["allocator"] = experiment.allocator.policy.name;
   json["allocator_options"] = experiment.allocator.options.spec();
   json["layers"] = Json::array();
   for (const LayerConfig& layer : experiment.allocator.layers) json["layers"].push_back(layer.name);
-  json["result"] = result_block(record.result, experiment.section("report"));
+  json["result"] = result_block(record.result, experiment.section("report").boolean("losses"));
   json["memory"] = memory_json(record.result);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   if (!record.recorded.empty()) json["recorded"] = record.recorded;
   if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);
+  add_ending(json, record);
   for (const ExplainedSetting& setting : config.explain()) {
     json["settings"][setting.key] = {{"value", setting.text}, {"from", setting.winner.str()}};
   }
-  if (experiment.section("report").boolean("timeline")) {
-    json["timeline"] = Json::array();
-    for (const MemorySample& sample : record.result.timeline) {
-      json["timeline"].push_back({{"step", sample.step},
-                                  {"requested_bytes", sample.requested_bytes},
-                                  {"allocated_bytes", sample.allocated_bytes},
-                                  {"reserved_bytes", sample.reserved_bytes},
-                                  {"peak_allocated_bytes", sample.peak_allocated_bytes}});
-    }
-  }
+  if (experiment.section("report").boolean("timeline")) json["timeline"] = timeline_json(record.result);
   json["environment"] = Json::parse(environment_json());
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

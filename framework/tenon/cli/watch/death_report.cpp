@@ -1,0 +1,129 @@
+// A page read, and made into words and a file.
+#include <tenon/cli/watch/death_report.h>
+
+#include <tenon/cli/terminal/terminal.h>
+#include <tenon/cli/verb.h>
+#include <tenon/cli/watch/run_page.h>
+#include <tenon/core/atomic_file.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/watch/crash_text.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_report.h>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace tenon::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kPatienceMilliseconds = 15'000;  // for the stack of a process that may be stuck in its handler
+constexpr unsigned kLifetimeSeconds = 60;
+
+std::string signal_name(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  return std::string("SIG") + (name == nullptr ? "?" : name);
+}
+
+RunRecord record_of(const RunPage& page) {
+  const std::string allocator = page.plugin[0] == 0 ? fmt::format("allocator '{}'", page.allocator)
+                                                    : fmt::format("allocator '{}' ({})", page.allocator, page.plugin);
+  const std::string during = page.doing[0] == 0 ? "" : fmt::format(", in {}", page.doing);
+  const int overdue = page.overdue_slot, signal = page.crash.signal;
+  const CallSlot* const call = overdue != 0 ? &page.board.slots()[static_cast<std::size_t>(overdue - 1)]
+                                            : page.board.under_way(page.dying_thread);
+  RunCrash crash{.signal = overdue != 0 ? 0 : signal,
+                 .call = call == nullptr ? "" : text_of(call->facts),
+                 .during = page.doing,
+                 .stack = crash_stack(page.crash)};
+  RunRecord record;
+  if (overdue != 0 && page.interrupt != 0) {
+    record.status = "interrupted";
+    record.exit_code = 128 + page.interrupt;
+    record.error = fmt::format("{}: {} has been in {} for {:.0f} s and does not come back{}",
+                               signal_name(page.interrupt), allocator, crash.call, page.overdue_seconds, during);
+  } else if (overdue != 0) {
+    record.status = "hung";
+    record.exit_code = static_cast<int>(ExitCode::kFailed);
+    record.error = fmt::format("{} did not come back from {} within {:.3g} s (--deadline){}", allocator, crash.call,
+                               page.overdue_seconds, during);
+  } else {
+    record.status = "crashed";
+    record.exit_code = 128 + signal;
+    const std::string cause = crash_cause(page.crash, signal);
+    record.error = call == nullptr ? fmt::format("the run crashed{}, in no call of {}: {}", during, allocator, cause)
+                                   : fmt::format("{} crashed in {}{}: {}", allocator, crash.call, during, cause);
+  }
+  record.result = result_of(page);
+  record.seconds = static_cast<double>(std::time(nullptr) - page.started_seconds);
+  record.crash = std::move(crash);
+  for (const auto& fault : page.faults)
+    if (fault[0] != 0) record.faults.emplace_back(fault);
+  return record;
+}
+
+std::string text_of_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_result(const RunPage& page, const RunRecord& record) {
+  const fs::path folder = page.folder, file = folder / "result.json";
+  const std::string before = page.is_settled ? text_of_file(file) : std::string(page.result);
+  if (before.empty()) return;
+  const std::string json = ended_result_json(before, record, /*has_figures=*/!page.is_settled);
+  write_atomically(file, json);
+  if (page.writes_page) write_atomically(folder / "report.html", run_html(json));
+}
+
+std::string what_is_finished(const ExperimentResult& result) {
+  if (result.steps == 0) return "no step was finished";
+  return fmt::format("finished: {} of {} steps, loss {:.4f}, peak reserved {}", result.steps, result.planned_steps,
+                     result.losses.empty() ? 0 : result.losses.back(),
+                     format_bytes(static_cast<std::size_t>(result.memory.reserved_bytes.peak)));
+}
+
+void tell(const RunPage& page) {
+  const RunRecord record = record_of(page);
+  const std::string label = page.label;
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // a progress line may stand there
+  std::string text = label + "tenon: " + record.error;
+  for (std::size_t i = 0; i < record.crash->stack.size(); ++i)
+    text += (i == 0 ? "\n  where it was:\n    " : "\n    ") + record.crash->stack[i];
+  say(text);
+  for (const std::string& fault : record.faults) say(fmt::format("{}tenon: before that it {}", label, fault));
+  say(label + what_is_finished(record.result));
+  try {
+    write_result(page, record);
+    if (label.empty()) say(fmt::format("results: {}", page.folder));
+  } catch (const std::exception& problem) {
+    say(fmt::format("{}tenon: {}", label, problem.what()));
+  }
+}
+
+}  // namespace
+
+int report_death(int page_descriptor, int go_on) {
+  ::alarm(kLifetimeSeconds);
+  pollfd wait{go_on, POLLIN, 0};
+  ::poll(&wait, 1, kPatienceMilliseconds);
+  const RunPage* const page = open_page(page_descriptor);
+  if (page == nullptr) {
+    say("tenon: the run crashed; this program was replaced meanwhile and cannot read what it left");
+    return 1;
+  }
+  tell(*page);
+  return 0;
+}
+
+}  // namespace tenon::cli

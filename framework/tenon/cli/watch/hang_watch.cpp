@@ -1,0 +1,64 @@
+// Ten looks a second. Signals are for the other threads.
+#include <tenon/cli/watch/hang_watch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+namespace tenon::cli {
+
+namespace {
+constexpr std::chrono::milliseconds kTick{100};
+constexpr double kLongestTick = 0.3;
+}  // namespace
+
+HangWatch::HangWatch(const CallBoard& board, Patience patience, Overdue overdue)
+    : board_(board), patience_(std::move(patience)), overdue_(std::move(overdue)) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+HangWatch::~HangWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ended_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+}
+
+void HangWatch::watch() {
+  auto last = std::chrono::steady_clock::now();
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (ended_.wait_for(lock, kTick, [this] { return is_ended_; })) return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (look(std::min(std::chrono::duration<double>(now - last).count(), kLongestTick))) return;
+    last = now;
+  }
+}
+
+/// Whether one was overdue.
+bool HangWatch::look(double step) {
+  const double patience = patience_();
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    const CallSlot& slot = board_.slots()[i];
+    const std::uint32_t count = slot.count.load(std::memory_order_acquire);
+    Seen& seen = seen_[i];
+    const bool is_same_call = count == seen.count && (count & 1U) != 0;
+    seen.seconds = is_same_call ? seen.seconds + step : 0;
+    seen.count = count;
+    if (seen.seconds < patience || !is_same_call) continue;
+    overdue_(i, seen.seconds);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tenon::cli

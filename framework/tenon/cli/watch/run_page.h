@@ -1,0 +1,75 @@
+// RunPage: what is known of a run while it runs, in memory of its own that outlives a crash: the process that tells of
+// the crash maps it too. Plain data alone.
+#pragma once
+
+#include <tenon/memory/purpose.h>
+#include <tenon/memory/watch/call_board.h>
+#include <tenon/memory/watch/crash_note.h>
+#include <tenon/train/experiment_result.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+namespace tenon::cli {
+
+/// A step that was finished.
+struct KeptStep {
+  double loss = 0, milliseconds = 0;
+  MemorySample memory;
+};
+
+/// The figures of the whole run as plain numbers.
+struct KeptFigures {
+  std::int64_t parameters = 0, planned_steps = 0, steps = 0, warmup_steps = 0, device_calls_after_warmup = 0,
+               oom_recoveries = 0, epochs = 0;
+  std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0, allocations = 0;
+  std::int64_t device_allocations = 0, device_frees = 0, device_maps = 0, device_unmaps = 0,
+               device_synchronizations = 0, ooms = 0;
+  std::int64_t peak_by_purpose[kPurposeCount] = {};
+};
+
+struct RunPage {
+  static constexpr std::size_t kMostSteps = std::size_t{1} << 20, kMostEpochs = 4096;
+  static constexpr std::size_t kMostFaults = 8, kMostResultBytes = std::size_t{1} << 20;
+
+  std::uint64_t bytes;  ///< sizeof(RunPage): another build's page is not read
+  // Who runs, and where.
+  char label[64], allocator[256], plugin[1024], folder[2048];
+  bool writes_page;
+  std::int64_t started_seconds;  ///< on the clock of std::time
+  // Where it is.
+  char doing[160];  ///< "step 3 of 100"
+  CallBoard board;
+  char faults[kMostFaults][400];
+  // How it ends.
+  std::atomic<std::int32_t> dying_thread;
+  std::atomic<std::int32_t> overdue_slot;  ///< of the board, from 1; 0: no call hangs
+  double overdue_seconds;
+  std::int32_t interrupt;  ///< the signal that asked for the end of a run that hangs; 0: none
+  CrashNote crash;
+  // What there is of the result.
+  bool is_settled;  ///< result.json stands, and has all of it
+  KeptFigures figures;
+  EpochResult epochs[kMostEpochs];
+  KeptStep steps[kMostSteps];
+  char result[kMostResultBytes];  ///< a result.json without figures; empty where it did not fit
+};
+
+/// What a page holds of figures.
+ExperimentResult result_of(const RunPage& page);
+
+/// A page of zeros, and the file descriptor that stands for it. Throws Error.
+struct NewPage {
+  RunPage* page = nullptr;
+  int descriptor = -1;
+};
+NewPage make_page();
+/// The page that the process before exec made; null when it is none, or another build's.
+const RunPage* open_page(int descriptor);
+
+/// Copies as much as there is room for, and ends it with a zero.
+void keep_text(char* to, std::size_t room, std::string_view text) noexcept;
+
+}  // namespace tenon::cli

@@ -1,0 +1,191 @@
+// The page is filled; a fatal signal starts the process that reads it.
+#include <tenon/cli/watch/run_watch.h>
+
+#include <tenon/cli/process/interrupt.h>
+#include <tenon/core/error.h>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace tenon::cli {
+
+namespace {
+
+// A call that hangs when somebody asked for the end: the step that the run was to end after does not come.
+constexpr double kPatienceAfterInterrupt = 3;
+constexpr std::chrono::seconds kPatienceWithSignal{3};
+
+// What the handler needs, made before anything can crash. They live as long as the process.
+RunPage* dying_page = nullptr;
+int page_descriptor = -1;
+int go_on[2] = {-1, -1};  ///< closed by the dying process when its stack is written, or by its end
+char page_word[16], go_on_word[16];
+pid_t teller = -1;
+
+/// Between fork and exec.
+[[noreturn]] void become_the_teller() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::fcntl(page_descriptor, F_SETFD, 0);
+  ::fcntl(go_on[0], F_SETFD, 0);
+  char program[] = "tenon", verb[] = "run", option[] = "--after-death";
+  char* const words[] = {program, verb, option, page_word, go_on_word, nullptr};
+  ::execve("/proc/self/exe", words, environ);
+  constexpr char kProblem[] = "tenon: the run crashed, and the program that would tell of it could not be started\n";
+  static_cast<void>(!::write(STDERR_FILENO, kProblem, sizeof kProblem - 1));
+  ::_exit(127);
+}
+
+/// It waits for the stack; if walking that ends this process, it goes on without.
+void start_teller(int /*signal*/) {
+  dying_page->dying_thread = ::gettid();
+  teller = ::_Fork();
+  if (teller == 0) become_the_teller();
+  ::close(go_on[0]);
+}
+
+void wait_for_teller(int /*signal*/) {
+  ::close(go_on[1]);
+  if (teller > 0) {
+    while (::waitpid(teller, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (dying_page->overdue_slot == 0) return;  // the signal has its effect
+  const int interrupt = dying_page->interrupt;
+  ::_exit(interrupt != 0 ? 128 + interrupt : static_cast<int>(ExitCode::kFailed));
+}
+
+RunPage* prepare_page(const WatchedRun& run) {
+  const NewPage made = make_page();
+  RunPage& page = *made.page;
+  keep_text(page.label, sizeof page.label, run.label);
+  keep_text(page.allocator, sizeof page.allocator, run.allocator);
+  keep_text(page.plugin, sizeof page.plugin, run.plugin.string());
+  keep_text(page.folder, sizeof page.folder, std::filesystem::absolute(run.folder).string());
+  if (run.result.size() < sizeof page.result) keep_text(page.result, sizeof page.result, run.result);
+  page.writes_page = run.writes_page;
+  page.started_seconds = std::time(nullptr);
+  if (::pipe2(go_on, O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  page_descriptor = made.descriptor;
+  keep_text(page_word, sizeof page_word, std::to_string(page_descriptor));
+  keep_text(go_on_word, sizeof go_on_word, std::to_string(go_on[0]));
+  dying_page = &page;
+  leave_crash_note(page.crash, /*names_frames=*/true, {.before = &start_teller, .after = &wait_for_teller});
+  return &page;
+}
+
+void add(KeptFigures& to, const ExperimentResult& part) {
+  const MemoryStats& memory = part.memory;
+  const auto raise = [](std::int64_t& peak, const Stat& stat) { peak = std::max(peak, stat.peak); };
+  to.parameters = std::max(to.parameters, part.parameters);
+  to.planned_steps = std::max(to.planned_steps, part.planned_steps);
+  to.steps += part.steps;
+  to.warmup_steps += part.warmup_steps;
+  to.device_calls_after_warmup += part.device_calls_after_warmup;
+  to.oom_recoveries += part.oom_recoveries;
+  to.epochs += static_cast<std::int64_t>(part.epochs.size());
+  raise(to.peak_requested_bytes, memory.requested_bytes);
+  raise(to.peak_allocated_bytes, memory.allocated_bytes);
+  raise(to.peak_reserved_bytes, memory.reserved_bytes);
+  to.allocations += memory.allocations.allocated;
+  to.device_allocations += memory.device_allocations;
+  to.device_frees += memory.device_frees;
+  to.device_maps += memory.device_maps;
+  to.device_unmaps += memory.device_unmaps;
+  to.device_synchronizations += memory.device_synchronizations;
+  to.ooms += memory.ooms;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) raise(to.peak_by_purpose[i], memory.requested_by_purpose[i]);
+}
+
+/// Step `index` of that part as step `at` of the run.
+void keep_step(RunPage& page, std::int64_t at, const ExperimentResult& part, std::size_t index) {
+  if (at >= static_cast<std::int64_t>(RunPage::kMostSteps)) return;
+  page.steps[at] = {part.losses[index], part.step_ms[index], part.timeline[index]};
+}
+
+void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
+  if (at < static_cast<std::int64_t>(RunPage::kMostEpochs)) page.epochs[at] = epoch;
+}
+
+}  // namespace
+
+RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
+    : page_(prepare_page(run)), inner_(inner), call_seconds_(run.call_seconds), faults_([this] { return moment(); }) {
+  hangs_ = std::make_unique<HangWatch>(
+      page_->board, [this] { return patience(); },
+      [this](std::size_t slot, double seconds) { overdue(slot, seconds); });
+}
+
+RunWatch::~RunWatch() = default;
+
+AllocatorInfo RunWatch::watched(const AllocatorInfo& info) {
+  return conformance::watched_in_service(info, page_->board, faults_);
+}
+
+std::string RunWatch::moment() const {
+  const std::lock_guard lock(doing_mutex_);
+  return page_->doing[0] == 0 ? std::string() : fmt::format(", in {}", page_->doing);
+}
+
+void RunWatch::entering(std::string_view what) {
+  {
+    const std::lock_guard lock(doing_mutex_);
+    keep_text(page_->doing, sizeof page_->doing, what);
+  }
+  inner_.entering(what);
+}
+
+void RunWatch::earlier_figures(const ExperimentResult& earlier) {
+  add(earlier_, earlier);
+  for (std::size_t i = 0; i < earlier.losses.size(); ++i) keep_step(*page_, static_cast<std::int64_t>(i), earlier, i);
+  for (std::size_t i = 0; i < earlier.epochs.size(); ++i)
+    keep_epoch(*page_, static_cast<std::int64_t>(i), earlier.epochs[i]);
+  page_->figures = earlier_;
+  inner_.earlier_figures(earlier);
+}
+
+void RunWatch::figures(const ExperimentResult& part) {
+  if (part.steps > 0)
+    keep_step(*page_, earlier_.steps + part.steps - 1, part, static_cast<std::size_t>(part.steps) - 1);
+  if (!part.epochs.empty())
+    keep_epoch(*page_, earlier_.epochs + static_cast<std::int64_t>(part.epochs.size()) - 1, part.epochs.back());
+  KeptFigures now = earlier_;
+  add(now, part);
+  page_->figures = now;
+  if (!faults_.empty()) {
+    const std::vector<std::string> sentences = faults_.sentences();
+    for (std::size_t i = 0; i < std::min(sentences.size(), RunPage::kMostFaults); ++i)
+      keep_text(page_->faults[i], sizeof page_->faults[i], sentences[i]);
+  }
+  inner_.figures(part);
+}
+
+double RunWatch::patience() const {
+  return interrupt_signal() == 0 ? call_seconds_ : std::min(call_seconds_, kPatienceAfterInterrupt);
+}
+
+/// Asks the thread that hangs where it stands, which ends the run. One that the kernel does not let run cannot say.
+void RunWatch::overdue(std::size_t slot, double seconds) {
+  page_->overdue_seconds = seconds;
+  page_->interrupt = interrupt_signal();
+  page_->overdue_slot = static_cast<std::int32_t>(slot) + 1;
+  ::syscall(SYS_tgkill, ::getpid(), page_->board.slots()[slot].thread.load(), SIGABRT);
+  std::this_thread::sleep_for(kPatienceWithSignal);
+  while (page_->dying_thread != 0) ::pause();  // it is at it
+  start_teller(SIGABRT);
+  wait_for_teller(SIGABRT);
+}
+
+}  // namespace tenon::cli

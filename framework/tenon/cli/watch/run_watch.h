@@ -1,0 +1,70 @@
+// RunWatch: what stands by while a run runs, so that whatever its allocator does, the user is told. A crash or a hang
+// inside the plugin is told by another process, which is started then and has a heap that nobody broke
+// (death_report.h).
+#pragma once
+
+#include <tenon/cli/watch/hang_watch.h>
+#include <tenon/cli/watch/run_page.h>
+#include <tenon/conformance/service_watch.h>
+#include <tenon/memory/factory.h>
+#include <tenon/train/progress.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::cli {
+
+struct WatchedRun {
+  std::string label;             ///< of a cell
+  std::string allocator;         ///< its name
+  std::filesystem::path plugin;  ///< the file that supplied it
+  std::filesystem::path folder;  ///< of the results
+  std::string result;            ///< a result.json without figures
+  bool writes_page = true;       ///< report.html too
+  double call_seconds = 60;      ///< that one call of the allocator may take
+};
+
+/// One at a time in a process. From its making to the end of the process a fatal signal is told; while it lives, calls
+/// that do not come back are too.
+class RunWatch final : public ProgressSink {
+ public:
+  /// Stands before `inner`, which outlives it.
+  RunWatch(const WatchedRun& run, ProgressSink& inner);
+  ~RunWatch() override;
+
+  /// What makes `info`'s allocators, watched. To be used while this lives.
+  AllocatorInfo watched(const AllocatorInfo& info);
+  /// result.json stands: what comes now is told on top of it.
+  void settled() { page_->is_settled = true; }
+  /// What the allocator did wrong so far.
+  conformance::ServiceFaults& faults() { return faults_; }
+
+  void progress(const Progress& now) override { inner_.progress(now); }
+  void note(std::string_view line) override { inner_.note(line); }
+  bool is_stopping() const override { return inner_.is_stopping(); }
+  void entering(std::string_view what) override;
+  void figures(const ExperimentResult& part) override;
+  void earlier_figures(const ExperimentResult& earlier) override;
+
+  /// The figures up to now, where the run itself does not come to its end.
+  ExperimentResult result() const { return result_of(*page_); }
+
+ private:
+  std::string moment() const;
+  void overdue(std::size_t slot, double seconds);
+  double patience() const;
+
+  RunPage* const page_;
+  mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
+  ProgressSink& inner_;
+  const double call_seconds_;
+  conformance::ServiceFaults faults_;
+  KeptFigures earlier_;
+  std::unique_ptr<HangWatch> hangs_;
+};
+
+}  // namespace tenon::cli

@@ -1,0 +1,174 @@
+// The checks of each call, and of each stretch of calls.
+#include <tenon/conformance/service_watch.h>
+
+#include <tenon/conformance/checked_source.h>
+#include <tenon/core/error.h>
+#include <tenon/memory/forwarding.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace tenon::conformance {
+
+void ServiceFaults::add(Kind kind, const std::string& what) {
+  const std::string moment = moment_ ? moment_() : "";
+  const std::lock_guard lock(mutex_);
+  Fault& fault = faults_[static_cast<std::size_t>(kind)];
+  if (fault.times++ != 0) return;
+  fault.text = what + moment;
+  fault.order = kinds_++;
+}
+
+bool ServiceFaults::empty() const {
+  const std::lock_guard lock(mutex_);
+  return kinds_ == 0;
+}
+
+std::vector<std::string> ServiceFaults::sentences() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> sentences(kinds_);
+  for (const Fault& fault : faults_) {
+    if (fault.times == 0) continue;
+    sentences[fault.order] = fault.text + (fault.times > 1 ? fmt::format("; {} times", fault.times) : "");
+  }
+  return sentences;
+}
+
+namespace {
+
+using Kind = ServiceFaults::Kind;
+
+// The stretches: the first one covers several steps of most runs, which are all alike.
+constexpr std::uint64_t kFirstStretch = 65536, kPeriod = 65536, kStretch = 4096;
+
+std::string range_text(const Block& block) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
+  return fmt::format("[{:#x}, {:#x})", begin, begin + block.bytes);
+}
+
+/// The blocks handed out in the stretch that is under way. One that is older is not known, nor is its end.
+class LiveBlocks {
+ public:
+  explicit LiveBlocks(const CheckedSource& source) : source_(source) {}
+
+  /// What is wrong with its place; empty: nothing, or nobody looks.
+  std::string add(const Block& block) {
+    const std::uint64_t turn = turns_.fetch_add(1, std::memory_order_relaxed);
+    const bool is_stretch = turn < kFirstStretch || turn % kPeriod < kStretch;
+    if (!is_stretch && !is_on_.load(std::memory_order_relaxed)) return {};
+    const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
+    const std::uintptr_t end = begin + block.bytes;
+    const std::lock_guard lock(mutex_);
+    is_on_.store(is_stretch, std::memory_order_relaxed);
+    if (!is_stretch) {
+      ends_.clear();
+      return {};
+    }
+    auto next = ends_.lower_bound(begin);
+    if (next != ends_.begin() && std::prev(next)->second > begin) --next;
+    if (next != ends_.end() && next->first < end)
+      return fmt::format("handed out {}, which overlaps the live block [{:#x}, {:#x})", range_text(block), next->first,
+                         next->second);
+    ends_.emplace_hint(next, begin, end);
+    if (source_.covers(begin, block.bytes)) return {};
+    return fmt::format("handed out {}, which is not inside memory that it has from the device", range_text(block));
+  }
+
+  void remove(const Block& block) {
+    if (!is_on_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    ends_.erase(reinterpret_cast<std::uintptr_t>(block.data));
+  }
+
+ private:
+  const CheckedSource& source_;
+  std::atomic<std::uint64_t> turns_{0};
+  std::atomic<bool> is_on_{true};
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::uintptr_t> ends_;  ///< by first address
+};
+
+class ServiceWatcher final : public CallWatcher {
+ public:
+  ServiceWatcher(std::string name, CallBoard& board, ServiceFaults& faults, MemorySource& source)
+      : name_(std::move(name)), board_(board), faults_(faults), source_(source), live_(source_) {}
+
+  CheckedSource& source() { return source_; }
+
+  void* begins(const CallFacts& facts) override { return board_.begins(facts); }
+  void ended(void* call, std::uintptr_t) noexcept override { CallBoard::ended(static_cast<CallSlot*>(call)); }
+
+  void handed_out(const Block& block, const Request& request) override {
+    if (block.data == nullptr) [[unlikely]]
+      return faults_.add(Kind::kNull, fmt::format("answered a request of {} bytes with a null address, where it had to "
+                                                  "throw OutOfMemory",
+                                                  request.bytes));
+    if (block.bytes < request.bytes) [[unlikely]]
+      faults_.add(Kind::kBytes, fmt::format("handed out {} bytes for a request of {}", block.bytes, request.bytes));
+    if (block.request.bytes != request.bytes || block.request.stream != request.stream ||
+        block.request.purpose != request.purpose) [[unlikely]]
+      faults_.add(Kind::kRequest, request_differs(block.request, request));
+    if (reinterpret_cast<std::uintptr_t>(block.data) % std::max(request.alignment, kDefaultAlignment) != 0) [[unlikely]]
+      faults_.add(Kind::kAlignment, fmt::format("handed out {}, which is not aligned to {}", range_text(block),
+                                                std::max(request.alignment, kDefaultAlignment)));
+    if (const std::string wrong = live_.add(block); !wrong.empty()) faults_.add(Kind::kPlace, wrong);
+  }
+  void taken_back(const Block& block) noexcept override { live_.remove(block); }
+
+  void foreign_exception(const CallFacts& facts, const std::string& what) override {
+    throw Error(fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave",
+                            name_, text_of(facts), what));
+  }
+
+  /// The allocator is gone.
+  void judge_the_end() noexcept {
+    if (const std::string misuse = source_.misuse(); !misuse.empty())
+      faults_.add(Kind::kMisuse, "misused its device: " + misuse);
+    if (const std::string left = source_.leftovers(); !left.empty())
+      faults_.add(Kind::kLeak, "kept memory when it was destroyed: " + left);
+  }
+
+ private:
+  const std::string name_;
+  CallBoard& board_;
+  ServiceFaults& faults_;
+  CheckedSource source_;
+  LiveBlocks live_;
+};
+
+/// Owns what watches the allocator, and has the last look when that is gone.
+class InService final : public ForwardingAllocator {
+ public:
+  InService(std::unique_ptr<Allocator> inner, std::unique_ptr<ServiceWatcher> watcher)
+      : ForwardingAllocator(std::move(inner)), watcher_(std::move(watcher)) {}
+  ~InService() override {
+    inner_.reset();
+    watcher_->judge_the_end();
+  }
+  bool is_thread_safe() const override { return inner_->is_thread_safe(); }
+
+ private:
+  const std::unique_ptr<ServiceWatcher> watcher_;
+};
+
+}  // namespace
+
+AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults) {
+  AllocatorInfo result = info;
+  result.create = [info, &board, &faults](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    auto watcher = std::make_unique<ServiceWatcher>(info.name, board, faults, context.source);
+    std::unique_ptr<Allocator> inner =
+        watched(info, *watcher)
+            .create({.source = watcher->source(), .options = context.options, .observer = context.observer});
+    if (inner == nullptr) return nullptr;
+    return std::make_unique<InService>(std::move(inner), std::move(watcher));
+  };
+  return result;
+}
+
+}  // namespace tenon::conformance
