@@ -52,6 +52,7 @@ void CheckedSource::may_order(const char* refusal) {
 
 void CheckedSource::complain_locked(const std::string& what) {
   if (misuse_.empty()) misuse_ = what;
+  if (when_misused_) when_misused_(what);
 }
 
 void CheckedSource::check_unused_locked(const void* address, std::size_t bytes) noexcept {

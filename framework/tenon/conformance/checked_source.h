@@ -41,6 +41,9 @@ class CheckedSource final : public ForwardingSource {
   using StillUsed = std::function<std::string(std::uintptr_t address, std::size_t bytes)>;
   void watch_releases(StillUsed still_used) { still_used_ = std::move(still_used); }
 
+  /// Told of each misuse. A lock of this source is held meanwhile.
+  void when_misused(std::function<void(const std::string& what)> told) { when_misused_ = std::move(told); }
+
   /// Calls that could have failed.
   std::int64_t fallible_calls() const;
   void stop_faults();
@@ -66,6 +69,7 @@ class CheckedSource final : public ForwardingSource {
   std::int64_t calls_ = 0;
   std::string misuse_, early_release_;
   StillUsed still_used_;
+  std::function<void(const std::string&)> when_misused_;
   std::size_t reserved_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> acquired_, spaces_, mapped_;
   std::map<std::uint64_t, std::size_t> physicals_;

@@ -96,7 +96,10 @@ class LiveBlocks {
 class ServiceWatcher final : public CallWatcher {
  public:
   ServiceWatcher(std::string name, CallBoard& board, ServiceFaults& faults, MemorySource& source)
-      : name_(std::move(name)), board_(board), faults_(faults), source_(source), live_(source_) {}
+      : name_(std::move(name)), board_(board), faults_(faults), source_(source), live_(source_) {
+    source_.when_misused(
+        [this](const std::string& what) { faults_.add(Kind::kMisuse, "misused its device: " + what); });
+  }
 
   CheckedSource& source() { return source_; }
 
@@ -112,7 +115,7 @@ class ServiceWatcher final : public CallWatcher {
       faults_.add(Kind::kBytes, fmt::format("handed out {} bytes for a request of {}", block.bytes, request.bytes));
     if (block.request.bytes != request.bytes || block.request.stream != request.stream ||
         block.request.purpose != request.purpose) [[unlikely]]
-      faults_.add(Kind::kRequest, request_differs(block.request, request));
+      faults_.add(Kind::kRequest, "lost a request: " + request_differs(block.request, request));
     if (reinterpret_cast<std::uintptr_t>(block.data) % std::max(request.alignment, kDefaultAlignment) != 0) [[unlikely]]
       faults_.add(Kind::kAlignment, fmt::format("handed out {}, which is not aligned to {}", range_text(block),
                                                 std::max(request.alignment, kDefaultAlignment)));
@@ -127,8 +130,6 @@ class ServiceWatcher final : public CallWatcher {
 
   /// The allocator is gone.
   void judge_the_end() noexcept {
-    if (const std::string misuse = source_.misuse(); !misuse.empty())
-      faults_.add(Kind::kMisuse, "misused its device: " + misuse);
     if (const std::string left = source_.leftovers(); !left.empty())
       faults_.add(Kind::kLeak, "kept memory when it was destroyed: " + left);
   }

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kPatienceMilliseconds = 15'000;  // for the stack of a process that may be stuck in its handler
-constexpr unsigned kLifetimeSeconds = 60;
+constexpr int kLookMilliseconds = 100, kMostLooks = 300;  // for the stack of a process that may be stuck in its handler
+constexpr unsigned kLifetimeSeconds = 600;
 
 std::string signal_name(int signal) {
   const char* const name = ::sigabbrev_np(signal);
@@ -116,13 +116,16 @@ void tell(const RunPage& page) {
 int report_death(int page_descriptor, int go_on) {
   ::alarm(kLifetimeSeconds);
   pollfd wait{go_on, POLLIN, 0};
-  ::poll(&wait, 1, kPatienceMilliseconds);
+  bool is_complete = false;
+  // Many short waits: time in which all of this is stopped does not count.
+  for (int look = 0; look < kMostLooks && !is_complete; ++look) is_complete = ::poll(&wait, 1, kLookMilliseconds) != 0;
   const RunPage* const page = open_page(page_descriptor);
   if (page == nullptr) {
     say("tenon: the run crashed; this program was replaced meanwhile and cannot read what it left");
     return 1;
   }
   tell(*page);
+  if (!is_complete) ::kill(::getppid(), SIGKILL);  // it is stuck in its handler and would never end
   return 0;
 }
 

@@ -1,7 +1,8 @@
 // Ten looks a second. Signals are for the other threads.
 #include <tenon/cli/watch/hang_watch.h>
 
-#include <algorithm>
+#include <tenon/core/waited_time.h>
+
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -10,7 +11,6 @@ namespace tenon::cli {
 
 namespace {
 constexpr std::chrono::milliseconds kTick{100};
-constexpr double kLongestTick = 0.3;
 }  // namespace
 
 HangWatch::HangWatch(const CallBoard& board, Patience patience, Overdue overdue)
@@ -32,15 +32,13 @@ HangWatch::~HangWatch() {
 }
 
 void HangWatch::watch() {
-  auto last = std::chrono::steady_clock::now();
+  WaitedTime waited;
   while (true) {
     {
       std::unique_lock lock(mutex_);
       if (ended_.wait_for(lock, kTick, [this] { return is_ended_; })) return;
     }
-    const auto now = std::chrono::steady_clock::now();
-    if (look(std::min(std::chrono::duration<double>(now - last).count(), kLongestTick))) return;
-    last = now;
+    if (look(waited.lap())) return;
   }
 }
 

@@ -178,6 +178,7 @@ double RunWatch::patience() const {
 
 /// Asks the thread that hangs where it stands, which ends the run. One that the kernel does not let run cannot say.
 void RunWatch::overdue(std::size_t slot, double seconds) {
+  if (page_->dying_thread != 0) return;  // it crashed there, and is being told of
   page_->overdue_seconds = seconds;
   page_->interrupt = interrupt_signal();
   page_->overdue_slot = static_cast<std::int32_t>(slot) + 1;
