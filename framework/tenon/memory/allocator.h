@@ -83,7 +83,7 @@ struct PrivatePoolStats {
 /// What only the policy itself can know. An allocator that has no such notions reports nothing and the host fills in
 /// what it sees from outside.
 struct PolicyStats {
-  bool has_pools = false;  ///< false: only the fields of the second group are meaningful
+  bool has_pools = false;  ///< false: this policy fills in only the fields from `retries` on
   PoolStats allocation, segment, active, inactive_split;
   PoolStats allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
 
