@@ -1,108 +1,16 @@
 // Runs and sweeps that are ended in the middle, at moments that a seed chooses: nothing is corrupt, nothing that was
 // finished is lost, the command that is printed goes on, and the whole equals a run that nobody disturbed.
-//
-// TENON_TEST_MOMENTS says at how many moments; `./dev test --full` takes twenty.
-#include "cli/program.h"
-
-#include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
-
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <iterator>
-#include <random>
-#include <sstream>
-#include <thread>
+#include "cli/interrupted.h"
 
 namespace tenon::test {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 
-constexpr unsigned kSeed = 20261122;
-
-int moments() {
-  const char* const wanted = std::getenv("TENON_TEST_MOMENTS");
-  return wanted == nullptr ? 3 : std::atoi(wanted);
-}
-
-class InterruptedRun : public Program {
- protected:
-  void SetUp() override {
-    Program::SetUp();
-    folder_.write("run.toml", kRun);
-    folder_.write("sweep.toml",
-                  kRun + std::string("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\", \"expandable\"]\n"));
-    RecordProperty("seed", static_cast<int>(kSeed));
-  }
-
-  fs::path at(const std::string& name) const { return folder_.path() / name; }
-  nlohmann::json json_of(const fs::path& path) const {
-    return nlohmann::json::parse(read_bytes(path), nullptr, /*allow_exceptions=*/false);
-  }
-  double seconds_of(const std::vector<std::string>& words) {
-    const auto start = std::chrono::steady_clock::now();
-    EXPECT_EQ(tenon(words).code, 0);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  /// Lets a part of `seconds` pass; which one says the seed. The moment is what varies: no outcome depends on it.
-  void wait_a_part_of(double seconds) {
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(seconds * std::uniform_real_distribution<>(0, 1)(random_)));
-  }
-
-  /// Whatever has its final name is whole.
-  void expect_nothing_corrupt(const fs::path& folder, const std::string& where) const {
-    std::error_code problem;
-    for (const auto& entry : fs::recursive_directory_iterator(folder, problem)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.path().extension() == ".json") {
-        EXPECT_TRUE(json_of(entry.path()).is_object()) << where << ": " << entry.path();
-      }
-      if (name == "report.html") {
-        EXPECT_THAT(read_bytes(entry.path()), HasSubstr("</html>")) << where;
-      }
-      if (name == "config.resolved.toml") {
-        EXPECT_THAT(read_bytes(entry.path()), HasSubstr("replay_ooms")) << where;
-      }
-    }
-  }
-  void expect_no_partials(const fs::path& folder, const std::string& where) const {
-    for (const auto& entry : fs::recursive_directory_iterator(folder))
-      EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr(".partial-"))) << where;
-  }
-  /// The words after "tenon" of the command that was printed as the way on; empty where none was.
-  static std::vector<std::string> printed_command(const Said& said) {
-    const std::string mark = "\n  tenon ";
-    const std::size_t begin = said.error.rfind(mark);
-    if (begin == std::string::npos) return {};
-    std::istringstream line(
-        said.error.substr(begin + mark.size(), said.error.find('\n', begin + mark.size()) - begin - mark.size()));
-    return {std::istream_iterator<std::string>(line), {}};
-  }
-  void expect_same_result(const std::string& whole, const std::string& resumed, const std::string& where) const {
-    const auto a = json_of(at(whole) / "result.json"), b = json_of(at(resumed) / "result.json");
-    ASSERT_TRUE(b.is_object()) << where;
-    EXPECT_EQ(b["status"], "done") << where;
-    EXPECT_EQ(a["result"]["losses"], b["result"]["losses"]) << where;
-    EXPECT_EQ(a["result"]["steps"], b["result"]["steps"]) << where;
-    EXPECT_EQ(a["result"]["test_accuracy"], b["result"]["test_accuracy"]) << where;
-    EXPECT_EQ(a["result"]["epochs"].size(), b["result"]["epochs"].size()) << where;
-    EXPECT_EQ(a["memory"]["peak_requested_bytes"], b["memory"]["peak_requested_bytes"]) << where;
-    EXPECT_FALSE(fs::exists(at(resumed) / "state.safetensors")) << where << ": a finished run needs none";
-  }
-
-  static constexpr char kRun[] =
-      "[data]\npath = \"data\"\n[model]\nhidden = 32\ndropout = 0.1\n[train]\nepochs = 60\nbatch_size = 16\n"
-      "test_batch_size = 16\nthreads = 1\nsave_every = 50\n";
-  std::mt19937 random_{kSeed};
-};
+class InterruptedRun : public InterruptedProgram {};
 
 TEST_F(InterruptedRun, GoesOnAfterASignalAsIfThereHadBeenNone) {
   const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
@@ -160,6 +68,60 @@ TEST_F(InterruptedRun, ASecondSignalEndsAtOnceAndTheLastStateIsKept) {
   EXPECT_EQ(again.wait().code, 130);
 }
 
+TEST_F(InterruptedRun, SecondsOfAResumedRunAreThoseOfAllItsParts) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=400", "--out", "out"});
+  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  const auto first = json_of(at("out/result.json"));
+  EXPECT_EQ(first["earlier_seconds"], 0);
+  ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  const auto whole = json_of(at("out/result.json"));
+  EXPECT_EQ(whole["earlier_seconds"], first["seconds"]);
+  EXPECT_GT(whole["seconds"].get<double>() - whole["earlier_seconds"].get<double>(), 0);
+  EXPECT_GE(whole["seconds"], whole["result"]["seconds"]) << "which are of the training alone, of all parts too";
+}
+
+// Where a process with threads adopts the orphan, the kernel says more than once that the parent is gone.
+TEST_F(InterruptedRun, ACellThatIsToldTwiceThatItsSweepIsGoneEndsAfterItsStep) {
+  StartedProgram cell(folder_, {"run", "run.toml", "train.epochs=100000", "--no-sweep", "--out", "out", "--label",
+                                "[1/1] ", "--parent", std::to_string(::getpid())});
+  while (!fs::exists(at("out/state.safetensors"))) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) cell.send(SIGUSR1);
+  const Said said = cell.wait();
+  EXPECT_EQ(said.code, 143) << said.error;
+  EXPECT_EQ(json_of(at("out/result.json"))["status"], "interrupted");
+  expect_no_partials(at("out"), "told twice");
+}
+
+TEST_F(InterruptedRun, ACellThatIsKilledCostsNoOtherOne) {
+  const double seconds = seconds_of({"run", "sweep.toml", "--out", "whole"});
+  const auto whole = json_of(at("whole/result.json"));
+  for (int moment = 0; moment < moments(2); ++moment) {
+    const std::string out = "killed" + std::to_string(moment);
+    StartedProgram sweep(folder_, {"run", "sweep.toml", "--out", out, "-j", moment % 2 == 0 ? "1" : "2"});
+    wait_a_part_of(seconds);
+    for (const pid_t child : sweep.children()) {
+      ::kill(child, SIGKILL);
+      break;
+    }
+    const Said said = sweep.wait();
+    EXPECT_THAT(said.code, AnyOf(0, 1)) << out << said.error;
+    expect_nothing_corrupt(at(out), out);
+    const auto rows = json_of(at(out) / "result.json")["rows"];
+    int done = 0;
+    for (const auto& row : rows) done += row["status"] == "done" ? 1 : 0;
+    EXPECT_GE(done, 2) << out;
+    if (done == 3) continue;  // it came before the first or after the last
+    EXPECT_THAT(said.out, HasSubstr("SIGKILL")) << out;
+    EXPECT_THAT(said.error, HasSubstr("2 of 3 cells are finished")) << out;
+    const Said resumed = tenon(printed_command(said));
+    EXPECT_EQ(resumed.code, 0) << out << resumed.error;
+    expect_same_rows(whole, out, out);
+    expect_no_partials(at(out), out);
+  }
+}
+
 TEST_F(InterruptedRun, ASweepKeepsItsFinishedCells) {
   const double seconds = seconds_of({"run", "sweep.toml", "--out", "whole"});
   const auto whole = json_of(at("whole/result.json"));
@@ -188,10 +150,7 @@ TEST_F(InterruptedRun, ASweepKeepsItsFinishedCells) {
       EXPECT_EQ(resumed.code, 0) << where << resumed.error;
       for (const auto& [cell, result] : finished)
         EXPECT_EQ(json_of(fs::path(cell) / "result.json")["result"], result) << where << ": a finished cell is kept";
-      const auto rows = json_of(at(out) / "result.json")["rows"];
-      ASSERT_EQ(rows.size(), 3U) << where;
-      for (std::size_t i = 0; i < 3; ++i)
-        EXPECT_EQ(rows[i]["losses_fnv1a64"], whole["rows"][i]["losses_fnv1a64"]) << where;
+      expect_same_rows(whole, out, where);
       expect_nothing_corrupt(at(out), where);
       expect_no_partials(at(out), where);
     }
@@ -200,12 +159,17 @@ TEST_F(InterruptedRun, ASweepKeepsItsFinishedCells) {
 
 TEST_F(InterruptedRun, AFolderThatIsRemovedUnderItComesBackWithTheResult) {
   const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
-  for (int moment = 0; moment < moments(); ++moment) {
+  for (int moment = 0; moment < 2 * moments(); ++moment) {
     const std::string out = "removed" + std::to_string(moment);
     StartedProgram program(folder_, {"run", "run.toml", "--out", out});
     wait_a_part_of(seconds);
-    std::error_code ignored;
-    fs::remove_all(at(out), ignored);
+    std::error_code problem;
+    const bool goes_at_once = moment % 2 == 0;
+    if (goes_at_once) {
+      fs::rename(at(out), at(out + "-gone"), problem);
+    } else {
+      fs::remove_all(at(out), problem);  // file by file: what is written meanwhile may stay
+    }
     const Said said = program.wait();
     if (said.out.empty()) {
       EXPECT_THAT(said.error, AnyOf(HasSubstr("cannot make"), HasSubstr("cannot write")))
@@ -214,7 +178,9 @@ TEST_F(InterruptedRun, AFolderThatIsRemovedUnderItComesBackWithTheResult) {
     }
     EXPECT_THAT(said.out, HasSubstr("peak reserved")) << "the figures are printed" << said.error;
     expect_nothing_corrupt(at(out), out);
-    if (said.code == 0 && fs::exists(at(out))) expect_same_result("whole", out, out);
+    const bool is_there = fs::exists(at(out));  // else it went when all was written
+    if (said.code == 0 && is_there && (goes_at_once || fs::exists(at(out) / "result.json")))
+      expect_same_result("whole", out, out);
   }
 }
 

@@ -38,6 +38,25 @@ TEST(ObservedSource, CountsPhysicalMemoryOnceHoweverOftenItIsMapped) {
   EXPECT_EQ(source.counters().frees, 1);
 }
 
+TEST(ObservedSource, CountsARetryWhereMemoryIsGivenBackAfterARefusalAndAskedForAgain) {
+  AddressOnlySource device({.capacity_bytes = 4 * MiB});
+  ObservedSource source(device);
+  begin_operation();
+  void* const cached = source.acquire(3 * MiB);
+  begin_operation();
+  EXPECT_EQ(source.acquire(2 * MiB), nullptr);
+  source.release(cached, 3 * MiB);
+  void* const served = source.acquire(2 * MiB);
+  EXPECT_EQ(source.counters().retries, 1);
+  EXPECT_EQ(source.acquire(3 * MiB), nullptr);
+  begin_operation();
+  source.release(served, 2 * MiB);
+  begin_operation();
+  void* const another = source.acquire(3 * MiB);
+  EXPECT_EQ(source.counters().retries, 1) << "a free of the user's, and another request";
+  source.release(another, 3 * MiB);
+}
+
 TEST(ObservedSource, HoldsPhysicalMemoryFromItsCreationAndPeaksWhereItIsMapped) {
   AddressOnlySource device;
   ObservedSource source(device);

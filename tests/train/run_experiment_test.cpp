@@ -48,6 +48,22 @@ TEST_F(Experiment, CachingMakesNoDeviceCallAfterWarmup) {
   EXPECT_GT(run({"allocator.name=\"direct\""}).device_calls_after_warmup, 0);
 }
 
+TEST_F(Experiment, KnowsInWhichPhaseItsPeakLies) {
+  const auto held = [](const ExperimentResult& result, Purpose purpose) {
+    return result.peak.requested_by_purpose[static_cast<std::size_t>(purpose)];
+  };
+  const ExperimentResult tested = run({"train.max_steps=2", "train.batch_size=2", "train.test_batch_size=100"});
+  EXPECT_EQ(phase_name(tested.peak.phase), "testing");
+  EXPECT_EQ(tested.peak.allocated_bytes, tested.memory.allocated_bytes.peak);
+  // A small batch: the parameters' gradients and the state that Adam keeps outweigh the activations.
+  const ExperimentResult updated = run({"train.max_steps=2", "train.batch_size=1", "train.test_batch_size=1"});
+  EXPECT_EQ(phase_name(updated.peak.phase), "update");
+  EXPECT_EQ(held(updated, Purpose::kOptimizerState), updated.memory.requested_by_purpose[4].peak);
+  const ExperimentResult trained = run({"train.max_steps=2", "train.batch_size=640", "train.test_batch_size=1"});
+  EXPECT_TRUE(trained.peak.phase == RunPhase::kForward || trained.peak.phase == RunPhase::kBackward);
+  EXPECT_GT(held(trained, Purpose::kActivation), held(trained, Purpose::kGradient));
+}
+
 TEST_F(Experiment, LearnsStripes) {
   const ExperimentResult result = run({"train.epochs=5", "train.lr=0.003"});
   EXPECT_LT(result.epochs.back().train_loss, 0.5 * result.epochs.front().train_loss);

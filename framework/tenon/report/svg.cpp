@@ -1,6 +1,7 @@
 // Inline SVG. By hand: what plots in C++ needs a program (gnuplot) or Python at run time, and a report is made offline.
 #include <tenon/core/units.h>
 #include <tenon/report/svg.h>
+#include <tenon/report/text/display_width.h>
 
 #include <fmt/format.h>
 
@@ -19,9 +20,13 @@ constexpr double kRight = 14;
 constexpr double kTop = 12;
 constexpr double kBottom = 40;
 constexpr std::size_t kMarkLetters = 24;
-// Distinct in colour and in lightness, so that they survive a grey print.
-constexpr std::array<const char*, 10> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00",
-                                                  "#56b4e9", "#6a3d9a", "#e31a1c", "#33a02c", "#444444"};
+constexpr std::size_t kLegendLetters = 60;
+// Distinct in colour and in lightness, so that they survive a grey print; lines beyond them are dashed.
+constexpr std::array<const char*, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e6ab02", "#56b4e9",
+                                                  "#6a3d9a", "#7f1d1d", "#66a61e", "#444444", "#00b7a8", "#a6611a"};
+constexpr std::array<const char*, 3> kDashes = {"", "9 3", "2 3"};
+
+const char* colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
 
 /// 1, 2 or 5 times a power of ten (of two for bytes), so that about five ticks fit.
 double tick_step(double range, bool is_bytes) {
@@ -65,11 +70,11 @@ class ChartWriter {
   }
 
   std::string write() {
-    const int legend_rows = static_cast<int>((chart_.lines.size() + 3) / 4);
+    const int legend_rows = chart_.lines.empty() ? 0 : legend_places().back().second + 1;
     out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"group\" aria-label=\"{}\"><title>{}</title>\n", kWidth,
                        kHeight + 20 * legend_rows, html_escape(chart_.title), html_escape(chart_.title));
     axes();
-    for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(i, kColours[i % kColours.size()]);
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) line(i, colour_of(i));
     marks();
     limit();
     legend();
@@ -155,7 +160,7 @@ class ChartWriter {
     const std::string path = steps(line, true);
     if (path.empty()) return;
     out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{}/>\n", path, colour,
-                        line.is_filled ? 1.6 : width_of(index), line.is_dashed ? " stroke-dasharray=\"5 3\"" : "");
+                        line.is_filled ? 1.6 : width_of(index), dashes_of(index));
   }
 
   void limit() {
@@ -172,17 +177,39 @@ class ChartWriter {
         html_escape(chart_.y_limit_name));
   }
 
-  void legend() {
+  std::string dashes_of(std::size_t index) const {
+    const std::string dashes =
+        chart_.lines[index].is_dashed ? "5 3" : kDashes[index / kColours.size() % kDashes.size()];
+    return dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
+  }
+
+  std::string legend_name(std::size_t index) const { return shortened(chart_.lines[index].name, kLegendLetters); }
+
+  /// Where each entry begins: x, and the row. As many stand in a row as there is room for.
+  std::vector<std::pair<double, int>> legend_places() const {
+    constexpr double kLetter = 7.2, kSample = 28, kGap = 22;
+    std::vector<std::pair<double, int>> places;
+    double left = kLeft;
+    int row = 0;
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
-      const double lx = kLeft + static_cast<double>(i % 4) * 218;
-      const double ly = kHeight + 12 + static_cast<double>(i / 4) * 20;
-      const std::string& name = chart_.lines[i].name;
-      const std::string shown = name.size() > 30 ? name.substr(0, 28) + "…" : name;
+      const double width = kSample + kLetter * static_cast<double>(display_width(legend_name(i)));
+      if (left > kLeft && left + width > kWidth - kRight) left = kLeft, ++row;
+      places.emplace_back(left, row);
+      left += width + kGap;
+    }
+    return places;
+  }
+
+  void legend() {
+    const auto places = legend_places();
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
+      const double lx = places[i].first;
+      const double ly = kHeight + 12 + places[i].second * 20;
       out_ += fmt::format(
           "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"3\"{}/><text x=\"{}\" "
-          "y=\"{}\">{}</text>\n",
-          lx, lx + 22, ly - 4, ly - 4, kColours[i % kColours.size()],
-          chart_.lines[i].is_dashed ? " stroke-dasharray=\"5 3\"" : "", lx + 28, ly, html_escape(shown));
+          "y=\"{}\"><title>{}</title>{}</text>\n",
+          lx, lx + 22, ly - 4, ly - 4, colour_of(i), dashes_of(i), lx + 28, ly, html_escape(chart_.lines[i].name),
+          html_escape(legend_name(i)));
     }
   }
 

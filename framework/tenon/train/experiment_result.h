@@ -1,10 +1,13 @@
 // The figures that come out of an experiment.
 #pragma once
 
+#include <tenon/memory/purpose.h>
 #include <tenon/memory/stats.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,19 @@ struct MemorySample {
   std::int64_t peak_allocated_bytes = 0;  ///< within the step
 };
 
+/// A part of a run that may hold the most memory.
+enum class RunPhase : std::uint8_t { kSetup, kForward, kBackward, kUpdate, kTesting };
+inline constexpr std::array<std::string_view, 5> kRunPhases = {"setup", "forward", "backward", "update", "testing"};
+constexpr std::string_view phase_name(RunPhase phase) { return kRunPhases[static_cast<std::size_t>(phase)]; }
+
+/// Where the most was allocated in a run. In "update" the optimiser changes the parameters; "setup" comes before the
+/// first step.
+struct PeakPlace {
+  RunPhase phase = RunPhase::kSetup;
+  std::int64_t allocated_bytes = 0;
+  std::array<std::int64_t, kPurposeCount> requested_by_purpose{};  ///< the most of each in that phase
+};
+
 struct ExperimentResult {
   std::vector<EpochResult> epochs;
   std::vector<double> losses;   ///< every step's, exact: equal runs have equal bits
@@ -38,10 +54,12 @@ struct ExperimentResult {
   std::int64_t kept_step = 0;      ///< the last one whose state is in the run's state file; 0: none
   std::string state_problem;       ///< why the state could not be kept
   double seconds = 0;              ///< of the whole run, reading data included
+  double earlier_seconds = 0;      ///< of those, in the parts before it was resumed
   std::vector<double> step_ms;     ///< each training step
   std::int64_t warmup_steps = 0;   ///< steps before device calls are counted
   std::int64_t device_calls_after_warmup = 0;
   MemoryStats memory;  ///< of the device's allocator when training ended
+  PeakPlace peak;
   std::vector<MemorySample> timeline;
   std::int64_t oom_recoveries = 0;                      ///< steps that went on after trim and retry
   std::vector<std::pair<std::string, double>> figures;  ///< anything else worth a column: "grad_norm", …

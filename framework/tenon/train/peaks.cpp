@@ -44,6 +44,20 @@ void merge_peaks(MemoryStats& into, const MemoryStats& from) {
   into = merged;
 }
 
+void PhaseWatch::end(RunPhase phase, const MemoryStats& now, PeakPlace& place) {
+  // What rose in an earlier phase was noted at its end.
+  if (now.allocated_bytes.peak > place.allocated_bytes) {
+    place.phase = phase;
+    place.allocated_bytes = now.allocated_bytes.peak;
+    for (std::size_t i = 0; i < place.requested_by_purpose.size(); ++i) {
+      const Stat& was = before_.requested_by_purpose[i];
+      const Stat& is = now.requested_by_purpose[i];
+      place.requested_by_purpose[i] = is.peak > was.peak ? is.peak : std::max(was.current, is.current);
+    }
+  }
+  before_ = now;
+}
+
 std::vector<std::int64_t> peaks_of(const MemoryStats& stats) {
   std::vector<std::int64_t> peaks;
   MemoryStats copy = stats;

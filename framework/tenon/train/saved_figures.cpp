@@ -68,6 +68,9 @@ void write_figures(OutputArchive& archive, const ExperimentResult& result) {
   }
   write_series(archive, "timeline", timeline);
   write_series(archive, "peaks", peaks_of(result.memory));
+  std::vector<std::int64_t> place = {static_cast<std::int64_t>(result.peak.phase), result.peak.allocated_bytes};
+  place.insert(place.end(), result.peak.requested_by_purpose.begin(), result.peak.requested_by_purpose.end());
+  write_series(archive, "peak_place", place);
 }
 
 ExperimentResult read_figures(InputArchive& archive) {
@@ -93,6 +96,13 @@ ExperimentResult read_figures(InputArchive& archive) {
                                .peak_allocated_bytes = timeline[i + 4]});
   }
   raise_peaks(result.memory, read_series<std::int64_t>(archive, "peaks"));
+  const auto place = read_series<std::int64_t>(archive, "peak_place");
+  if (place.size() == 2 + result.peak.requested_by_purpose.size() && place[0] >= 0 &&
+      place[0] < static_cast<std::int64_t>(kRunPhases.size())) {
+    result.peak.phase = static_cast<RunPhase>(place[0]);
+    result.peak.allocated_bytes = place[1];
+    std::copy(place.begin() + 2, place.end(), result.peak.requested_by_purpose.begin());
+  }
   return result;
 }
 
@@ -102,11 +112,13 @@ ExperimentResult joined(const ExperimentResult& earlier, ExperimentResult later)
   std::size_t next = 0;
   each_sum(later, [&](const char*, std::int64_t& value) { value += sums[next++]; });
   later.seconds += earlier.seconds;
+  later.earlier_seconds = earlier.seconds;
   append(earlier.losses, later.losses);
   append(earlier.step_ms, later.step_ms);
   append(earlier.epochs, later.epochs);
   append(earlier.timeline, later.timeline);
   raise_peaks(later.memory, peaks_of(earlier.memory));
+  if (earlier.peak.allocated_bytes > later.peak.allocated_bytes) later.peak = earlier.peak;
   if (!later.epochs.empty()) later.test_accuracy = later.epochs.back().test_accuracy;
   return later;
 }

@@ -8,7 +8,6 @@
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
-#include <tenon/train/peaks.h>
 #include <tenon/train/saved_figures.h>
 #include <tenon/train/saved_run.h>
 #include <tenon/train/theory.h>
@@ -49,6 +48,7 @@ ExperimentResult Training::run() {
   check_sizes();
   resume();
   result_.memory = device_.allocator().stats();
+  phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
   const auto is_untested = [&](int epoch) { return steps_done() > (epoch - 1) * steps_per_epoch_; };
   for (int epoch = epoch_; epoch <= epochs_ && (steps_done() < last_step_ || is_untested(epoch)); ++epoch) {
     result_.interrupted = !run_epoch(epoch);
@@ -247,11 +247,14 @@ double Training::timed_step(std::int64_t first) {
   allocator.mark(fmt::format("step {}", steps_done() + 1));
   progress_.entering(fmt::format("step {} of {}", steps_done() + 1, last_step_));
   allocator.reset_peak_stats();
-  const std::int64_t calls = allocator.stats().device_calls();
+  const MemoryStats before = allocator.stats();
+  const std::int64_t calls = before.device_calls();
+  phases_.begin(before);
   const auto start = Clock::now();
   const double loss = step_or_retry(first);
   result_.step_ms.push_back(1000 * seconds_since(start));
   const MemoryStats after = allocator.stats();
+  phases_.end(RunPhase::kUpdate, after, result_.peak);
   if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
   ++result_.steps;
   result_.losses.push_back(loss);
@@ -292,8 +295,10 @@ double Training::compute(std::int64_t first) {
     const Batch batch = data_.train->get(first + begin, end - begin);
     Tensor value = loss_of(model_.forward(batch.input), batch.target);
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(batch_size_));
+    phases_.end(RunPhase::kForward, device_.allocator().stats(), result_.peak);
     value.backward();
     loss += value.item<double>();
+    phases_.end(RunPhase::kBackward, device_.allocator().stats(), result_.peak);
   }
   if (const double norm = options_.real("clip_grad_norm"); norm > 0) {
     nn::utils::clip_grad_norm_(model_.module->parameters(), norm);
@@ -310,6 +315,8 @@ double Training::compute(std::int64_t first) {
 bool Training::test(int epoch, EpochResult& figures) {
   device_.allocator().mark(fmt::format("test {}", epoch));
   progress_.entering(fmt::format("the test of epoch {}", epoch));
+  device_.allocator().reset_peak_stats();
+  phases_.begin(device_.allocator().stats());
   model_.module->eval();
   AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
   data_.test->begin(0, /*shuffle=*/false);
@@ -330,7 +337,9 @@ bool Training::test(int epoch, EpochResult& figures) {
   }
   figures.test_loss = loss / static_cast<double>(size);
   figures.test_accuracy = static_cast<double>(right) / static_cast<double>(answers);
-  merge_peaks(result_.memory, device_.allocator().stats());
+  const MemoryStats after = device_.allocator().stats();
+  phases_.end(RunPhase::kTesting, after, result_.peak);
+  merge_peaks(result_.memory, after);
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
+#include <tenon/train/peaks.h>
 #include <tenon/train/progress.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/saved_run.h>
@@ -81,6 +82,7 @@ class Training {
   int epochs_ = 0;
   bool updating_ = false;
   std::chrono::steady_clock::time_point start_;
+  PhaseWatch phases_;
   ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on
   ExperimentResult result_;   ///< of this part
 };

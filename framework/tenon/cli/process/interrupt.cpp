@@ -15,6 +15,9 @@ namespace tenon::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+/// Says that the parent is gone. Not one of those: where a process with threads adopts orphans it comes once for each
+/// thread that hands them on, and a second one of those ends the work at once.
+constexpr int kOrphaned = SIGUSR1;
 
 std::atomic<int> first_signal{0};
 pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
@@ -37,10 +40,11 @@ extern "C" void on_interrupt(int signal) {
   if (::getpid() != owner) return;
   const int before = errno;
   int none = 0;
-  if (first_signal.compare_exchange_strong(none, signal)) {
-    tell_children(signal);
+  const int asked = signal == kOrphaned ? SIGTERM : signal;
+  if (first_signal.compare_exchange_strong(none, asked)) {
+    tell_children(asked);
     if (message_length > 0) static_cast<void>(!::write(STDERR_FILENO, message, message_length));
-  } else {
+  } else if (signal != kOrphaned) {
     tell_children(SIGKILL);
     std::signal(signal, SIG_DFL);
     ::raise(signal);  // delivered when this handler returns
@@ -57,15 +61,16 @@ void catch_interrupts(const std::string& promise) {
   std::memcpy(message, text.data(), message_length);
   const stack_t alternative{.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof handler_stack};
   const int has_stack = ::sigaltstack(&alternative, nullptr) == 0 ? SA_ONSTACK : 0;
+  struct sigaction ours {};
+  ours.sa_handler = &on_interrupt;
+  ours.sa_flags = SA_RESTART | has_stack;
+  ::sigemptyset(&ours.sa_mask);
   for (const int signal : kSignals) {
     struct sigaction now {};
     if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
-    struct sigaction ours {};
-    ours.sa_handler = &on_interrupt;
-    ours.sa_flags = SA_RESTART | has_stack;
-    ::sigemptyset(&ours.sa_mask);
     ::sigaction(signal, &ours, nullptr);
   }
+  ::sigaction(kOrphaned, &ours, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -94,7 +99,7 @@ ForwardedInterrupts::~ForwardedInterrupts() {
 }
 
 void end_with_parent(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::prctl(PR_SET_PDEATHSIG, kOrphaned);
   if (::getppid() != parent) throw Error("the sweep that started this cell has ended");
 }
 

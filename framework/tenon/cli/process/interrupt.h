@@ -36,7 +36,9 @@ class ForwardedInterrupts {
   int place_ = -1;
 };
 
-/// SIGTERM comes to this process when the one that started it is gone, however that died. Throws Error when it is.
+/// When the process that started this one is gone, however it died, this one is asked to end as by a first SIGTERM:
+/// once, however often the kernel says so. Before catch_interrupts it ends at once. Throws Error when it is gone
+/// already.
 void end_with_parent(pid_t parent);
 
 }  // namespace tenon::cli

@@ -41,6 +41,11 @@ DeviceState* opened(Device device) {
   return found == open.end() ? nullptr : *found;
 }
 
+Table table_of(const RunSummary& run, const ExperimentConfig& experiment, TableFormat format) {
+  return run_comparison({}, {{}}, {run},
+                        {.by_purpose = experiment.section("report").boolean("by_purpose"), .format = format});
+}
+
 /// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
 void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
   for (LayerConfig& layer : experiment.allocator.layers) {
@@ -78,6 +83,7 @@ class OneRun {
     state_ = {.file = fs::absolute(path() / kStateFile),
               .go_on = !options.resume.empty() && fs::exists(path() / kStateFile, ignored)};
     if (!options.resume.empty()) begin_again();
+    record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
     recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
@@ -112,13 +118,14 @@ class OneRun {
     }
     judge();
     if (record_.estimate || !record_.faults.empty()) write_results();
-    const Table table = run_comparison({}, {{}}, {summary_of(record_)}, report_section().boolean("by_purpose"));
-    print(render(table, options_.format, environment_json()));
+    print(render(table_of(summary_of(record_), experiment_, options_.format), options_.format, environment_json()));
+    if (options_.is_cell() && unwritten_)  // nobody reads the table of a cell, and the sweep has no result to read
+      say(options_.label + "\n" + table_of(summary_of(record_), experiment_, TableFormat::kTable).text());
     say_faults();
     if (is_interrupted) say(how_to_go_on());
     if (options_.format == TableFormat::kTable)
       print(fmt::format("{}\nresults: {}\n", peak_remark({summary_of(record_)}), path().string()));
-    if (unwritten_) throw Error(*unwritten_);
+    if (unwritten_) throw Error(unwritten_->what() + how_to_write_again());
     return is_interrupted ? interrupted_exit_code() : static_cast<ExitCode>(record_.exit_code);
   }
 
@@ -154,6 +161,7 @@ class OneRun {
         return std::nullopt;
       }
     }();
+    if (before) earlier_seconds_ = before->seconds;
     keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
@@ -175,6 +183,14 @@ class OneRun {
                                  ? ""
                                  : fmt::format(" (from step {})", record_.result.kept_step);
     return fmt::format("{}; go on{} with\n  {}", ended, from, resume_command(path()));
+  }
+
+  /// The way on from what could not be written, where there is one: the results again, from the last state if need be.
+  std::string how_to_write_again() const {
+    std::error_code ignored;
+    const bool has_results = manifest_.is_finished || options_.is_cell();
+    if (has_results || record_.result.interrupted || !fs::exists(path() / kManifestFile, ignored)) return {};
+    return "; once there is room, write the results with\n  " + resume_command(path());
   }
 
   void train() {
@@ -204,7 +220,7 @@ class OneRun {
     record_.faults = watch_->faults().sentences();
     settle(status, error, code);
     say_faults();
-    if (unwritten_) say(fmt::format("tenon: {}", unwritten_->what()));
+    if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again()));
     say("results: " + path().string());
   }
 
@@ -214,7 +230,10 @@ class OneRun {
     record_.status = status;
     record_.error = error;
     record_.exit_code = static_cast<int>(code);
-    record_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    // A part that was killed left no result, but the state that this one goes on from says how long it took.
+    record_.earlier_seconds = state_.go_on ? earlier_seconds_.value_or(record_.result.earlier_seconds) : 0;
+    record_.seconds =
+        record_.earlier_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     if (DeviceState* device = opened(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
       const bool has_ended_early = std::string_view(status) != "done" && std::string_view(status) != "interrupted";
@@ -230,22 +249,39 @@ class OneRun {
     watch_->settled();
   }
 
-  /// What cannot be written is said once the figures are on the screen.
+  /// What cannot be written is said once the figures are on the screen. Somebody may remove the folder meanwhile, and a
+  /// removal takes its time: what is gone when all is written is written again.
   void write_results() {
-    try {
-      if (folder_->restore()) write_manifest(path(), manifest_);
-      const std::string json = result_json(config_, record_);
-      write_atomically(path() / kResultFile, json);
-      if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
-      if (record_.status == "done" || record_.status == "disqualified" || record_.status == "out_of_memory") {
-        std::error_code ignored;
-        fs::remove(state_.file, ignored);
-        manifest_.is_finished = true;
-        write_manifest(path(), manifest_);
+    constexpr int kTries = 3;
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+      std::optional<Error> problem;
+      try {
+        write_all();
+      } catch (const Error& error) {
+        problem = error;
       }
-    } catch (const Error& problem) {
-      unwritten_ = problem;
+      std::error_code ignored;
+      const bool has_gone = !fs::exists(path(), ignored) || (!problem && !fs::exists(path() / kResultFile, ignored));
+      if (has_gone && attempt + 1 < kTries) continue;
+      if (problem) unwritten_ = problem;
+      return;
     }
+  }
+
+  void write_all() {
+    if (folder_->restore()) write_manifest(path(), manifest_);
+    const std::string json = result_json(config_, record_);
+    write_atomically(path() / kResultFile, json);
+    if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
+    const bool is_finished =
+        record_.status == "done" || record_.status == "disqualified" || record_.status == "out_of_memory";
+    if (!is_finished) return;
+    std::error_code ignored;
+    fs::remove(state_.file, ignored);
+    RunManifest finished = manifest_;
+    finished.is_finished = true;
+    write_manifest(path(), finished);
+    manifest_ = finished;
   }
 
   const RunOptions& options_;
@@ -259,6 +295,7 @@ class OneRun {
   std::unique_ptr<RunRecording> recording_;
   std::unique_ptr<RunWatch> watch_;
   std::chrono::steady_clock::time_point start_;
+  std::optional<double> earlier_seconds_;  ///< as the result of the part before this one says
   RunRecord record_;
   std::optional<Error> unwritten_;  ///< something that was asked for and is not there
 };
@@ -269,8 +306,7 @@ ExitCode show_finished(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   complete_finished(folder, experiment.section("report").boolean("html"));
   const RunSummary summary = read_summary(folder / kResultFile);
-  const bool by_purpose = experiment.section("report").boolean("by_purpose");
-  print(render(run_comparison({}, {{}}, {summary}, by_purpose), options.format, environment_json()));
+  print(render(table_of(summary, experiment, options.format), options.format, environment_json()));
   if (!options.quiet) say("tenon: this run is finished; nothing was run");
   if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
   return summary.status == "out_of_memory" ? ExitCode::kOutOfMemory : ExitCode::kDone;

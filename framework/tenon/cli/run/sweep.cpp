@@ -120,9 +120,14 @@ class Sweep {
       const bool may_start = next < cells_.size() && interrupt_signal() == 0;
       if (may_start && !need) need = options_.jobs > 1 ? need_of(experiment_of(next)) : CellNeed{};
       if (may_start && budget.allows(*need)) {
-        running.push_back(start(next++));
-        needs[running.back().process] = *need;
-        budget.start(*need);
+        const std::size_t index = next++;
+        try {
+          running.push_back(start(index));
+          needs[running.back().process] = *need;
+          budget.start(*need);
+        } catch (const Error& problem) {  // of its folder: the others, and what is finished, are worth more
+          fail(index, problem.what());
+        }
         need.reset();
         continue;
       }
@@ -183,6 +188,16 @@ class Sweep {
     return cell;
   }
 
+  /// A cell that could not be started.
+  void fail(std::size_t index, const std::string& why) {
+    ++done_;
+    SweepRun& run = runs_[index];
+    run.exit_code = static_cast<int>(ExitCode::kFailed);
+    run.summary.status = "failed";
+    run.summary.error = why;
+    if (!options_.quiet) say(fmt::format("{}failed: {}", label_of(index, cells_.size()), why));
+  }
+
   /// A cell has ended: what it left becomes its row.
   void take(std::size_t index, const Ending& ending) {
     ++done_;
@@ -241,7 +256,6 @@ class Sweep {
   void report() {
     std::vector<std::vector<std::string>> values;
     std::vector<RunSummary> summaries, done;
-    std::vector<std::pair<std::string, std::string>> results;  // of the cells that left one
     std::size_t finished = 0;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].summary.status.empty()) {
@@ -254,36 +268,50 @@ class Sweep {
       if (status == "done") done.push_back(runs_[i].summary);
       values.push_back(cells_[i].values);
       summaries.push_back(runs_[i].summary);
-      if (!runs_[i].result.empty())
-        results.emplace_back(fmt::format("{}", fmt::join(cells_[i].values, ", ")), runs_[i].result);
     }
     const ExperimentConfig experiment = config_.experiment();
     const Options& section = experiment.section("report");
-    const Table table = run_comparison(keys_, values, summaries, section.boolean("by_purpose"));
-    const std::optional<Error> unwritten = write(table, results, section.boolean("html"));
-    print(render(table, options_.format, environment_json()));
+    const auto table_for = [&](TableFormat format) {
+      return run_comparison(keys_, values, summaries, {.by_purpose = section.boolean("by_purpose"), .format = format});
+    };
+    std::vector<SweepPageCell> cells;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const std::string page = fmt::format("{}/{}/report.html", kCellsFolder, folder_of(i).filename().string());
+      std::error_code ignored;
+      cells.push_back({.name = fmt::format("{}", fmt::join(cells_[i].values, ", ")),
+                       .result = runs_[i].result,
+                       .page = fs::exists(path() / page, ignored) ? page : ""});
+    }
+    const std::string remarks = losses_remark(done) + peak_remark(done) + checkpoint_remark(keys_, values, summaries);
+    const std::string html = section.boolean("html")
+                                 ? sweep_html(experiment.name, table_for(TableFormat::kTable), cells, remarks)
+                                 : std::string();
+    const std::optional<Error> unwritten = write(table_for(TableFormat::kJson), html);
+    print(render(table_for(options_.format), options_.format, environment_json()));
     const bool for_people = options_.format == TableFormat::kTable;
     for (std::size_t i = 0; i < runs_.size() && for_people; ++i) {
       if (runs_[i].exit_code != 0)
         print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), summaries[i].error));
     }
-    if (interrupt_signal() != 0) {
+    const bool is_interrupted = interrupt_signal() != 0;
+    if (is_interrupted || unwritten || (finished < runs_.size() && !options_.quiet)) {
       std::error_code ignored;
       const bool can_go_on = fs::exists(path() / kManifestFile, ignored);
-      say(fmt::format("tenon: ended by {}, {} of {} cells are finished{}", interrupt_name(), finished, cells_.size(),
-                      can_go_on ? "; go on with\n  " + resume_command(path()) : ""));
+      const std::string why = is_interrupted ? "ended by " + interrupt_name() + ", " : "";
+      const char* const next = is_interrupted ? "go on with" : "once what was wrong is mended, go on with";
+      say(fmt::format("tenon: {}{} of {} cells are finished{}", why, finished, cells_.size(),
+                      can_go_on ? fmt::format("; {}\n  {}", next, resume_command(path())) : ""));
     }
-    if (for_people) print(fmt::format("{}\nresults: {}\n", losses_remark(done) + peak_remark(done), path().string()));
+    if (for_people) print(fmt::format("{}\nresults: {}\n", remarks, path().string()));
     if (unwritten) throw Error(*unwritten);
   }
 
   /// What went wrong: the table is printed first.
-  std::optional<Error> write(const Table& table, const std::vector<std::pair<std::string, std::string>>& results,
-                             bool html) {
+  std::optional<Error> write(const Table& table, const std::string& html) {
     try {
       if (folder_->restore()) write_manifest(path(), manifest_);
       write_atomically(path() / kResultFile, render(table, TableFormat::kJson, environment_json()));
-      if (html) write_atomically(path() / "report.html", sweep_html(config_.experiment().name, table, results));
+      if (!html.empty()) write_atomically(path() / "report.html", html);
       manifest_.is_finished = interrupt_signal() == 0;
       write_manifest(path(), manifest_);
     } catch (const Error& problem) {

@@ -14,9 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 
@@ -76,18 +74,16 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));
   }
   progress.begin("tuning", tuning.budget_seconds);
-  // Once somebody asks to end, the budget is spent: what is measured by then is judged.
-  catch_interrupts(options.quiet ? "" : "ending after the replays under way");
-  tuning.elapsed_seconds = [start = std::chrono::steady_clock::now()] {
-    if (interrupt_signal() != 0) return std::numeric_limits<double>::infinity();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  catch_interrupts(options.quiet ? "" : "ending with what is measured");
+  tuning.is_stopping = [] { return interrupt_signal() != 0; };
   const replay::TuneResult result = replay::tune(traces, tuning);
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
   if (interrupt_signal() != 0) {
-    say(fmt::format("tenon: ended by {} before the search was over; the table shows what was measured until then",
-                    interrupt_name()));
+    say(fmt::format(
+        "tenon: ended by {} before the search was over; {}. A search that is begun again begins anew; "
+        "--budget says how long it may take",
+        interrupt_name(), result.finalists.empty() ? "nothing had been measured" : "the table shows what was measured until then"));
     return interrupted_exit_code();
   }
   const bool has_answer = std::ranges::any_of(result.finalists, &replay::Candidate::is_recommended);

@@ -56,11 +56,25 @@ void ObservedSource::hold_locked(Held change, std::size_t bytes) {
   held_peak_.store(static_cast<std::size_t>(held.peak), std::memory_order_relaxed);
 }
 
+/// What a policy does for a retry, whether it counts them or not: it asks in vain, gives back, asks again, all in one
+/// operation.
+void ObservedSource::begin_request_locked() {
+  if (!refusal_.has_given_back) return;
+  if (refusal_.thread == &operation_of_thread && refusal_.operation == operation_of_thread) ++counters_.retries;
+  refusal_ = {};
+}
+
+void* ObservedSource::refused_locked() {
+  refusal_ = {&operation_of_thread, operation_of_thread, false};
+  return nullptr;
+}
+
 void* ObservedSource::acquire(std::size_t bytes) {
   {
     // Counted before the call and taken back on failure: two threads cannot pass the limit together.
     std::lock_guard lock(mutex_);
-    if (over_limit_locked(bytes)) return nullptr;
+    begin_request_locked();
+    if (over_limit_locked(bytes)) return refused_locked();
     pending_bytes_ += bytes;
   }
   void* address = nullptr;
@@ -74,7 +88,7 @@ void* ObservedSource::acquire(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     pending_bytes_ -= bytes;
-    if (address == nullptr) return nullptr;
+    if (address == nullptr) return refused_locked();
     ++counters_.allocations;
     ++counters_.growths;
     counters_.segments.increase(1);
@@ -93,6 +107,7 @@ void ObservedSource::release(void* address, std::size_t bytes) noexcept {
   std::lock_guard lock(mutex_);
   ++counters_.frees;
   ++counters_.shrinks;
+  if (refusal_.thread != nullptr) refusal_.has_given_back = true;
   counters_.segments.decrease(1);
   run_.end = nullptr;
   give_locked(bytes);
@@ -113,7 +128,11 @@ void ObservedSource::unreserve(void* address, std::size_t bytes) noexcept {
 Physical ObservedSource::create(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
-    if (over_limit_locked(bytes)) return {};
+    begin_request_locked();
+    if (over_limit_locked(bytes)) {
+      refused_locked();
+      return {};
+    }
     pending_bytes_ += bytes;
   }
   Physical physical;
@@ -127,6 +146,7 @@ Physical ObservedSource::create(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     if (!physical) {
+      refused_locked();
       pending_bytes_ -= bytes;
       return physical;
     }
@@ -142,6 +162,7 @@ void ObservedSource::destroy(Physical physical, std::size_t bytes) noexcept {
   upstream_.destroy(physical, bytes);
   std::lock_guard lock(mutex_);
   ++counters_.frees;
+  if (refusal_.thread != nullptr) refusal_.has_given_back = true;
   hold_locked(Held::kLess, bytes);
   pending_bytes_ -= std::min(bytes, pending_bytes_);
 }
@@ -205,7 +226,7 @@ void ObservedSource::reset_accumulated() {
   counters_.held_bytes.reset_accumulated();
   counters_.growths = counters_.shrinks = 0;
   counters_.allocations = counters_.frees = counters_.maps = counters_.unmaps = counters_.synchronizations = 0;
-  counters_.waits = 0;
+  counters_.waits = counters_.retries = 0;
 }
 
 }  // namespace tenon

@@ -24,7 +24,8 @@ struct SourceCounters {
   std::int64_t maps = 0;
   std::int64_t unmaps = 0;
   std::int64_t synchronizations = 0;
-  std::int64_t waits = 0;  ///< for one ticket
+  std::int64_t waits = 0;    ///< for one ticket
+  std::int64_t retries = 0;  ///< the device had refused, memory was given back, and it was asked again
   /// Reserved bytes with physical memory that is mapped nowhere. The peak is that of memory that came into use: pages
   /// of an attempt that ran out half-way were never anybody's.
   Stat held_bytes;
@@ -88,6 +89,8 @@ class ObservedSource final : public ForwardingSource {
   bool over_limit_locked(std::size_t bytes) const;
   void take_locked(std::size_t bytes);
   void give_locked(std::size_t bytes);
+  void begin_request_locked();
+  void* refused_locked();
   enum class Held { kMore, kLess, kInUse };
   void hold_locked(Held change, std::size_t bytes);
   SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
@@ -103,6 +106,12 @@ class ObservedSource final : public ForwardingSource {
   };
   bool continues_run_locked(bool mapping, const void* address, std::size_t bytes);
   Run run_;
+  struct Refusal {
+    const std::uint64_t* thread = nullptr;  ///< whose operation it was: null without a refusal
+    std::uint64_t operation = 0;
+    bool has_given_back = false;  ///< since then
+  };
+  Refusal refusal_;  ///< the last
 
   std::atomic<std::size_t> reserved_now_{0};
   std::atomic<std::size_t> held_now_{0};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 MemoryStats AllocatorStack::Impl::stats_locked() const {
@@ -23,6 +25,8 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.ooms = ooms_.load(std::memory_order_relaxed);
   top_->report(stats.policy);
   stats.policy.retries += retries_.load(std::memory_order_relaxed);
+  // Of a policy that counts none of its own, what the device saw: refused, given back.
+  if (!stats.policy.has_pools) stats.policy.retries = std::max(stats.policy.retries, counters.retries);
   return stats;
 }
 

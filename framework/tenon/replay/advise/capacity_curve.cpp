@@ -88,7 +88,7 @@ class Curve {
         jobs.push_back(std::move(job));
       }
     }
-    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
+    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs, {}, options_.is_stopping);
     for (const ReplayRow& row : rows) {
       if (!row.failure.empty()) curve_.failure = row.failure;
       ooms_[*row.capacity_bytes] += row.ooms;

@@ -8,6 +8,7 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ struct CapacityCurve {
 struct CapacityCurveOptions {
   std::uint64_t peak_reserved_bytes = 0;  ///< without a limit, the largest over the traces
   std::optional<std::uint64_t> target_bytes;
-  bool is_coarse = false;  ///< a quarter of the points
+  bool is_coarse = false;             ///< a quarter of the points
+  std::function<bool()> is_stopping;  ///< once it says so, replays are ended, and the curve is of no use
   unsigned jobs = 0;
 };
 

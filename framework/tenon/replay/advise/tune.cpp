@@ -40,6 +40,12 @@ class Tuner {
     search.run();
     result.space_size = search.space_size();
     result.is_exhaustive = search.known().size() == search.space_size();
+    result.evaluated = search.known().size();
+    if (search.known().empty()) {  // interrupted before the first replay was over
+      result.is_interrupted = true;
+      result.seconds = meter_.elapsed();
+      return result;
+    }
 
     std::vector<Candidate> others = other_allocators();
     std::vector<Candidate> finalists = choose_finalists(search, std::move(others));
@@ -47,7 +53,7 @@ class Tuner {
     measure_capacities(finalists);
     rank(finalists, limits());
     result.finalists = std::move(finalists);
-    result.evaluated = search.known().size();
+    result.is_interrupted = meter_.is_stopping();
     for (const Candidate& candidate : result.finalists) {
       if (candidate.is_recommended && candidate.is_pytorch) result.recommended_conf = candidate.label;
     }
@@ -105,8 +111,8 @@ class Tuner {
       meter_.measure({&base});
       meter_.hold_against_capacity({&base}, options_.budget_seconds);
     }
-    base.is_baseline = true;
-    add(base);
+    base.is_baseline = base.failure != kNotMeasured;
+    if (base.is_baseline) add(base);
     // The best of each number of settings, then the plain expandable one, then whoever follows.
     for (std::uint64_t settings = 0; settings <= search.dimensions(); ++settings) {
       const auto best =
@@ -135,7 +141,7 @@ class Tuner {
         best = &candidate;
     }
     if (best == nullptr || best->peak_reserved_bytes < *options_.capacity_bytes * 6 / 10) return;
-    if (meter_.elapsed() > options_.budget_seconds) return;
+    if (meter_.is_stopping() || meter_.elapsed() > options_.budget_seconds) return;
     Candidate collected = *best;
     collected.is_baseline = false;
     collected.walk.reset();
@@ -155,9 +161,9 @@ class Tuner {
     std::vector<Candidate*> sound;
     for (Candidate& candidate : finalists)
       if (candidate.failure.empty()) sound.push_back(&candidate);
-    if (options_.capacity_bytes) meter_.run_at_capacity(sound, true);
+    if (options_.capacity_bytes && !meter_.is_stopping()) meter_.run_at_capacity(sound, true);
     for (Candidate* candidate : sound)
-      if (candidate->is_sampled) sample_capacities(*candidate);
+      if (candidate->is_sampled && !meter_.is_stopping()) sample_capacities(*candidate);
     // What is recommended depends on the first failure; the curve below it is for people.
     meter_.walk(sound, options_.budget_seconds, [](const CapacityWalk& walk) { return !walk.has_failed(); });
     meter_.walk(sound, options_.budget_seconds, [](const CapacityWalk&) { return true; });
@@ -178,7 +184,9 @@ class Tuner {
                                          {.peak_reserved_bytes = candidate.peak_reserved_bytes,
                                           .target_bytes = options_.capacity_bytes,
                                           .is_coarse = meter_.elapsed() > options_.budget_seconds,
+                                          .is_stopping = options_.is_stopping,
                                           .jobs = options_.jobs});
+    if (meter_.is_stopping()) return;  // a part of a curve says nothing of what is safe
     candidate.failure = std::move(curve.failure);
     candidate.safe_from_bytes = curve.safe_from_bytes;
     candidate.sensitivity = std::move(curve.points);

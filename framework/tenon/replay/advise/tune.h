@@ -22,6 +22,7 @@ struct TuneOptions {
   std::optional<std::uint64_t> capacity_bytes;
   double budget_seconds = 60;
   std::function<double()> elapsed_seconds;  ///< what the budget is compared with: the time since the start if empty
+  std::function<bool()> is_stopping;        ///< once it says so, replays are ended: what is measured is judged
   unsigned jobs = 0;
   std::vector<std::pair<std::string, StackConfig>> allocators;  ///< Tenon's own, besides PyTorch's settings
   std::vector<Trust> trust;                                     ///< by trace, where it was judged already
@@ -44,6 +45,7 @@ struct Candidate {
   std::uint64_t examined_from_bytes = 0;  ///< nothing is known of smaller capacities that are above the live peak
   std::optional<std::uint64_t> ooms_at_capacity;
   std::uint64_t peak_at_capacity = 0;
+  std::optional<std::uint64_t> first_oom_event;  ///< at the capacity; of the first trace that runs out there
   bool is_pareto = false;
   bool is_recommended = false;
   std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending: each up to the next, unless sampled
@@ -56,6 +58,7 @@ struct TuneResult {
   std::size_t evaluated = 0;         ///< of the space
   std::size_t space_size = 0;        ///< sensible combinations of PyTorch's settings
   bool is_exhaustive = false;
+  bool is_interrupted = false;             ///< by is_stopping; without a finalist where nothing was measured by then
   std::uint64_t peak_requested_bytes = 0;  ///< largest over the traces
   std::vector<Trust> trust;                ///< by trace
   std::vector<std::string>

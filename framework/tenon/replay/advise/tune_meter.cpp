@@ -19,6 +19,10 @@ JobOptions quick() {
   return options;
 }
 
+bool are_measured(std::span<const ReplayRow> rows) {
+  return std::ranges::none_of(rows, [](const ReplayRow& row) { return row.failure == kNotMeasured; });
+}
+
 std::uint64_t calls_of(const ReplayRow& row) {
   return row.device_allocations + row.device_frees + row.device_maps + row.device_unmaps;
 }
@@ -31,12 +35,12 @@ void CandidateMeter::measure(const std::vector<Candidate*>& candidates) const {
     for (const Trace& trace : traces_)
       jobs.push_back({.trace = &trace, .policy = &candidate->policy, .label = candidate->label, .options = quick()});
   }
-  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
+  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs, {}, options_.is_stopping);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     Candidate& candidate = *candidates[c];
     for (std::size_t t = 0; t < traces_.size(); ++t) {
       const ReplayRow& row = rows[c * traces_.size() + t];
-      if (!row.failure.empty()) candidate.failure = row.failure;
+      if (!row.failure.empty() && candidate.failure != kNotMeasured) candidate.failure = row.failure;
       candidate.peak_reserved_bytes = std::max(candidate.peak_reserved_bytes, row.peak_reserved_bytes);
       candidate.relative_peak += (row.excess + 1) / static_cast<double>(traces_.size());
       candidate.device_calls += calls_of(row);
@@ -58,7 +62,7 @@ std::vector<bool> CandidateMeter::run_at_capacity(const std::vector<Candidate*>&
       jobs.back().options.stop_at_first_oom = !counts;
     }
   }
-  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
+  const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs, {}, options_.is_stopping);
   std::vector<bool> runs;
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     std::uint64_t ooms = 0, peak = 0;
@@ -67,9 +71,10 @@ std::vector<bool> CandidateMeter::run_at_capacity(const std::vector<Candidate*>&
       ooms += row.ooms;
       peak = std::max(peak, row.peak_reserved_bytes);
       is_sound &= row.failure.empty();
+      if (counts && !candidates[c]->first_oom_event) candidates[c]->first_oom_event = row.first_oom_event;
     }
     runs.push_back(ooms == 0 && is_sound);
-    if (!counts) continue;
+    if (!counts || !are_measured(std::span(rows).subspan(c * traces_.size(), traces_.size()))) continue;
     candidates[c]->ooms_at_capacity = ooms;
     candidates[c]->peak_at_capacity = peak;
   }
@@ -78,7 +83,7 @@ std::vector<bool> CandidateMeter::run_at_capacity(const std::vector<Candidate*>&
 
 void CandidateMeter::walk(std::vector<Candidate*> candidates, double until,
                           const std::function<bool(const CapacityWalk&)>& wants) const {
-  while (elapsed() < until) {
+  while (elapsed() < until && !is_stopping()) {
     std::erase_if(candidates, [&](const Candidate* candidate) {
       return !candidate->walk || candidate->walk->is_done() || !wants(*candidate->walk);
     });
@@ -90,7 +95,8 @@ void CandidateMeter::walk(std::vector<Candidate*> candidates, double until,
       counts.push_back(next.size());
       jobs.insert(jobs.end(), next.begin(), next.end());
     }
-    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs);
+    const std::vector<ReplayRow> rows = run_jobs(jobs, options_.jobs, {}, options_.is_stopping);
+    if (!are_measured(rows)) return;
     std::size_t first = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       candidates[i]->walk->take(std::span(rows).subspan(first, counts[i]));

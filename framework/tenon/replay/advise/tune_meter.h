@@ -20,7 +20,10 @@ class CandidateMeter {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
-  /// Figures of settings over all traces, without a limit.
+  bool is_stopping() const { return options_.is_stopping && options_.is_stopping(); }
+
+  /// Figures of settings over all traces, without a limit. Of one that was not replayed to the end `failure` is
+  /// kNotMeasured.
   void measure(const std::vector<Candidate*>& candidates) const;
 
   /// Replays every candidate at the capacity; which of them run. `counts`: to the end, and the figures are kept.

@@ -51,13 +51,17 @@ void SettingsSearch::evaluate(const std::vector<Choice>& choices, double until) 
     if (!known_.contains(choice) && is_sensible(space_, choice)) missing.push_back(choice);
   }
   const std::size_t batch = std::max<std::size_t>(8, usable_cores() * 4);
-  const auto has_time = [&] { return until == kInAnyCase || meter_.elapsed() < until; };
+  const auto has_time = [&] { return !meter_.is_stopping() && (until == kInAnyCase || meter_.elapsed() < until); };
   for (std::size_t first = 0; first < missing.size() && has_time(); first += batch) {
     std::vector<Candidate*> candidates;
     for (std::size_t i = first; i < std::min(missing.size(), first + batch); ++i) {
       candidates.push_back(&(known_[missing[i]] = make(missing[i])));
     }
     meter_.measure(candidates);
+    if (meter_.is_stopping()) {
+      std::erase_if(known_, [](const auto& known) { return known.second.failure == kNotMeasured; });
+      return;
+    }
     meter_.hold_against_capacity(candidates, std::min(until, options_.budget_seconds));
     if (options_.progress) options_.progress(known_.size(), all_.size());
   }
@@ -65,7 +69,7 @@ void SettingsSearch::evaluate(const std::vector<Choice>& choices, double until) 
 
 void SettingsSearch::descend(Choice choice, double until) {
   evaluate({choice}, until);
-  for (bool has_moved = true; has_moved && meter_.elapsed() < until;) {
+  for (bool has_moved = true; has_moved && meter_.elapsed() < until && !meter_.is_stopping();) {
     has_moved = false;
     for (std::size_t d = 0; d < space_.size(); ++d) {
       std::vector<Choice> line;

@@ -33,9 +33,8 @@ class SettingsSearch {
  private:
   bool advance(Choice& choice) const;
   Candidate make(const Choice& choice) const;
-  /// Until somebody asks to end: then the budget counts as spent, however large it is.
   static constexpr double kWhateverItTakes = 1e300;
-  /// Even then.
+  /// Even when the budget is spent before the search begins.
   static constexpr double kInAnyCase = std::numeric_limits<double>::infinity();
   void evaluate(const std::vector<Choice>& choices, double until);
   void descend(Choice choice, double until);

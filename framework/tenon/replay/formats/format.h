@@ -25,6 +25,9 @@ struct SnapshotImage;
 
 struct ReadOptions {
   bool with_stacks = false;  ///< keep call stacks, for flame graphs and conversions
+  /// Of a file that a replay wrote: `recorded` is what that replay's allocator did, for pages that show the file as it
+  /// is. Without, it is what is known of the recording behind it, which is what advice is about.
+  bool as_replayed = false;
 };
 
 struct WriteOptions {

@@ -23,7 +23,7 @@ body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:
 h1,h2,h3,p{overflow-wrap:anywhere}h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}h3{font-size:1.05em;margin-bottom:.3em}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
-th:first-child,td:first-child,td.text{text-align:left}thead th{border-bottom:2px solid #999}
+th:first-child,td:first-child,td.text{text-align:left}td.text{white-space:normal;overflow-wrap:break-word;max-width:44em}thead th{border-bottom:2px solid #999}
 .wide{overflow-x:auto}svg{width:100%;height:auto}.wide svg{min-width:760px}svg text{font:12px system-ui,sans-serif;fill:#333}
 svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .grid{stroke:#e4e4e4}
 .note{color:#555;font-size:13px}.bad{color:#b00020}.key span{display:inline-block;width:1em;height:.8em;margin:0 .3em 0 1em;border:1px solid #777}

@@ -115,9 +115,14 @@ bool is_state_only(const replay::Trace& trace) {
          !trace.recorded->final_segments.empty();
 }
 
+/// "as recorded", or by whom the file was written instead.
+std::string as_in_the_file(const replay::Trace& trace) {
+  return trace.replayed_under.empty() ? "as recorded" : "in the replay under " + trace.replayed_under;
+}
+
 /// What the recorded allocator had reserved, from its device calls backwards from the end.
 SvgLine reserved_as_recorded(const replay::Trace& trace) {
-  SvgLine line{.name = "reserved, as recorded"};
+  SvgLine line{.name = "reserved, " + as_in_the_file(trace)};
   const replay::RecordedAllocator& recorded = *trace.recorded;
   std::int64_t change = 0;
   for (const replay::DeviceCall& call : recorded.actions)
@@ -172,8 +177,9 @@ std::string who_holds_it(const replay::Trace& trace) {
          FlameWriter(trace, root).write();
 }
 
-/// The recorded segments as they lay at the end.
-std::string recorded_layout(const std::vector<Segment>& segments) {
+/// The segments of the file as they lay at the end.
+std::string recorded_layout(const replay::Trace& trace) {
+  const std::vector<Segment>& segments = trace.recorded->final_segments;
   std::uint64_t reserved = 0, active = 0, largest = 0;
   for (const Segment& segment : segments) {
     reserved += segment.bytes;
@@ -182,7 +188,7 @@ std::string recorded_layout(const std::vector<Segment>& segments) {
       if (block.state == BlockState::kFree) largest = std::max<std::uint64_t>(largest, block.bytes);
     }
   }
-  return "<h2>Segments as recorded, at the end</h2>\n" +
+  return fmt::format("<h2>Segments {}, at the end</h2>\n", html_escape(as_in_the_file(trace))) +
          line(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.", segments.size(),
                           format_bytes(reserved), format_bytes(active), format_bytes(reserved - active),
                           format_bytes(largest))) +
@@ -200,15 +206,16 @@ void write_trace_html(const std::string& path, const replay::Trace& trace, const
                        format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
   for (const std::string& note : trace.notes) body += line(note);
   body += memory_over_events(trace, rows) + who_holds_it(trace);
-  if (trace.recorded && !trace.recorded->final_segments.empty())
-    body += recorded_layout(trace.recorded->final_segments);
+  if (trace.recorded && !trace.recorded->final_segments.empty()) body += recorded_layout(trace);
   for (const replay::ReplayRow& row : rows) {
     if (row.layout.empty()) continue;
     body += fmt::format("<h2>Segments in a replay under {}, at its peak</h2>\n", html_escape(row.label)) +
             html_layout_key() + html_layout(row.layout);
   }
-  body += "<h2>Settings of the recording</h2>\n";
-  if (trace.recorded && trace.recorded->has_settings) {
+  body += trace.replayed_under.empty() ? "<h2>Settings of the recording</h2>\n" : "<h2>Settings of the replay</h2>\n";
+  if (!trace.replayed_under.empty()) {
+    body += line(trace.replayed_under);
+  } else if (trace.recorded && trace.recorded->has_settings) {
     body += line(trace.recorded->pytorch_conf.empty() ? "PyTorch's defaults" : trace.recorded->pytorch_conf);
     body += line(fmt::format("{} reserved at the end", format_bytes(trace.recorded->reserved_bytes)));
   } else {

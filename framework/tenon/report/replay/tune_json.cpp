@@ -79,6 +79,7 @@ std::string tune_json(const replay::TuneResult& result, const TuneSubject& subje
   json["evaluated"] = result.evaluated;
   json["space_size"] = result.space_size;
   json["exhaustive"] = result.is_exhaustive;
+  json["interrupted"] = result.is_interrupted;
   json["recorded_conf"] = result.recorded_conf;
   json["recorded_confs"] = result.recorded_confs;
   json["dropped_settings"] = result.dropped_settings;

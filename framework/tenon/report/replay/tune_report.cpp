@@ -64,6 +64,11 @@ Table tune_table(const replay::TuneResult& result, TableFormat format) {
     if (candidate.ooms_at_capacity) {
       cells[5] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
       cells[6] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
+      // What was refused takes no memory: the peak would flatter.
+      if (for_people && candidate.ooms_at_capacity != 0)
+        cells[6] = candidate.first_oom_event && result.recorded_confs.size() == 1
+                       ? fmt::format("OOM at event {}", *candidate.first_oom_event)
+                       : std::string("OOM");
     }
     if (const std::string remark = remark_of(candidate, result); !remark.empty()) cells[7] = remark;
     table.add_row(std::move(cells));
@@ -179,7 +184,9 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
                                          [](const replay::Candidate& candidate) { return candidate.is_recommended; });
   const auto base =
       std::ranges::find_if(result.finalists, [](const replay::Candidate& candidate) { return candidate.is_baseline; });
-  if (best == result.finalists.end()) {
+  if (best == result.finalists.end() && result.is_interrupted) {
+    out += "\nNothing is recommended: the search was interrupted before a setting was known to run safely.\n";
+  } else if (best == result.finalists.end()) {
     out += without_recommendation(result, subject.capacity);
   } else {
     if (best->is_baseline) {
@@ -236,6 +243,7 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
 std::string tune_report(const replay::TuneResult& result, const TuneSubject& subject, TableFormat format,
                         const std::string& environment_json) {
   if (format == TableFormat::kJson) return tune_json(result, subject, environment_json);
+  if (result.finalists.empty() && format != TableFormat::kCsv) return "Nothing was measured.\n";
   std::string text = render(tune_table(result, format), format, environment_json);
   if (format == TableFormat::kTable) text += tune_legend(result) + tune_advice(result, subject);
   if (format == TableFormat::kMarkdown) text += "\n```text" + tune_advice(result, subject) + "```\n";

@@ -35,7 +35,9 @@ struct Field {
 };
 
 /// `first` is the row that the expected time and loss are taken from.
-std::vector<Field> fields(const RunSummary& first, bool by_purpose) {
+std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
+  const bool by_purpose = view.by_purpose;
+  const bool for_people = view.format == TableFormat::kTable || view.format == TableFormat::kMarkdown;
   const auto expected_ms = [&first](const RunSummary& run) -> TableCell {
     const auto mine = figure(run, "expected_relative_time"), its = figure(first, "expected_relative_time");
     return mine && its && first.step_ms ? TableCell(Real{*first.step_ms * *mine / *its, 2}) : TableCell();
@@ -43,7 +45,10 @@ std::vector<Field> fields(const RunSummary& first, bool by_purpose) {
   const auto expected_loss = [&first](const RunSummary& run) -> TableCell {
     return figure(run, "expected_relative_time") ? real(first.final_loss, 4) : TableCell();
   };
-  const auto excess = [](const RunSummary& run) -> TableCell {
+  const auto excess = [for_people](const RunSummary& run) -> TableCell {
+    // What was not served takes no memory.
+    if (for_people && run.status == "out_of_memory")
+      return run.first_oom_event ? fmt::format("OOM at event {}", *run.first_oom_event) : std::string("OOM");
     if (!run.peak_requested_bytes || !run.peak_reserved_bytes || *run.peak_requested_bytes == 0) return {};
     return Ratio{static_cast<double>(*run.peak_reserved_bytes) / static_cast<double>(*run.peak_requested_bytes) - 1};
   };
@@ -68,6 +73,7 @@ std::vector<Field> fields(const RunSummary& first, bool by_purpose) {
        [](const RunSummary& run) { return bytes(run.peak_allocated_bytes); }},
       {{"peak_reserved_bytes", "peak reserved", true, 3},
        [](const RunSummary& run) { return bytes(run.peak_reserved_bytes); }},
+      {{"peak_phase", "peak in", true, -1}, [](const RunSummary& run) { return text(run.peak_phase); }},
       theory("expected_total_bytes", "expected total"),
       {{"excess", "excess", !by_purpose, 3}, excess},
       purpose("activation", "activations"),
@@ -88,12 +94,64 @@ std::vector<Field> fields(const RunSummary& first, bool by_purpose) {
   };
 }
 
+/// "the backward pass".
+std::string phase_words(const std::string& phase) {
+  static const std::map<std::string, std::string> kWords = {{"setup", "the setup before the first step"},
+                                                            {"forward", "the forward pass"},
+                                                            {"backward", "the backward pass"},
+                                                            {"update", "the update of the parameters"},
+                                                            {"testing", "testing"}};
+  const auto found = kWords.find(phase);
+  return found == kWords.end() ? phase : found->second;
+}
+
+std::string plural(std::string purpose) {
+  static const std::map<std::string, std::string> kWords = {{"activation", "activations"},
+                                                            {"gradient", "gradients"},
+                                                            {"parameter", "parameters"},
+                                                            {"optimizer_state", "optimizer state"}};
+  const auto found = kWords.find(purpose);
+  return found == kWords.end() ? purpose : found->second;
+}
+
+/// "30.2 MiB activations, 10.0 MiB parameters": the largest first, of what was held in the phase of the peak.
+std::string holdings(const RunSummary& run) {
+  std::vector<std::pair<std::int64_t, std::string>> held;
+  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) {
+    if (bytes > 0) held.emplace_back(bytes, plural(purpose));
+  }
+  std::ranges::sort(held, std::ranges::greater());
+  std::string words;
+  for (const auto& [bytes, purpose] : held)
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", show(Bytes{bytes}), purpose);
+  return words;
+}
+
+/// Of a run with checkpointing that peaks as high as one without.
+std::string why_no_saving(const RunSummary& run) {
+  if (run.peak_phase.empty() || run.bytes_in_peak_phase.empty()) return {};
+  const std::string place = fmt::format("the peak lies in {}", phase_words(run.peak_phase));
+  if (run.peak_phase == "testing") return place + ", which keeps no activations for a backward pass";
+  std::int64_t most = 0;
+  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) most = std::max(most, bytes);
+  const auto found = run.bytes_in_peak_phase.find("activation");
+  const std::int64_t activations = found == run.bytes_in_peak_phase.end() ? 0 : found->second;
+  if (activations == most && run.peak_phase != "update") {
+    return fmt::format(
+        "{}, where one checkpointed part holds its activations all at once, as when it is computed again ({} of "
+        "them): only smaller parts would take less",
+        place, show(Bytes{activations}));
+  }
+  return fmt::format("{}, which held at most {}: checkpointing takes less of the activations alone", place,
+                     holdings(run));
+}
+
 }  // namespace
 
 Table run_comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
-                     const std::vector<RunSummary>& runs, bool by_purpose) {
+                     const std::vector<RunSummary>& runs, const ComparisonView& view) {
   const RunSummary nothing;
-  const std::vector<Field> shown = fields(runs.empty() ? nothing : runs.front(), by_purpose);
+  const std::vector<Field> shown = fields(runs.empty() ? nothing : runs.front(), view);
   std::vector<Column> columns;
   for (const std::string& key : keys) columns.push_back({key, key, true, 5});
   for (const Field& field : shown) columns.push_back(field.column);
@@ -111,17 +169,49 @@ std::string peak_remark(const std::vector<RunSummary>& runs) {
   std::size_t count = 0;
   const RunSummary* first = nullptr;
   for (const RunSummary& run : runs) {
-    if (!run.test_accuracy || !run.peak_in_steps_bytes || !run.peak_allocated_bytes) continue;
-    if (*run.peak_allocated_bytes <= *run.peak_in_steps_bytes) continue;
+    if (run.peak_phase != "testing" || !run.peak_allocated_bytes || !run.peak_in_steps_bytes) continue;
     if (first == nullptr) first = &run;
     ++count;
   }
-  if (count == 0) return {};
-  return fmt::format(
-      "peak: in testing, not in a training step, {} ({} allocated there, {} in training): a smaller "
-      "train.test_batch_size lowers it; what changes training alone, as checkpointing does, cannot\n",
-      runs.size() == 1 ? std::string("of this run") : fmt::format("in {} of {} cells", count, runs.size()),
-      show(Bytes{*first->peak_allocated_bytes}), show(Bytes{*first->peak_in_steps_bytes}));
+  if (count != 0) {
+    return fmt::format(
+        "peak: in testing, not in a training step, {} ({} allocated there, {} in training): a smaller "
+        "train.test_batch_size lowers it; what changes training alone, as checkpointing does, cannot\n",
+        runs.size() == 1 ? std::string("of this run") : fmt::format("in {} of {} cells", count, runs.size()),
+        show(Bytes{*first->peak_allocated_bytes}), show(Bytes{*first->peak_in_steps_bytes}));
+  }
+  if (runs.size() != 1 || runs.front().peak_phase.empty()) return {};
+  return fmt::format("peak: in {}, which held at most {}{}\n", phase_words(runs.front().peak_phase),
+                     holdings(runs.front()),
+                     runs.front().is_checkpointed ? "; checkpointing takes less of the activations alone" : "");
+}
+
+std::string checkpoint_remark(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
+                              const std::vector<RunSummary>& runs) {
+  constexpr double kNoSaving = 0.98;
+  const auto key = std::ranges::find(keys, "train.checkpoint");
+  if (key == keys.end()) return {};
+  const auto swept = static_cast<std::size_t>(key - keys.begin());
+  std::size_t pairs = 0, without_saving = 0;
+  std::string why;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (values[i][swept] != "true" || runs[i].status != "done") continue;
+    std::vector<std::string> plain = values[i];
+    plain[swept] = "false";
+    const auto found = std::ranges::find(values, plain);
+    if (found == values.end()) continue;
+    const RunSummary& other = runs[static_cast<std::size_t>(found - values.begin())];
+    if (other.status != "done" || !runs[i].peak_allocated_bytes || !other.peak_allocated_bytes) continue;
+    ++pairs;
+    if (static_cast<double>(*runs[i].peak_allocated_bytes) <
+        kNoSaving * static_cast<double>(*other.peak_allocated_bytes))
+      continue;
+    ++without_saving;
+    if (why.empty()) why = why_no_saving(runs[i]);
+  }
+  if (without_saving == 0 || why.empty()) return {};
+  return fmt::format("checkpointing: lowers no peak{}: {}\n",
+                     pairs == 1 ? "" : fmt::format(" in {} of {} pairs of cells", without_saving, pairs), why);
 }
 
 std::string losses_remark(const std::vector<RunSummary>& runs) {

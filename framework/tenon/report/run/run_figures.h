@@ -1,6 +1,7 @@
 // Figures of a run that result.json and the comparison both state.
 #pragma once
 
+#include <tenon/replay/advise/would_fit.h>
 #include <tenon/train/experiment_result.h>
 
 #include <algorithm>
@@ -19,6 +20,12 @@ std::string losses_hash(const std::vector<double>& losses);
 inline double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+/// The number of the request that failed, the last of the history that was kept.
+inline std::uint64_t failed_event(const replay::FitReport& report) {
+  const std::uint64_t events = report.lost_events + report.events;
+  return events == 0 ? 0 : events - 1;
 }
 
 /// The most that was allocated within a training step; empty where no step ended.

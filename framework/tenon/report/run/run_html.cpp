@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <sstream>
 
 namespace tenon {
 
@@ -69,6 +70,9 @@ TableCell cell_of(const std::string& key, const Json& value) {
   return {};
 }
 
+std::string note(const std::string& text) { return "<p class=\"note\">" + html_escape(text) + "</p>\n"; }
+std::string wide(const std::string& table) { return "<div class=\"wide\">" + table + "</div>\n"; }
+
 /// The scalars of an object as a table of two columns.
 std::string facts(const Json& object) {
   Table table({{"what", "figure"}, {"value", "value"}});
@@ -119,12 +123,16 @@ std::string outside_the_steps(const Json& result) {
   if (peaks.empty()) return {};
   std::string text = "Testing is left out of this chart.";
   const double in_steps = *std::max_element(peaks.begin(), peaks.end());
-  const double whole = result.value("memory", Json::object()).value("peak_allocated_bytes", 0.0);
-  if (whole > in_steps)
-    text +=
-        fmt::format(" The peak of the whole run, {}, is there: within the steps it is {}.",
-                    show(Bytes{static_cast<std::int64_t>(whole)}), show(Bytes{static_cast<std::int64_t>(in_steps)}));
-  return "<p class=\"note\">" + text + "</p>\n";
+  const Json memory = result.value("memory", Json::object());
+  const double whole = memory.value("peak_allocated_bytes", 0.0);
+  if (whole > in_steps) {
+    const Json phase = memory.value("peak_phase", Json());
+    text += fmt::format(" The peak of the whole run, {}, lies {}: within the steps it is {}.",
+                        show(Bytes{static_cast<std::int64_t>(whole)}),
+                        phase == "setup" ? "in the setup before the first step" : "in testing",
+                        show(Bytes{static_cast<std::int64_t>(in_steps)}));
+  }
+  return note(text);
 }
 
 std::string list_of(const Json& lines) {
@@ -154,7 +162,7 @@ std::string run_html(const std::string& result_json) {
   for (const char* key : {"status", "error", "device", "allocator", "allocator_options", "seconds"}) {
     head[key] = result.value(key, Json());
   }
-  std::string body = facts(head) + what_went_wrong(result) + facts(block) + epochs(block);
+  std::string body = wide(facts(head)) + what_went_wrong(result) + facts(block) + epochs(block);
   body += chart("Memory after each step", true,
                 {line_of("reserved", samples(result, "reserved_bytes")),
                  line_of("highest allocated within the step", samples(result, "peak_allocated_bytes")),
@@ -166,21 +174,30 @@ std::string run_html(const std::string& result_json) {
   return html_page("Tenon run: " + result.value("name", std::string("experiment")), body);
 }
 
-std::string sweep_html(const std::string& name, const Table& comparison,
-                       const std::vector<std::pair<std::string, std::string>>& cells) {
+std::string sweep_html(const std::string& name, const Table& comparison, const std::vector<SweepPageCell>& cells,
+                       const std::string& remarks) {
   std::vector<SvgLine> reserved, allocated, course;
-  for (const auto& [cell, text] : cells) {
-    const Json result = parse(text);
-    reserved.push_back(line_of(cell, samples(result, "reserved_bytes")));
-    allocated.push_back(line_of(cell, samples(result, "peak_allocated_bytes")));
-    course.push_back(line_of(cell, losses(result)));
+  std::string links, notes;
+  for (const SweepPageCell& cell : cells) {
+    if (!cell.page.empty())
+      links += fmt::format("{}<a href=\"{}\">{}</a>", links.empty() ? "" : " · ", html_escape(cell.page),
+                           html_escape(cell.name));
+    if (cell.result.empty()) continue;
+    const Json result = parse(cell.result);
+    reserved.push_back(line_of(cell.name, samples(result, "reserved_bytes")));
+    allocated.push_back(line_of(cell.name, samples(result, "peak_allocated_bytes")));
+    course.push_back(line_of(cell.name, losses(result)));
   }
-  return html_page("Tenon sweep: " + name, html_table(comparison) +
-                                               "<p class=\"note\">Testing is in the table and left out of the "
-                                               "charts.</p>\n" +
-                                               chart("Reserved after each step", true, std::move(reserved)) +
-                                               chart("Highest allocated within each step", true, std::move(allocated)) +
-                                               chart("Loss", false, std::move(course)));
+  std::istringstream lines(remarks);
+  for (std::string text; std::getline(lines, text);) notes += note(text);
+  return html_page(
+      "Tenon sweep: " + name,
+      wide(html_table(comparison)) + notes + (links.empty() ? "" : "<p>Each cell: " + links + "</p>\n") +
+          note("The charts are of the training steps. Testing is in the table and left out of them: the peak of a cell "
+               "whose column \"peak in\" says testing is higher than its line.") +
+          chart("Reserved after each step", true, std::move(reserved)) +
+          chart("Highest allocated within each step", true, std::move(allocated)) +
+          chart("Loss", false, std::move(course)));
 }
 
 }  // namespace tenon

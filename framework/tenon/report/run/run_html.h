@@ -5,7 +5,6 @@
 #include <tenon/report/table.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -14,9 +13,15 @@ namespace tenon {
 /// `result_json` is the text of a run's result.json. Throws Error when it is none.
 TENON_API std::string run_html(const std::string& result_json);
 
-/// The comparison, and the cells' memory and losses over the steps in one picture each. `cells`: a name and the text of
-/// result.json for each cell that has one.
+struct SweepPageCell {
+  std::string name;
+  std::string result;  ///< the text of its result.json; empty where it has none
+  std::string page;    ///< its own report, from the sweep's folder; empty where there is none
+};
+
+/// The comparison with a link to each cell's page, and the cells' memory and losses over the steps in one picture each.
+/// `cells` are the rows of the comparison; `remarks` are lines.
 TENON_API std::string sweep_html(const std::string& name, const Table& comparison,
-                                 const std::vector<std::pair<std::string, std::string>>& cells);
+                                 const std::vector<SweepPageCell>& cells, const std::string& remarks);
 
 }  // namespace tenon

@@ -35,7 +35,9 @@ struct RunRecord {
   int exit_code = 0;
   ExperimentResult result;                     ///< what there is of it
   std::int64_t leaked_bytes = 0;               ///< still allocated after everything was torn down
-  double seconds = 0;                          ///< wall clock
+  bool is_checkpointed = false;                ///< train.checkpoint
+  double seconds = 0;                          ///< wall clock, of all parts of a run that was resumed
+  double earlier_seconds = 0;                  ///< of those, in the parts before this one
   std::optional<Estimate> estimate;            ///< what was expected before the run
   std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
@@ -60,9 +62,13 @@ struct RunSummary {
   std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
   std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
   std::optional<std::int64_t> peak_in_steps_bytes;  ///< allocated, within training steps
+  std::string peak_phase;                           ///< where the peak lies: see RunPhase; empty: unknown
   std::string losses_hash;
+  std::optional<std::uint64_t> first_oom_event;  ///< where the history of a run that ran out of memory is known
+  bool is_checkpointed = false;                  ///< train.checkpoint
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
-  std::map<std::string, double> figures;  ///< among them "expected_…": what theory says
+  std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
+  std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says
 };
 /// The same figures as read_summary gives of its result.json.
 TENON_API RunSummary summary_of(const RunRecord& record);
@@ -71,14 +77,25 @@ TENON_API RunSummary read_summary(const std::filesystem::path& result_json);
 
 /// One row for each cell; `keys` are the swept settings, `values` each cell's values for them. `by_purpose` shows
 /// people what the memory was for, and beside it what theory expects; the time and loss that it expects are those of
-/// the first cell, the time in proportion to the work.
+/// the first cell, the time in proportion to the work. Where memory ran out people see so in place of the excess, which
+/// would flatter; programs see the figures.
+struct ComparisonView {
+  bool by_purpose = false;
+  TableFormat format = TableFormat::kTable;
+};
 TENON_API Table run_comparison(const std::vector<std::string>& keys,
                                const std::vector<std::vector<std::string>>& values, const std::vector<RunSummary>& runs,
-                               bool by_purpose = false);
+                               const ComparisonView& view);
 
-/// Where the peak lies outside the training steps, which is in testing: in how many cells, and what follows from it;
-/// empty where it does so nowhere.
+/// Where the peak lies and what was held there, and what follows from it: in testing, a smaller test batch. Of several
+/// runs only those whose peak lies in testing. Ends in a newline, or is empty.
 TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
+
+/// Of a sweep over train.checkpoint: why checkpointing lowers no peak in cells where it does not. `values` are as in
+/// run_comparison. Ends in a newline, or is empty.
+TENON_API std::string checkpoint_remark(const std::vector<std::string>& keys,
+                                        const std::vector<std::vector<std::string>>& values,
+                                        const std::vector<RunSummary>& runs);
 
 /// One sentence on whether the runs computed the same thing; empty where there is nothing to compare.
 TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);

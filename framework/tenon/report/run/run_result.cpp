@@ -69,6 +69,12 @@ Json memory_json(const ExperimentResult& result) {
     memory["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   }
+  const bool has_peak = result.peak.allocated_bytes > 0;
+  memory["peak_phase"] = has_peak ? Json(std::string(phase_name(result.peak.phase))) : Json(nullptr);
+  for (int purpose = 0; purpose < kPurposeCount && has_peak; ++purpose) {
+    memory["requested_bytes_by_purpose_in_peak_phase"][std::string(name_of(static_cast<Purpose>(purpose)))] =
+        result.peak.requested_by_purpose[static_cast<std::size_t>(purpose)];
+  }
   return memory;
 }
 
@@ -108,6 +114,7 @@ Json fit_json(const replay::FitReport& report) {
   Json json = {{"capacity_bytes", report.capacity_bytes},
                {"events", report.events},
                {"lost_events", report.lost_events},
+               {"failed_event", failed_event(report)},
                {"peak_requested_bytes", report.peak_requested_bytes},
                {"reproduced", report.is_reproduced()},
                {"replayed", attempt_json(report.current)},
@@ -173,6 +180,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["name"] = experiment.name;
   for (const char* key : {"status", "error", "exit_code"}) json[key] = nullptr;  // their place; add_ending fills them
   json["seconds"] = record.seconds;
+  json["earlier_seconds"] = record.earlier_seconds;
   json["device"] = experiment.device.str();
   json["allocator"] = experiment.allocator.policy.name;
   json["allocator_options"] = experiment.allocator.options.spec();

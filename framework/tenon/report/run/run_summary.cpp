@@ -60,6 +60,15 @@ RunSummary summary_of(const RunRecord& record) {
     run.peak_bytes_by_purpose[std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   }
+  if (result.peak.allocated_bytes > 0) {
+    run.peak_phase = phase_name(result.peak.phase);
+    for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
+      run.bytes_in_peak_phase[std::string(name_of(static_cast<Purpose>(purpose)))] =
+          result.peak.requested_by_purpose[static_cast<std::size_t>(purpose)];
+    }
+  }
+  if (record.would_fit) run.first_oom_event = failed_event(*record.would_fit);
+  run.is_checkpointed = record.is_checkpointed;
   for (const auto& [name, value] : result.figures) {
     if (!std::isfinite(value)) continue;
     run.figures[name] = name.ends_with("_bytes") ? std::trunc(value) : value;
@@ -96,6 +105,14 @@ RunSummary read_summary(const std::filesystem::path& path) {
   run.peak_in_steps_bytes = number<std::int64_t>(memory, "peak_allocated_in_steps_bytes");
   const nlohmann::json purposes = memory.value("peak_requested_bytes_by_purpose", nlohmann::json::object());
   for (const auto& [purpose, bytes] : purposes.items()) run.peak_bytes_by_purpose[purpose] = bytes;
+  if (const auto phase = memory.find("peak_phase"); phase != memory.end() && phase->is_string())
+    run.peak_phase = *phase;
+  const nlohmann::json in_phase = memory.value("requested_bytes_by_purpose_in_peak_phase", nlohmann::json::object());
+  for (const auto& [purpose, bytes] : in_phase.items()) run.bytes_in_peak_phase[purpose] = bytes;
+  run.first_oom_event = number<std::uint64_t>(block("out_of_memory"), "failed_event");
+  const nlohmann::json settings = block("settings");
+  if (const auto found = settings.find("train.checkpoint"); found != settings.end() && found->is_object())
+    run.is_checkpointed = found->value("value", "") == "true";
   const nlohmann::json figures = result.value("figures", nlohmann::json::object());
   for (const auto& [name, value] : figures.items()) run.figures[name] = value;
   return run;

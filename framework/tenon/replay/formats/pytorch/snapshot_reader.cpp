@@ -26,11 +26,12 @@ constexpr double kFileShare = 0.9;  // of the time to read a snapshot; the rest 
 class Rebuilder {
  public:
   Rebuilder(const InputFile& input, const SnapshotDevice& device, bool is_one_of_many, const SnapshotFile& file,
-            bool with_stacks)
+            const ReadOptions& options)
       : device_(device),
         beginning_(beginning_of(device)),
         file_(file),
-        with_stacks_(with_stacks),
+        with_stacks_(options.with_stacks),
+        as_replayed_(options.as_replayed),
         builder_(input.path()) {
     Trace& trace = builder_.trace();
     trace.format = "snapshot";
@@ -300,6 +301,7 @@ class Rebuilder {
     recorded_.pressed = pressed_;
     if (file_.is_replay) {
       behind_the_replay(trace);
+      if (as_replayed_) trace.recorded = std::move(recorded_);
     } else {
       trace.recorded = std::move(recorded_);
     }
@@ -320,6 +322,7 @@ class Rebuilder {
   const SnapshotBeginning beginning_;
   const SnapshotFile& file_;
   bool with_stacks_;
+  bool as_replayed_;
   TraceBuilder builder_;
   RecordedAllocator recorded_;
   IdMap slots_;
@@ -347,7 +350,7 @@ std::vector<Trace> read_snapshot(InputFile& input, const ReadOptions& options) {
     const double devices = static_cast<double>(file.devices.size());
     const double step = (1 - kFileShare) / devices, from = kFileShare + step * static_cast<double>(traces.size());
     part.emplace(work, from, from + step);
-    traces.push_back(Rebuilder(input, device, file.devices.size() > 1, file, options.with_stacks).rebuild());
+    traces.push_back(Rebuilder(input, device, file.devices.size() > 1, file, options).rebuild());
     device = {};
   }
   if (traces.empty())

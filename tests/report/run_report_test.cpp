@@ -1,0 +1,111 @@
+// What `tenon run` says of runs: honest rows after an out of memory, where the peak lies, the page of a sweep.
+#include <tenon/core/units.h>
+#include <tenon/report/run_html.h>
+#include <tenon/report/run_report.h>
+#include <tenon/report/svg.h>
+
+#include <gmock/gmock.h>
+
+#include <regex>
+#include <set>
+
+namespace tenon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+RunSummary run_of(std::int64_t peak, const std::string& phase, std::map<std::string, std::int64_t> held) {
+  RunSummary run;
+  run.status = "done";
+  run.peak_requested_bytes = run.peak_allocated_bytes = run.peak_reserved_bytes = run.peak_in_steps_bytes = peak;
+  run.peak_phase = phase;
+  run.bytes_in_peak_phase = std::move(held);
+  return run;
+}
+
+TEST(RunReport, AfterAnOutOfMemoryPeopleSeeWhereAndProgramsTheFigure) {
+  RunSummary run = run_of(10 * MiB, "forward", {});
+  run.status = "out_of_memory";
+  run.peak_reserved_bytes = 12 * MiB;
+  run.first_oom_event = 17;
+  const auto table = [&](TableFormat format) { return run_comparison({}, {{}}, {run}, {.format = format}); };
+  EXPECT_THAT(table(TableFormat::kTable).text(), AllOf(HasSubstr("OOM at event 17"), Not(HasSubstr("20.0 %"))));
+  EXPECT_THAT(table(TableFormat::kJson).json_rows(), AllOf(HasSubstr("\"excess\": 0.2"), Not(HasSubstr("OOM at"))));
+}
+
+TEST(RunReport, TheTableAndARemarkSayWhereThePeakLies) {
+  const RunSummary run = run_of(8 * MiB, "update", {{"parameter", 2 * MiB}, {"optimizer_state", 4 * MiB}});
+  EXPECT_THAT(run_comparison({}, {{}}, {run}, {}).text(), AllOf(HasSubstr("peak in"), HasSubstr("update")));
+  EXPECT_THAT(peak_remark({run}),
+              HasSubstr("in the update of the parameters, which held at most 4.00 MiB optimizer state, 2.00 MiB para"));
+  RunSummary tested = run_of(8 * MiB, "testing", {});
+  tested.peak_in_steps_bytes = 3 * MiB;
+  EXPECT_THAT(peak_remark({run, tested}), AllOf(HasSubstr("in 1 of 2 cells"), HasSubstr("train.test_batch_size")));
+}
+
+TEST(RunReport, SaysWhyCheckpointingLowersNoPeak) {
+  const std::vector<std::string> keys = {"model.name", "train.checkpoint"};
+  const std::vector<std::vector<std::string>> values = {{"lenet", "false"}, {"lenet", "true"}};
+  const auto remark = [&](const RunSummary& with) {
+    return checkpoint_remark(keys, values, {run_of(10 * MiB, "forward", {}), with});
+  };
+  EXPECT_THAT(
+      remark(run_of(10 * MiB, "update", {{"activation", MiB}, {"gradient", 4 * MiB}})),
+      AllOf(HasSubstr("lowers no peak"), HasSubstr("the update of the parameters"), HasSubstr("4.00 MiB grad")));
+  EXPECT_THAT(remark(run_of(10 * MiB, "backward", {{"activation", 7 * MiB}, {"gradient", MiB}})),
+              HasSubstr("when it is computed again (7.00 MiB of them): only smaller parts"));
+  EXPECT_THAT(remark(run_of(10 * MiB, "testing", {{"activation", 7 * MiB}})), HasSubstr("no activations for a back"));
+  EXPECT_THAT(remark(run_of(5 * MiB, "update", {{"gradient", 4 * MiB}})), IsEmpty()) << "it does lower that one";
+}
+
+TEST(SweepPage, LinksEveryCellAndTellsManyLinesApart) {
+  std::vector<SweepPageCell> cells;
+  std::vector<RunSummary> runs;
+  std::vector<std::vector<std::string>> values;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "caching:max_split_size=" + std::to_string(20 + i) + "MiB, true";
+    cells.push_back({.name = name,
+                     .result = R"({"timeline":[{"step":1,"reserved_bytes":1,"peak_allocated_bytes":1},)"
+                               R"({"step":2,"reserved_bytes":2,"peak_allocated_bytes":2}]})",
+                     .page = "cells/" + std::to_string(i) + "/report.html"});
+    runs.push_back(run_of(MiB, "forward", {}));
+    values.push_back({name});
+  }
+  cells.back().page.clear();
+  const std::string page =
+      sweep_html("many", run_comparison({"allocator.name"}, values, runs, {}), cells, "a remark\n");
+  EXPECT_THAT(page, AllOf(HasSubstr("<a href=\"cells/18/report.html\">caching:max_split_size=38MiB, true</a>"),
+                          Not(HasSubstr("cells/19")), HasSubstr("<p class=\"note\">a remark</p>")));
+  const std::regex line("<path d=\"[^\"]*\" fill=\"none\" stroke=\"(#[0-9a-f]+)\" stroke-width=\"[0-9.]+\"([^/]*)/>");
+  std::set<std::string> looks;
+  for (std::sregex_iterator found(page.begin(), page.end(), line), none; found != none; ++found)
+    looks.insert((*found)[1].str() + (*found)[2].str());
+  EXPECT_EQ(looks.size(), 20U) << "no two lines of a picture look the same";
+}
+
+TEST(SvgChart, EntriesOfTheLegendDoNotOverlap) {
+  constexpr double kWidestLetter = 7.2, kPageWidth = 960;
+  SvgChart chart{.title = "many"};
+  for (int i = 0; i < 14; ++i)
+    chart.lines.push_back({std::string(static_cast<std::size_t>(5 + 4 * i), 'w'), {{0, 1}, {1, 2}}});
+  const std::string svg = svg_chart(chart);
+  const std::regex entry("<text x=\"([0-9.]+)\" y=\"([0-9.]+)\"><title>[^<]*</title>([^<]*)</text>");
+  double row = 0, end = 0;
+  int entries = 0;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), entry), none; found != none; ++found, ++entries) {
+    const double x = std::stod((*found)[1]), y = std::stod((*found)[2]);
+    if (y == row) {
+      EXPECT_GE(x - 28, end) << (*found)[3];
+    }
+    row = y;
+    end = x + kWidestLetter * static_cast<double>((*found)[3].length());
+    EXPECT_LE(end, kPageWidth) << (*found)[3];
+  }
+  EXPECT_EQ(entries, 14);
+}
+
+}  // namespace
+}  // namespace tenon
