@@ -31,6 +31,22 @@ inline int moments(int few = 3) {
   return wanted == nullptr ? few : std::atoi(wanted);
 }
 
+/// Of that process, at this moment.
+inline std::vector<pid_t> children_of(pid_t process) {
+  const std::string number = std::to_string(process);
+  std::istringstream list(read_bytes("/proc/" + number + "/task/" + number + "/children"));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+/// Children of the programs that this test has started.
+inline std::vector<pid_t> grandchildren() {
+  std::vector<pid_t> all;
+  for (const pid_t program : children_of(::getpid())) {
+    for (const pid_t child : children_of(program)) all.push_back(child);
+  }
+  return all;
+}
+
 class InterruptedProgram : public Program {
  protected:
   void SetUp() override {

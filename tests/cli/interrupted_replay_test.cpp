@@ -1,5 +1,5 @@
 // Ctrl-C in replay and tune: what has been measured is printed.
-#include "cli/program.h"
+#include "cli/interrupted.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -74,7 +74,7 @@ TEST_F(InterruptedReplay, TuneEndsThoughAReplayUnderWayNeverDoes) {
       folder_, {"tune", "long.trace", "--capacity", "1GiB", "--budget", "10m", "-j", "1", "--format", "json"});
   program.wait_until_it_catches(SIGINT);
   for (bool is_stopped = false; !is_stopped; std::this_thread::yield()) {
-    for (const pid_t replay : program.children()) {
+    for (const pid_t replay : grandchildren()) {
       ::kill(replay, SIGSTOP);
       const std::string now = read_bytes("/proc/" + std::to_string(replay) + "/stat");
       is_stopped |= now.find(") T ") != std::string::npos;

@@ -101,7 +101,7 @@ TEST_F(InterruptedRun, ACellThatIsKilledCostsNoOtherOne) {
     const std::string out = "killed" + std::to_string(moment);
     StartedProgram sweep(folder_, {"run", "sweep.toml", "--out", out, "-j", moment % 2 == 0 ? "1" : "2"});
     wait_a_part_of(seconds);
-    for (const pid_t child : sweep.children()) {
+    for (const pid_t child : grandchildren()) {
       ::kill(child, SIGKILL);
       break;
     }

@@ -9,9 +9,7 @@
 
 #include <csignal>
 
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,12 +67,6 @@ class StartedProgram {
   void interrupt(int signal) const { ::kill(-child_, signal); }
   /// To it alone.
   void send(int signal) const { ::kill(child_, signal); }
-  /// Its own, at this moment.
-  std::vector<pid_t> children() const {
-    const std::string number = std::to_string(child_);
-    std::istringstream list(read_bytes("/proc/" + number + "/task/" + number + "/children"));
-    return {std::istream_iterator<pid_t>(list), {}};
-  }
   /// Until then the signal would end it as it ends any program.
   void wait_until_it_catches(int signal) const {
     const std::string status = "/proc/" + std::to_string(child_) + "/status";

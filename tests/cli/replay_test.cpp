@@ -237,6 +237,15 @@ TEST_F(ReplayVerb, ViewWritesAPage) {
               HasSubstr("no history of device 3; it has: 0"));
 }
 
+TEST_F(ReplayVerb, TheViewOfWhatAReplayWroteShowsThatReplayAndSimulatesNone) {
+  folder_.write("steps.trace", "a 1 3000000 0\na 2 3000000 0\nf 1\n");
+  ASSERT_EQ(tenon({"replay", "steps.trace", "-a", "direct", "--snapshot", "r.pickle"}).code, 0);
+  ASSERT_EQ(tenon({"view", "r.pickle", "-o", "r.html"}).code, 0);
+  const std::string page = read_bytes(folder_.path() / "r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("Segments in the replay under direct, at the end"), HasSubstr("1 segments")));
+  EXPECT_THAT(page, Not(HasSubstr("Segments in a replay under caching")));
+}
+
 TEST_F(ReplayVerb, TuneTakesAHistoryOfAFewBytes) {
   // Its segment is thousands of times what lives: the capacities in between are not all tried.
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");

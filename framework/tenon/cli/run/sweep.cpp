@@ -282,7 +282,8 @@ class Sweep {
                        .result = runs_[i].result,
                        .page = fs::exists(path() / page, ignored) ? page : ""});
     }
-    const std::string remarks = losses_remark(done) + peak_remark(done) + checkpoint_remark(keys_, values, summaries);
+    const std::string remarks =
+        losses_remark(done) + peak_remark(summaries) + checkpoint_remark(keys_, values, summaries);
     const std::string html = section.boolean("html")
                                  ? sweep_html(experiment.name, table_for(TableFormat::kTable), cells, remarks)
                                  : std::string();

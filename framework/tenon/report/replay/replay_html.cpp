@@ -23,7 +23,8 @@ body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:
 h1,h2,h3,p{overflow-wrap:anywhere}h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}h3{font-size:1.05em;margin-bottom:.3em}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
-th:first-child,td:first-child,td.text{text-align:left}td.text{white-space:normal;overflow-wrap:break-word;max-width:44em}thead th{border-bottom:2px solid #999}
+th:first-child,td:first-child,.text{text-align:left}td.text{white-space:normal;overflow-wrap:break-word;max-width:44em}
+thead th{border-bottom:2px solid #999;white-space:normal;vertical-align:bottom}
 .wide{overflow-x:auto}svg{width:100%;height:auto}.wide svg{min-width:760px}svg text{font:12px system-ui,sans-serif;fill:#333}
 svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .grid{stroke:#e4e4e4}
 .note{color:#555;font-size:13px}.bad{color:#b00020}.key span{display:inline-block;width:1em;height:.8em;margin:0 .3em 0 1em;border:1px solid #777}
@@ -256,7 +257,11 @@ std::string html_table(const Table& table, std::string_view left_out) {
     if (table.columns()[c].for_people && has_value && table.columns()[c].key != left_out) shown.push_back(c);
   }
   std::string out = "<table><thead><tr>";
-  for (const std::size_t c : shown) out += "<th>" + html_escape(table.columns()[c].title) + "</th>";
+  for (const std::size_t c : shown) {
+    const bool has_text =
+        std::ranges::any_of(table.rows(), [&](const auto& row) { return std::holds_alternative<std::string>(row[c]); });
+    out += fmt::format("<th{}>{}</th>", has_text ? " class=\"text\"" : "", html_escape(table.columns()[c].title));
+  }
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows()) {
     out += "<tr>";

@@ -136,7 +136,7 @@ std::string why_no_saving(const RunSummary& run) {
   for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) most = std::max(most, bytes);
   const auto found = run.bytes_in_peak_phase.find("activation");
   const std::int64_t activations = found == run.bytes_in_peak_phase.end() ? 0 : found->second;
-  if (activations == most && run.peak_phase != "update") {
+  if (2 * activations >= most && run.peak_phase != "update") {
     return fmt::format(
         "{}, where one checkpointed part holds its activations all at once, as when it is computed again ({} of "
         "them): only smaller parts would take less",
