@@ -83,7 +83,8 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
     say(fmt::format(
         "tenon: ended by {} before the search was over; {}. A search that is begun again begins anew; "
         "--budget says how long it may take",
-        interrupt_name(), result.finalists.empty() ? "nothing had been measured" : "the table shows what was measured until then"));
+        interrupt_name(),
+        result.finalists.empty() ? "nothing had been measured" : "the table shows what was measured until then"));
     return interrupted_exit_code();
   }
   const bool has_answer = std::ranges::any_of(result.finalists, &replay::Candidate::is_recommended);

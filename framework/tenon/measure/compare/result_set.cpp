@@ -120,7 +120,7 @@ ResultCase bench_case(const Json& row) {
 
 /// Columns of a sweep's rows that are no settings.
 bool is_result_column(const std::string& key) {
-  static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64"};
+  static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64", "peak_phase"};
   return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");
 }
 
