@@ -264,7 +264,7 @@ class Sweep {
         runs_[i].summary.error = "the sweep was interrupted before it";
       }
       const std::string& status = runs_[i].summary.status;
-      finished += status == "done" || status == "out_of_memory" ? 1 : 0;
+      finished += status == "done" || status == "disqualified" || status == "out_of_memory" ? 1 : 0;
       if (status == "done") done.push_back(runs_[i].summary);
       values.push_back(cells_[i].values);
       summaries.push_back(runs_[i].summary);
