@@ -17,10 +17,15 @@ namespace {
 /// Libraries that one layer keeps to itself. Boost is a family of libraries: Boost.DLL loads plugins, Boost.CRC is part
 /// of a file format, Boost.Locale decodes UTF-8.
 const std::map<std::string, Layers> kLibraryOwners = {
-    {"toml++", {"runtime"}},       {"boost/dll", {"runtime"}},
-    {"boost/crc.hpp", {"report"}}, {"boost/locale/utf.hpp", {"data"}},
-    {"gelf.h", {"runtime"}},       {"libelf.h", {"runtime"}},
-    {"openssl", {"runtime"}},      {"CLI", {"cli"}},
+    {"toml++", {"runtime"}},
+    {"boost/dll", {"runtime"}},
+    {"boost/crc.hpp", {"report"}},
+    {"boost/locale/utf.hpp", {"data"}},
+    {"boost/math", {"measure"}},
+    {"gelf.h", {"runtime"}},
+    {"libelf.h", {"runtime"}},
+    {"openssl", {"runtime"}},
+    {"CLI", {"cli"}},
     {"utf8proc.h", {"report"}},
 };
 

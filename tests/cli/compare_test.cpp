@@ -215,7 +215,12 @@ TEST_F(CompareVerb, WhatIsNoResultIsToldInAClearSentence) {
   EXPECT_THAT(tenon({"compare", "odd.json", "old"}).error, HasSubstr("its rows are those of another verb"));
   folder_.write("empty.json", "");
   EXPECT_THAT(tenon({"compare", "empty.json", "old"}).error, HasSubstr("it is empty"));
-  for (const char* file : {"missing", "odd.json", "empty.json"}) EXPECT_EQ(tenon({"compare", file, "old"}).code, 2);
+  folder_.write("list.json", "[]");
+  EXPECT_THAT(tenon({"compare", "list.json", "old"}).error, HasSubstr("expected an object, found array"));
+  folder_.write("rows.json", "{\"schema_version\": 1, \"rows\": [7]}");
+  EXPECT_THAT(tenon({"compare", "rows.json", "old"}).error, HasSubstr("row 1 is of type number"));
+  for (const char* file : {"missing", "odd.json", "empty.json", "list.json", "rows.json"})
+    EXPECT_EQ(tenon({"compare", file, "old"}).code, 2);
 }
 
 }  // namespace

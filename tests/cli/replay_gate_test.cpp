@@ -71,7 +71,7 @@ TEST_F(ReplayGate, AWrongBaselineIsToldInWordsOfItsOwn) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"", "it is empty"},
       {"{\"rows\": [", "no JSON from byte"},
-      {"[]", "it holds an array and no object"},
+      {"[]", "expected an object, found array"},
       {"{}", "it has no \"schema_version\""},
       {R"({"schema_version": 1})", "it has no \"rows\""},
       {R"({"schema_version": 1, "rows": 3})", "its \"rows\" are of type number"},

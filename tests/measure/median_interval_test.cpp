@@ -28,6 +28,13 @@ TEST(MedianInterval, IsWhatTablesOfTheSignTestSay) {
   EXPECT_EQ(at_99->high, 17);
 }
 
+TEST(MedianInterval, OfThousandsOfSamplesIsNoSinglePoint) {
+  const auto interval = median_interval(count_to(2000), 0.95);
+  ASSERT_TRUE(interval);
+  EXPECT_EQ(interval->low, 956);  // 1000 less 1.96 standard deviations, sqrt(2000) / 2 each
+  EXPECT_EQ(interval->high, 1045);
+}
+
 TEST(MedianInterval, OfTooFewSamplesThereIsNone) {
   EXPECT_EQ(samples_for(0.95), 6u);
   EXPECT_EQ(samples_for(0.99), 8u);

@@ -4,6 +4,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/median.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 namespace tenon::replay {

@@ -1,9 +1,10 @@
-// pipe, fork, waitpid.
+// pipe or socketpair, fork, waitpid.
 #include <tenon/core/child_process.h>
 
 #include <tenon/core/error.h>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,11 +25,8 @@ namespace {
   ::_exit(0);
 }
 
-}  // namespace
-
-ChildProcess fork_to_answer(std::string_view what, const std::function<void(int answer_to)>& work) {
-  int ends[2];
-  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+/// ends[0] stays here, ends[1] is the child's.
+ChildProcess fork_with(const int (&ends)[2], std::string_view what, const std::function<void(int)>& work) {
   std::fflush(nullptr);
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -42,6 +40,21 @@ ChildProcess fork_to_answer(std::string_view what, const std::function<void(int 
     throw Error("cannot start a process for " + std::string(what) + ": " + std::strerror(problem));
   }
   return {.pid = pid, .answer = ends[0]};
+}
+
+}  // namespace
+
+ChildProcess fork_to_answer(std::string_view what, const std::function<void(int answer_to)>& work) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  return fork_with(ends, what, work);
+}
+
+ChildProcess fork_to_talk(std::string_view what, const std::function<void(int peer)>& work) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(std::string("cannot make a socket: ") + std::strerror(errno));
+  return fork_with(ends, what, work);
 }
 
 int wait_for_end(pid_t child) noexcept {

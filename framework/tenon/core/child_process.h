@@ -1,4 +1,5 @@
-// Forks of this process that answer through a pipe: for work that may crash or hang, which is then a fact to report.
+// Forks of this process that answer through a pipe or a socket: for work that may crash or hang, which is then a fact
+// to report.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -12,12 +13,15 @@ namespace tenon {
 
 struct ChildProcess {
   pid_t pid = -1;
-  int answer = -1;  ///< to read what the child writes; its owner closes it
+  int answer = -1;  ///< to read what the child writes, and to write to one that talks; its owner closes it
 };
 
 /// Runs `work` in a fork of this process and ends the fork with code 0 after it, with std::terminate where `work`
 /// throws. Throws Error with the system's reason; `what` is for that message: "a replay".
 TENON_API ChildProcess fork_to_answer(std::string_view what, const std::function<void(int answer_to)>& work);
+
+/// As fork_to_answer, over a socket on which both send and receive whole messages (SOCK_SEQPACKET).
+TENON_API ChildProcess fork_to_talk(std::string_view what, const std::function<void(int peer)>& work);
 
 /// Waits for the end of that child; what waitpid says of it.
 TENON_API int wait_for_end(pid_t child) noexcept;

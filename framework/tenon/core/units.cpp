@@ -1,5 +1,6 @@
 // Byte sizes from and to text.
 #include <tenon/core/error.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>
@@ -25,12 +26,6 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
     if (lower(a[i]) != lower(b[i])) return false;
   }
   return true;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 struct Parsed {

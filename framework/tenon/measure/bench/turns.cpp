@@ -142,23 +142,11 @@ class Child {
 SubjectFailed::~SubjectFailed() = default;
 
 Turns::Turns(const WorkloadSpec& workload, const TurnOptions& options) : deadline_s_(options.deadline_s) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(std::string("cannot make a socket: ") + std::strerror(errno));
-  std::fflush(nullptr);
   const pid_t parent = ::getpid();
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::close(ends[0]);
-    child_main(ends[1], workload, options, parent);
-  }
-  ::close(ends[1]);
-  socket_ = ends[0];
-  if (pid_ < 0) {
-    const int problem = errno;
-    ::close(socket_);
-    throw Error(std::string("cannot start a process for an allocator: ") + std::strerror(problem));
-  }
+  const ChildProcess child =
+      fork_to_talk("an allocator", [&](int socket) { child_main(socket, workload, options, parent); });
+  pid_ = child.pid;
+  socket_ = child.answer;
   try {
     const std::string text = answer().substr(std::strlen("ready "));
     estimated_ns_ = std::strtod(text.c_str(), nullptr);

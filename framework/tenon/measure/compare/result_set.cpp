@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/replay/results/result_document.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -206,39 +207,27 @@ std::string kind_name(ResultKind kind) {
 ResultSet parse_result(const std::string& text, const std::string& path) {
   const auto fail = [&](const std::string& why) {
     throw ConfigError(
-        fmt::format("{}: {}; compared are result.json of `tenon run`, and what `tenon replay --format json` and `tenon "
-                    "bench --json` "
-                    "print",
+        fmt::format("{}: {}; compared are result.json of `tenon run`, and what `tenon replay --format json` and "
+                    "`tenon bench --json` print",
                     path, why));
   };
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) fail("it is empty");
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    fail(fmt::format("no JSON from byte {} on", error.byte));
-  }
-  if (!json.is_object()) fail(fmt::format("it holds an {} and no object", json.type_name()));
-  if (!json.contains("schema_version")) fail("it has no \"schema_version\"");
-  if (json["schema_version"] != 1)
-    throw ConfigError(path + ": has schema_version " + json["schema_version"].dump() + "; 1 is read");
+  const Json json = replay::parse_result_document<Json>(text, path, fail);
   ResultSet set;
   set.path = path;
   for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version"})
     set.environment[key] = text_of(member(member(json, "environment"), key));
-  const Json& rows = member(json, "rows");
   if (json.contains("result") && json.contains("memory")) {
     read_run(set, json);
     return set;
   }
-  if (!rows.is_array()) fail("it has neither \"rows\" nor a run's \"result\"");
+  if (!json.contains("rows")) fail("it has neither \"rows\" nor a run's \"result\"");
+  replay::check_rows(json, fail);
+  const Json& rows = member(json, "rows");
   if (rows.empty()) fail("it has no rows");
-  if (!rows.front().is_object()) fail(fmt::format("its rows are of type {}", rows.front().type_name()));
   const std::optional<ResultKind> kind = kind_of(json, rows.front());
   if (!kind) fail("its rows are those of another verb");
   set.kind = *kind;
   for (const Json& row : rows) {
-    if (!row.is_object()) fail(fmt::format("one of its rows is of type {}", row.type_name()));
     if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == "harness") continue;
     set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row)
                         : *kind == ResultKind::kBench ? bench_case(row)

@@ -3,6 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>
@@ -17,33 +18,6 @@ namespace tenon::measure {
 namespace {
 
 using replay::Gate;
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
-
-/// The operator: with spaces around it where there is such a one, since names may hold '=' and '>'.
-struct Split {
-  std::string left, right;
-  Gate::Op op;
-};
-std::optional<Split> split(const std::string& text) {
-  static constexpr std::pair<std::string_view, Gate::Op> kOps[] = {
-      {">=", Gate::Op::kGreaterEqual}, {"<=", Gate::Op::kLessEqual}, {"==", Gate::Op::kEqual},
-      {"!=", Gate::Op::kNotEqual},     {">", Gate::Op::kGreater},    {"<", Gate::Op::kLess},
-      {"=", Gate::Op::kEqual}};
-  for (const bool spaced : {true, false}) {
-    for (const auto& [sign, op] : kOps) {
-      const std::string wanted = spaced ? fmt::format(" {} ", sign) : std::string(sign);
-      const std::size_t at = text.find(wanted);
-      if (at == std::string::npos) continue;
-      return Split{trimmed(text.substr(0, at)), trimmed(text.substr(at + wanted.size())), op};
-    }
-  }
-  return std::nullopt;
-}
 
 std::optional<std::size_t> subject_of(const std::string& text, const GateNames& names) {
   const auto found = std::ranges::find(names.subjects, text);
@@ -70,9 +44,9 @@ std::optional<GateOperand> product_of(const std::string& text, const GateNames& 
   if (auto operand = operand_of(text, names)) return operand;
   char* end = nullptr;
   const double factor = std::strtod(text.c_str(), &end);
-  const std::string rest = trimmed(end);
+  const std::string_view rest = trimmed(end);
   if (end == text.c_str() || !rest.starts_with('*') || !std::isfinite(factor) || factor <= 0) return std::nullopt;
-  std::optional<GateOperand> operand = operand_of(trimmed(rest.substr(1)), names);
+  std::optional<GateOperand> operand = operand_of(std::string(trimmed(rest.substr(1))), names);
   if (operand) operand->factor = factor;
   return operand;
 }
@@ -97,12 +71,12 @@ bool holds_for_all(Gate::Op op, const Interval& interval, double limit) {
 
 GateExpression parse_gate_expression(std::string_view text, const GateNames& names) {
   GateExpression gate;
-  gate.text = trimmed(text);
+  gate.text = std::string(trimmed(text));
   const auto fail = [&](const std::string& why) {
     throw ConfigError(fmt::format("--fail-if \"{}\": {}; for example 'b > 1.05 * a' or '{} > +5%'", gate.text, why,
                                   names.metrics.front()));
   };
-  const std::optional<Split> parts = split(gate.text);
+  const auto parts = replay::split_comparison(gate.text);
   if (!parts) fail("no comparison in it");
   gate.op = parts->op;
   const std::optional<GateOperand> left = operand_of(parts->left, names);

@@ -1,6 +1,9 @@
 // Order statistics and their coverage.
 #include <tenon/measure/statistics/median_interval.h>
 
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/normal.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,35 +15,12 @@ namespace {
 /// not even none may.
 std::size_t rank_of_interval(std::size_t count, double confidence) {
   const double tail = (1 - confidence) / 2;
-  double probability = std::exp2(-static_cast<double>(count));  // of exactly `out` samples below the median
-  double below = 0;
-  std::size_t rank = 0;
-  for (std::size_t out = 0; 2 * out < count; ++out) {
-    below += probability;
-    if (below > tail) break;
-    rank = out + 1;
-    probability *= static_cast<double>(count - out) / static_cast<double>(out + 1);
-  }
-  return rank;
-}
-
-/// The quantile of the standard normal distribution, from std::erf by halving.
-double normal_quantile(double probability) {
-  double low = -10, high = 10;
-  for (int i = 0; i < 80; ++i) {
-    const double middle = (low + high) / 2;
-    (0.5 * (1 + std::erf(middle / std::sqrt(2.0))) < probability ? low : high) = middle;
-  }
-  return (low + high) / 2;
+  const boost::math::binomial below_the_median(static_cast<double>(count), 0.5);
+  if (boost::math::cdf(below_the_median, 0) > tail) return 0;
+  return static_cast<std::size_t>(boost::math::quantile(below_the_median, tail)) + 1;  // a low quantile rounds down
 }
 
 }  // namespace
-
-double median(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  const std::size_t half = samples.size() / 2;
-  return samples.size() % 2 != 0 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
-}
 
 std::optional<Interval> median_interval(std::vector<double> samples, double confidence) {
   const std::size_t rank = rank_of_interval(samples.size(), confidence);
@@ -67,7 +47,8 @@ std::optional<Interval> shift_interval(const std::vector<double>& before, const 
   const auto m = static_cast<double>(before.size());
   const auto n = static_cast<double>(after.size());
   const double spread = std::sqrt(m * n * (m + n + 1) / 12);
-  const double rank = std::floor(m * n / 2 - normal_quantile(0.5 + confidence / 2) * spread);
+  const double rank =
+      std::floor(m * n / 2 - boost::math::quantile(boost::math::normal(), 0.5 + confidence / 2) * spread);
   if (rank < 1) return std::nullopt;
   const auto out = static_cast<std::size_t>(rank) - 1;
   return Interval{differences[out], median(differences), differences[differences.size() - 1 - out]};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/median.h>
 
 #include <cstddef>
 #include <optional>
@@ -11,9 +11,7 @@
 namespace tenon::measure {
 
 using replay::Interval;
-
-/// At least one sample.
-TENON_API double median(std::vector<double> samples);
+using replay::median;
 
 /// The order statistics between which the median of the population lies with at least this confidence (the sign test
 /// turned round: B(n, 1/2) says how many samples fall on one side of it). Right for independent samples of any

@@ -1,5 +1,6 @@
 // The image of a replay: every event goes to the policy, and what it does with them is listed as PyTorch would.
 // Declared in snapshot_image.h.
+#include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/sources/observed_source.h>
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>
@@ -243,7 +244,7 @@ class ReplayImage {
 
   void mark(const std::string& name) {
     // A reader is told how many blocks were there at the start.
-    if (allocations_ == trace_.facts.seeded_blocks && allocations_ != 0 && name == "recording starts") return;
+    if (allocations_ == trace_.facts.seeded_blocks && allocations_ != 0 && name == text_marks::kRecordingStarts) return;
     // Before the next event: one whose time is the same comes after it for a reader.
     image_.marks.emplace_back(segment_events_.time + 1, name);
   }

@@ -1,26 +1,16 @@
-// Medians, intervals, verdicts.
+// Sentences on what changed.
 #include <tenon/core/units.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/gate.h>
+#include <tenon/replay/results/median.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 namespace tenon::replay {
 
 namespace {
-
-constexpr int kResamples = 1000;
-constexpr std::uint32_t kSeed = 47;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 != 0) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 std::string name_of(const ReplayRow& row) { return row.trace + ", " + (row.label.empty() ? row.allocator : row.label); }
 
@@ -63,23 +53,6 @@ void add_passes(ReplayRow& row, const ReplayRow& round) {
   if (round.harness_seconds > 0)
     row.harness_seconds =
         row.harness_seconds > 0 ? std::min(row.harness_seconds, round.harness_seconds) : round.harness_seconds;
-}
-
-Interval bootstrap_median(const std::vector<double>& samples) {
-  Interval interval;
-  interval.middle = median(samples);
-  std::mt19937 random(kSeed);
-  std::uniform_int_distribution<std::size_t> pick(0, samples.size() - 1);
-  std::vector<double> medians;
-  std::vector<double> drawn(samples.size());
-  for (int i = 0; i < kResamples; ++i) {
-    for (double& value : drawn) value = samples[pick(random)];
-    medians.push_back(median(drawn));
-  }
-  std::ranges::sort(medians);
-  interval.low = medians[kResamples / 40];
-  interval.high = medians[kResamples - 1 - kResamples / 40];
-  return interval;
 }
 
 std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows) {

@@ -1,6 +1,7 @@
 // Gates: parsing and judging.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/gate.h>
 #include <tenon/replay/results/row_fields.h>
@@ -42,12 +43,6 @@ std::optional<double> time_of(double number, std::string_view unit) {
   return std::nullopt;
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::string figure(std::string_view metric, double value) {
   return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
                                     : fmt::format("{:.6g}", value);
@@ -60,6 +55,23 @@ std::string name_of(const ReplayRow& row) {
 }
 
 }  // namespace
+
+std::optional<Comparison> split_comparison(std::string_view text) {
+  static constexpr std::pair<std::string_view, Gate::Op> kOps[] = {
+      {">=", Gate::Op::kGreaterEqual}, {"<=", Gate::Op::kLessEqual}, {"==", Gate::Op::kEqual},
+      {"!=", Gate::Op::kNotEqual},     {">", Gate::Op::kGreater},    {"<", Gate::Op::kLess},
+      {"=", Gate::Op::kEqual}};
+  for (const bool is_spaced : {true, false}) {
+    for (const auto& [sign, op] : kOps) {
+      const std::string wanted = is_spaced ? fmt::format(" {} ", sign) : std::string(sign);
+      const std::size_t at = text.find(wanted);
+      if (at == std::string_view::npos) continue;
+      return Comparison{std::string(trimmed(text.substr(0, at))), std::string(trimmed(text.substr(at + wanted.size()))),
+                        op};
+    }
+  }
+  return std::nullopt;
+}
 
 bool holds(Gate::Op op, double left, double right) {
   switch (op) {
@@ -110,7 +122,7 @@ std::vector<std::string> metric_names() {
 GateValue parse_gate_value(std::string_view metric, std::string_view text) {
   const auto fail = [](const std::string& why) { throw ConfigError(why); };
   GateValue found;
-  std::string_view value = trim(text);
+  std::string_view value = trimmed(text);
   if (value.empty()) fail("nothing to compare with");
   double sign = 1;
   if (value.front() == '+' || value.front() == '-') {
@@ -123,13 +135,13 @@ GateValue parse_gate_value(std::string_view metric, std::string_view text) {
     found.is_percentage = found.is_relative;
     if (!found.is_relative && !is_share(metric))
       fail("a percentage of this metric needs a sign: it is a change against the baseline");
-    value = trim(value.substr(0, value.size() - 1));
+    value = trimmed(value.substr(0, value.size() - 1));
   }
   if (!value.empty() && (value.front() == '+' || value.front() == '-')) fail("two signs");
   const std::string digits(value);
   char* end = nullptr;
   const double number = std::strtod(digits.c_str(), &end);
-  const std::string_view unit = trim(std::string_view(end));
+  const std::string_view unit = trimmed(std::string_view(end));
   const auto size = try_parse_size(value);
   const bool is_hexadecimal = value.starts_with("0x") || value.starts_with("0X");
   if (end == digits.c_str() || is_hexadecimal)
@@ -153,31 +165,16 @@ GateValue parse_gate_value(std::string_view metric, std::string_view text) {
 
 Gate parse_gate(std::string_view text) {
   Gate gate;
-  gate.text = std::string(trim(text));
+  gate.text = std::string(trimmed(text));
   const std::string_view whole = gate.text;
-  const std::size_t at = whole.find_first_of("<>=!");
   const auto fail = [&](const std::string& why) {
     throw ConfigError(
         fmt::format("--fail-if \"{}\": {}; for example 'ooms > 0' or 'peak_reserved_bytes > +2%'", whole, why));
   };
-  if (at == std::string_view::npos) fail("no comparison in it");
-  gate.metric = std::string(trim(whole.substr(0, at)));
-  const bool has_equal = at + 1 < whole.size() && whole[at + 1] == '=';
-  switch (whole[at]) {
-    case '>':
-      gate.op = has_equal ? Gate::Op::kGreaterEqual : Gate::Op::kGreater;
-      break;
-    case '<':
-      gate.op = has_equal ? Gate::Op::kLessEqual : Gate::Op::kLess;
-      break;
-    case '=':
-      gate.op = Gate::Op::kEqual;
-      break;
-    default:
-      if (!has_equal) fail("'!' without '='");
-      gate.op = Gate::Op::kNotEqual;
-  }
-  const std::string_view value = trim(whole.substr(at + (has_equal ? 2 : 1)));
+  const auto comparison = split_comparison(whole);
+  if (!comparison) fail(whole.find('!') == std::string_view::npos ? "no comparison in it" : "'!' without '='");
+  gate.metric = comparison->left;
+  gate.op = comparison->op;
   const std::vector<std::string> names = metric_names();
   if (std::ranges::find(names, gate.metric) == names.end()) {
     const std::string near = nearest_name(gate.metric, names);
@@ -185,7 +182,7 @@ Gate parse_gate(std::string_view text) {
                      near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : "did you mean " + near + "?"));
   }
   try {
-    const GateValue parsed = parse_gate_value(gate.metric, value);
+    const GateValue parsed = parse_gate_value(gate.metric, comparison->right);
     gate.value = parsed.value;
     gate.is_relative = parsed.is_relative;
     gate.is_percentage = parsed.is_percentage;

@@ -25,6 +25,14 @@ struct Gate {
   bool is_percentage = false;  ///< of the baseline's figure
 };
 
+/// A gate cut at its operator: at one with spaces around it where there is such a one, since names of subjects may hold
+/// '=' and '>'. Empty where there is none.
+struct Comparison {
+  std::string left, right;
+  Gate::Op op;
+};
+TENON_API std::optional<Comparison> split_comparison(std::string_view text);
+
 /// The VALUE of a gate on this metric. Throws ConfigError that says why it is none.
 struct GateValue {
   double value = 0;

@@ -2,7 +2,8 @@
 #include <tenon/core/error.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/formats/io/input_file.h>
-#include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/median.h>
+#include <tenon/replay/results/result_document.h>
 #include <tenon/replay/results/row_fields.h>
 #include <tenon/replay/results/row_json.h>
 
@@ -125,22 +126,11 @@ std::vector<ReplayRow> read_rows(const std::string& path) {
   const auto fail = [&](const std::string& why) {
     throw ConfigError(fmt::format("{}: not the output of `tenon replay --format json`: {}", path, why));
   };
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    fail(text.empty() ? std::string("it is empty") : fmt::format("no JSON from byte {} on", error.byte));
-  }
-  if (!json.is_object()) fail(fmt::format("it holds an {} and no object", json.type_name()));
-  for (const char* key : {"schema_version", "rows"})
-    if (!json.contains(key)) fail(fmt::format("it has no \"{}\"", key));
-  if (json["schema_version"] != 1)
-    throw ConfigError(path + ": has schema_version " + json["schema_version"].dump() + "; 1 is read");
-  if (!json["rows"].is_array()) fail(fmt::format("its \"rows\" are of type {}", json["rows"].type_name()));
+  const Json json = parse_result_document<Json>(text, path, fail);
+  check_rows(json, fail);
   std::vector<ReplayRow> rows;
   for (const Json& row : json["rows"]) {
     const std::string where = fmt::format("row {}", rows.size() + 1);
-    if (!row.is_object()) fail(fmt::format("{} is of type {}", where, row.type_name()));
     const auto require = [&](const char* key, bool (*is_right)(const Json&), const char* what) {
       if (!row.contains(key)) fail(fmt::format("{} has no \"{}\"; other verbs write other rows", where, key));
       if (!is_right(row[key])) fail(fmt::format("\"{}\" of {} is {}, not a {}", key, where, row[key].dump(), what));

@@ -1,5 +1,6 @@
 // Slices and differences.
 #include <tenon/core/options.h>
+#include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/results/slice_diff.h>
 #include <tenon/replay/results/trust.h>
 #include <tenon/replay/trace/trace_builder.h>
@@ -185,7 +186,8 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
         builder.empty_cache();
         break;
       case EventKind::kMark:
-        if (!is_at_seeds || trace.marks[entry.bytes] != "recording starts") builder.mark(trace.marks[entry.bytes]);
+        if (!is_at_seeds || trace.marks[entry.bytes] != text_marks::kRecordingStarts)
+          builder.mark(trace.marks[entry.bytes]);
         break;
       case EventKind::kFreeCompleted:
         if (slot_of[entry.slot] != kNone) builder.free_completed(slot_of[entry.slot]);

@@ -1,4 +1,5 @@
 // TraceBuilder: slots are used again last in, first out, so that a replay touches few cache lines.
+#include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -135,7 +136,7 @@ void TraceBuilder::mark(std::string_view name) {
 void TraceBuilder::recording_starts() {
   trace_.facts.seeded_blocks = trace_.facts.allocations;
   trace_.facts.seeded_bytes = live_bytes_;
-  if (trace_.facts.seeded_blocks != 0) mark("recording starts");
+  if (trace_.facts.seeded_blocks != 0) mark(text_marks::kRecordingStarts);
 }
 
 void TraceBuilder::header(std::string key, std::string value) {

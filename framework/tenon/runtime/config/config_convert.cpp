@@ -1,5 +1,6 @@
 // One written value into one typed option. Declared in config_state.h.
 #include <tenon/core/error.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/runtime/config/config_state.h>
 
 #include <fmt/format.h>
@@ -30,10 +31,7 @@ std::vector<std::string> items_of(const ConfigValue& value, const std::string& w
     std::string text = std::get<std::string>(value.value);
     if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
     std::vector<std::string> items = split_list(text);
-    for (std::string& item : items) {
-      item.erase(0, item.find_first_not_of(' '));
-      item.erase(item.find_last_not_of(' ') + 1);
-    }
+    for (std::string& item : items) item = std::string(trimmed(item));
     return items;
   }
   throw config_error(value.position,

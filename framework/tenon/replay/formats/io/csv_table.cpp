@@ -1,4 +1,5 @@
 // Cutting lines into fields, and fields into numbers.
+#include <tenon/core/trimmed.h>
 #include <tenon/replay/formats/io/csv_table.h>
 
 #include <algorithm>
@@ -12,14 +13,9 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
-std::string_view trim(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '"'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t\"";
 
-bool is_remark(std::string_view line) { return trim(line).empty() || line.front() == '#'; }
+bool is_remark(std::string_view line) { return trimmed(line, kBlanks).empty() || line.front() == '#'; }
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -94,7 +90,7 @@ void CsvTable::split(std::string_view line) {
   fields_.clear();
   for (;;) {
     const std::size_t comma = line.find(',');
-    fields_.push_back(trim(line.substr(0, comma)));
+    fields_.push_back(trimmed(line.substr(0, comma), kBlanks));
     if (comma == std::string_view::npos) return;
     if (fields_.size() > 256) input_.fail_line("more than 256 fields");
     line.remove_prefix(comma + 1);
