@@ -32,11 +32,27 @@ void check_channels(const Options& options) {
   if (options.out_channels() % options.groups() != 0) throw Error("out_channels must be divisible by groups");
 }
 
-template <std::size_t D>
-std::vector<std::int64_t> weight_sizes(std::int64_t first, std::int64_t second, const ExpandingArray<D>& kernel) {
+/// The weight of sizes (first, second, kernel…) and the bias, drawn anew.
+template <class Module>
+void register_parameters(Module& module, std::int64_t first, std::int64_t second) {
+  const auto& options = module.options;
   std::vector<std::int64_t> sizes{first, second};
-  sizes.insert(sizes.end(), kernel.begin(), kernel.end());
-  return sizes;
+  sizes.insert(sizes.end(), options.kernel_size().begin(), options.kernel_size().end());
+  module.weight = module.register_parameter("weight", new_parameter(sizes));
+  module.bias = options.bias() ? module.register_parameter("bias", new_parameter({options.out_channels()}))
+                               : module.register_parameter("bias", {}, /*requires_grad=*/false);
+  module.reset_parameters();
+}
+
+/// Of both kinds: what stands at the end of their names.
+template <class Options>
+void print_common_end(std::ostream& stream, const Options& options) {
+  if (options.groups() != 1) stream << ", groups=" << options.groups();
+  if (!options.bias()) stream << ", bias=" << options.bias();
+  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
+    stream << ", padding_mode=" << enumtype::get_enum_name(options.padding_mode());
+  }
+  stream << ")";
 }
 
 }  // namespace
@@ -52,12 +68,7 @@ void ConvNdImpl<D, Derived>::reset() {
   if (std::holds_alternative<enumtype::kSame>(options.padding()) && !options.stride().all_equal(1)) {
     throw Error("padding='same' is not supported for strided convolutions");
   }
-  weight = this->register_parameter(
-      "weight", new_parameter(weight_sizes<D>(options.out_channels(), options.in_channels() / options.groups(),
-                                              options.kernel_size())));
-  bias = options.bias() ? this->register_parameter("bias", new_parameter({options.out_channels()}))
-                        : this->register_parameter("bias", {}, /*requires_grad=*/false);
-  reset_parameters();
+  register_parameters(*this, options.out_channels(), options.in_channels() / options.groups());
 }
 
 template <std::size_t D, class Derived>
@@ -75,12 +86,7 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
     stream << ", padding='" << (std::holds_alternative<enumtype::kSame>(options.padding()) ? "same" : "valid") << "'";
   }
   if (!options.dilation().all_equal(1)) stream << ", dilation=" << options.dilation();
-  if (options.groups() != 1) stream << ", groups=" << options.groups();
-  if (!options.bias()) stream << ", bias=" << options.bias();
-  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
-    stream << ", padding_mode=" << enumtype::get_enum_name(options.padding_mode());
-  }
-  stream << ")";
+  print_common_end(stream, options);
 }
 
 template <std::size_t D, class Derived>
@@ -97,12 +103,7 @@ ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(ConvTransposeOptions<D> giv
 template <std::size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset() {
   check_channels(options);
-  weight = this->register_parameter(
-      "weight", new_parameter(weight_sizes<D>(options.in_channels(), options.out_channels() / options.groups(),
-                                              options.kernel_size())));
-  bias = options.bias() ? this->register_parameter("bias", new_parameter({options.out_channels()}))
-                        : this->register_parameter("bias", {}, /*requires_grad=*/false);
-  reset_parameters();
+  register_parameters(*this, options.in_channels(), options.out_channels() / options.groups());
 }
 
 template <std::size_t D, class Derived>
@@ -117,12 +118,7 @@ void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   if (!options.padding().all_equal(0)) stream << ", padding=" << options.padding();
   if (!options.dilation().all_equal(1)) stream << ", dilation=" << options.dilation();
   if (!options.output_padding().all_equal(0)) stream << ", output_padding=" << options.output_padding();
-  if (options.groups() != 1) stream << ", groups=" << options.groups();
-  if (!options.bias()) stream << ", bias=" << options.bias();
-  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
-    stream << ", padding_mode=" << enumtype::get_enum_name(options.padding_mode());
-  }
-  stream << ")";
+  print_common_end(stream, options);
 }
 
 template <std::size_t D, class Derived>

@@ -41,26 +41,29 @@ Tensor take_weight(Options& options) {
   return std::exchange(options._weight(), Tensor());
 }
 
-void zero_row(const Tensor& weight, const std::optional<std::int64_t>& row) {
-  if (row) init::zeros_(weight.detach().select(0, *row));
+void draw_weight(Tensor& weight, const std::optional<std::int64_t>& padding_row) {
+  init::normal_(weight);
+  if (padding_row) init::zeros_(weight.detach().select(0, *padding_row));
+}
+
+template <class Module>
+void reset_module(Module& module) {
+  auto& options = module.options;
+  settle_padding(options);
+  if (options._weight().defined()) {
+    module.weight = module.register_parameter("weight", take_weight(options));
+  } else {
+    module.weight =
+        module.register_parameter("weight", new_parameter({options.num_embeddings(), options.embedding_dim()}));
+    module.reset_parameters();
+  }
 }
 
 }  // namespace
 
 EmbeddingImpl::EmbeddingImpl(EmbeddingOptions given) : options(std::move(given)) { EmbeddingImpl::reset(); }
-void EmbeddingImpl::reset() {
-  settle_padding(options);
-  if (options._weight().defined()) {
-    weight = register_parameter("weight", take_weight(options));
-  } else {
-    weight = register_parameter("weight", new_parameter({options.num_embeddings(), options.embedding_dim()}));
-    reset_parameters();
-  }
-}
-void EmbeddingImpl::reset_parameters() {
-  init::normal_(weight);
-  zero_row(weight, options.padding_idx());
-}
+void EmbeddingImpl::reset() { reset_module(*this); }
+void EmbeddingImpl::reset_parameters() { draw_weight(weight, options.padding_idx()); }
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::Embedding(num_embeddings=" << options.num_embeddings()
          << ", embedding_dim=" << options.embedding_dim();
@@ -93,19 +96,8 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFr
 }
 
 EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions given) : options(std::move(given)) { EmbeddingBagImpl::reset(); }
-void EmbeddingBagImpl::reset() {
-  settle_padding(options);
-  if (options._weight().defined()) {
-    weight = register_parameter("weight", take_weight(options));
-  } else {
-    weight = register_parameter("weight", new_parameter({options.num_embeddings(), options.embedding_dim()}));
-    reset_parameters();
-  }
-}
-void EmbeddingBagImpl::reset_parameters() {
-  init::normal_(weight);
-  zero_row(weight, options.padding_idx());
-}
+void EmbeddingBagImpl::reset() { reset_module(*this); }
+void EmbeddingBagImpl::reset_parameters() { draw_weight(weight, options.padding_idx()); }
 void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::EmbeddingBag(num_embeddings=" << options.num_embeddings()
          << ", embedding_dim=" << options.embedding_dim();

@@ -56,6 +56,29 @@ void hand_out(Backward& b, Gradients gradients) {
   if (b.needs(2)) b.set(2, std::move(gradients.dbias));
 }
 
+/// Calls a forward kernel that leaves a mean and a 1 / deviation for each set of elements; `statistics` is the sizes of
+/// both.
+template <class Attributes>
+Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   const Dims& statistics, const Attributes& attributes) {
+  const Tensor x = dense(input);
+  const Tensor w = dense(weight);
+  const Tensor bias_values = dense(bias);
+  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+  Tensor mean = allocate_like(x, statistics, statistics_dtype(x));
+  Tensor rstd = allocate_like(x, statistics, statistics_dtype(x));
+  run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
+      &attributes);
+  if (recording) {
+    recording.save(0, input);
+    recording.save(1, weight);
+    recording.save(2, mean);
+    recording.save(3, rstd);
+    recording.output(y);
+  }
+  return y;
+}
+
 /// Calls a backward kernel; only what is needed is computed.
 template <class Attributes>
 void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd,
@@ -123,23 +146,8 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
         }
         run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
       });
-  const Tensor x = dense(input);
-  const Tensor w = dense(weight);
-  const Tensor bias_values = dense(bias);
-  const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
-  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
-  Tensor mean = allocate_like(x, {rows}, statistics_dtype(x));
-  Tensor rstd = allocate_like(x, {rows}, statistics_dtype(x));
-  run(TENON_OP("layer_norm"), state_of(x), {view_of(y), view_of(mean), view_of(rstd)},
-      {view_of(x), view_of(w), view_of(bias_values)}, &attributes);
-  if (recording) {
-    recording.save(0, input);
-    recording.save(1, weight);
-    recording.save(2, mean);
-    recording.save(3, rstd);
-    recording.output(y);
-  }
-  return y;
+  const std::int64_t rows = attributes.normalized == 0 ? 0 : input.numel() / attributes.normalized;
+  return run_forward(TENON_OP("layer_norm"), recording, input, weight, bias, {rows}, attributes);
 }
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
@@ -176,22 +184,7 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
         }
         run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
       });
-  const Tensor x = dense(input);
-  const Tensor w = dense(weight);
-  const Tensor bias_values = dense(bias);
-  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
-  Tensor mean = allocate_like(x, {x.size(0), groups}, statistics_dtype(x));
-  Tensor rstd = allocate_like(x, {x.size(0), groups}, statistics_dtype(x));
-  run(TENON_OP("group_norm"), state_of(x), {view_of(y), view_of(mean), view_of(rstd)},
-      {view_of(x), view_of(w), view_of(bias_values)}, &attributes);
-  if (recording) {
-    recording.save(0, input);
-    recording.save(1, weight);
-    recording.save(2, mean);
-    recording.save(3, rstd);
-    recording.output(y);
-  }
-  return y;
+  return run_forward(TENON_OP("group_norm"), recording, input, weight, bias, {input.size(0), groups}, attributes);
 }
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,

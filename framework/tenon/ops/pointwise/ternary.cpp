@@ -2,6 +2,7 @@
 // pointwise.h.
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/scalar_operand.h>
@@ -139,6 +140,13 @@ Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tenso
 
 namespace {
 
+/// The result becomes self's where the kernel did not write into self itself, and the node's.
+void finish(const Tensor& self, const Tensor& result, bool inplace, Recording& recording) {
+  if (!inplace) return recording.output(result);
+  if (!result.is_same(self)) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
+  finish_inplace(self, recording);
+}
+
 /// x + value * a * b, or x + value * a / b.
 Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
             bool inplace) {
@@ -181,10 +189,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
     recording.save(1, z);
   }
   const Dims sizes = common(x, y, z);
-  if (inplace && !(sizes == self.impl().sizes())) {
-    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
-                to_string(sizes));
-  }
+  if (inplace) check_inplace_sizes(self, sizes);
   if (inplace) check_written(self);
   const bool direct =
       inplace && dtype == self.scalar_type() && !reads_elsewhere_in(y, self) && !reads_elsewhere_in(z, self);
@@ -193,12 +198,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   Dims x_strides, y_strides, z_strides;
   run(op, ops::state_of(x), {view_of(result)},
       {view_as(x, sizes, x_strides), view_as(y, sizes, y_strides), view_as(z, sizes, z_strides)}, &attributes);
-  if (inplace) {
-    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
-    finish_inplace(self, recording);
-  } else {
-    recording.output(result);
-  }
+  finish(self, result, inplace, recording);
   return result;
 }
 
@@ -224,10 +224,7 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   }
   Dims sizes = broadcast_sizes(self.impl().sizes(), end.impl().sizes());
   if (!scalar) sizes = broadcast_sizes(sizes, weight.impl().sizes());
-  if (inplace && !(sizes == self.impl().sizes())) {
-    throw Error("output with shape " + to_string(self.sizes()) + " doesn't match the broadcast shape " +
-                to_string(sizes));
-  }
+  if (inplace) check_inplace_sizes(self, sizes);
   if (inplace) check_written(self);
   const bool direct = inplace && !reads_elsewhere_in(end, self) && (scalar || !reads_elsewhere_in(weight, self));
   Tensor result = direct ? self : allocate_like(self, sizes, self.scalar_type());
@@ -236,12 +233,7 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   run(TENON_OP("lerp"), ops::state_of(self), {view_of(result)},
       {view_as(self, sizes, a), view_as(end, sizes, b), scalar ? undefined_view() : view_as(weight, sizes, c)},
       &attributes);
-  if (inplace) {
-    if (!direct) run(TENON_OP("copy"), ops::state_of(self), {view_of(self)}, {view_of(result)});
-    finish_inplace(self, recording);
-  } else {
-    recording.output(result);
-  }
+  finish(self, result, inplace, recording);
   return result;
 }
 
