@@ -117,48 +117,42 @@ void Recorder::guarded(Change change) noexcept {
   }
 }
 
+/// Where the log's records go.
+struct Recorder::Records {
+  Recorder& recorder;
+  void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) const {
+    recorder.keep_locked({.id = id, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate});
+  }
+  void failed(const FailedRequest& request) const { recorder.keep_locked(event_of(request)); }
+  void used(std::uint64_t id, std::uint64_t stream) const {
+    recorder.keep_locked({.id = id, .stream = stream, .kind = Kind::kUse});
+  }
+  void freed(std::uint64_t id) const { recorder.keep_locked({.id = id, .kind = Kind::kFree}); }
+  void emptied_cache() const { recorder.keep_locked({.kind = Kind::kTrim}); }
+};
+
 void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
-  guarded([&] {
-    open_failure_.asked_again(bytes, stream);
-    const Event event{.id = next_id_++, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate};
-    live_[data] = event.id;
-    add_locked(event);
-  });
+  guarded([&] { log_.allocated(data, bytes, stream, Records{*this}); });
 }
 
 void Recorder::failed(std::uint64_t bytes, std::uint64_t stream) noexcept {
-  guarded([&] {
-    open_failure_.asked_again(bytes, stream);
-    settle_locked();
-    open_failure_.open({.id = next_id_++, .bytes = bytes, .stream = stream});
-  });
+  guarded([&] { log_.failed({.bytes = bytes, .stream = stream}, Records{*this}); });
 }
 
 void Recorder::explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept {
-  guarded([&] { open_failure_.explain(reserved_bytes, device_free_bytes); });
+  guarded([&] { log_.open_failure().explain(reserved_bytes, device_free_bytes); });
 }
 
 void Recorder::used(const void* data, std::uint64_t stream) noexcept {
-  guarded([&] {
-    if (const auto found = live_.find(data); found != live_.end())
-      add_locked({.id = found->second, .stream = stream, .kind = Kind::kUse});
-  });
+  guarded([&] { log_.used(data, stream, Records{*this}); });
 }
 
 void Recorder::freed(const void* data) noexcept {
-  guarded([&] {
-    const auto found = live_.find(data);
-    if (found == live_.end()) return;
-    const std::uint64_t id = found->second;
-    live_.erase(found);
-    add_locked({.id = id, .kind = Kind::kFree});
-  });
+  guarded([&] { log_.freed(data, Records{*this}); });
 }
 
 void Recorder::trimmed() noexcept {
-  guarded([&] {
-    if (!open_failure_.trimmed()) add_locked({.kind = Kind::kTrim});
-  });
+  guarded([&] { log_.emptied_cache(Records{*this}); });
 }
 
 void Recorder::mark(std::string_view name) noexcept {
@@ -171,13 +165,8 @@ void Recorder::mark(std::string_view name) noexcept {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
     if (marks_.size() > kMaxMarks) marks_.pop_front();
-    add_locked({.bytes = names_.size() - 1, .kind = Kind::kMark});
+    keep_locked({.bytes = names_.size() - 1, .kind = Kind::kMark});
   });
-}
-
-void Recorder::add_locked(const Event& event) {
-  settle_locked();
-  keep_locked(event);
 }
 
 Recorder::Event Recorder::event_of(const FailedRequest& request) {
@@ -189,10 +178,7 @@ Recorder::Event Recorder::event_of(const FailedRequest& request) {
           .kind = Kind::kFailed};
 }
 
-void Recorder::settle_locked() {
-  open_failure_.settle([this](const FailedRequest& request) { keep_locked(event_of(request)); },
-                       [this] { keep_locked({.kind = Kind::kTrim}); });
-}
+void Recorder::settle_locked() { log_.settle(Records{*this}); }
 
 void Recorder::keep_locked(const Event& event) {
   if (events_.size() >= 2 * tail_events_) forget_locked();
@@ -296,8 +282,9 @@ Trace Recorder::tail(const std::string& name) const {
     }
   };
   std::ranges::for_each(events_, add);
-  if (open_failure_.is_open()) add(event_of(*open_failure_.request()));
-  for (std::uint64_t i = 0; i < open_failure_.trims(); ++i) add({.kind = Kind::kTrim});
+  const OpenFailure& held_back = log_.open_failure();
+  if (held_back.is_open()) add(event_of(*held_back.request()));
+  for (std::uint64_t i = 0; i < held_back.trims(); ++i) add({.kind = Kind::kTrim});
   return std::move(builder).finish();
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/memory/history/open_failure.h>
+#include <tenon/memory/history/request_log.h>
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/replay/trace/trace.h>
@@ -67,7 +67,7 @@ class TENON_API Recorder {
     Kind kind = Kind::kMark;
   };
   static Event event_of(const FailedRequest& request);
-  void add_locked(const Event& event);
+  struct Records;
   void keep_locked(const Event& event);
   void settle_locked();
   void forget_locked();
@@ -79,12 +79,10 @@ class TENON_API Recorder {
   const std::size_t tail_events_;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
-  OpenFailure open_failure_;
+  RequestLog log_;
   std::vector<std::string> names_;
   std::deque<std::pair<std::int64_t, std::string>> marks_;
   std::map<std::uint64_t, Event> seeds_;  ///< by id: alive where the tail begins
-  std::unordered_map<const void*, std::uint64_t> live_;
-  std::uint64_t next_id_ = 0;
   std::uint64_t lost_events_ = 0;
   std::string failure_;
 
