@@ -76,11 +76,11 @@ const std::vector<Exception> kExceptions = {
     {"ops/support/composite.cpp", "pointwise"},
     {"ops/support/out_argument.cpp", "pointwise"},
     {"ops/support/symbolic.cpp", "pointwise"},
-    {"replay/engine/process_pool.cpp", "results"},  // rows come back from child processes as JSON
-    {"replay/formats/folded_format.cpp", "formats/pytorch"},
-    {"replay/formats/image_writers.cpp", "formats/pytorch"},
-    {"replay/formats/pytorch/snapshot_image.cpp", "advise"},
-    {"replay/results/trust.cpp", "advise"},
+    {"replay/engine/process_pool.cpp", "results"},            // rows come back from child processes as JSON
+    {"replay/formats/folded_format.cpp", "formats/pytorch"},  // flame graphs of a running device: its image
+    {"replay/formats/image_writers.cpp", "formats/pytorch"},  // the image is a snapshot's
+    {"replay/formats/pytorch/snapshot_image.cpp", "advise"},  // the setting that stands for an allocator
+    {"replay/results/trust.cpp", "advise"},                   // the allocator that stands for the recorded setting
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

@@ -18,33 +18,70 @@ using test::Inputs;
 using test::kInf;
 using test::kNan;
 
-TEST(Numeric, FunctionsOfSingleElements) {
+TEST(Numeric, WhatIsNotFiniteIsReplaced) {
   const Inputs in;
   expect_tensor(in.N.nan_to_num(), {3, 3}, kFloat, {1, 0, 2, 0, 0, 0, 3, -3.40282347e+38, 3.40282347e+38});
   expect_tensor(in.N.nan_to_num(0.5, 9, -9), {3, 3}, kFloat, {1, 0.5, 2, 0.5, 0.5, 0.5, 3, -9, 9});
+}
+
+TEST(Numeric, LogitIsTheInverseOfSigmoidWithinItsBounds) {
   expect_tensor(tensor({0., 0.25, 1., 2.}).logit(), {4}, kFloat, {-kInf, -1.09861231, kInf, kNan});
   expect_tensor(tensor({0., 0.25, 1., 2.}).logit(0.1), {4}, kFloat, {-2.19722462, -1.09861231, 2.19722438, 2.19722438});
   expect_tensor(tensor({1, 0}).logit(), {2}, kFloat, {kInf, -kInf});
+}
+
+TEST(Numeric, SignsOfIntegersAreIntegers) {
+  const Inputs in;
   expect_tensor(in.I.sgn(), {2, 3}, kLong, {1, 1, 1, -1, 0, 1});
+}
+
+TEST(Numeric, NothingTimesALogarithmIsNothing) {
+  const Inputs in;
   expect_tensor(xlogy(tensor({0.0f, 0.0f, 2.0f, 0.0f}), tensor({0.0f, kNan, 3.0f, -1.0f})), {4}, kFloat,
                 {0, kNan, 2.19722462, 0});
   expect_tensor(in.I.xlogy(2), {2, 3}, kFloat, {3.46573591, 2.07944155, 3.46573591, -1.38629436, 0, 2.07944155});
   expect_tensor(xlogy(3, tensor({1, 2})), {2}, kFloat, {0, 2.07944155});
+}
+
+TEST(Numeric, HeavisideTakesItsValueAtZero) {
+  const Inputs in;
   expect_tensor(heaviside(in.M, tensor(0.25f)), {3, 4}, kFloat, {1, 1, 1, 1, 0.25, 0, 1, 1, 1, 1, 0, 1});
   expect_tensor(heaviside(tensor({-1, 0, 3}), tensor({7, 8, 9})), {3}, kLong, {0, 8, 1});
+}
+
+TEST(Numeric, CommonDivisorsAndMultiplesArePositive) {
+  const Inputs in;
   expect_tensor(gcd(tensor({12, -18, 0, 0, 7}), tensor({18, 12, 5, 0, 3})), {5}, kLong, {6, 6, 5, 0, 1});
   expect_tensor(lcm(tensor({12, -18, 0, 0, 7}), tensor({18, 12, 5, 0, 3})), {5}, kLong, {36, 36, 0, 0, 21});
   expect_tensor(gcd(in.I, tensor(15)), {2, 3}, kLong, {5, 3, 5, 1, 15, 3});
+}
+
+TEST(Numeric, NansGiveWayToNumbersInFmaxAndFmin) {
+  const Inputs in;
   expect_tensor(fmax(in.N, tensor(1.5f)), {3, 3}, kFloat, {1.5, 1.5, 2, 1.5, 1.5, 1.5, 3, 1.5, kInf});
   expect_tensor(fmin(tensor({kNan, 1.f}), tensor({kNan, kNan})), {2}, kFloat, {kNan, 1});
+}
+
+TEST(Numeric, DecimalsAreRoundedOnEitherSideOfThePoint) {
   expect_tensor(round(tensor({3.255, 15.15, -2.5}), 1), {3}, kFloat, {3.29999995, 15.1999998, -2.5});
   expect_tensor(round(tensor({1234.5, 1250., -1350.}), -2), {3}, kFloat, {1200, 1200, -1400});
+}
+
+TEST(Numeric, DivisionsRoundToZeroOrDown) {
+  const Inputs in;
   expect_tensor(div(in.I, 2, "trunc"), {2, 3}, kLong, {2, 1, 2, -1, 0, 1});
   expect_tensor(div(in.M, -2, "floor"), {3, 4}, kFloat, {-2, -1, -1, -1, -0, 0, -2, -2, -1, -1, 1, -1});
   expect_tensor(in.I.clone().div_(2, "floor"), {2, 3}, kLong, {2, 1, 2, -1, 0, 1});
   expect_tensor(in.M.clone().div_(tensor(2.5f), "trunc"), {3, 4}, kFloat, {1, 0, 0, 0, 0, -0, 1, 1, 0, 0, -1, 0});
+}
+
+TEST(Numeric, ARemainderHasTheSignOfItsDivisor) {
   expect_tensor(remainder(7, tensor({3, -4, 2})), {3}, kLong, {1, -1, 1});
   expect_tensor(remainder(7.5, tensor({3., -4.})), {2}, kFloat, {1.5, -0.5});
+}
+
+TEST(Numeric, InfinitiesAreToldBySign) {
+  const Inputs in;
   expect_tensor(in.N.isposinf(), {3, 3}, kBool, {0, 0, 0, 0, 0, 0, 0, 0, 1});
   expect_tensor(in.N.isneginf(), {3, 3}, kBool, {0, 0, 0, 0, 0, 0, 0, 1, 0});
 }

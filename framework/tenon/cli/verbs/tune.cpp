@@ -96,7 +96,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
 void add_tune(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<TuneVerbOptions>();
   CLI::App* verb =
-      program.add_subcommand("tune", "search allocator settings for traces and recommend the line to paste");
+      program.add_subcommand("tune", "search allocator settings for memory histories and recommend the line to paste");
   verb->add_option("traces", options->traces, "memory histories, as for replay")->required()->type_name("TRACE");
   add_capacity_option(*verb, options->capacity, "memory of the device that it must fit");
   verb->add_option("--budget", options->budget, "time to search: 30s, 2m")->type_name("TIME")->capture_default_str();

@@ -31,7 +31,7 @@ void write_folded(const Trace& trace, const std::string& path) {
   if (trace.stacks.of_allocation.empty()) {
     throw Error(
         trace.path +
-        ": the trace has no call stacks; record with torch.cuda.memory._record_memory_history(stacks=\"python\")");
+        ": the history has no call stacks; record with torch.cuda.memory._record_memory_history(stacks=\"python\")");
   }
   std::vector<std::uint32_t> stack_of_slot(trace.slot_count);
   std::map<std::uint32_t, std::uint64_t> live;
