@@ -59,7 +59,7 @@ TEST(Recorder, ALongRunKeepsItsEndAndWhatLivedBeforeIt) {
   EXPECT_EQ(trace.facts.end_live_bytes, 100'000u) << "every block that stays is there, seeded or recorded";
   EXPECT_GT(trace.facts.seeded_blocks, 90u);
   EXPECT_EQ(recorder.lost_events() + trace.facts.events - trace.facts.seeded_blocks, 400u);
-  EXPECT_TRUE(run_job(trace, plain_policy(), {.timed_passes = 0, .time_each_call = false}).failure.empty());
+  EXPECT_EQ(run_job(trace, plain_policy(), {.timed_passes = 0, .time_each_call = false}).failure, "");
 }
 
 TEST(Recorder, ARequestThatFailedIsABlockThatIsFreedAtOnce) {

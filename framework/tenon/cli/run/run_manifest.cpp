@@ -103,11 +103,11 @@ std::vector<std::string> changes_between(const RunManifest& then, const RunManif
     if (found == after.end()) {
       changes.push_back(fmt::format("{} was {}, and is missing now", key, value));
     } else if (found->second != value) {
-      changes.push_back(fmt::format("{} was {}, and is {} now", key, value, found->second));
+      changes.push_back(fmt::format("{} was {}, is {}", key, value, found->second));
     }
   }
   for (const auto& [key, value] : after) {
-    if (!before.contains(key)) changes.push_back(fmt::format("{} was not set, and is {} now", key, value));
+    if (!before.contains(key)) changes.push_back(fmt::format("{} was not there, is {}", key, value));
   }
   for (const std::string& cell : missing_in(now.cells, then.cells))
     changes.push_back(fmt::format("the cell {} is gone", cell));

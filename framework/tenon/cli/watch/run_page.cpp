@@ -4,6 +4,7 @@
 #include <tenon/core/error.h>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,17 +17,24 @@ namespace tenon::cli {
 namespace {
 
 RunPage* map(int descriptor) {
-  void* const memory =
-      ::mmap(nullptr, sizeof(RunPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  const int kind = MAP_SHARED | MAP_NORESERVE | (descriptor < 0 ? MAP_ANONYMOUS : 0);
+  void* const memory = ::mmap(nullptr, sizeof(RunPage), PROT_READ | PROT_WRITE, kind, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<RunPage*>(memory);
+}
+
+/// `ulimit -f` holds for memory files too, and beyond it a signal ends the process.
+bool may_make_a_file_of(std::size_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
 }
 
 }  // namespace
 
 NewPage make_page() {
-  const int descriptor = ::memfd_create("tenon run", MFD_CLOEXEC);
+  const bool has_file = may_make_a_file_of(sizeof(RunPage));
+  const int descriptor = has_file ? ::memfd_create("tenon run", MFD_CLOEXEC) : -1;
   RunPage* page = nullptr;
-  if (descriptor >= 0 && ::ftruncate(descriptor, sizeof(RunPage)) == 0) page = map(descriptor);
+  if (!has_file || (descriptor >= 0 && ::ftruncate(descriptor, sizeof(RunPage)) == 0)) page = map(descriptor);
   if (page == nullptr) {
     const int problem = errno;
     if (descriptor >= 0) ::close(descriptor);

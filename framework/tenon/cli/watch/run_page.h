@@ -60,7 +60,8 @@ struct RunPage {
 /// What a page holds of figures.
 ExperimentResult result_of(const RunPage& page);
 
-/// A page of zeros, and the file descriptor that stands for it. Throws Error.
+/// A page of zeros, and the file descriptor that stands for it; -1 where files may not be as long, and another process
+/// cannot see it. Throws Error.
 struct NewPage {
   RunPage* page = nullptr;
   int descriptor = -1;

@@ -51,6 +51,12 @@ pid_t teller = -1;
 /// It waits for the stack; if walking that ends this process, it goes on without.
 void start_teller(int /*signal*/) {
   dying_page->dying_thread = ::gettid();
+  if (page_descriptor < 0) {
+    constexpr char kProblem[] =
+        "tenon: the run crashed; raise the limit on the size of files (ulimit -f) to be told where\n";
+    static_cast<void>(!::write(STDERR_FILENO, kProblem, sizeof kProblem - 1));
+    return;
+  }
   teller = ::_Fork();
   if (teller == 0) become_the_teller();
   ::close(go_on[0]);
