@@ -52,9 +52,9 @@ class PlainPolicy : public Allocator {
     taken_[data] = request.bytes;
     return {.data = data, .bytes = request.bytes, .request = request};
   }
-  void deallocate(const Block& block, StreamRef) noexcept override {
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
     taken_.erase(block.data);
-    if (is_shared_) source_.synchronize();
+    if (is_shared_ || last_use != block.request.stream) source_.synchronize();
     source_.release(block.data, block.bytes);
   }
   void record_use(const Block&, StreamRef) override { is_shared_ = true; }
