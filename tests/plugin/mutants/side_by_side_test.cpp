@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 namespace tenon::test {
@@ -50,6 +51,18 @@ TEST_F(SideBySide, BuildsAndOptionSetsOfOnePluginAreCellsOfASweepThatCompareSets
   EXPECT_EQ(compared.code, 0) << compared.error;
   EXPECT_THAT(compared.out, AllOf(HasSubstr("old/buddy.so"), HasSubstr("new/buddy.so:chunk=1MiB"),
                                   HasSubstr("peak reserved"), HasSubstr("1.00 MiB")));
+}
+
+TEST_F(SideBySide, OfTwoBuildsTheOneThatCrashesIsNamed) {
+  for (const char* build : {"old", "new"})
+    std::filesystem::copy_file(fixture("crasher"), folder_.path() / build / "crasher.so");
+  folder_.write("sweep.toml", experiment("[allocator]\nname = \"old/crasher.so\"\n[sweep]\n\"allocator.name\" = "
+                                         "[\"old/crasher.so\", \"new/crasher.so\"]\n"));
+  const Said said =
+      tenon({"run", "sweep.toml", "--no-sweep", "allocator.name=new/crasher.so:after=3,how=abort", "--out", "res"});
+  EXPECT_EQ(said.code, 128 + SIGABRT) << said.error;
+  EXPECT_THAT(said.error,
+              AllOf(HasSubstr("new/crasher.so) crashed in allocate("), testing::Not(HasSubstr("old/crasher.so"))));
 }
 
 TEST_F(SideBySide, AnExperimentOfAPluginRunsUnderAnotherAllocator) {

@@ -61,10 +61,14 @@ void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
 fs::path file_of(const std::string& allocator, const Config& config) {
   const std::string name = config.experiment().section("allocator").text("name");
   const fs::path word = name.substr(0, name.find(':'));
+  const auto is_it = [&](const fs::path& file) {
+    std::error_code none;
+    return fs::equivalent(file, config.experiment().resolve(word.string()), none) || fs::equivalent(file, word, none);
+  };
   fs::path file;
   for (const LoadedPlugin& plugin : loaded_plugins()) {
     if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
-    if (file.empty() || plugin.path.filename() == word.filename()) file = plugin.path;
+    if (file.empty() || is_it(plugin.path)) file = plugin.path;
   }
   return file;
 }
@@ -114,7 +118,9 @@ class OneRun {
     shutdown();
     if (!is_interrupted && report_section().boolean("estimate")) {
       watch_->entering("the estimate of its memory");
-      record_.estimate = estimate_of(experiment_);
+      ExperimentConfig estimated = experiment_;
+      estimated.allocator.policy = watch_->watched(estimated.allocator.policy);
+      record_.estimate = estimate_of(estimated);
     }
     judge();
     if (record_.estimate || !record_.faults.empty()) write_results();
