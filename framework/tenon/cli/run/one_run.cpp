@@ -179,7 +179,7 @@ class OneRun {
   }
 
   std::string how_to_go_on() const {
-    const std::string ended = options_.label + "tenon: ended by " + interruption();
+    std::string ended = options_.label + "tenon: ended by " + interruption();
     if (options_.is_cell()) return ended;
     if (!record_.result.state_problem.empty() && record_.result.kept_step == 0)
       return ended + "; its state could not be kept: " + record_.result.state_problem;
@@ -212,7 +212,7 @@ class OneRun {
       }
       const OutOfMemory error(std::move(info));
       fail("out_of_memory", error.what(), error.exit_code());
-      throw error;
+      throw OutOfMemory(error);
     } catch (const Error& error) {
       fail("failed", error.what(), error.exit_code());
       throw;
