@@ -21,7 +21,7 @@ std::string path_of(const CLI::App& app) {
 
 std::string help_text(const CLI::App& app, std::size_t columns) {
   // Not App::help, which is that of the verb on the command line.
-  const std::string text = app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
+  std::string text = app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
   if (columns == 0) return text;
   std::istringstream lines(text);
   std::string out;

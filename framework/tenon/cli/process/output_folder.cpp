@@ -39,7 +39,7 @@ fs::path new_folder(const std::string& name) {
   std::error_code problem;
   fs::create_directories(parent, problem);
   for (int n = 1;; ++n) {
-    const fs::path folder = parent / (n == 1 ? stem : fmt::format("{}-{}", stem, n));
+    fs::path folder = parent / (n == 1 ? stem : fmt::format("{}-{}", stem, n));
     // Another run may take the name at this moment: whoever makes the folder has it.
     if (fs::create_directory(folder, problem)) return folder;
     if (problem) throw cannot_make(folder, problem.message());
