@@ -73,6 +73,11 @@ void write_all(int descriptor, std::string_view bytes) noexcept {
   }
 }
 
+std::string signal_name(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  return std::string("SIG") + (name == nullptr ? "?" : name);
+}
+
 void leave_no_core_file() noexcept {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);

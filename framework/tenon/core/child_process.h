@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace tenon {
@@ -28,6 +29,9 @@ TENON_API int wait_for_end(pid_t child) noexcept;
 
 /// Writes all of it, or as much as the reader takes.
 TENON_API void write_all(int descriptor, std::string_view bytes) noexcept;
+
+/// "SIGTERM".
+TENON_API std::string signal_name(int signal);
 
 /// Of this process: for a child whose crash is a result, not a file.
 TENON_API void leave_no_core_file() noexcept;

@@ -57,6 +57,15 @@ TEST_P(RunThatEnds, IsDisqualifiedWithItsFigures) {
   EXPECT_THAT(page(), AllOf(HasSubstr("The allocator is disqualified"), HasSubstr("It broke its contract")));
 }
 
+TEST_F(RunOfAMutant, IsFinishedOnceItIsDisqualifiedAndStaysSoWhenItIsResumed) {
+  ASSERT_EQ(run("leaks_a_chunk").code, 1);
+  const nlohmann::json before = result();
+  const Said again = tenon({"run", "--resume", "res"});
+  EXPECT_EQ(again.code, 1) << again.error;
+  EXPECT_THAT(again.error, HasSubstr("this run is finished; nothing was run"));
+  EXPECT_EQ(result(), before);
+}
+
 INSTANTIATE_TEST_SUITE_P(Flaws, RunThatEnds,
                          testing::Values(Flaw{"bytes_too_small", "bytes for a request of"},
                                          Flaw{"bytes_doubled", "overlaps the live block"},

@@ -1,6 +1,8 @@
 // The handler, which may call next to nothing.
 #include <tenon/cli/process/interrupt.h>
 
+#include <tenon/core/child_process.h>
+
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -76,10 +78,7 @@ void catch_interrupts(const std::string& promise) {
 
 int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }
 
-std::string interrupt_name() {
-  const char* const name = ::sigabbrev_np(interrupt_signal());
-  return std::string("SIG") + (name == nullptr ? "?" : name);
-}
+std::string interrupt_name() { return signal_name(interrupt_signal()); }
 
 ExitCode interrupted_exit_code() { return static_cast<ExitCode>(128 + interrupt_signal()); }
 

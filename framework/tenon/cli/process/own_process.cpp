@@ -1,5 +1,6 @@
 // Starting this program again.
 #include <tenon/cli/process/own_process.h>
+#include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
 
 #include <fcntl.h>
@@ -19,8 +20,7 @@ namespace tenon::cli {
 
 std::string Ending::signal_text() const {
   if (signal == 0) return {};
-  const char* name = ::sigabbrev_np(signal);
-  return fmt::format("signal {} (SIG{})", signal, name == nullptr ? "?" : name);
+  return fmt::format("signal {} ({})", signal, signal_name(signal));
 }
 
 namespace {

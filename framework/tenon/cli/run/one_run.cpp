@@ -279,9 +279,7 @@ class OneRun {
     const std::string json = result_json(config_, record_);
     write_atomically(path() / kResultFile, json);
     if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
-    const bool is_finished =
-        record_.status == "done" || record_.status == "disqualified" || record_.status == "out_of_memory";
-    if (!is_finished) return;
+    if (!is_finished_status(record_.status)) return;
     std::error_code ignored;
     fs::remove(state_.file, ignored);
     RunManifest finished = manifest_;
@@ -315,7 +313,7 @@ ExitCode show_finished(const RunOptions& options, const Config& config) {
   print(render(table_of(summary, experiment, options.format), options.format, environment_json()));
   if (!options.quiet) say("tenon: this run is finished; nothing was run");
   if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
-  return summary.status == "out_of_memory" ? ExitCode::kOutOfMemory : ExitCode::kDone;
+  return exit_code_of_finished(summary.status);
 }
 
 }  // namespace

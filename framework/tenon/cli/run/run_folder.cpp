@@ -73,10 +73,18 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
                                 folder.string(), elsewhere, fmt::join(changes, "; ")));
 }
 
+bool is_finished_status(std::string_view status) {
+  return status == "done" || status == "disqualified" || status == "out_of_memory";
+}
+
+ExitCode exit_code_of_finished(std::string_view status) {
+  if (status == "out_of_memory") return ExitCode::kOutOfMemory;
+  return status == "disqualified" ? ExitCode::kFailed : ExitCode::kDone;
+}
+
 bool has_finished_result(const fs::path& folder) {
   try {
-    const RunSummary summary = read_summary(folder / kResultFile);
-    return summary.status == "done" || summary.status == "out_of_memory";
+    return is_finished_status(read_summary(folder / kResultFile).status);
   } catch (const std::exception&) {
     return false;
   }

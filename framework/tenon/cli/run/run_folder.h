@@ -3,10 +3,12 @@
 
 #include <tenon/cli/process/output_folder.h>
 #include <tenon/cli/run/run_manifest.h>
+#include <tenon/core/error.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace tenon::cli {
 
@@ -20,7 +22,12 @@ struct FolderContent {
 };
 FolderContent content_of(const std::filesystem::path& folder);
 
-/// Whether the result there stays when its run is resumed: done, or out of memory, which happens again.
+/// Whether a result of that status stays when its run is resumed: done, or what would happen again, out of memory and a
+/// broken promise of the allocator.
+bool is_finished_status(std::string_view status);
+/// How a run that is finished with that status ended.
+ExitCode exit_code_of_finished(std::string_view status);
+/// Whether there is such a result in the folder.
 bool has_finished_result(const std::filesystem::path& folder);
 
 /// Does what the process that left a finished result there did not come to: the report, what is kept no longer.

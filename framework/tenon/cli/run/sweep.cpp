@@ -212,7 +212,7 @@ class Sweep {
     SweepRun& run = runs_[index];
     complete_finished(folder_of(index), config_.experiment().section("report").boolean("html"));
     run.summary = read_summary(folder_of(index) / kResultFile);
-    run.exit_code = static_cast<int>(run.summary.status == "done" ? ExitCode::kDone : ExitCode::kOutOfMemory);
+    run.exit_code = static_cast<int>(exit_code_of_finished(run.summary.status));
     if (run.exit_code == 0) run.result = text_of(folder_of(index) / kResultFile);
     run.is_kept = true;
     if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
@@ -264,7 +264,7 @@ class Sweep {
         runs_[i].summary.error = "the sweep was interrupted before it";
       }
       const std::string& status = runs_[i].summary.status;
-      finished += status == "done" || status == "disqualified" || status == "out_of_memory" ? 1 : 0;
+      finished += is_finished_status(status) ? 1 : 0;
       if (status == "done") done.push_back(runs_[i].summary);
       values.push_back(cells_[i].values);
       summaries.push_back(runs_[i].summary);

@@ -5,6 +5,7 @@
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/child_process.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/report/run/run_html.h>
@@ -29,11 +30,6 @@ namespace {
 
 constexpr int kLookMilliseconds = 100, kMostLooks = 300;  // for the stack of a process that may be stuck in its handler
 constexpr unsigned kLifetimeSeconds = 600;
-
-std::string signal_name(int signal) {
-  const char* const name = ::sigabbrev_np(signal);
-  return std::string("SIG") + (name == nullptr ? "?" : name);
-}
 
 RunRecord record_of(const RunPage& page) {
   const std::string allocator = page.plugin[0] == 0 ? fmt::format("allocator '{}'", page.allocator)

@@ -50,9 +50,6 @@ class RunWatch final : public ProgressSink {
   void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
 
-  /// The figures up to now, where the run itself does not come to its end.
-  ExperimentResult result() const { return result_of(*page_); }
-
  private:
   std::string moment() const;
   void overdue(std::size_t slot, double seconds);

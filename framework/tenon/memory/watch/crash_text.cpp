@@ -1,4 +1,5 @@
 // Frames become lines; those of the handler and of the host are left out.
+#include <tenon/core/child_process.h>
 #include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/watch/crash_text.h>
 
@@ -61,8 +62,7 @@ bool is_of_the_host(const Frame& frame) {
 }  // namespace
 
 std::string crash_cause(const CrashNote& note, int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  std::string text = fmt::format("SIG{} ({})", name == nullptr ? "?" : name, ::strsignal(signal));
+  std::string text = fmt::format("{} ({})", signal_name(signal), ::strsignal(signal));
   if (signal == SIGSEGV && note.frame_count >= CrashNote::kMostFrames - 1)
     text += ", the stack is full: endless recursion?";
   if (note.fault_address != 0) text += fmt::format(" at address {:#x}", note.fault_address);
