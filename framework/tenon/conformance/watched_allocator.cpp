@@ -44,12 +44,7 @@ class JournalWatcher final : public CallWatcher {
 }  // namespace
 
 AllocatorInfo watched(const AllocatorInfo& info, Journal& journal) {
-  const auto watcher = std::make_shared<JournalWatcher>(journal);
-  AllocatorInfo result = tenon::watched(info, *watcher);
-  result.create = [create = std::move(result.create), watcher](const AllocatorContext& context) {
-    return create(context);
-  };
-  return result;
+  return tenon::watched(info, std::make_shared<JournalWatcher>(journal));
 }
 
 }  // namespace tenon::conformance

@@ -144,4 +144,12 @@ AllocatorInfo watched(const AllocatorInfo& info, CallWatcher& watcher) {
   return result;
 }
 
+AllocatorInfo watched(const AllocatorInfo& info, std::shared_ptr<CallWatcher> watcher) {
+  AllocatorInfo result = watched(info, *watcher);
+  result.create = [create = std::move(result.create), watcher = std::move(watcher)](const AllocatorContext& context) {
+    return create(context);
+  };
+  return result;
+}
+
 }  // namespace tenon

@@ -35,5 +35,7 @@ TENON_API std::unique_ptr<Allocator> watch_allocator(std::unique_ptr<Allocator> 
 
 /// What makes `info`'s allocators, watched from their constructors on. The watcher outlives them.
 TENON_API AllocatorInfo watched(const AllocatorInfo& info, CallWatcher& watcher);
+/// The same, of a watcher that lives as long as what makes them.
+TENON_API AllocatorInfo watched(const AllocatorInfo& info, std::shared_ptr<CallWatcher> watcher);
 
 }  // namespace tenon

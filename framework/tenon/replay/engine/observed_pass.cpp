@@ -71,11 +71,7 @@ class PolicyCheck final : public CallWatcher {
 };
 
 StackConfig with_policy_check(StackConfig policy, std::string& problem) {
-  const auto check = std::make_shared<PolicyCheck>(problem);
-  policy.policy = watched(policy.policy, *check);
-  policy.policy.create = [create = std::move(policy.policy.create), check](const AllocatorContext& context) {
-    return create(context);
-  };
+  policy.policy = watched(policy.policy, std::make_shared<PolicyCheck>(problem));
   return policy;
 }
 
@@ -149,7 +145,8 @@ void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
     case EventKind::kUse:
       if (tells_last_uses_ && is_last_use(entry)) last_use_ = StreamRef{trace_.streams[entry.stream]};
       // What was never served is used by nobody: its slot's next block is not to inherit the stream.
-      if (checks() && blocks_[entry.slot].data != nullptr) users_[entry.slot].push_back({trace_.streams[entry.stream]});
+      if (watches_streams() && blocks_[entry.slot].data != nullptr)
+        users_[entry.slot].push_back({trace_.streams[entry.stream]});
       if (!last_use_) stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
       return;
     case EventKind::kEmptyCache:
@@ -182,10 +179,11 @@ void ObservedPass::allocate(const TraceEvent& entry, std::uint64_t event) {
     const Place place =
         oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, alignment_);
     if (!lost_request_.empty()) throw PlacementError(lost_request_);
-    if (const std::string wrong = streams_.handed_out(reinterpret_cast<std::uintptr_t>(block.data), block.bytes,
-                                                      {trace_.streams[entry.stream]});
-        !wrong.empty())
-      throw PlacementError(wrong);
+    if (watches_streams()) {
+      const std::string wrong = streams_.handed_out(reinterpret_cast<std::uintptr_t>(block.data), block.bytes,
+                                                    {trace_.streams[entry.stream]});
+      if (!wrong.empty()) throw PlacementError(wrong);
+    }
     placement_.number(event);
     placement_.number(place.segment);
     placement_.number(place.offset);
@@ -199,6 +197,8 @@ void ObservedPass::free(const TraceEvent& entry) {
   if (entry.deferred) stack_->record_use(block, ReplaySource::waiting_stream(entry.slot));
   if (checks()) {
     oracle_.lift(entry.slot, entry.deferred);
+  }
+  if (watches_streams()) {
     std::vector<StreamRef> users = std::exchange(users_[entry.slot], {});
     users.push_back(block.request.stream);
     streams_.freed(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, std::move(users));
@@ -215,19 +215,17 @@ void ObservedPass::free(const TraceEvent& entry) {
 // A recording writes a free whose last use is on another stream as a use there and the free right behind it: to wait
 // for, both mean the same. A policy is told of the two in different calls, record_use and deallocate, and may forget
 // either. So a history with such pairs is observed twice, once in each way; the figures are those of the first.
+static bool is_last_use_of(const TraceEvent& event, const TraceEvent& next) {
+  return event.kind == EventKind::kUse && next.kind == EventKind::kFree && next.slot == event.slot && !next.deferred;
+}
+
 bool ObservedPass::is_last_use(const TraceEvent& use) const {
   const TraceEvent* const next = &use + 1;
-  return next != trace_.events.data() + trace_.events.size() && next->kind == EventKind::kFree &&
-         next->slot == use.slot && !next->deferred;
+  return next != trace_.events.data() + trace_.events.size() && is_last_use_of(use, *next);
 }
 
 bool has_last_uses(const Trace& trace) {
-  for (std::size_t i = 1; i < trace.events.size(); ++i) {
-    const TraceEvent &use = trace.events[i - 1], &free = trace.events[i];
-    if (use.kind == EventKind::kUse && free.kind == EventKind::kFree && free.slot == use.slot && !free.deferred)
-      return true;
-  }
-  return false;
+  return std::ranges::adjacent_find(trace.events, is_last_use_of) != trace.events.end();
 }
 
 void ObservedPass::complete(std::uint32_t slot) {

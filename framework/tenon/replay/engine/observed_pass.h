@@ -81,6 +81,8 @@ class ObservedPass {
  private:
   SourceListener* listener();
   bool checks() const { return options_.check_placement && !options_.keep_actions; }
+  /// Memory of one stream is never handed to another.
+  bool watches_streams() const { return checks() && trace_.stream_count() > 1; }
   // One function with run(): each is called at every event.
   [[gnu::always_inline]] inline void apply(const TraceEvent& entry, std::uint64_t event);
   [[gnu::always_inline]] inline void allocate(const TraceEvent& entry, std::uint64_t event);
