@@ -3,6 +3,7 @@
 
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/file_text.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/report/text/command_line.h>
@@ -11,8 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace tenon::cli {
 
@@ -94,10 +93,8 @@ void complete_finished(const fs::path& folder, bool has_report) {
   const OutputFolder locked(folder, "", kCellPatienceSeconds);
   std::error_code ignored;
   fs::remove(folder / kStateFile, ignored);
-  if (has_report && !is_there(folder / "report.html")) {
-    std::ifstream file(folder / kResultFile, std::ios::binary);
-    write_atomically(folder / "report.html", run_html(std::string(std::istreambuf_iterator<char>(file), {})));
-  }
+  if (has_report && !is_there(folder / "report.html"))
+    write_atomically(folder / "report.html", run_html(text_of_file(folder / kResultFile)));
   std::optional<RunManifest> manifest = read_manifest(folder);
   if (!manifest || manifest->is_finished) return;
   manifest->is_finished = true;

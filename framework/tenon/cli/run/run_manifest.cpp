@@ -2,14 +2,13 @@
 #include <tenon/cli/run/run_manifest.h>
 
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/file_text.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -41,11 +40,6 @@ std::vector<std::string> missing_in(const std::vector<std::string>& here, const 
   return missing;
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 RunManifest manifest_of(const RunOptions& options, const Config& config) {
@@ -75,7 +69,7 @@ void write_manifest(const fs::path& folder, const RunManifest& manifest) {
 }
 
 std::optional<RunManifest> read_manifest(const fs::path& folder) {
-  const auto json = nlohmann::json::parse(read_text(folder / kManifestFile), nullptr, false);
+  const auto json = nlohmann::json::parse(text_of_file(folder / kManifestFile), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   try {
     RunManifest manifest;
@@ -88,7 +82,7 @@ std::optional<RunManifest> read_manifest(const fs::path& folder) {
     manifest.command.no_sweep = json.at("no_sweep");
     manifest.command.record = json.at("record");
     manifest.cells = json.at("cells");
-    manifest.settings = read_text(folder / kSettingsFile);
+    manifest.settings = text_of_file(folder / kSettingsFile);
     return manifest;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

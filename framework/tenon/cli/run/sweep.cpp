@@ -10,6 +10,7 @@
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/file_text.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/environment.h>
@@ -22,8 +23,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,11 +68,6 @@ struct RunningCell {
   pid_t process = 0;
   std::unique_ptr<ForwardedInterrupts> interrupts;
 };
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class Sweep {
  public:
@@ -213,7 +207,7 @@ class Sweep {
     complete_finished(folder_of(index), config_.experiment().section("report").boolean("html"));
     run.summary = read_summary(folder_of(index) / kResultFile);
     run.exit_code = static_cast<int>(exit_code_of_finished(run.summary.status));
-    if (run.exit_code == 0) run.result = text_of(folder_of(index) / kResultFile);
+    if (run.exit_code == 0) run.result = text_of_file(folder_of(index) / kResultFile);
     run.is_kept = true;
     if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
   }
@@ -249,7 +243,7 @@ class Sweep {
       run.summary.status = "failed";
       run.summary.error = fmt::format("exit code {}; its messages are above", ending.exit_code);
     }
-    if (run.exit_code == 0) run.result = text_of(file);
+    if (run.exit_code == 0) run.result = text_of_file(file);
     return run;
   }
 

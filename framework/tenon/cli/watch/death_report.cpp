@@ -6,6 +6,7 @@
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/core/child_process.h>
+#include <tenon/core/file_text.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/report/run/run_html.h>
@@ -19,8 +20,6 @@
 #include <csignal>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace tenon::cli {
 
@@ -68,11 +67,6 @@ RunRecord record_of(const RunPage& page) {
   return record;
 }
 
-std::string text_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 void write_result(const RunPage& page, const RunRecord& record) {
   const fs::path folder = page.folder, file = folder / "result.json";
   const std::string before = page.is_settled ? text_of_file(file) : std::string(page.result);
@@ -93,10 +87,7 @@ void tell(const RunPage& page) {
   const RunRecord record = record_of(page);
   const std::string label = page.label;
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // a progress line may stand there
-  std::string text = label + "tenon: " + record.error;
-  for (std::size_t i = 0; i < record.crash->stack.size(); ++i)
-    text += (i == 0 ? "\n  where it was:\n    " : "\n    ") + record.crash->stack[i];
-  say(text);
+  say(label + "tenon: " + record.error + crash_stack_text(record.crash->stack));
   for (const std::string& fault : record.faults) say(fmt::format("{}tenon: before that it {}", label, fault));
   say(label + what_is_finished(record.result));
   try {

@@ -3,6 +3,7 @@
 #include <tenon/measure/compare/result_set.h>
 
 #include <tenon/core/error.h>
+#include <tenon/core/file_text.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
 
@@ -239,11 +240,6 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of_file(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// What result.json of a sweep leaves out, from folders "001-…" beside it: step times and timelines of its cells, and
 /// the settings that all of them share. A cell that left nothing, or something else, has none.

@@ -89,9 +89,11 @@ std::vector<std::string> crash_stack(const CrashNote& note, std::size_t most) {
   return lines;
 }
 
-std::string crash_stack_text(const CrashNote& note) {
+std::string crash_stack_text(const CrashNote& note) { return crash_stack_text(crash_stack(note)); }
+
+std::string crash_stack_text(const std::vector<std::string>& stack) {
   std::string text;
-  for (const std::string& line : crash_stack(note)) text += "\n    " + line;
+  for (const std::string& line : stack) text += "\n    " + line;
   return text.empty() ? text : "\n  where it was:" + text;
 }
 

@@ -19,5 +19,7 @@ TENON_API std::vector<std::string> crash_stack(const CrashNote& note, std::size_
 
 /// The same as lines to put behind a sentence: "\n  where it was:\n    …"; empty where nothing is known.
 TENON_API std::string crash_stack_text(const CrashNote& note);
+/// The same of lines that are known already.
+TENON_API std::string crash_stack_text(const std::vector<std::string>& stack);
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 // [SIZE]". An allocator has no realloc(): a block that moved is allocated anew before the old one goes.
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/plain_events.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -49,7 +50,6 @@ std::optional<Call> parsed(std::string_view line) {
   const auto is_op = [](std::string_view word, const char* ops) {
     return word.size() == 1 && std::string_view(ops).find(word[0]) != std::string_view::npos;
   };
-  Call call;
   const std::string_view last = last_word(line);
   std::string_view before = last_word(line);
   std::optional<std::uint64_t> address = number(last), bytes = 0;
@@ -189,21 +189,15 @@ std::uint64_t address_of(std::uint32_t slot) { return 0x10000 + std::uint64_t{sl
 void write_mtrace(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   out.write(fmt::format("{}\n", kStart));
-  std::uint64_t event = 0;
-  std::size_t next_failure = 0;
-  std::uint64_t free_of_failure = kNoEvent;
-  for (const TraceEvent& entry : trace.events) {
-    const bool has_failed = is_counted(entry.kind) && trace.failure_at(event, next_failure) != nullptr;
-    if (has_failed) free_of_failure = event + 1;
+  for_each_plain_event(trace, path, [&](const TraceEvent& entry, std::uint64_t, bool has_failed) {
     if (has_failed) {
       out.write(fmt::format("+ (nil) {:#x}\n", entry.bytes));
     } else if (entry.kind == EventKind::kAllocate) {
       out.write(fmt::format("+ {:#x} {:#x}\n", address_of(entry.slot), entry.bytes));
-    } else if (entry.kind == EventKind::kFree && event != free_of_failure) {
+    } else {
       out.write(fmt::format("- {:#x}\n", address_of(entry.slot)));
     }
-    if (is_counted(entry.kind)) ++event;
-  }
+  });
   out.write(fmt::format("{}\n", kEnd));
   out.close();
 }

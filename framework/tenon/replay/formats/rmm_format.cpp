@@ -3,8 +3,8 @@
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/csv_table.h>
 #include <tenon/replay/formats/io/output_file.h>
+#include <tenon/replay/formats/plain_events.h>
 #include <tenon/replay/trace/id_map.h>
-#include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>
@@ -131,28 +131,17 @@ void write_rmm(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   out.write("Thread,Time,Action,Pointer,Size,Stream\n");
   std::vector<std::uint64_t> stream_of_slot(trace.slot_count);
-  std::uint64_t event = 0;
-  std::size_t next_failure = 0;
-  std::uint64_t failed_event = kNoEvent - 1;
-  WorkMeter meter("writing " + path, trace.events.size());
-  for (const TraceEvent& entry : trace.events) {
-    meter.step();
-    const bool has_failed = is_counted(entry.kind) && trace.failure_at(event, next_failure) != nullptr;
-    if (has_failed) failed_event = event;
+  for_each_plain_event(trace, path, [&](const TraceEvent& entry, std::uint64_t event, bool has_failed) {
     const bool is_allocation = entry.kind == EventKind::kAllocate;
     if (is_allocation) stream_of_slot[entry.slot] = trace.streams[entry.stream];
-    const bool is_its_free = entry.kind == EventKind::kFree && event == failed_event + 1;
-    if ((is_allocation || entry.kind == EventKind::kFree) && !is_its_free) {
-      // One microsecond is one event.
-      out.write(fmt::format("1,{:02}:{:02}:{:02}.{:06},{},{:#x},{},{:#x}\n", event / 3600000000 % 24,
-                            event / 60000000 % 60, event / 1000000 % 60, event % 1000000,
-                            has_failed      ? "allocate failure"
-                            : is_allocation ? "allocate"
-                                            : "free",
-                            has_failed ? 0 : pointer_of(entry.slot), entry.bytes, stream_of_slot[entry.slot]));
-    }
-    if (is_counted(entry.kind)) ++event;
-  }
+    // One microsecond is one event.
+    out.write(fmt::format("1,{:02}:{:02}:{:02}.{:06},{},{:#x},{},{:#x}\n", event / 3600000000 % 24,
+                          event / 60000000 % 60, event / 1000000 % 60, event % 1000000,
+                          has_failed      ? "allocate failure"
+                          : is_allocation ? "allocate"
+                                          : "free",
+                          has_failed ? 0 : pointer_of(entry.slot), entry.bytes, stream_of_slot[entry.slot]));
+  });
   out.close();
 }
 

@@ -1,5 +1,6 @@
 // Rows of a replay as a table.
 #include <tenon/core/units.h>
+#include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
@@ -202,10 +203,8 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
       remarks.push_back(fmt::format("{} on {} was {}", name, row.trace, row.failure));
     } else if (!row.failure.empty()) {
       const std::string where = row.failed_event ? fmt::format(" at event {}", *row.failed_event) : "";
-      std::string remark = fmt::format("{} on {} is disqualified: {}{}", name, row.trace, row.failure, where);
-      for (std::size_t i = 0; i < row.crash_stack.size(); ++i)
-        remark += (i == 0 ? "\n  where it was:\n    " : "\n    ") + row.crash_stack[i];
-      remarks.push_back(std::move(remark));
+      remarks.push_back(fmt::format("{} on {} is disqualified: {}{}{}", name, row.trace, row.failure, where,
+                                    crash_stack_text(row.crash_stack)));
     } else if (row.first_oom_event) {
       remarks.push_back(fmt::format("{} on {} ran out of memory {} time{}, first at event {} (a request of {})", name,
                                     row.trace, row.ooms, row.ooms == 1 ? "" : "s", *row.first_oom_event,
