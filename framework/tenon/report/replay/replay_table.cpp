@@ -28,7 +28,7 @@ TableCell optional_count(const std::optional<std::uint64_t>& value) {
 
 std::string options_text(const ReplayRow& row) {
   std::string text;
-  for (const auto& [name, value] : row.options) text += (text.empty() ? "" : ",") + name + "=" + value;
+  for (const auto& [name, value] : row.options) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
   return text;
 }
 
