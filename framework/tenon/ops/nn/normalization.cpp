@@ -56,6 +56,17 @@ void hand_out(Backward& b, Gradients gradients) {
   if (b.needs(2)) b.set(2, std::move(gradients.dbias));
 }
 
+/// What the backward of a normalization needs.
+void keep(Recording& recording, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& rstd,
+          const Tensor& y) {
+  if (!recording) return;
+  recording.save(0, input);
+  recording.save(1, weight);
+  recording.save(2, mean);
+  recording.save(3, rstd);
+  recording.output(y);
+}
+
 /// Calls a forward kernel that leaves a mean and a 1 / deviation for each set of elements; `statistics` is the sizes of
 /// both.
 template <class Attributes>
@@ -69,13 +80,7 @@ Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, con
   Tensor rstd = allocate_like(x, statistics, statistics_dtype(x));
   run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
       &attributes);
-  if (recording) {
-    recording.save(0, input);
-    recording.save(1, weight);
-    recording.save(2, mean);
-    recording.save(3, rstd);
-    recording.output(y);
-  }
+  keep(recording, input, weight, mean, rstd, y);
   return y;
 }
 
@@ -251,13 +256,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     autograd::impl_bump_version(running_var);
   }
   y = in_format_of(input, y);
-  if (recording) {
-    recording.save(0, input);
-    recording.save(1, weight);
-    recording.save(2, mean);
-    recording.save(3, rstd);
-    recording.output(y);
-  }
+  keep(recording, input, weight, mean, rstd, y);
   return y;
 }
 
