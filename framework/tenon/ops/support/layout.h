@@ -30,7 +30,7 @@ inline Tensor allocate_in(MemoryFormat format, const Tensor& like, const Dims& s
 inline Tensor in_format_of(const Tensor& like, const Tensor& result) {
   const MemoryFormat format = like.suggest_memory_format();
   if (format == MemoryFormat::Contiguous || like.dim() != result.dim()) return result;
-  const Tensor laid_out = allocate_in(format, result, result.impl().sizes(), result.scalar_type());
+  Tensor laid_out = allocate_in(format, result, result.impl().sizes(), result.scalar_type());
   run(TENON_OP("copy"), state_of(result), {view_of(laid_out)}, {view_of(result)});
   return laid_out;
 }
