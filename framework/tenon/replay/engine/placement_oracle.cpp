@@ -21,29 +21,23 @@ std::optional<std::uint32_t> PlacementOracle::Intervals::overlapping(std::uint64
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> PlacementOracle::Intervals::add(std::uint64_t begin, std::uint64_t end,
-                                                             std::uint32_t owner) {
-  auto next = map_.lower_bound(begin);
-  if (next != map_.end() && next->first < end) return next->second.owner;
+auto PlacementOracle::Intervals::add(std::uint64_t begin, std::uint64_t end, std::uint32_t owner)
+    -> std::pair<Interval, bool> {
+  const auto next = map_.lower_bound(begin);
+  if (next != map_.end() && next->first < end) return {next, false};
   if (next != map_.begin()) {
     const auto previous = std::prev(next);
-    if (previous->second.end > begin) return previous->second.owner;
+    if (previous->second.end > begin) return {previous, false};
   }
-  if (unused_.empty()) {
-    map_.emplace_hint(next, begin, End{end, owner});
-  } else {
-    unused_.back().key() = begin;
-    unused_.back().mapped() = {end, owner};
-    map_.insert(next, std::move(unused_.back()));
-    unused_.pop_back();
-  }
-  return std::nullopt;
+  if (unused_.empty()) return {map_.emplace_hint(next, begin, End{end, owner}), true};
+  Map::node_type node = std::move(unused_.back());
+  unused_.pop_back();
+  node.key() = begin;
+  node.mapped() = {end, owner};
+  return {map_.insert(next, std::move(node)), true};
 }
 
-void PlacementOracle::Intervals::remove(std::uint64_t begin) {
-  const auto it = map_.find(begin);
-  if (it != map_.end()) unused_.push_back(map_.extract(it));
-}
+void PlacementOracle::Intervals::remove(Interval interval) { unused_.push_back(map_.extract(interval)); }
 
 std::string PlacementOracle::describe(std::uint64_t address, std::uint64_t bytes) const {
   char text[64];
@@ -97,25 +91,29 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
                          std::to_string(alignment));
   std::uint64_t base = 0;
   const Segment& segment = segment_of(address, bytes, base);
-  if (const auto other = addresses_.add(address, address + bytes, slot)) {
+  const auto [interval, is_free] = addresses_.add(address, address + bytes, slot);
+  if (!is_free) {
+    const Live& other = live_[interval->second.owner];
     throw PlacementError("handed out " + describe(address, bytes) + ", which overlaps the live block " +
-                         describe(live_[*other].address, live_[*other].bytes) +
-                         (live_[*other].is_waiting ? " (freed, but another stream may still use it)" : ""));
+                         describe(other.address, other.bytes) +
+                         (other.is_waiting ? " (freed, but another stream may still use it)" : ""));
   }
   if (slot >= live_.size()) {
     live_.resize(slot + 1);
-    physical_begins_.resize(slot + 1);
+    physical_intervals_.resize(slot + 1);
   }
-  live_[slot] = {.address = address, .bytes = bytes, .is_live = true, .is_virtual = segment.is_virtual};
+  live_[slot] = {.address = address, .bytes = bytes, .interval = interval, .is_live = true};
   if (segment.is_virtual) {
     find_physical_extents(address, bytes);
     for (const Extent& extent : extents_) {
-      if (const auto other = physical_.add(extent.begin, extent.end, slot)) {
+      const auto [behind, is_its_own] = physical_.add(extent.begin, extent.end, slot);
+      if (!is_its_own) {
+        const Live& other = live_[behind->second.owner];
         throw PlacementError("handed out " + describe(address, bytes) +
                              ", whose physical memory is also that of the live block " +
-                             describe(live_[*other].address, live_[*other].bytes));
+                             describe(other.address, other.bytes));
       }
-      physical_begins_[slot].push_back(extent.begin);
+      physical_intervals_[slot].push_back(behind);
     }
   }
   return {segment.ordinal, address - base};
@@ -123,9 +121,9 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
 
 void PlacementOracle::drop(std::uint32_t slot) {
   Live& live = live_[slot];
-  addresses_.remove(live.address);
-  for (const std::uint64_t begin : physical_begins_[slot]) physical_.remove(begin);
-  physical_begins_[slot].clear();
+  if (live.is_live) addresses_.remove(live.interval);
+  for (const Intervals::Interval interval : physical_intervals_[slot]) physical_.remove(interval);
+  physical_intervals_[slot].clear();
   live = {};
 }
 
