@@ -260,7 +260,7 @@ void GraphTask::evaluate(Ready&& ready) {
   }
 
   GradList results = call(node, std::move(gradients));
-  gradients.clear();
+  gradients.clear();  // NOLINT(bugprone-use-after-move): empty, whatever the node left of them
   const std::size_t count = node.num_outputs();
   if (results.size() < count) {
     throw Error("Function " + node.name() + " returned an invalid number of gradients - expected " +

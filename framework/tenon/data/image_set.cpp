@@ -9,7 +9,7 @@ namespace tenon::data {
 namespace {
 
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& name) {
-  const std::filesystem::path packed = folder / (name + ".gz");
+  std::filesystem::path packed = folder / (name + ".gz");
   std::error_code ignored;
   if (std::filesystem::exists(packed, ignored)) return packed;
   if (std::filesystem::exists(folder / name, ignored)) return folder / name;

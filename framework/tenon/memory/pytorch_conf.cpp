@@ -283,7 +283,7 @@ std::string conf_of_line(std::string_view line) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
   };
-  const std::string whole(line);
+  std::string whole(line);
   trim();
   if (line.starts_with("export ")) line.remove_prefix(7);
   trim();

@@ -45,7 +45,8 @@ void gather(const VerbFacts& verb, const std::string& key, Cases& cases) {
   for (const OptionFacts& option : verb.options) {
     if (option.is_positional) continue;
     for (const std::string& name : option.names) {
-      words += (words.empty() ? "" : " ") + name;
+      if (!words.empty()) words += ' ';
+      words += name;
       if (option.kind != ValueKind::kNone) cases.values[key + ":" + name] = value_command(option);
     }
   }

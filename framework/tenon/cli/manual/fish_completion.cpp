@@ -55,7 +55,7 @@ void add_lines(const VerbFacts& verb, const std::string& condition, const std::s
     }
     std::string flags;
     for (const std::string& name : option.names)
-      flags += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      flags.append(name.starts_with("--") ? " -l " : " -s ").append(name, name.starts_with("--") ? 2 : 1);
     out += fmt::format("complete -c {}{}{}{} -d {}\n", program, when, flags, value_of(option), quoted(option.help));
   }
   for (const VerbFacts& below : verb.verbs) {
