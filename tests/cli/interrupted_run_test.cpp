@@ -2,6 +2,10 @@
 // finished is lost, the command that is printed goes on, and the whole equals a run that nobody disturbed.
 #include "cli/interrupted.h"
 
+#include <sys/stat.h>
+
+#include <atomic>
+
 namespace tenon::test {
 namespace {
 
@@ -9,33 +13,108 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
-class InterruptedRun : public InterruptedProgram {};
+class InterruptedRun : public InterruptedProgram {
+ protected:
+  /// What was said when the signal came is what has happened in the end.
+  static void expect_words_that_fit(const Said& said, const std::string& where) {
+    if (said.error.find("once more ends at once") == std::string::npos) return;
+    const bool is_ended = said.error.find("ended by SIG") != std::string::npos;
+    const bool is_late = said.error.find(" came when the last ") != std::string::npos;
+    EXPECT_TRUE(said.code == 0 ? is_late && !is_ended : is_ended && !is_late) << where << said.error;
+  }
 
-TEST_F(InterruptedRun, GoesOnAfterASignalAsIfThereHadBeenNone) {
-  const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
-  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
-    for (int moment = 0; moment < moments(); ++moment) {
-      const std::string out = "out" + std::to_string(signal) + "-" + std::to_string(moment);
-      const std::string where = "signal " + std::to_string(signal) + ", moment " + std::to_string(moment);
-      StartedProgram program(folder_, {"run", "run.toml", "--out", out});
-      wait_a_part_of(seconds);
-      program.interrupt(signal);
-      const Said said = program.wait();
-      EXPECT_THAT(said.code, AnyOf(0, 128 + signal)) << where << said.error;
-      expect_nothing_corrupt(at(out), where);
-      std::vector<std::string> next = printed_command(said);
-      if (next.empty()) next = {"run", "run.toml", "--out", out};  // it had not begun, or nobody could print
-      if (fs::exists(at(out) / "run.json")) {
-        next = {"run", "--resume", out};
+  /// Starts it with a pipe in the place of its report: it waits there when everything is computed, and is interrupted.
+  Said interrupted_at_its_report(const std::string& experiment, const std::string& out) {
+    fs::create_directories(at(out));
+    const std::string report = at(out + "/report.html").string();
+    EXPECT_EQ(::mkfifo(report.c_str(), 0600), 0);
+    StartedProgram program(folder_, {"run", experiment, "--out", out});
+    while (!fs::exists(at(out + "/result.json"))) std::this_thread::yield();
+    program.send(SIGINT);
+    while (program.said().find("once more ends at once") == std::string::npos) std::this_thread::yield();
+    std::atomic<bool> has_ended = false;
+    std::thread reader([&] {
+      const int pipe = ::open(report.c_str(), O_RDONLY | O_NONBLOCK);
+      for (char buffer[4096]; !has_ended;) {
+        if (::read(pipe, buffer, sizeof buffer) <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      const Said resumed = tenon(next);
-      EXPECT_EQ(resumed.code, 0) << where << resumed.error;
-      expect_same_result("whole", out, where);
-      expect_no_partials(at(out), where);
+      ::close(pipe);
+    });
+    Said said = program.wait();
+    has_ended = true;
+    reader.join();
+    return said;
+  }
+};
+
+/// Of SIGINT, SIGTERM and SIGKILL one.
+class InterruptedBySignal : public InterruptedRun, public testing::WithParamInterface<int> {};
+
+TEST_P(InterruptedBySignal, GoesOnAfterASignalAsIfThereHadBeenNone) {
+  const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
+  const int signal = GetParam();
+  for (int moment = 0; moment < moments(); ++moment) {
+    const std::string out = "out" + std::to_string(signal) + "-" + std::to_string(moment);
+    const std::string where = "signal " + std::to_string(signal) + ", moment " + std::to_string(moment);
+    StartedProgram program(folder_, {"run", "run.toml", "--out", out});
+    wait_a_part_of(seconds);
+    program.interrupt(signal);
+    const Said said = program.wait();
+    EXPECT_THAT(said.code, AnyOf(0, 128 + signal)) << where << said.error;
+    expect_words_that_fit(said, where);
+    expect_nothing_corrupt(at(out), where);
+    std::vector<std::string> next = printed_command(said);
+    if (next.empty()) next = {"run", "run.toml", "--out", out};  // it had not begun, or nobody could print
+    if (fs::exists(at(out) / "run.json")) {
+      next = {"run", "--resume", out};
     }
+    const Said resumed = tenon(next);
+    EXPECT_EQ(resumed.code, 0) << where << resumed.error;
+    expect_same_result("whole", out, where);
+    expect_no_partials(at(out), where);
   }
 }
+
+TEST_P(InterruptedBySignal, ASweepKeepsItsFinishedCells) {
+  const double seconds = seconds_of({"run", "sweep.toml", "--out", "whole"});
+  const auto whole = json_of(at("whole/result.json"));
+  const int signal = GetParam();
+  for (int moment = 0; moment < moments(); ++moment) {
+    const std::string out = "sweep" + std::to_string(signal) + "-" + std::to_string(moment);
+    const std::string where = "signal " + std::to_string(signal) + ", moment " + std::to_string(moment);
+    StartedProgram program(folder_, {"run", "sweep.toml", "--out", out, "-j", moment % 2 == 0 ? "1" : "2"});
+    wait_a_part_of(seconds);
+    program.interrupt(signal);
+    const Said said = program.wait();
+    EXPECT_THAT(said.code, AnyOf(0, 128 + signal)) << where << said.error;
+    expect_words_that_fit(said, where);
+    std::map<std::string, nlohmann::json> finished;
+    std::error_code none;
+    for (const auto& cell : fs::directory_iterator(at(out) / "cells", none)) {
+      const auto result = json_of(cell.path() / "result.json");
+      if (result.is_object() && result["status"] == "done") finished[cell.path()] = result["result"];
+    }
+    if (said.code == 128 + signal && signal != SIGKILL && fs::exists(at(out) / "run.json")) {
+      EXPECT_THAT(said.error, HasSubstr("tenon run --resume " + out)) << where;
+      EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("results: " + out))) << where;
+    }
+    const bool has_begun = fs::exists(at(out) / "run.json");
+    const Said resumed = tenon(has_begun ? std::vector<std::string>{"run", "--resume", out}
+                                         : std::vector<std::string>{"run", "sweep.toml", "--out", out});
+    EXPECT_EQ(resumed.code, 0) << where << resumed.error;
+    for (const auto& [cell, result] : finished)
+      EXPECT_EQ(json_of(fs::path(cell) / "result.json")["result"], result) << where << ": a finished cell is kept";
+    expect_same_rows(whole, out, where);
+    expect_nothing_corrupt(at(out), where);
+    expect_no_partials(at(out), where);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, InterruptedBySignal, testing::Values(SIGINT, SIGTERM, SIGKILL), [](const auto& signal) {
+  return signal.param == SIGINT ? "SIGINT" : signal.param == SIGTERM ? "SIGTERM" : "SIGKILL";
+});
 
 TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=100000", "--out", "out dir"});
@@ -52,6 +131,21 @@ TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {
   EXPECT_EQ(json["exit_code"], 130);
   EXPECT_TRUE(fs::exists(at("out dir/report.html")));
   EXPECT_TRUE(fs::exists(at("out dir/state.safetensors")));
+}
+
+TEST_F(InterruptedRun, ASignalAfterTheLastStepOrCellSaysThatAllIsFinished) {
+  const Said run = interrupted_at_its_report("run.toml", "one");
+  EXPECT_EQ(run.code, 0) << run.error;
+  EXPECT_THAT(run.error, AllOf(HasSubstr("the run has ended; writing its results"),
+                               HasSubstr("SIGINT came when the last step was done: the run is finished"),
+                               Not(HasSubstr("after this step"))));
+  EXPECT_EQ(json_of(at("one/result.json"))["status"], "done");
+  const Said sweep = interrupted_at_its_report("sweep.toml", "three");
+  EXPECT_EQ(sweep.code, 0) << sweep.error;
+  EXPECT_THAT(sweep.error, AllOf(HasSubstr("the last cell has ended; writing the results"),
+                                 HasSubstr("SIGINT came when the last cell was done: nothing was cut short"),
+                                 Not(HasSubstr("--resume"))));
+  EXPECT_EQ(json_of(at("three/run.json"))["finished"], true);
 }
 
 TEST_F(InterruptedRun, ASecondSignalEndsAtOnceAndTheLastStateIsKept) {
@@ -122,65 +216,23 @@ TEST_F(InterruptedRun, ACellThatIsKilledCostsNoOtherOne) {
   }
 }
 
-TEST_F(InterruptedRun, ASweepKeepsItsFinishedCells) {
+TEST_F(InterruptedRun, OfTwoSweepsAtOnceInOneFolderOneIsRefused) {
   const double seconds = seconds_of({"run", "sweep.toml", "--out", "whole"});
   const auto whole = json_of(at("whole/result.json"));
-  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
-    for (int moment = 0; moment < moments(); ++moment) {
-      const std::string out = "sweep" + std::to_string(signal) + "-" + std::to_string(moment);
-      const std::string where = "signal " + std::to_string(signal) + ", moment " + std::to_string(moment);
-      StartedProgram program(folder_, {"run", "sweep.toml", "--out", out, "-j", moment % 2 == 0 ? "1" : "2"});
-      wait_a_part_of(seconds);
-      program.interrupt(signal);
-      const Said said = program.wait();
-      EXPECT_THAT(said.code, AnyOf(0, 128 + signal)) << where << said.error;
-      std::map<std::string, nlohmann::json> finished;
-      std::error_code none;
-      for (const auto& cell : fs::directory_iterator(at(out) / "cells", none)) {
-        const auto result = json_of(cell.path() / "result.json");
-        if (result.is_object() && result["status"] == "done") finished[cell.path()] = result["result"];
-      }
-      if (said.code == 128 + signal && signal != SIGKILL && fs::exists(at(out) / "run.json")) {
-        EXPECT_THAT(said.error, HasSubstr("tenon run --resume " + out)) << where;
-        EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("results: " + out))) << where;
-      }
-      const bool has_begun = fs::exists(at(out) / "run.json");
-      const Said resumed = tenon(has_begun ? std::vector<std::string>{"run", "--resume", out}
-                                           : std::vector<std::string>{"run", "sweep.toml", "--out", out});
-      EXPECT_EQ(resumed.code, 0) << where << resumed.error;
-      for (const auto& [cell, result] : finished)
-        EXPECT_EQ(json_of(fs::path(cell) / "result.json")["result"], result) << where << ": a finished cell is kept";
-      expect_same_rows(whole, out, where);
-      expect_nothing_corrupt(at(out), where);
-      expect_no_partials(at(out), where);
+  for (int moment = 0; moment < moments(2); ++moment) {
+    const std::string out = "shared" + std::to_string(moment);
+    StartedProgram one(folder_, {"run", "sweep.toml", "--out", out});
+    wait_a_part_of(seconds / 2);
+    StartedProgram other(folder_, {"run", "sweep.toml", "--out", out});
+    const Said first = one.wait(), second = other.wait();
+    for (const Said* said : {&first, &second}) {
+      if (said->code == 0) continue;
+      EXPECT_EQ(said->code, 2) << said->error;
+      EXPECT_THAT(said->error, AllOf(HasSubstr("writes to " + out), HasSubstr("--out"))) << out;
     }
-  }
-}
-
-TEST_F(InterruptedRun, AFolderThatIsRemovedUnderItComesBackWithTheResult) {
-  const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
-  for (int moment = 0; moment < 2 * moments(); ++moment) {
-    const std::string out = "removed" + std::to_string(moment);
-    StartedProgram program(folder_, {"run", "run.toml", "--out", out});
-    wait_a_part_of(seconds);
-    std::error_code problem;
-    const bool goes_at_once = moment % 2 == 0;
-    if (goes_at_once) {
-      fs::rename(at(out), at(out + "-gone"), problem);
-    } else {
-      fs::remove_all(at(out), problem);  // file by file: what is written meanwhile may stay
-    }
-    const Said said = program.wait();
-    if (said.out.empty()) {
-      EXPECT_THAT(said.error, AnyOf(HasSubstr("cannot make"), HasSubstr("cannot write")))
-          << "it went while it was made";
-      continue;
-    }
-    EXPECT_THAT(said.out, HasSubstr("peak reserved")) << "the figures are printed" << said.error;
-    expect_nothing_corrupt(at(out), out);
-    const bool is_there = fs::exists(at(out));  // else it went when all was written
-    if (said.code == 0 && is_there && (goes_at_once || fs::exists(at(out) / "result.json")))
-      expect_same_result("whole", out, out);
+    EXPECT_TRUE(first.code == 0 || second.code == 0) << out;
+    expect_same_rows(whole, out, out);
+    expect_no_partials(at(out), out);
   }
 }
 

@@ -85,6 +85,20 @@ TEST_F(RunFolder, AChangedExperimentIsRefusedWithWhatChanged) {
               HasSubstr("train.seed was 47, is 1"));
 }
 
+TEST_F(RunFolder, ASettingBesideResumeIsAChangedExperimentWithTwoWaysOn) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "train.lr=0.01", "--out", "one"}).code, 0);
+  EXPECT_EQ(tenon({"run", "--resume", "one", "train.lr=0.01"}).code, 0) << "as it was";
+  const Said said = tenon({"run", "--resume", "one", "train.seed=1", "train.lr=0.5"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("train.lr was 0.01, is 0.5; train.seed was 47, is 1"),
+                                HasSubstr("Go on with it as it began:\n  tenon run --resume one\n"),
+                                EndsWith("\n  tenon run exp.toml train.seed=1 train.lr=0.5\n")));
+  EXPECT_EQ(tenon({"run", "exp.toml", "train.seed=1", "train.lr=0.5"}).code, 0) << "the other way on";
+  begin_sweep();
+  EXPECT_THAT(tenon({"run", "--resume", "res", "train.seed=1"}).error, HasSubstr("train.seed was 47, is 1"));
+  EXPECT_THAT(tenon({"run", "train.seed=1"}).error, HasSubstr("'train.seed=1' is a setting: name the experiment's"));
+}
+
 TEST_F(RunFolder, AFinishedRunIsShownAgain) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
   const Said said = tenon({"run", "--resume", "res"});

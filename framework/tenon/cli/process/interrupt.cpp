@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -24,13 +25,27 @@ constexpr int kOrphaned = SIGUSR1;
 std::atomic<int> first_signal{0};
 pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
 std::array<std::atomic<pid_t>, 256> children{};
-char message[160];
+/// What the handler says: a promise is written beside the one that it may be saying, and then takes its place.
+struct Promise {
+  char text[160];
+  std::size_t length = 0;
+};
+Promise promises[2];
+std::atomic<const Promise*> promise_now{nullptr};
 /// Kernels made at run time (oneDNN's gemm) let the stack pointer lead into their workspace: a signal's frame, which is
 /// 11 KiB where there is AMX, would be written over the heap. So the handler has a stack of its own.
 alignas(64) char handler_stack[64 * 1024];
-std::size_t message_length = 0;
 
 static_assert(std::atomic<int>::is_always_lock_free);  // pid_t is an int
+static_assert(std::atomic<const Promise*>::is_always_lock_free);
+
+void make(const std::string& promise) {
+  const std::string text = "\ntenon: " + promise + "; once more ends at once\n";
+  Promise& next = promise_now.load() == &promises[0] ? promises[1] : promises[0];
+  next.length = std::min(text.size(), sizeof next.text);
+  std::memcpy(next.text, text.data(), next.length);
+  promise_now.store(&next);
+}
 
 void tell_children(int signal) noexcept {
   for (const std::atomic<pid_t>& child : children) {
@@ -45,7 +60,8 @@ extern "C" void on_interrupt(int signal) {
   const int asked = signal == kOrphaned ? SIGTERM : signal;
   if (first_signal.compare_exchange_strong(none, asked)) {
     tell_children(asked);
-    if (message_length > 0) static_cast<void>(!::write(STDERR_FILENO, message, message_length));
+    if (const Promise* const now = promise_now.load())
+      static_cast<void>(!::write(STDERR_FILENO, now->text, now->length));
   } else if (signal != kOrphaned) {
     tell_children(SIGKILL);
     std::signal(signal, SIG_DFL);
@@ -58,9 +74,7 @@ extern "C" void on_interrupt(int signal) {
 
 void catch_interrupts(const std::string& promise) {
   owner = ::getpid();
-  const std::string text = promise.empty() ? "" : "\ntenon: " + promise + "; once more ends at once\n";
-  message_length = std::min(text.size(), sizeof message);
-  std::memcpy(message, text.data(), message_length);
+  if (!promise.empty()) make(promise);
   const stack_t alternative{.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof handler_stack};
   const int has_stack = ::sigaltstack(&alternative, nullptr) == 0 ? SA_ONSTACK : 0;
   struct sigaction ours {};
@@ -74,6 +88,10 @@ void catch_interrupts(const std::string& promise) {
   }
   ::sigaction(kOrphaned, &ours, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void change_promise(const std::string& promise) {
+  if (promise_now.load() != nullptr) make(promise);
 }
 
 int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }

@@ -14,6 +14,9 @@ namespace tenon::cli {
 /// its size is an error like a full disk from here on, rather than the end of the process.
 void catch_interrupts(const std::string& promise);
 
+/// Another promise from here on, where one was made: what the first signal brings about now.
+void change_promise(const std::string& promise);
+
 /// The signal that asked; 0: none.
 int interrupt_signal() noexcept;
 

@@ -104,6 +104,7 @@ class OneRun {
 
   ExitCode run() {
     train();
+    promise_results();
     const bool is_interrupted = record_.result.interrupted;
     if (is_interrupted) {
       settle("interrupted", interruption().c_str(), interrupted_exit_code());
@@ -129,6 +130,8 @@ class OneRun {
       say(options_.label + "\n" + table_of(summary_of(record_), experiment_, TableFormat::kTable).text());
     say_faults();
     if (is_interrupted) say(how_to_go_on());
+    if (!is_interrupted && interrupt_signal() != 0 && !options_.is_cell() && !options_.quiet)
+      say(fmt::format("tenon: {} came when the last step was done: the run is finished", interrupt_name()));
     if (options_.format == TableFormat::kTable)
       print(fmt::format("{}\nresults: {}\n", peak_remark({summary_of(record_)}), path().string()));
     if (unwritten_) throw Error(unwritten_->what() + how_to_write_again());
@@ -138,6 +141,9 @@ class OneRun {
  private:
   const fs::path& path() const { return folder_->path(); }
   const Options& report_section() const { return experiment_.section("report"); }
+
+  /// What a signal brings about from here on: there is no step any more that the run could end after.
+  static void promise_results() { change_promise("the run has ended; writing its results"); }
 
   /// Whether the allocator kept its contract, its end included.
   void judge() {
@@ -205,6 +211,7 @@ class OneRun {
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
     } catch (const OutOfMemory& failure) {
+      promise_results();
       OutOfMemoryInfo info = failure.info();
       if (report_section().boolean("replay_ooms")) {
         const ProgressLine progress(options_.quiet || options_.is_cell());

@@ -68,8 +68,12 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
   const std::vector<std::string> changes = changes_between(*then, now);
   if (changes.empty()) return;
   const std::string elsewhere = then->folder == now.folder ? "" : fmt::format(" (it was started in {})", then->folder);
-  throw ConfigError(fmt::format("{} belongs to another experiment{}: {}; undo that, or begin anew in another folder",
-                                folder.string(), elsewhere, fmt::join(changes, "; ")));
+  // What the command line changed is undone by leaving it out; what the file did, by an editor.
+  const bool is_asked = then->command.overrides != now.command.overrides || then->command.record != now.command.record;
+  throw ConfigError(fmt::format(
+      "{} belongs to another experiment{}: {}.\n{}:\n  {}\nor begin anew in another folder:\n  {}", folder.string(),
+      elsewhere, fmt::join(changes, "; "), is_asked ? "Go on with it as it began" : "Undo that and go on with it",
+      resume_command(folder), begin_command(now.command)));
 }
 
 bool is_finished_status(std::string_view status) {
@@ -99,6 +103,13 @@ void complete_finished(const fs::path& folder, bool has_report) {
   if (!manifest || manifest->is_finished) return;
   manifest->is_finished = true;
   write_manifest(folder, *manifest);
+}
+
+void write_finished(const fs::path& folder, RunManifest manifest, std::string_view result) {
+  const OutputFolder locked(folder, "", kCellPatienceSeconds);
+  manifest.is_finished = true;
+  write_manifest(folder, manifest);
+  write_atomically(folder / kResultFile, result);
 }
 
 void wait_for_cell(const fs::path& folder) {
@@ -145,6 +156,13 @@ RunOptions resumed_options(const RunOptions& options) {
   if (!manifest)
     throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", options.resume, kManifestFile));
   RunOptions resumed = manifest->command;
+  for (const std::string& word : options.overrides) {
+    const std::string key = word.substr(0, word.find('=') + 1);
+    std::erase_if(resumed.overrides,
+                  [&](const std::string& before) { return before != word && before.starts_with(key); });
+    if (std::ranges::find(resumed.overrides, word) == resumed.overrides.end()) resumed.overrides.push_back(word);
+  }
+  if (!options.record.empty()) resumed.record = options.record;
   resumed.resume = options.resume;
   resumed.jobs = options.jobs;
   resumed.call_seconds = options.call_seconds;
@@ -161,6 +179,15 @@ RunOptions resumed_options(const RunOptions& options) {
                                                     shell_word(settings), shell_word(options.resume))));
   }
   return resumed;
+}
+
+std::string begin_command(const RunOptions& options) {
+  std::string command = "tenon run " + shell_word(options.file);
+  for (const std::string& word : options.overrides) command += " " + shell_word(word);
+  if (options.sweep) command += " --sweep";
+  if (options.no_sweep) command += " --no-sweep";
+  if (!options.record.empty()) command += " --record " + shell_word(options.record);
+  return command;
 }
 
 std::string resume_command(const fs::path& folder) { return "tenon run --resume " + shell_word(folder.string()); }

@@ -34,6 +34,9 @@ bool has_finished_result(const std::filesystem::path& folder);
 /// `has_report`: the run was to write one. Throws ConfigError while that process is still there.
 void complete_finished(const std::filesystem::path& folder, bool has_report);
 
+/// The result of a run that is finished, in a folder that somebody has removed.
+void write_finished(const std::filesystem::path& folder, RunManifest manifest, std::string_view result);
+
 /// Waits for a cell that outlived the sweep that started it: it ends after its step. Throws ConfigError when it does
 /// not.
 void wait_for_cell(const std::filesystem::path& folder);
@@ -49,6 +52,8 @@ void refuse_changes(const std::filesystem::path& folder, const RunManifest& now)
 /// What was asked for with --resume alone, from run.json. Throws ConfigError where there is nothing to resume.
 RunOptions resumed_options(const RunOptions& options);
 
+/// "tenon run exp.toml train.lr=0.1": the same in a new folder.
+std::string begin_command(const RunOptions& options);
 /// "tenon run --resume DIR".
 std::string resume_command(const std::filesystem::path& folder);
 

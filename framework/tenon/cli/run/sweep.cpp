@@ -4,13 +4,14 @@
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
 #include <tenon/cli/run/cell_budget.h>
+#include <tenon/cli/run/cell_outcome.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/run_folder.h>
+#include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
-#include <tenon/core/file_text.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/environment.h>
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +48,15 @@ std::vector<std::string> overrides_of(const RunOptions& options, const SweepPoin
   return words;
 }
 
+/// Those of a cell that is run by itself.
+RunOptions alone(const RunOptions& options, const SweepPoint& cell) {
+  RunOptions one = options;
+  one.sweep = false;
+  one.no_sweep = true;
+  one.overrides = overrides_of(options, cell);
+  return one;
+}
+
 std::string folder_name(std::size_t index, const std::vector<std::string>& values) {
   std::string name = fmt::format("{:03}", index + 1);
   for (const std::string& value : values) name += "-" + value;
@@ -53,14 +64,6 @@ std::string folder_name(std::size_t index, const std::vector<std::string>& value
 }
 
 std::string label_of(std::size_t index, std::size_t count) { return fmt::format("[{}/{}] ", index + 1, count); }
-
-/// What became of one cell.
-struct SweepRun {
-  RunSummary summary;
-  int exit_code = 0;     ///< 1 for a process that a signal ended
-  std::string result;    ///< the text of its result.json; empty where it failed
-  bool is_kept = false;  ///< from before, when the sweep was resumed
-};
 
 /// One that runs.
 struct RunningCell {
@@ -88,9 +91,9 @@ class Sweep {
     }
     run_cells();
     report();
-    if (interrupt_signal() != 0) return interrupted_exit_code();
-    int code = 0;
-    for (const SweepRun& run : runs_) {
+    if (is_interrupted()) return interrupted_exit_code();
+    int code = lost_ == 0 ? 0 : static_cast<int>(ExitCode::kFailed);
+    for (const CellOutcome& run : runs_) {
       if (run.exit_code != 0)
         code = code == 0 || code == run.exit_code ? run.exit_code : static_cast<int>(ExitCode::kFailed);
     }
@@ -101,6 +104,14 @@ class Sweep {
   const fs::path& path() const { return folder_->path(); }
   fs::path folder_of(std::size_t index) const {
     return path() / kCellsFolder / folder_name(index, cells_[index].values);
+  }
+
+  /// A signal that comes when the last cell is done ends nothing.
+  bool is_interrupted() const {
+    return interrupt_signal() != 0 && std::ranges::any_of(runs_, [](const CellOutcome& run) {
+             const std::string& status = run.summary.status;
+             return status == "not run" || status == "interrupted" || status == "killed";
+           });
   }
 
   void run_cells() {
@@ -125,7 +136,7 @@ class Sweep {
         need.reset();
         continue;
       }
-      if (running.empty()) return;
+      if (running.empty()) return change_promise("the last cell has ended; writing the results");
       const Ended ended = wait_for_child();
       const auto cell =
           std::ranges::find_if(running, [&](const RunningCell& one) { return one.process == ended.child; });
@@ -136,12 +147,9 @@ class Sweep {
     }
   }
 
+  RunOptions options_of(std::size_t index) const { return alone(options_, cells_[index]); }
   ExperimentConfig experiment_of(std::size_t index) const {
-    RunOptions alone = options_;
-    alone.sweep = false;
-    alone.no_sweep = true;
-    alone.overrides = overrides_of(options_, cells_[index]);
-    return Config::load(request_of(alone)).experiment();
+    return Config::load(request_of(options_of(index))).experiment();
   }
 
   void announce(std::size_t index) const {
@@ -185,7 +193,7 @@ class Sweep {
   /// A cell that could not be started.
   void fail(std::size_t index, const std::string& why) {
     ++done_;
-    SweepRun& run = runs_[index];
+    CellOutcome& run = runs_[index];
     run.exit_code = static_cast<int>(ExitCode::kFailed);
     run.summary.status = "failed";
     run.summary.error = why;
@@ -195,56 +203,16 @@ class Sweep {
   /// A cell has ended: what it left becomes its row.
   void take(std::size_t index, const Ending& ending) {
     ++done_;
-    SweepRun& run = runs_[index];
-    run = result_of(index, ending);
+    CellOutcome& run = runs_[index];
+    run = outcome_of(folder_of(index), ending);
     if (run.exit_code != 0 && !options_.quiet && interrupt_signal() == 0)
       say(fmt::format("{}{}: {}", label_of(index, cells_.size()), run.summary.status, run.summary.error));
   }
 
   void keep(std::size_t index) {
     ++kept_;
-    SweepRun& run = runs_[index];
-    complete_finished(folder_of(index), config_.experiment().section("report").boolean("html"));
-    run.summary = read_summary(folder_of(index) / kResultFile);
-    run.exit_code = static_cast<int>(exit_code_of_finished(run.summary.status));
-    if (run.exit_code == 0) run.result = text_of_file(folder_of(index) / kResultFile);
-    run.is_kept = true;
+    runs_[index] = kept_outcome(folder_of(index), config_.experiment().section("report").boolean("html"));
     if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
-  }
-
-  /// A cell that crashed has told of it in its result.
-  void take_last_words(std::size_t index, SweepRun& run) const {
-    try {
-      const RunSummary summary = read_summary(folder_of(index) / kResultFile);
-      if (summary.status == "crashed") run.summary = summary;
-    } catch (const Error&) {  // it left none
-    }
-  }
-
-  SweepRun result_of(std::size_t index, const Ending& ending) const {
-    SweepRun run;
-    run.exit_code = ending.exit_code;
-    if (ending.signal != 0) {
-      const bool from_outside = ending.signal == SIGKILL || ending.signal == SIGTERM || ending.signal == SIGINT;
-      run.summary.status = from_outside ? "killed" : "crashed";
-      run.summary.error = "ended by " + ending.signal_text();
-      if (ending.signal == SIGKILL) run.summary.error += "; the kernel does this when the host runs out of memory";
-      if (!from_outside) take_last_words(index, run);
-      return run;
-    }
-    const fs::path file = folder_of(index) / kResultFile;
-    try {
-      run.summary = read_summary(file);
-    } catch (const Error&) {
-      run.summary.status = "failed";
-      if (run.exit_code == 0) run.exit_code = static_cast<int>(ExitCode::kFailed);
-    }
-    if (run.exit_code != 0 && run.summary.error.empty()) {
-      run.summary.status = "failed";
-      run.summary.error = fmt::format("exit code {}; its messages are above", ending.exit_code);
-    }
-    if (run.exit_code == 0) run.result = text_of_file(file);
-    return run;
   }
 
   void report() {
@@ -263,6 +231,7 @@ class Sweep {
       values.push_back(cells_[i].values);
       summaries.push_back(runs_[i].summary);
     }
+    std::optional<Error> unwritten = problem_of([this] { restore_folder(); });
     const ExperimentConfig experiment = config_.experiment();
     const Options& section = experiment.section("report");
     const auto table_for = [&](TableFormat format) {
@@ -273,7 +242,7 @@ class Sweep {
       const std::string page = fmt::format("{}/{}/report.html", kCellsFolder, folder_of(i).filename().string());
       std::error_code ignored;
       cells.push_back({.name = fmt::format("{}", fmt::join(cells_[i].values, ", ")),
-                       .result = runs_[i].result,
+                       .result = runs_[i].exit_code == 0 ? runs_[i].result : "",
                        .page = fs::exists(path() / page, ignored) ? page : ""});
     }
     const std::string remarks =
@@ -281,34 +250,67 @@ class Sweep {
     const std::string html = section.boolean("html")
                                  ? sweep_html(experiment.name, table_for(TableFormat::kTable), cells, remarks)
                                  : std::string();
-    const std::optional<Error> unwritten = write(table_for(TableFormat::kJson), html);
+    if (!unwritten) {
+      unwritten = problem_of([&] {
+        write_atomically(path() / kResultFile,
+                         render(table_for(TableFormat::kJson), TableFormat::kJson, environment_json()));
+        if (!html.empty()) write_atomically(path() / "report.html", html);
+        manifest_.is_finished = !is_interrupted();
+        write_manifest(path(), manifest_);
+      });
+    }
     print(render(table_for(options_.format), options_.format, environment_json()));
     const bool for_people = options_.format == TableFormat::kTable;
     for (std::size_t i = 0; i < runs_.size() && for_people; ++i) {
       if (runs_[i].exit_code != 0)
         print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), summaries[i].error));
     }
-    const bool is_interrupted = interrupt_signal() != 0;
-    if (is_interrupted || unwritten || (finished < runs_.size() && !options_.quiet)) {
+    if (is_interrupted() || unwritten || (finished < runs_.size() && !options_.quiet)) {
       std::error_code ignored;
       const bool can_go_on = fs::exists(path() / kManifestFile, ignored);
-      const std::string why = is_interrupted ? "ended by " + interrupt_name() + ", " : "";
-      const char* const next = is_interrupted ? "go on with" : "once what was wrong is mended, go on with";
+      const std::string why = is_interrupted() ? "ended by " + interrupt_name() + ", " : "";
+      const char* const next = is_interrupted() ? "go on with" : "once what was wrong is mended, go on with";
       say(fmt::format("tenon: {}{} of {} cells are finished{}", why, finished, cells_.size(),
                       can_go_on ? fmt::format("; {}\n  {}", next, resume_command(path())) : ""));
     }
+    if (!is_interrupted() && interrupt_signal() != 0 && !options_.quiet)
+      say(fmt::format("tenon: {} came when the last cell was done: nothing was cut short", interrupt_name()));
+    say_removal();
     if (for_people) print(fmt::format("{}\nresults: {}\n", remarks, path().string()));
     if (unwritten) throw Error(*unwritten);
   }
 
-  /// What went wrong: the table is printed first.
-  std::optional<Error> write(const Table& table, const std::string& html) {
+  /// Somebody may remove the folder while the sweep runs. What finished cells had in it is written again, except where
+  /// they recorded something: those have to run again.
+  void restore_folder() {
+    if (folder_->restore()) write_manifest(path(), manifest_);
+    const bool has_recordings = !recorded_formats(config_.experiment()).empty();
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].result.empty() || has_finished_result(folder_of(i))) continue;
+      ++(has_recordings ? lost_ : restored_);
+      if (has_recordings) continue;
+      const RunOptions own = options_of(i);
+      const Config config = Config::load(request_of(own));
+      write_finished(folder_of(i), manifest_of(own, config), runs_[i].result);
+      complete_finished(folder_of(i), config.experiment().section("report").boolean("html"));
+    }
+  }
+
+  void say_removal() const {
+    if (restored_ != 0 && !options_.quiet)
+      say(fmt::format("tenon: {} was removed while the sweep ran; the results of {} finished cell{} are written again",
+                      path().string(), restored_, restored_ == 1 ? "" : "s"));
+    if (lost_ != 0)
+      say(
+          fmt::format("tenon: {} was removed while the sweep ran, with the recordings of {} finished cell{}; run what "
+                      "is missing again with\n  {}",
+                      path().string(), lost_, lost_ == 1 ? "" : "s", resume_command(path())));
+  }
+
+  /// What goes wrong there: the table is printed first.
+  static std::optional<Error> problem_of(const std::function<void()>& write) {
     try {
-      if (folder_->restore()) write_manifest(path(), manifest_);
-      write_atomically(path() / kResultFile, render(table, TableFormat::kJson, environment_json()));
-      if (!html.empty()) write_atomically(path() / "report.html", html);
-      manifest_.is_finished = interrupt_signal() == 0;
-      write_manifest(path(), manifest_);
+      write();
     } catch (const Error& problem) {
       return problem;
     }
@@ -323,7 +325,8 @@ class Sweep {
   const std::unique_ptr<OutputFolder> folder_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::size_t kept_ = 0, done_ = 0;
-  std::vector<SweepRun> runs_;  ///< in the order of the cells
+  std::size_t restored_ = 0, lost_ = 0;  ///< finished cells that somebody removed: written again, and not
+  std::vector<CellOutcome> runs_;        ///< in the order of the cells
 };
 
 }  // namespace
@@ -337,12 +340,8 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   ProgressLine progress("estimating", options.quiet);
   for (const SweepPoint& cell : cells) {
     progress.update(estimates.size(), cells.size());
-    RunOptions alone = options;
-    alone.sweep = false;
-    alone.no_sweep = true;
-    alone.overrides = overrides_of(options, cell);
     values.push_back(cell.values);
-    estimates.push_back(estimate_of(Config::load(request_of(alone)).experiment()));
+    estimates.push_back(estimate_of(Config::load(request_of(alone(options, cell))).experiment()));
     if (!estimates.back().memory)
       say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
   }

@@ -47,6 +47,11 @@ std::vector<std::string> specs_of(const BenchVerbOptions& options) {
   return specs;
 }
 
+std::vector<replay::Trace> histories_of(const BenchVerbOptions& options) {
+  const ProgressLine progress(options.quiet);
+  return options.histories.empty() ? std::vector<replay::Trace>() : all_traces(options.histories);
+}
+
 std::vector<measure::WorkloadSpec> workloads_of(const BenchVerbOptions& options,
                                                 const std::vector<replay::Trace>& traces) {
   std::vector<std::string> names = options.workloads;
@@ -64,8 +69,7 @@ std::vector<measure::WorkloadSpec> workloads_of(const BenchVerbOptions& options,
 }
 
 ExitCode bench_verb(const BenchVerbOptions& options) {
-  const std::vector<replay::Trace> traces =
-      options.histories.empty() ? std::vector<replay::Trace>() : all_traces(options.histories);
+  const std::vector<replay::Trace> traces = histories_of(options);
   measure::BenchOptions bench{.specs = specs_of(options), .workloads = workloads_of(options, traces)};
   std::vector<measure::GateExpression> gates;
   const measure::GateNames names = BenchFigures::names(measure::subject_names(bench.specs));

@@ -218,6 +218,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
     say(fmt::format("tenon: ended by {}; gates were not judged, files not written", interrupt_name()));
     return interrupted_exit_code();
   }
+  change_promise("everything is measured; writing the results");
   gates.judge(traces, rows);
   print_rows(rows, gates, files, options);
   say_remarks(rows, gates, options);

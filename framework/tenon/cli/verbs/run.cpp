@@ -9,15 +9,29 @@
 #include <tenon/cli/watch/death_report.h>
 #include <tenon/train/unread_settings.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace tenon::cli {
 
 namespace {
 
-ExitCode run(const RunOptions& asked) {
-  if (!asked.after_death.empty())
-    return static_cast<ExitCode>(report_death(asked.after_death.at(0), asked.after_death.at(1)));
+/// A setting may stand where the experiment does: `tenon run --resume DIR train.lr=0.1`.
+RunOptions sorted(RunOptions options) {
+  const std::string word = options.file;
+  std::error_code none;
+  if (word.find('=') == std::string::npos || std::filesystem::exists(word, none)) return options;
+  options.overrides.insert(options.overrides.begin(), word);
+  options.file.clear();
+  if (options.resume.empty())
+    throw ConfigError("'" + word + "' is a setting: name the experiment's TOML file before it");
+  return options;
+}
+
+ExitCode run(const RunOptions& given) {
+  if (!given.after_death.empty())
+    return static_cast<ExitCode>(report_death(given.after_death.at(0), given.after_death.at(1)));
+  const RunOptions asked = sorted(given);
   if (asked.file.empty() && asked.resume.empty())
     throw ConfigError("name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)");
   const RunOptions options = asked.resume.empty() ? asked : resumed_options(asked);

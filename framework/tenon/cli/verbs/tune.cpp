@@ -79,7 +79,7 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
   const replay::TuneResult result = replay::tune(traces, tuning);
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
-  if (interrupt_signal() != 0) {
+  if (result.is_interrupted) {
     say(fmt::format(
         "tenon: ended by {} before the search was over; {}. A search that is begun again begins anew; "
         "--budget says how long it may take",
