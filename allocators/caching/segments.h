@@ -1,4 +1,4 @@
-// Segments: what was taken from the device, in stretches; each is tiled by blocks.
+// Segments: what was taken from the device, in stretches; each is tiled by blocks. How large a new one is: settings.h.
 #pragma once
 
 #include "arena.h"

@@ -14,7 +14,7 @@ tenon_format(snapshot   pytorch/snapshot_format.cpp pytorch/snapshot_file.cpp py
                         pytorch/snapshot_events.cpp pytorch/snapshot_settings.cpp pytorch/snapshot_stacks.cpp
                         pytorch/snapshot_reader.cpp pytorch/snapshot_beginning.cpp pytorch/snapshot_writer.cpp
                         pytorch/pickle/pickle.cpp pytorch/pickle/pickle_builder.cpp pytorch/pickle/pickle_machine.cpp)
-tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp pytorch/chrome_reader.cpp pytorch/chrome_counters.cpp)
+tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp pytorch/chrome_reader.cpp pytorch/chrome_writer.cpp)
 tenon_format(folded     folded_format.cpp)
 tenon_format(rmm        rmm_format.cpp io/csv_table.cpp)
 tenon_format(minimalloc minimalloc_format.cpp)

@@ -2,7 +2,7 @@
 // Declared in snapshot_image.h.
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/pytorch/chrome_counters.h>
+#include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/trace/long_work.h>
 

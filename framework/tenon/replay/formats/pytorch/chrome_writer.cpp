@@ -1,7 +1,7 @@
 // Live bytes over events as counters of a Chrome trace.
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
-#include <tenon/replay/formats/pytorch/chrome_counters.h>
+#include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
 namespace tenon::replay {
