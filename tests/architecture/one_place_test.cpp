@@ -1,11 +1,12 @@
-// One place for each addition: what `framework/README.md` promises of allocators, verbs, layers, formats and operators.
-// The name of a verb, layer or format stands in its own files and in one list of CMake's, and nowhere else in the
-// framework.
+// One place for each addition: what `framework/README.md` promises of allocators, backends, verbs, layers, formats and
+// operators. The name of a verb, layer or format stands in its own files and in one list of CMake's, and nowhere else
+// in the framework.
 #include "architecture/source_tree.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -63,6 +64,45 @@ TEST(OnePlace, AnAllocatorIsItsFilesAndALineOfCMakes) {
       built.insert((*it)[1]);
   }
   EXPECT_EQ(allocators, built);  // that no other file names one: AllocatorNames
+}
+
+/// Where a kind of device stands as data, with the reason.
+const std::map<std::string, std::set<std::string>>& places_of_device_kinds() {
+  static const auto* places = new std::map<std::string, std::set<std::string>>{
+      // Constants for the names that libtorch has too; a kind needs none.
+      {"device_kinds.inl", {"cpu", "cuda", "simulated", "meta"}},
+      // What an experiment that names no device computes on.
+      {"section_spec.cpp", {"cpu"}},
+      // For messages about the host's memory.
+      {"host_memory_source.h", {"cpu"}},
+      // Where an estimate is made: addresses without memory, on any machine.
+      {"run_experiment.cpp", {"simulated"}},
+      // An experiment for a user to start from.
+      {"new_templates.h", {"cpu"}},
+      // A device of a PyTorch profiler's file.
+      {"chrome_reader.cpp", {"cpu"}},
+      // The processor, in the description of a machine.
+      {"environment.cpp", {"cpu"}},
+      {"result_set.cpp", {"cpu"}}};
+  return *places;
+}
+
+TEST(OnePlace, ABackendIsAFolder) {
+  std::set<std::string> kinds;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "plugins")) {
+    if (entry.is_directory()) kinds.insert(entry.path().filename());
+  }
+  EXPECT_GE(kinds.size(), 3u) << "the test no longer finds the backends";
+  const std::regex comment("//[^\n]*");
+  for (const auto& file : files_below("framework", {".h", ".cpp", ".inl"})) {
+    const std::string code = std::regex_replace(read_text(file), comment, "");
+    const auto place = places_of_device_kinds().find(file.filename().string());
+    for (const std::string& kind : kinds) {
+      if (place != places_of_device_kinds().end() && place->second.contains(kind)) continue;
+      EXPECT_EQ(code.find('"' + kind + '"'), std::string::npos)
+          << shown(file) << " names the device kind '" << kind << "': let backends say what they are capable of";
+    }
+  }
 }
 
 TEST(OnePlace, AVerbIsAFileAndALineOfCMakes) {

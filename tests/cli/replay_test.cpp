@@ -170,7 +170,7 @@ TEST_F(ReplayVerb, AFileThatCannotBeReadIsNamed) {
   EXPECT_THAT(replay({"absent.trace"}).error, HasSubstr("absent.trace: cannot be opened: No such file"));
   EXPECT_EQ(replay({"absent.trace"}).code, 2);
   folder_.write("folder/x", "");
-  EXPECT_THAT(replay({"folder"}).error, HasSubstr("folder: is a directory, not a trace"));
+  EXPECT_THAT(replay({"folder"}).error, HasSubstr("folder: is a directory, not a history"));
   EXPECT_EQ(replay({}).code, 2);
 }
 

@@ -139,7 +139,7 @@ TEST_F(MemoryApi, ASnapshotShowsSegmentsBlocksAndHistory) {
   ASSERT_EQ(segment.blocks.size(), 1u);
   EXPECT_EQ(segment.blocks[0].state, BlockState::kActive);
   ASSERT_NE(segment.blocks[0].stack, 0u);
-  EXPECT_FALSE(snapshot.stacks.at(segment.blocks[0].stack).empty());
+  EXPECT_FALSE(snapshot.stacks.frames_of(segment.blocks[0].stack).empty());
   EXPECT_EQ(snapshot.segments[1].blocks[0].state, BlockState::kFree);
   EXPECT_LT(snapshot.segments[0].address, snapshot.segments[1].address);
   EXPECT_EQ(snapshot.events.size(), 6u);

@@ -44,9 +44,9 @@ TEST(BinaryTrace, KeepsStacksAndDeferredFrees) {
   const Trace trace = read_one(content(path), {.with_stacks = true});
   EXPECT_EQ(trace.facts.deferred_frees, 1u);
   EXPECT_EQ(trace.facts.uses, 1u);
-  ASSERT_EQ(trace.stacks.of_allocation.size(), 2u);
-  EXPECT_EQ(trace.stacks.of_allocation[0], trace.stacks.of_allocation[1]) << "one stack, written once";
-  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[0]][0]].name, "forward");
+  ASSERT_EQ(trace.stack_of_allocation.size(), 2u);
+  EXPECT_EQ(trace.stack_of_allocation[0], trace.stack_of_allocation[1]) << "one stack, written once";
+  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stack_of_allocation[0]][0]].name, "forward");
 }
 
 TEST(BinaryTrace, IsValidUpToTheLastFlush) {

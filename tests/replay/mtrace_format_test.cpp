@@ -63,9 +63,9 @@ TEST(MtraceReader, AnotherLineIsRefusedWithItsPlace) {
 
 TEST(MtraceReader, KeepsThePlaceOfEachCallWhenAsked) {
   const Trace trace = read_one(kLog, {.with_stacks = true});
-  ASSERT_EQ(trace.stacks.of_allocation.size(), trace.facts.allocations);
+  ASSERT_EQ(trace.stack_of_allocation.size(), trace.facts.allocations);
   const auto frame = [&](std::size_t allocation) {
-    return trace.stacks.frames.at(trace.stacks.stacks.at(trace.stacks.of_allocation[allocation]).front());
+    return trace.stacks.frames.at(trace.stacks.stacks.at(trace.stack_of_allocation[allocation]).front());
   };
   EXPECT_EQ(frame(0).name, "(main+0x2a)[0x11be]");
   EXPECT_EQ(frame(0).file, "./my prog");

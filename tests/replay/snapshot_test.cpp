@@ -90,11 +90,11 @@ TEST(Snapshot, WhoFreedABlockIsNotWhoHoldsIt) {
   SnapshotImage image =
       image_with({entry(HistoryAction::kFreeRequested, 512, 100, 1), entry(HistoryAction::kFreeCompleted, 512, 100, 1)},
                  {{1024, 512, 300, BlockState::kActive, 2}});
-  image.stacks = {{}, {{"the_free", "free.py", 1}}, {{"the_allocation", "model.py", 2}}};
+  image.stacks = {.frames = {{"the_free", "free.py", 1}, {"the_allocation", "model.py", 2}}, .stacks = {{}, {0}, {1}}};
   const Trace trace = through_file(image);
-  ASSERT_EQ(trace.stacks.of_allocation.size(), 2u);
-  EXPECT_TRUE(trace.stacks.stacks[trace.stacks.of_allocation[0]].empty());
-  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stacks.of_allocation[1]].front()].name, "the_allocation");
+  ASSERT_EQ(trace.stack_of_allocation.size(), 2u);
+  EXPECT_TRUE(trace.stacks.stacks[trace.stack_of_allocation[0]].empty());
+  EXPECT_EQ(trace.stacks.frames[trace.stacks.stacks[trace.stack_of_allocation[1]].front()].name, "the_allocation");
 }
 
 TEST(Snapshot, ACompletionWhoseRequestTheRingLostWasPendingFromTheStart) {

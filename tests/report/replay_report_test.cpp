@@ -120,7 +120,8 @@ TEST(TracePage, ShowsTheRecordedSegmentsAndWhatNobodyIsKnownToHold) {
             std::string::npos);
   EXPECT_NE(content(path).find("The file holds no call stacks"), std::string::npos);
   EXPECT_EQ(content(path).find("in a replay under"), std::string::npos);
-  trace.stacks = {.frames = {{"forward", "model.py", 31}}, .stacks = {{}, {0}}, .of_allocation = {1, 0}};
+  trace.stacks = {.frames = {{"forward", "model.py", 31}}, .stacks = {{}, {0}}};
+  trace.stack_of_allocation = {1, 0};
   write_trace_html(path, trace, {});
   EXPECT_NE(content(path).find("no stack is known: 4.00 MiB"), std::string::npos) << "a third of the width";
   EXPECT_NE(content(path).find("forward (model.py:31) 8.00 MiB"), std::string::npos);
@@ -146,8 +147,8 @@ TEST(TracePage, LeavesCallsOfPythonAndPyTorchOutOfTheFlameGraph) {
                              {"c10::cuda::malloc(unsigned long)", "CUDACachingAllocator.cpp", 0},
                              {"_PyEval_EvalFrameDefault", "ceval.c", 1},
                              {"__call__", "/usr/lib/python3/dist-packages/torch/nn/module.py", 2}},
-                  .stacks = {{}, {1, 0, 3, 2}},
-                  .of_allocation = {1}};
+                  .stacks = {{}, {1, 0, 3, 2}}};
+  trace.stack_of_allocation = {1};
   const std::string path = testing::TempDir() + "folded.html";
   write_trace_html(path, trace, {});
   const std::string page = content(path);
@@ -250,8 +251,8 @@ TEST(Holders, AreNamedByTheInnermostFunctionThatIsTheProgramsOwn) {
   Trace trace = replay::read_one("a 0 100 0\na 1 50 0\na 2 30 0\nf 1\nf 2\n");
   trace.stacks = {
       .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7}, {"forward", "/srv/model.py", 31}},
-      .stacks = {{}, {0, 1}},
-      .of_allocation = {1, 1, 0}};
+      .stacks = {{}, {0, 1}}};
+  trace.stack_of_allocation = {1, 1, 0};
   const std::vector<replay::Holder> holders = replay::holders_at_peak(trace);
   ASSERT_EQ(holders.size(), 2u);
   EXPECT_EQ(holders[0].bytes, 150u);
@@ -266,8 +267,8 @@ TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
                              {"at::_ops::bmm::call(at::Tensor const&)", "??", 0},
                              {"torch::autograd::generated::BmmBackward0::apply()", "??", 0},
                              {"execute_native_thread_routine", "thread48.o", 0}},
-                  .stacks = {{}, {0, 1, 2, 3}},
-                  .of_allocation = {1}};
+                  .stacks = {{}, {0, 1, 2, 3}}};
+  trace.stack_of_allocation = {1};
   EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply() (??:0)");
 }
 

@@ -60,6 +60,7 @@ TEST_F(Sweep, MayStandOnTheCommandLineAsInAFile) {
   EXPECT_THAT(config.sweep_cells(), SizeIs(6)) << "three instead of the file's two";
   EXPECT_THAT(load("", {"sweep.train.epochs=[7, 8]"}).sweep_keys(), ElementsAre("train.epochs"));
   EXPECT_THAT(load("", {"sweep.allocator.name=[caching, direct]"}).sweep_cells(), SizeIs(2)) << "quotes of a shell";
+  EXPECT_THAT(load("", {"sweep.allocator.name=[caching , direct ]"}).sweep_cells()[0].values, ElementsAre("caching"));
 }
 
 TEST_F(Sweep, WithoutOneThereAreNoCells) { EXPECT_THAT(load("").sweep_cells(), IsEmpty()); }

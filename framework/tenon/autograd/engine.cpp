@@ -147,10 +147,4 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs, co
   return result;
 }
 
-void queue_callback(std::function<void()> callback) {
-  GraphTask* task = current_task();
-  if (!task) throw Error("Final callbacks can only be installed during backward pass.");
-  task->callbacks().push_back(std::move(callback));
-}
-
 }  // namespace tenon::autograd

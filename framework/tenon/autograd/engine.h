@@ -21,9 +21,4 @@ TENON_API variable_list grad(const variable_list& outputs, const variable_list& 
 TENON_API variable_list run_backward(const edge_list& roots, variable_list gradients, bool keep_graph,
                                      bool create_graph, bool accumulate, const edge_list& outputs);
 
-/// Runs `callback` when the running graph task has ended. Only inside a backward.
-TENON_API void queue_callback(std::function<void()> callback);
-/// Whether this thread runs a node right now.
-TENON_API bool is_running_backward();
-
 }  // namespace tenon::autograd

@@ -90,9 +90,6 @@ void print_forward_trace(const Node& node) {
 
 }  // namespace
 
-GraphTask* current_task() { return running_task; }
-bool is_running_backward() { return running_task != nullptr; }
-
 bool Node::task_should_compute_output(std::size_t i) const {
   if (!edges_[i].is_valid()) return false;
   return !running_task || running_task->wants(edges_[i].function.get());
@@ -319,7 +316,6 @@ void GraphTask::run(const edge_list& roots, variable_list gradients) {
     ready_.pop_back();
     evaluate(std::move(next));
   }
-  for (std::size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();
 }
 
 void validate_gradients(const edge_list& edges, variable_list& gradients,

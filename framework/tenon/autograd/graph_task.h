@@ -29,7 +29,6 @@ class GraphTask {
   void run(const edge_list& roots, variable_list gradients);
   bool wants(const Node* node);
   variable_list& captured() { return captured_; }
-  std::vector<std::function<void()>>& callbacks() { return callbacks_; }
 
  private:
   struct Pending {
@@ -62,11 +61,7 @@ class GraphTask {
   std::vector<Ready> ready_;
   std::uint64_t arrivals_ = 0;
   variable_list captured_;
-  std::vector<std::function<void()>> callbacks_;
 };
-
-/// The innermost task that this thread runs.
-GraphTask* current_task();
 
 /// Makes every gradient match the edge it flows along: undefined is fine, expandable is summed, else Error.
 void validate_gradients(const edge_list& edges, variable_list& gradients,

@@ -18,7 +18,6 @@ constinit thread_local std::vector<Node*>* doomed = nullptr;
 
 }  // namespace
 
-Node* running_node() { return running; }
 Node* exchange_running_node(Node* node) { return std::exchange(running, node); }
 
 ForwardTrace::ForwardTrace() = default;

@@ -44,7 +44,6 @@ inline bool requires_grad(const Tensor& tensor) {
 }
 
 /// Whether a recording operator must make a node for these inputs.
-TENON_API bool grad_enabled_slow();
 template <class... Tensors>
 bool any_requires_grad(const Tensors&... tensors) {
   return (requires_grad(tensors) || ...) && GradMode::is_enabled();

@@ -8,7 +8,6 @@
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>

@@ -5,13 +5,11 @@
 
 namespace tenon::cli {
 
-std::vector<SectionSpec> experiment_sections() { return training_sections(); }
-
 ConfigRequest experiment_request(const std::filesystem::path& file, std::vector<std::string> overrides) {
   ConfigRequest request;
   request.file = file;
   request.overrides = std::move(overrides);
-  request.sections = experiment_sections();
+  request.sections = training_sections();
   return request;
 }
 

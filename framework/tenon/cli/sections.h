@@ -9,9 +9,6 @@
 
 namespace tenon::cli {
 
-/// The sections of the layers above the runtime: model, data, train.
-std::vector<SectionSpec> experiment_sections();
-
 /// A request for Config::load with every section that an experiment may have.
 ConfigRequest experiment_request(const std::filesystem::path& file, std::vector<std::string> overrides);
 

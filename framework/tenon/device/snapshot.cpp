@@ -2,6 +2,7 @@
 #include <tenon/device/snapshot.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon {
 
@@ -22,7 +23,12 @@ MemorySnapshot take_snapshot(Device device, const AllocatorStack& allocator, con
       last = std::max(last, block.stack);
     }
   }
-  for (StackId stack = 1; stack <= last; ++stack) snapshot.stacks.push_back(history->frames(stack));
+  FrameTable frames(snapshot.stacks);
+  for (StackId stack = 1; stack <= last; ++stack) {
+    std::vector<std::uint32_t> numbers;
+    for (StackFrame& frame : history->frames(stack)) numbers.push_back(frames.number_of(std::move(frame)));
+    snapshot.stacks.stacks.push_back(std::move(numbers));
+  }
   return snapshot;
 }
 

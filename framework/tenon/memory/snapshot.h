@@ -4,10 +4,11 @@
 //
 //   Segment   [ block | block | block ]          memory from the device; its blocks tile it from left to right
 //   events    alloc, free_requested, oom …       what happened, oldest first (PyTorch: device_traces)
-//   stacks    who did it: by StackId, innermost frame first; stack 0 is empty
+//   stacks    who did it: by StackId (call_stacks.h)
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/call_stacks.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/stream_ref.h>
 
@@ -36,18 +37,7 @@ class Address {
   std::uint64_t value_ = 0;
 };
 
-/// A call stack, as an index; 0 is "none".
-using StackId = std::uint32_t;
-
-/// One function of a call stack. `line` is 0 and `file` "??" where nothing is known.
-struct StackFrame {
-  std::string name;
-  std::string file;
-  std::uint32_t line = 0;
-  auto operator<=>(const StackFrame&) const = default;
-};
-
-/// The actions of device_traces.
+/// The actions of device_traces: what an allocator did. What a program asked of it is replay's EventKind.
 enum class HistoryAction : std::uint8_t {
   kAlloc,
   kFreeRequested,
@@ -165,9 +155,9 @@ std::vector<Segment> mapped_segments_of(const T& allocator) {
 
 /// One device's memory at a moment, with the history that led there.
 struct Snapshot {
-  std::vector<Segment> segments;                       ///< by address
-  std::vector<HistoryEvent> events;                    ///< oldest first; empty unless a history is recorded
-  std::vector<std::vector<StackFrame>> stacks = {{}};  ///< by StackId
+  std::vector<Segment> segments;     ///< by address
+  std::vector<HistoryEvent> events;  ///< oldest first; empty unless a history is recorded
+  CallStacks stacks;                 ///< of events and blocks
 
   TENON_API std::size_t reserved_bytes() const;
   TENON_API std::size_t active_bytes() const;

@@ -20,6 +20,9 @@ bool is_number(const TableCell& cell) {
          !std::holds_alternative<std::monostate>(cell);
 }
 
+/// Shortest decimal that reads back exactly; null for what JSON lacks (nan, inf).
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
 std::string for_machines(const TableCell& cell, bool json) {
   struct Writer {
     bool json;
@@ -56,8 +59,6 @@ TableFormat parse_table_format(std::string_view text) {
 }
 
 std::string json_quote(std::string_view text) { return replay::quoted_json(text); }
-
-std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 std::string show(const TableCell& cell) {
   struct Writer {

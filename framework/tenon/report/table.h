@@ -89,7 +89,5 @@ TENON_API std::string render(const Table& table, TableFormat format, const std::
 
 /// A JSON string literal with quotes.
 TENON_API std::string json_quote(std::string_view text);
-/// Shortest decimal that reads back exactly; null for what JSON lacks (nan, inf).
-TENON_API std::string json_number(double value);
 
 }  // namespace tenon

@@ -32,11 +32,7 @@ struct DoctorOptions {
 
 ExitCode doctor_machine(const DoctorOptions& options) {
   const std::vector<Finding> findings = check_health();
-  if (options.format == TableFormat::kTable) {
-    const Environment& env = environment();
-    print(fmt::format("tenon {} ({}, {}) on {}\n{}, {} cores, {}\n\n", env.version, env.compiler, env.build_type,
-                      env.system, env.cpu, env.cores, format_bytes(env.memory_bytes)));
-  }
+  if (options.format == TableFormat::kTable) print(machine_heading());
   print(render(findings_table(findings), options.format, environment_json()));
   const bool is_healthy =
       std::ranges::all_of(findings, [](const Finding& finding) { return finding.state == "ok" || !finding.needed; });

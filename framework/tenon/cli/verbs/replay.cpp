@@ -156,7 +156,7 @@ std::vector<replay::ReplayRow> with_ideal_rows(std::vector<replay::ReplayRow> jo
 void print_rows(const std::vector<replay::ReplayRow>& rows, const Gates& gates, const CommandFiles& files,
                 const ReplayOptions& options) {
   if (options.format == TableFormat::kJson)
-    return print(replay_json(rows, gates.asked, gates.trips, environment_json(), options.timeline));
+    return print(replay::rows_json(rows, environment_json(), options.timeline, gates.asked, gates.trips));
   if (uses_standard_output(files)) {
     std::string text = replay_table(rows).text(screen_of(STDERR_FILENO)) + replay_legend();
     text.pop_back();  // say ends the line

@@ -1,7 +1,7 @@
 // Call stacks: walking one is cheap and happens while the program runs, naming its functions is slow and happens later.
 #pragma once
 
-#include <tenon/memory/history/history.h>
+#include <tenon/memory/call_stacks.h>
 
 #include <string>
 #include <vector>

@@ -7,13 +7,15 @@
 
 namespace tenon {
 
-std::vector<std::string> purpose_choices() {
+/// Words for an option that names a purpose: "any" and every purpose.
+static std::vector<std::string> purpose_choices() {
   std::vector<std::string> words{"any"};
   for (int i = 0; i < kPurposeCount; ++i) words.emplace_back(name_of(static_cast<Purpose>(i)));
   return words;
 }
 
-std::optional<Purpose> purpose_named(std::string_view name) {
+/// Empty for "any".
+static std::optional<Purpose> purpose_named(std::string_view name) {
   for (int i = 0; i < kPurposeCount; ++i) {
     if (name_of(static_cast<Purpose>(i)) == name) return static_cast<Purpose>(i);
   }

@@ -10,11 +10,6 @@
 
 namespace tenon {
 
-/// Words for an option that names a purpose: "any" and every purpose.
-std::vector<std::string> purpose_choices();
-/// Empty for "any".
-std::optional<Purpose> purpose_named(std::string_view name);
-
 class RequestFilter {
  public:
   /// min_size, max_size, purpose, stream.

@@ -27,7 +27,7 @@ class TraceFile {
                               path_, std::strerror(errno)));
     }
     gzbuffer(file_, 1 << 17);
-    write(lines_of_.comment(fmt::format("tenon memory trace of {}", device)));
+    write(lines_of_.comment(fmt::format("tenon memory history of {}", device)));
     write(lines_of_.comment("a ID SIZE STREAM | f ID | u ID STREAM | e | m NAME"));
   }
   ~TraceFile() {

@@ -158,8 +158,6 @@ std::size_t AllocatorStack::set_reserved_limit(std::size_t limit_bytes) {
   return old;
 }
 
-std::size_t AllocatorStack::reserved_limit() const { return impl_->observed_.limit(); }
-
 void AllocatorStack::mark(std::string_view name) {
   const LockedAllocator allocator = impl_->locked();
   for (const auto& [layer_name, layer] : impl_->layers_) layer->mark(name);

@@ -112,7 +112,6 @@ class TENON_API AllocatorStack {
   /// A ceiling on reserved bytes, 0 for none: beyond it the policy finds the device exhausted, gives back what it
   /// caches and tries again (PyTorch: set_per_process_memory_fraction). Returns the old one.
   std::size_t set_reserved_limit(std::size_t limit_bytes);
-  std::size_t reserved_limit() const;  ///< the lowest of that ceiling and those of layers; 0 for none
 
   /// Events go to this history from now on. It may serve several stacks of one device.
   void attach_history(std::shared_ptr<History> history);

@@ -41,7 +41,8 @@ void remove_oom_observer(std::uint64_t id) {
   observers().by_id.erase(id);
 }
 
-void notify_oom_observers(const OutOfMemoryInfo& info) noexcept {
+/// Runs all of them, in the order of their coming.
+static void notify_oom_observers(const OutOfMemoryInfo& info) noexcept {
   std::vector<OomObserver> all;
   {
     std::lock_guard lock(observers().mutex);

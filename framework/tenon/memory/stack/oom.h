@@ -18,8 +18,6 @@ using OomObserver = std::function<void(const OutOfMemoryInfo& info)>;
 /// Adds an observer for all devices (PyTorch: _cuda_attach_out_of_memory_observer); the id takes it away again.
 TENON_API std::uint64_t add_oom_observer(OomObserver observer);
 TENON_API void remove_oom_observer(std::uint64_t id);
-/// Runs all of them, in the order of their coming.
-void notify_oom_observers(const OutOfMemoryInfo& info) noexcept;
 
 /// What is known at the moment of failure besides the figures.
 struct OomCircumstances {

@@ -127,10 +127,6 @@ std::string request_differs(const Request& is, const Request& asked) {
   return {};
 }
 
-std::unique_ptr<Allocator> watch_allocator(std::unique_ptr<Allocator> inner, CallWatcher& watcher) {
-  return std::make_unique<WatchedAllocator>(std::move(inner), watcher);
-}
-
 AllocatorInfo watched(const AllocatorInfo& info, CallWatcher& watcher) {
   AllocatorInfo result = info;
   result.create = [create = info.create, &watcher](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
@@ -139,7 +135,7 @@ AllocatorInfo watched(const AllocatorInfo& info, CallWatcher& watcher) {
       Watched call(watcher, {.call = Call::kCreate});
       inner = call.run([&] { return create(context); });
     }
-    return inner == nullptr ? nullptr : watch_allocator(std::move(inner), watcher);
+    return inner == nullptr ? nullptr : std::make_unique<WatchedAllocator>(std::move(inner), watcher);
   };
   return result;
 }

@@ -30,9 +30,6 @@ class TENON_EXPORT CallWatcher {
 /// How the request that a block carries differs from the one it answers; empty where it does not.
 TENON_API std::string request_differs(const Request& is, const Request& asked);
 
-/// `inner` with that watcher, which outlives it.
-TENON_API std::unique_ptr<Allocator> watch_allocator(std::unique_ptr<Allocator> inner, CallWatcher& watcher);
-
 /// What makes `info`'s allocators, watched from their constructors on. The watcher outlives them.
 TENON_API AllocatorInfo watched(const AllocatorInfo& info, CallWatcher& watcher);
 /// The same, of a watcher that lives as long as what makes them.

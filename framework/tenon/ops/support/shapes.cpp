@@ -1,14 +1,9 @@
-// Sizes of reductions and of what was broadcast.
+// Sizes of reductions.
 #include <tenon/ops/support/shapes.h>
 
 #include <string>
 
 namespace tenon::ops {
-
-Tensor reduce_to(Tensor gradient, const Dims& sizes) {
-  if (gradient.impl().sizes() == sizes) return gradient;
-  return gradient.sum_to_size(sizes);
-}
 
 Dims reduced_sizes(const Dims& sizes, std::uint32_t mask, bool keep) {
   Dims result;

@@ -1,4 +1,4 @@
-// Sizes of reductions and of what was broadcast. (Bit i of a mask stands for dim i.)
+// Sizes of reductions. (Bit i of a mask stands for dim i.)
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -7,8 +7,6 @@
 
 namespace tenon::ops {
 
-/// Sums `gradient` to the sizes of the operand that was broadcast.
-Tensor reduce_to(Tensor gradient, const Dims& sizes);
 /// Sizes of a result with the dims of `mask` reduced; `keep` keeps them as 1.
 Dims reduced_sizes(const Dims& sizes, std::uint32_t mask, bool keep);
 /// The mask of `dims`; no dims at all = every one. Throws Error for one that is named twice.

@@ -242,10 +242,10 @@ void ObservedPass::after(std::uint64_t event) {
                          std::to_string(usage.held_bytes) + " taken from the device: Block::bytes is wrong");
   }
   series_.after(event, usage.held_bytes);
-  row_.peak_allocated_bytes = std::max<std::uint64_t>(row_.peak_allocated_bytes, usage.allocated_bytes);
+  // What waits for the recording's word to be free is known here only.
   row_.peak_active_bytes = std::max<std::uint64_t>(row_.peak_active_bytes, usage.allocated_bytes + waiting_bytes_);
-  if (usage.peak_held_bytes > peak_) {
-    peak_ = usage.peak_held_bytes;
+  if (usage.peak_held_bytes > row_.peak_reserved_bytes) {
+    row_.peak_reserved_bytes = usage.peak_held_bytes;
     row_.peak_reserved_event = event;
     const auto requested = static_cast<double>(usage.requested_bytes);
     const auto allocated = static_cast<double>(usage.allocated_bytes);
@@ -266,6 +266,7 @@ void ObservedPass::finish() {
   }
   const auto number = [](std::int64_t figure) { return static_cast<std::uint64_t>(figure); };
   const MemoryStats stats = stack_->stats();
+  row_.peak_allocated_bytes = number(stats.allocated_bytes.peak);
   row_.device_allocations = number(stats.device_allocations);
   row_.device_frees = number(stats.device_frees);
   row_.device_maps = number(stats.device_maps);

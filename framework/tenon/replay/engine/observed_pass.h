@@ -110,7 +110,6 @@ class ObservedPass {
   Fnv1a placement_;
   CurveSampler curve_;
   std::uint64_t waiting_bytes_ = 0;  ///< of blocks whose free the recording completes later
-  std::uint64_t peak_ = 0;
   bool tells_last_uses_ = false;
   std::optional<StreamRef> last_use_;  ///< of the free that comes next
 };

@@ -117,11 +117,7 @@ class ReplayImage {
     describe_recording(trace, failures, policy.policy.traits.pytorch_conf.has_value(), image_);
     image_.empty_caches.emplace();
     source_.when_waited([this] { complete_what_waits(); });
-    for (std::size_t i = 1; i < trace.stacks.stacks.size(); ++i) {  // 0 is empty
-      image_.stacks.emplace_back();
-      for (const std::uint32_t frame : trace.stacks.stacks[i])
-        image_.stacks.back().push_back(trace.stacks.frames[frame]);
-    }
+    image_.stacks = trace.stacks;
   }
 
   SnapshotImage take() {
@@ -186,7 +182,7 @@ class ReplayImage {
     segment_events_.stream = stream;
     waiting_.complete(segment_events_.time);
     const bool is_seed = allocations_ < trace_.facts.seeded_blocks;
-    const auto& stacks = trace_.stacks.of_allocation;
+    const auto& stacks = trace_.stack_of_allocation;
     slot = {.stack = allocations_ < stacks.size() ? stacks[allocations_] : 0};
     ++allocations_;
     HistoryEvent made{{.action = HistoryAction::kOom, .stack = slot.stack, .bytes = event.bytes, .stream = stream},

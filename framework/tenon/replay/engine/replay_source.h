@@ -3,7 +3,6 @@
 // by whoever stands around the policy.
 #pragma once
 
-#include <tenon/core/export.h>
 #include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
 #include <tenon/memory/sources/address_only_source.h>

@@ -155,7 +155,8 @@ double clock_cost_ns() {
 
 }  // namespace
 
-Latency latency_of(std::vector<float>& samples) {
+/// Percentiles of a list that is sorted in place.
+static Latency latency_of(std::vector<float>& samples) {
   Latency latency;
   if (samples.empty()) return latency;
   std::ranges::sort(samples);

@@ -14,7 +14,4 @@ void time_passes(const Trace& trace, const StackConfig& policy, const JobOptions
 /// Fills in allocate_ns, free_ns and clock_ns.
 void time_calls(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row);
 
-/// Percentiles of a list that is sorted in place.
-Latency latency_of(std::vector<float>& samples);
-
 }  // namespace tenon::replay

@@ -33,7 +33,6 @@ void write_binary(const Trace& trace, const std::string& path) {
   std::uint64_t allocation = 0;
   std::uint64_t number = 0;
   std::size_t next_failure = 0;
-  std::vector<StackFrame> stack;
   WorkMeter meter("writing " + path, trace.events.size());
   for (const TraceEvent& event : trace.events) {
     meter.step();
@@ -44,14 +43,11 @@ void write_binary(const Trace& trace, const std::string& path) {
     }
     switch (event.kind) {
       case EventKind::kAllocate: {
-        stack.clear();
-        if (allocation < trace.stacks.of_allocation.size()) {
-          for (const std::uint32_t frame : trace.stacks.stacks[trace.stacks.of_allocation[allocation]])
-            stack.push_back(trace.stacks.frames[frame]);
-        }
+        const bool has_stack = allocation < trace.stack_of_allocation.size();
+        const StackId stack = has_stack ? trace.stack_of_allocation[allocation] : 0;
         ++allocation;
         blocks.allocate(event.slot);
-        out.allocate(event.bytes, trace.streams[event.stream], stack);
+        out.allocate(event.bytes, trace.streams[event.stream], trace.stacks.frames_of(stack));
         break;
       }
       case EventKind::kFree:

@@ -43,10 +43,7 @@ class BinaryReader {
     }
     settle_failure();
     Trace& trace = builder_.trace();
-    if (with_stacks_) {
-      trace.stacks.frames = std::move(frames_);
-      trace.stacks.stacks = std::move(stacks_);
-    }
+    trace.stacks = std::move(stacks_);
     Trace result = std::move(builder_).finish();
     take_recorded_lines(result);
     take_device_calls(result);
@@ -163,15 +160,15 @@ class BinaryReader {
         const auto line = static_cast<std::uint32_t>(varint());
         if (!with_stacks_) continue;
         const auto [entry, is_new] =
-            frame_ids_.try_emplace({function, file, line}, static_cast<std::uint32_t>(frames_.size()));
+            frame_ids_.try_emplace({function, file, line}, static_cast<std::uint32_t>(stacks_.frames.size()));
         if (is_new) {
           copies(texts_[function].size() + texts_[file].size());
-          frames_.push_back({texts_[function], texts_[file], line});
+          stacks_.frames.push_back({texts_[function], texts_[file], line});
         }
         ids.push_back(entry->second);
       }
-      if (with_stacks_) stacks_.push_back(std::move(ids));
-      stack_numbers_.push_back(with_stacks_ ? static_cast<std::uint32_t>(stacks_.size() - 1) : 0);
+      if (with_stacks_) stacks_.stacks.push_back(std::move(ids));
+      stack_numbers_.push_back(with_stacks_ ? static_cast<StackId>(stacks_.stacks.size() - 1) : 0);
     }
     return stack_numbers_[index];
   }
@@ -202,7 +199,7 @@ class BinaryReader {
     const std::uint32_t slot = builder_.allocate(bytes, stream);
     if (slot >= kPending - 1) fail("more than 2^31 blocks alive at once");
     slots_.push_back(slot);
-    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
+    if (with_stacks_) builder_.trace().stack_of_allocation.push_back(stack);
   }
 
   void device_call() {
@@ -310,9 +307,8 @@ class BinaryReader {
   std::vector<std::uint64_t> streams_;
   std::vector<std::string> texts_;
   std::uint64_t copied_bytes_ = 0;
-  std::vector<StackFrame> frames_;
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint32_t> frame_ids_;  ///< function, file, line
-  std::vector<std::vector<std::uint32_t>> stacks_ = {{}};
+  CallStacks stacks_;
   std::vector<std::uint32_t> stack_numbers_;
   std::optional<RecordedOom> fails_;  ///< the next allocation
   bool has_failed_ = false;           ///< the last allocation; its free is to come

@@ -28,7 +28,7 @@ std::string folded_stack(const std::vector<StackFrame>& frames) {
 namespace {
 
 void write_folded(const Trace& trace, const std::string& path) {
-  if (trace.stacks.of_allocation.empty()) {
+  if (trace.stack_of_allocation.empty()) {
     throw Error(
         trace.path +
         ": the history has no call stacks; record with torch.cuda.memory._record_memory_history(stacks=\"python\")");
@@ -40,7 +40,7 @@ void write_folded(const Trace& trace, const std::string& path) {
   for (const TraceEvent& entry : trace.events) {
     if (!is_counted(entry.kind)) continue;
     if (entry.kind == EventKind::kAllocate) {
-      const std::uint32_t stack = trace.stacks.of_allocation[allocation++];
+      const std::uint32_t stack = trace.stack_of_allocation[allocation++];
       stack_of_slot[entry.slot] = stack;
       live[stack] += entry.bytes;
     } else if (entry.kind == EventKind::kFree) {
@@ -51,9 +51,7 @@ void write_folded(const Trace& trace, const std::string& path) {
   OutputFile out(path);
   for (const auto& [stack, bytes] : live) {
     if (bytes == 0) continue;
-    std::vector<StackFrame> frames;
-    for (const std::uint32_t frame : trace.stacks.stacks[stack]) frames.push_back(trace.stacks.frames[frame]);
-    out.write(folded_stack(frames) + " ");
+    out.write(folded_stack(trace.stacks.frames_of(stack)) + " ");
     out.number(bytes);
     out.write("\n");
   }

@@ -142,7 +142,7 @@ void write_folded(const SnapshotImage& image, const std::string& path) {
     if (event.action == HistoryAction::kFreeRequested) live.erase(event.address);
   }
   std::map<std::string, std::uint64_t> by_stack;
-  for (const auto& [address, block] : live) by_stack[folded_stack(image.stacks[block.stack])] += block.bytes;
+  for (const auto& [address, block] : live) by_stack[folded_stack(image.stacks.frames_of(block.stack))] += block.bytes;
   OutputFile out(path);
   for (const auto& [line, bytes] : by_stack) {
     out.write(line + " ");

@@ -74,7 +74,6 @@ class MtraceReader {
  public:
   MtraceReader(InputFile& input, bool with_stacks) : input_(input), builder_(input.path()), with_stacks_(with_stacks) {
     builder_.trace().format = "mtrace";
-    if (with_stacks_) builder_.trace().stacks.stacks.emplace_back();
   }
 
   Trace read() && {
@@ -147,16 +146,16 @@ class MtraceReader {
 
   void note_stack(std::string_view where) {
     if (!with_stacks_) return;
-    Stacks& stacks = builder_.trace().stacks;
+    CallStacks& stacks = builder_.trace().stacks;
     const auto [known, is_new] =
-        stack_of_place_.try_emplace(std::string(where), static_cast<std::uint32_t>(stacks.stacks.size()));
+        stack_of_place_.try_emplace(std::string(where), static_cast<StackId>(stacks.stacks.size()));
     if (is_new) {
       const std::size_t colon = std::min(where.rfind(':'), where.size());
       const std::string_view inside = where.substr(std::min(colon + 1, where.size()));
       stacks.stacks.push_back({static_cast<std::uint32_t>(stacks.frames.size())});
       stacks.frames.push_back({std::string(inside.empty() ? where : inside), std::string(where.substr(0, colon)), 0});
     }
-    stacks.of_allocation.push_back(where.empty() ? 0 : known->second);
+    builder_.trace().stack_of_allocation.push_back(where.empty() ? 0 : known->second);
   }
 
   void add_notes() {

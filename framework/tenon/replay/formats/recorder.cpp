@@ -121,14 +121,14 @@ void Recorder::guarded(Change change) noexcept {
 struct Recorder::Records {
   Recorder& recorder;
   void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) const {
-    recorder.keep_locked({.id = id, .bytes = bytes, .stream = stream, .kind = Kind::kAllocate});
+    recorder.keep_locked({.id = id, .bytes = bytes, .stream = stream, .kind = EventKind::kAllocate});
   }
   void failed(const FailedRequest& request) const { recorder.keep_locked(event_of(request)); }
   void used(std::uint64_t id, std::uint64_t stream) const {
-    recorder.keep_locked({.id = id, .stream = stream, .kind = Kind::kUse});
+    recorder.keep_locked({.id = id, .stream = stream, .kind = EventKind::kUse});
   }
-  void freed(std::uint64_t id) const { recorder.keep_locked({.id = id, .kind = Kind::kFree}); }
-  void emptied_cache() const { recorder.keep_locked({.kind = Kind::kTrim}); }
+  void freed(std::uint64_t id) const { recorder.keep_locked({.id = id, .kind = EventKind::kFree}); }
+  void emptied_cache() const { recorder.keep_locked({.kind = EventKind::kEmptyCache}); }
 };
 
 void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
@@ -165,7 +165,7 @@ void Recorder::mark(std::string_view name) noexcept {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
     if (marks_.size() > kMaxMarks) marks_.pop_front();
-    keep_locked({.bytes = names_.size() - 1, .kind = Kind::kMark});
+    keep_locked({.bytes = names_.size() - 1, .kind = EventKind::kMark});
   });
 }
 
@@ -175,7 +175,8 @@ Recorder::Event Recorder::event_of(const FailedRequest& request) {
           .stream = request.stream,
           .reserved_bytes = request.reserved_bytes,
           .device_free_bytes = request.device_free_bytes,
-          .kind = Kind::kFailed};
+          .kind = EventKind::kAllocate,
+          .has_failed = true};
 }
 
 void Recorder::settle_locked() { log_.settle(Records{*this}); }
@@ -191,14 +192,14 @@ void Recorder::keep_locked(const Event& event) {
 void Recorder::forget_locked() {
   for (std::size_t i = 0; i < tail_events_; ++i) {
     const Event& event = events_[i];
-    if (event.kind == Kind::kAllocate) seeds_.emplace(event.id, event);
-    if (event.kind == Kind::kFree) seeds_.erase(event.id);
+    if (event.kind == EventKind::kAllocate && !event.has_failed) seeds_.emplace(event.id, event);
+    if (event.kind == EventKind::kFree) seeds_.erase(event.id);
   }
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(tail_events_));
   lost_events_ += tail_events_;
   std::vector<std::string> names;
   for (Event& event : events_) {
-    if (event.kind != Kind::kMark) continue;
+    if (event.kind != EventKind::kMark) continue;
     names.push_back(std::move(names_[event.bytes]));
     event.bytes = names.size() - 1;
   }
@@ -207,44 +208,48 @@ void Recorder::forget_locked() {
 
 void Recorder::write_text_locked(const Event& event) {
   switch (event.kind) {
-    case Kind::kAllocate:
-      return text_->write(lines_.allocate(event.id, event.bytes, event.stream));
-    case Kind::kFailed:
+    case EventKind::kAllocate:
+      if (!event.has_failed) return text_->write(lines_.allocate(event.id, event.bytes, event.stream));
       text_->write(lines_.failed(event.id, event.bytes, event.stream, event.reserved_bytes, event.device_free_bytes));
       return text_->write(lines_.free(event.id));
-    case Kind::kUse:
+    case EventKind::kUse:
       return text_->write(lines_.use(event.id, event.stream));
-    case Kind::kFree:
+    case EventKind::kFree:
       return text_->write(lines_.free(event.id));
-    case Kind::kTrim:
+    case EventKind::kEmptyCache:
       return text_->write(lines_.empty_cache());
-    case Kind::kMark:
+    case EventKind::kMark:
       return text_->write(lines_.mark(names_[event.bytes]));
+    case EventKind::kFreeCompleted:  // a program that runs does not see it
+      return;
   }
 }
 
 void Recorder::write_binary_locked(const Event& event) {
   const auto known = [&] { return file_ids_.find(event.id); };
   switch (event.kind) {
-    case Kind::kAllocate:
-      file_ids_[event.id] = binary_->allocate(event.bytes, event.stream);
-      return;
-    case Kind::kFailed:
+    case EventKind::kAllocate:
+      if (!event.has_failed) {
+        file_ids_[event.id] = binary_->allocate(event.bytes, event.stream);
+        return;
+      }
       binary_->next_fails(event.reserved_bytes, event.device_free_bytes);
       return binary_->free(binary_->allocate(event.bytes, event.stream));
-    case Kind::kUse:
+    case EventKind::kUse:
       if (known() != file_ids_.end()) binary_->use(known()->second, event.stream);
       return;
-    case Kind::kFree:
+    case EventKind::kFree:
       if (known() == file_ids_.end()) return;
       binary_->free(known()->second);
       file_ids_.erase(event.id);
       return;
-    case Kind::kTrim:
+    case EventKind::kEmptyCache:
       return binary_->empty_cache();
-    case Kind::kMark:
+    case EventKind::kMark:
       binary_->mark(names_[event.bytes]);
       return binary_->flush();
+    case EventKind::kFreeCompleted:
+      return;
   }
 }
 
@@ -257,34 +262,37 @@ Trace Recorder::tail(const std::string& name) const {
   builder.recording_starts();
   const auto add = [&](const Event& event) {
     switch (event.kind) {
-      case Kind::kAllocate:
-        slots[event.id] = builder.allocate(event.bytes, event.stream);
-        break;
-      case Kind::kFailed:
+      case EventKind::kAllocate:
+        if (!event.has_failed) {
+          slots[event.id] = builder.allocate(event.bytes, event.stream);
+          break;
+        }
         builder.fail({.bytes = event.bytes,
                       .stream = event.stream,
                       .reserved_bytes = event.reserved_bytes,
                       .device_free_bytes = event.device_free_bytes});
         break;
-      case Kind::kUse:
+      case EventKind::kUse:
         builder.use(slots.at(event.id), event.stream);
         break;
-      case Kind::kFree:
+      case EventKind::kFree:
         builder.free(slots.at(event.id));
         slots.erase(event.id);
         break;
-      case Kind::kTrim:
+      case EventKind::kEmptyCache:
         builder.empty_cache();
         break;
-      case Kind::kMark:
+      case EventKind::kMark:
         builder.mark(names_[event.bytes]);
+        break;
+      case EventKind::kFreeCompleted:
         break;
     }
   };
   std::ranges::for_each(events_, add);
   const OpenFailure& held_back = log_.open_failure();
   if (held_back.is_open()) add(event_of(*held_back.request()));
-  for (std::uint64_t i = 0; i < held_back.trims(); ++i) add({.kind = Kind::kTrim});
+  for (std::uint64_t i = 0; i < held_back.trims(); ++i) add({.kind = EventKind::kEmptyCache});
   return std::move(builder).finish();
 }
 

@@ -58,13 +58,13 @@ class TENON_API Recorder {
   std::uint64_t lost_events() const;
 
  private:
-  enum class Kind : std::uint8_t { kAllocate, kFailed, kUse, kFree, kTrim, kMark };
   struct Event {
     std::uint64_t id = 0;     ///< of the allocation
     std::uint64_t bytes = 0;  ///< kMark: index into names_
     std::uint64_t stream = 0;
-    std::uint64_t reserved_bytes = 0, device_free_bytes = 0;  ///< kFailed
-    Kind kind = Kind::kMark;
+    std::uint64_t reserved_bytes = 0, device_free_bytes = 0;  ///< when it failed
+    EventKind kind = EventKind::kMark;
+    bool has_failed = false;  ///< kAllocate: it ran out of memory, and there is no kFree of it
   };
   static Event event_of(const FailedRequest& request);
   struct Records;

@@ -152,9 +152,9 @@ class TextReader {
     const std::uint64_t bytes = fields.number("a size in bytes");
     const std::uint64_t stream = fields.number("a stream");
     fields.end();
-    if (bytes == 0) input_.fail_line("a size of 0 bytes; empty blocks are left out of a trace");
+    if (bytes == 0) input_.fail_line("a size of 0 bytes; empty blocks are left out of a history");
     if (ids_.find(id) != nullptr)
-      input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique over the trace");
+      input_.fail_line("id " + std::to_string(id) + " was allocated before; ids are unique in a history");
     if (builder_.would_overflow(bytes)) input_.fail_line("the live bytes exceed 2^62");
     expect('a', id);
     if (announced_ == Announced::kFailedRequest) {

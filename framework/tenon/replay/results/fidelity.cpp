@@ -1,6 +1,7 @@
 // Fidelity of a replay.
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/replay.h>
+#include <tenon/replay/formats/format.h>
 #include <tenon/replay/results/fidelity.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -16,6 +17,12 @@
 namespace tenon::replay {
 
 namespace {
+
+/// Whether files of its form say what was reserved.
+bool tells_reserved(const Trace& trace) {
+  const Format* const format = find_format(trace.format);
+  return format != nullptr && format->shows_segments;
+}
 
 constexpr std::uint64_t kQuantum = 512;
 constexpr std::uint64_t kSmallLimit = MiB;
@@ -95,7 +102,9 @@ std::string Fidelity::sentence() const {
       format_bytes(replayed_reserved_bytes), format_bytes(recorded_reserved_bytes));
 }
 
-Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
+/// The trace with the cached segments of its start put back: each is taken, cut into the blocks that lived in it, and
+/// its gaps are freed again. `prefix_events` receives by how much the counted events move.
+static Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   TraceBuilder builder(trace.path);
   const RecordedAllocator& recorded = *trace.recorded;
   const std::uint64_t seeds = trace.facts.seeded_blocks;
@@ -278,18 +287,20 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
                            "': its device calls are not those of a recording";
   }
   if (!trace.recorded || trace.recorded->peak_reserved_bytes == 0) {
-    if (!is_replay && trace.format == "snapshot") {
-      fidelity.why_unknown = "the snapshot holds no segment of this device: what was reserved on it is not recorded";
+    if (!is_replay && tells_reserved(trace)) {
+      fidelity.why_unknown =
+          "the " + trace.format + " holds no segment of this device: what was reserved on it is not recorded";
     } else if (!is_replay) {
-      fidelity.why_unknown = "a " + trace.format +
-                             " trace does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
+      fidelity.why_unknown =
+          "a " + trace.format +
+          " history does not say what the recorded allocator reserved; a PyTorch memory snapshot does";
     }
     return fidelity;
   }
   const RecordedAllocator& recorded = *trace.recorded;
   if (trace.facts.frees == 0 && recorded.actions.empty()) {
     if (!is_replay)
-      fidelity.why_unknown = trace.format == "snapshot" ? "the snapshot holds no history" : "it holds no history";
+      fidelity.why_unknown = (tells_reserved(trace) ? "the " + trace.format : std::string("it")) + " holds no history";
     return fidelity;
   }
   if (const auto allocator = trace.header.find("allocator");
@@ -306,8 +317,8 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
   // The peaks stay for those who judge by them.
   fidelity.is_known = fidelity.is_exact = false;
   fidelity.why_unknown = is_replay ? why_unknown
-                                   : "the recorded device calls are not in this file (a " + trace.format + " trace" +
-                                         "); a PyTorch memory snapshot of the whole run has them";
+                                   : "the recorded device calls are not in this file (a " + trace.format +
+                                         " history); a PyTorch memory snapshot of the whole run has them";
   return fidelity;
 }
 

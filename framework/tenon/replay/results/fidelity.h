@@ -41,8 +41,4 @@ struct Fidelity {
 /// Replays in this process. `policy` is the recorded settings as Tenon runs them.
 TENON_API Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings);
 
-/// The trace with the cached segments of its start put back: each is taken, cut into the blocks that lived in it, and
-/// its gaps are freed again. `prefix_events` receives by how much the counted events move.
-TENON_API Trace warm_trace(const Trace& trace, std::int64_t& prefix_events);
-
 }  // namespace tenon::replay

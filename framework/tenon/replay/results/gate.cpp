@@ -108,7 +108,7 @@ std::optional<double> metric_of(const ReplayRow& row, std::string_view metric) {
   return found;
 }
 
-std::vector<std::string> metric_names() {
+static std::vector<std::string> metric_names() {
   std::vector<std::string> names;
   const ReplayRow row;
   for_each_number(row, [&](const char* key, const auto&) { names.emplace_back(key); });

@@ -49,7 +49,6 @@ TENON_API Gate parse_gate(std::string_view text);
 
 /// A row's figure by its key in the JSON; "allocate_ns.p50" for a percentile. Empty when there is none of that name.
 TENON_API std::optional<double> metric_of(const ReplayRow& row, std::string_view metric);
-TENON_API std::vector<std::string> metric_names();
 
 /// The rows that trip the gate, a sentence each. A relative gate needs the baseline's row of the same trace, allocator,
 /// options and capacity: one without it is a sentence too. The ideal row is not judged.

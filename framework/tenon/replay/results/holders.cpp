@@ -53,7 +53,7 @@ std::size_t telling_frame(const Trace& trace, const std::vector<std::uint32_t>& 
 }  // namespace
 
 std::vector<Holder> holders_at_peak(const Trace& trace) {
-  if (trace.stacks.of_allocation.empty()) return {};
+  if (trace.stack_of_allocation.empty()) return {};
   std::vector<StackId> stack_of_slot(trace.slot_count);
   std::map<StackId, Holder> live;
   std::uint64_t event = 0;
@@ -61,7 +61,7 @@ std::vector<Holder> holders_at_peak(const Trace& trace) {
   for (const TraceEvent& entry : trace.events) {
     if (!is_counted(entry.kind)) continue;
     if (entry.kind == EventKind::kAllocate) {
-      const StackId stack = trace.stacks.of_allocation[allocation++];
+      const StackId stack = trace.stack_of_allocation[allocation++];
       stack_of_slot[entry.slot] = stack;
       live[stack].bytes += entry.bytes;
       ++live[stack].blocks;

@@ -99,7 +99,8 @@ Json timeline_json(const std::vector<CurvePoint>& curve) {
 
 }  // namespace
 
-std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json, bool with_timelines) {
+std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json, bool with_timelines,
+                      const std::vector<Gate>& gates, const std::vector<std::vector<std::string>>& trips) {
   Json json;
   json["schema_version"] = 1;
   json["environment"] = environment_json.empty() ? Json::object() : Json::parse(environment_json);
@@ -112,6 +113,8 @@ std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& env
     json["rows"].back()["seconds_median"] = interval.middle;
     json["rows"].back()["seconds_interval"] = {interval.low, interval.high};
   }
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

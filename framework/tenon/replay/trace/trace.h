@@ -21,6 +21,8 @@
 
 namespace tenon::replay {
 
+/// What a program asks of its allocator. What that did is in HistoryAction (memory/snapshot.h): a replay is given the
+/// one and finds out the other.
 enum class EventKind : std::uint8_t {
   kAllocate,       ///< `a`
   kFree,           ///< `f`
@@ -89,13 +91,6 @@ struct RecordedAllocator {
   std::vector<Segment> final_segments;
 };
 
-/// Where allocations were made, when the file says so and the reader was asked to keep it.
-struct Stacks {
-  std::vector<StackFrame> frames;                  ///< each once
-  std::vector<std::vector<std::uint32_t>> stacks;  ///< innermost first; stack 0 is empty
-  std::vector<std::uint32_t> of_allocation;        ///< by allocation, in order of the kAllocate events
-};
-
 struct TraceFacts {
   std::uint64_t events = 0;  ///< counted ones
   std::uint64_t allocations = 0;
@@ -134,7 +129,9 @@ struct TENON_EXPORT Trace {
   /// Why a recording that this is a part of cannot be relied on; empty: nothing is known against it.
   std::string distrust;
   std::vector<RecordedOom> ooms;  ///< in order of their events
-  Stacks stacks;
+  /// Where allocations were made, when the file says so and the reader was asked to keep it.
+  CallStacks stacks;
+  std::vector<StackId> stack_of_allocation;  ///< in order of the kAllocate events; empty: not known
   std::uint64_t sizes_are_rounded =
       0;  ///< quantum to which the recorder had rounded the sizes already; 0 = not rounded
 

@@ -186,8 +186,7 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
   if (has_speed_verdict(comparison))
     remarks.push_back(
         "step times are of one run each, at different times: a machine that was busier meanwhile shows as slower too; "
-        "`tenon "
-        "bench` takes turns");
+        "`tenon bench` takes turns");
   remarks.push_back(
       fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
   return remarks;

@@ -2,6 +2,7 @@
 #include <tenon/core/units.h>
 #include <tenon/report/replay/doctor_report.h>
 #include <tenon/report/text/command_line.h>
+#include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -224,6 +225,12 @@ Table findings_table(const std::vector<Finding>& findings) {
     table.tone("state", finding.state == "ok" ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);
   }
   return table;
+}
+
+std::string machine_heading() {
+  const Environment& env = environment();
+  return fmt::format("tenon {} ({}, {}) on {}\n{}, {} cores, {}\n\n", env.version, env.compiler, env.build_type,
+                     env.system, env.cpu, env.cores, format_bytes(env.memory_bytes));
 }
 
 std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bool is_capacity_given,

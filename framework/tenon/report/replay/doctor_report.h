@@ -20,6 +20,8 @@ struct Finding {
   bool needed = true;  ///< whether its absence is a fault
 };
 TENON_API Table findings_table(const std::vector<Finding>& findings);
+/// What stands above that table: this program and the machine that it runs on.
+TENON_API std::string machine_heading();
 
 /// The whole output about a file's histories in one of the formats. `is_capacity_given`: by the user, not by the file.
 TENON_API std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bool is_capacity_given,

@@ -39,6 +39,35 @@ constexpr std::size_t kShownMarks = 200;
 constexpr std::size_t kShownSegments = 1500;
 constexpr double kLayoutRows = 14;  ///< of the allocator that has reserved most
 
+/// Live bytes of a trace over its events, at most `points` of them.
+std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, std::size_t points) {
+  std::vector<std::pair<double, double>> curve;
+  const std::uint64_t stride = std::max<std::uint64_t>(1, trace.facts.events / points);
+  std::uint64_t live = 0;
+  std::uint64_t event = 0;
+  for (const replay::TraceEvent& entry : trace.events) {
+    if (!is_counted(entry.kind)) continue;
+    if (entry.kind == replay::EventKind::kAllocate) live += entry.bytes;
+    if (entry.kind == replay::EventKind::kFree) live -= entry.bytes;
+    if (event % stride == 0 || curve.empty()) {
+      curve.emplace_back(static_cast<double>(event), static_cast<double>(live));
+    } else {
+      curve.back().second = std::max(curve.back().second, static_cast<double>(live));
+    }
+    ++event;
+  }
+  return curve;
+}
+
+/// Bytes of them that have memory behind them.
+std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
+  std::uint64_t bytes = 0;
+  for (const Segment& segment : segments) {
+    for (const BlockInfo& block : segment.blocks) bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
@@ -68,14 +97,6 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
   }
   std::ranges::stable_sort(chart.marks, {}, &std::pair<double, std::string>::first);
   return chart;
-}
-
-std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
-  std::uint64_t bytes = 0;
-  for (const Segment& segment : segments) {
-    for (const BlockInfo& block : segment.blocks) bytes += block.state == BlockState::kUnmapped ? 0 : block.bytes;
-  }
-  return bytes;
 }
 
 std::string html_layout_key() {
@@ -185,25 +206,6 @@ std::string environment_section(const std::string& environment_json) {
 }
 
 }  // namespace
-
-std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, std::size_t points) {
-  std::vector<std::pair<double, double>> curve;
-  const std::uint64_t stride = std::max<std::uint64_t>(1, trace.facts.events / points);
-  std::uint64_t live = 0;
-  std::uint64_t event = 0;
-  for (const replay::TraceEvent& entry : trace.events) {
-    if (!is_counted(entry.kind)) continue;
-    if (entry.kind == replay::EventKind::kAllocate) live += entry.bytes;
-    if (entry.kind == replay::EventKind::kFree) live -= entry.bytes;
-    if (event % stride == 0 || curve.empty()) {
-      curve.emplace_back(static_cast<double>(event), static_cast<double>(live));
-    } else {
-      curve.back().second = std::max(curve.back().second, static_cast<double>(live));
-    }
-    ++event;
-  }
-  return curve;
-}
 
 std::string html_layout(const std::vector<Segment>& layout, double bytes_per_row) {
   if (bytes_per_row <= 0) bytes_per_row = static_cast<double>(layout_bytes(layout)) / kLayoutRows;

@@ -26,14 +26,9 @@ TENON_API std::string html_page(const std::string& title, const std::string& bod
 class Table;
 TENON_API std::string html_table(const Table& table, std::string_view left_out = {});
 
-/// Live bytes of a trace over its events, at most `points` of them.
-TENON_API std::vector<std::pair<double, double>> live_curve(const replay::Trace& trace, std::size_t points);
-
 /// Segments as pictures, largest first, and what the colours mean; with 0 bytes per row, about 14 rows.
 TENON_API std::string html_layout(const std::vector<Segment>& segments, double bytes_per_row = 0);
 TENON_API std::string html_layout_key();
-/// Bytes of them that have memory behind them.
-TENON_API std::uint64_t layout_bytes(const std::vector<Segment>& segments);
 
 /// Live memory over events with its marks, the curve of each row, and the capacity.
 struct SvgChart;

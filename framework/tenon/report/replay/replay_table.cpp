@@ -4,11 +4,9 @@
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
-#include <tenon/replay/results/row_json.h>
 #include <tenon/report/replay/replay_table.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -212,18 +210,6 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
     }
   }
   return remarks;
-}
-
-std::string replay_json(const std::vector<ReplayRow>& rows, const std::vector<replay::Gate>& gates,
-                        const std::vector<std::vector<std::string>>& trips, const std::string& environment_json,
-                        bool with_timelines) {
-  std::string text = replay::rows_json(rows, environment_json, with_timelines);
-  if (gates.empty()) return text;
-  using Json = nlohmann::ordered_json;
-  Json json = Json::parse(text);
-  for (std::size_t i = 0; i < gates.size(); ++i)
-    json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tenon

@@ -177,7 +177,7 @@ std::string tune_legend(const replay::TuneResult& result) {
 
 }  // namespace
 
-std::string tune_advice(const replay::TuneResult& result, const TuneSubject& subject) {
+static std::string tune_advice(const replay::TuneResult& result, const TuneSubject& subject) {
   const std::vector<replay::Trace>& traces = subject.traces;
   std::string out;
   const auto best = std::ranges::find_if(result.finalists,
@@ -198,7 +198,7 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
           format_bytes(best->peak_reserved_bytes),
           format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes), 100 * (best->relative_peak - 1),
           traces.size() == 1 ? fmt::format("the peak of live memory, {}", format_bytes(result.peak_requested_bytes))
-                             : fmt::format("the peak of live memory, on average over the {} traces", traces.size()));
+                             : fmt::format("the peak of live memory, on average over the {} histories", traces.size()));
     }
     out += about_recorded(result);
     if (!result.recorded_conf.empty() && result.recommended_conf.empty())
@@ -213,7 +213,7 @@ std::string tune_advice(const replay::TuneResult& result, const TuneSubject& sub
       out += fmt::format("Smallest safe capacity: {} ({} bytes); every larger one {}{}{}.\n",
                          replay::format_capacity(*best->safe_from_bytes), *best->safe_from_bytes,
                          best->is_sampled ? "that was tried runs too" : "runs too",
-                         traces.size() == 1 ? "" : ", with every trace",
+                         traces.size() == 1 ? "" : ", with every history",
                          best->is_sampled || best->is_smallest ? "" : "; smaller ones were not examined in that time");
     }
     out += "For Tenon:\n";

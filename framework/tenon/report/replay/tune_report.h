@@ -28,6 +28,5 @@ TENON_API std::string tune_refusal_json(const std::string& trace, const replay::
 /// Parts of it. The JSON has rows, recommendation and fidelity; the advice is text for people.
 std::string tune_json(const replay::TuneResult& result, const TuneSubject& subject,
                       const std::string& environment_json);
-std::string tune_advice(const replay::TuneResult& result, const TuneSubject& subject);
 
 }  // namespace tenon

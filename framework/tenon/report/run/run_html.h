@@ -10,7 +10,9 @@
 namespace tenon {
 
 /// Figures, memory over the steps by what it is for, the course of the loss, every setting with where it came from.
-/// `result_json` is the text of a run's result.json. Throws Error when it is none.
+/// `result_json` is the text of a run's result.json, and all that a page is made of: of a run that crashed, one that is
+/// resumed, and a cell of a sweep there is nothing else, and no page says other than its file. Throws Error when it is
+/// none.
 TENON_API std::string run_html(const std::string& result_json);
 
 struct SweepPageCell {

@@ -1,6 +1,7 @@
 // Sweeps: which settings vary, one by one as a product of their values, or together as named rows.
 // Declared in config.h.
 #include <tenon/core/error.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/runtime/config/config_sources.h>
 #include <tenon/runtime/config/config_state.h>
 #include <tenon/runtime/plugins/plugin_search.h>
@@ -24,9 +25,8 @@ std::optional<ConfigList> words_of(const std::string& key, const ConfigValue& va
     return std::nullopt;
   if (typed.starts_with('[') && typed.ends_with(']')) typed = typed.substr(1, typed.size() - 2);
   ConfigList values;
-  for (std::string item : split_list(typed)) {
-    item.erase(0, item.find_first_not_of(' '));
-    values.push_back(setting_from_argument(key + "=" + item).value);
+  for (const std::string& item : split_list(typed)) {
+    values.push_back(setting_from_argument(fmt::format("{}={}", key, trimmed(item))).value);
     values.back().position = value.position;
   }
   return values;

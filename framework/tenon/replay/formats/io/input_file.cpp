@@ -40,7 +40,7 @@ class InputFile::Source {
     struct stat status {};
     const bool is_known = ::fstat(descriptor_, &status) == 0;
     if (!is_known || S_ISDIR(status.st_mode)) {
-      const std::string reason = is_known ? "is a directory, not a trace" : std::strerror(errno);
+      const std::string reason = is_known ? "is a directory, not a history" : std::strerror(errno);
       close();
       throw TraceError(path + ": " + reason);
     }
@@ -216,7 +216,7 @@ bool InputFile::line(std::string_view& line) {
     for (;;) {
       const std::size_t end = rest.find('\n');
       carry_.append(rest.substr(0, end));
-      if (carry_.size() > kMaxLineBytes) fail_line("a line of more than a mebibyte: this is not a text trace");
+      if (carry_.size() > kMaxLineBytes) fail_line("a line of more than a mebibyte: this is not a text history");
       consume(end == std::string_view::npos ? rest.size() : end + 1);
       if (end != std::string_view::npos) break;
       rest = available();

@@ -26,8 +26,7 @@ struct SnapshotDevice {
 struct SnapshotFile {
   std::vector<SnapshotDevice> devices;
   RecordedAllocator settings;
-  std::vector<StackFrame> frames;                         ///< each once
-  std::vector<std::vector<std::uint32_t>> stacks = {{}};  ///< by StackId, into frames
+  CallStacks stacks;
   bool has_history = false;
   /// Of files that Tenon wrote: the policy, and before which events the program emptied the cache.
   std::string allocator, allocator_options;

@@ -207,7 +207,7 @@ class Rebuilder {
   std::uint32_t allocate(std::uint64_t address, std::uint64_t bytes, std::uint64_t stream, std::uint32_t stack) {
     const std::uint32_t slot = builder_.allocate(bytes, stream);
     slots_.insert(address, slot);
-    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(stack);
+    if (with_stacks_) builder_.trace().stack_of_allocation.push_back(stack);
     if (starts_later_ && builder_.trace().facts.allocations == file_.seeded_blocks) {
       if (builder_.trace().facts.frees == 0) builder_.recording_starts();
       starts_later_ = false;
@@ -237,7 +237,7 @@ class Rebuilder {
     ++failed_;
     if (builder_.would_overflow(failure.bytes)) return;  // a size that is nonsense fails everywhere
     builder_.fail(failure);
-    if (with_stacks_) builder_.trace().stacks.of_allocation.push_back(event.stack);
+    if (with_stacks_) builder_.trace().stack_of_allocation.push_back(event.stack);
   }
   void act(const MemoryEvent& event) { act(event, builder_.counted()); }
   void act(const MemoryEvent& event, std::uint64_t counted) {
@@ -294,8 +294,7 @@ class Rebuilder {
       note(std::to_string(pooled) + " of " + std::to_string(device_.segments.size()) +
            " segments belong to private pools (CUDA graphs, MemPool); the replay serves every request from one pool");
     if (with_stacks_) {
-      trace.stacks.frames = file_.frames;
-      trace.stacks.stacks = file_.stacks;
+      trace.stacks = file_.stacks;
       recorded_.final_segments = tiled_segments(device_);
     }
     recorded_.pressed = pressed_;

@@ -20,14 +20,15 @@ std::uint32_t SnapshotStacks::frame(PickleValue value) {
   StackFrame made{std::string(pickle.text(pickle.get(value, "name"))),
                   std::string(pickle.text(pickle.get(value, "filename"))),
                   ok ? static_cast<std::uint32_t>(std::min<std::uint64_t>(line, 0xffffffff)) : 0};
-  const auto [entry, is_new] = frame_ids_.try_emplace(made, static_cast<std::uint32_t>(file_.frames.size()));
-  if (is_new) {
-    frame_bytes_ += made.name.size() + made.file.size();
+  const std::size_t known = stacks_.frames.size();
+  const std::uint64_t bytes = made.name.size() + made.file.size();
+  const std::uint32_t number = frames_.number_of(std::move(made));
+  if (stacks_.frames.size() != known) {
+    frame_bytes_ += bytes;
     if (frame_bytes_ > kFrameBytesFree + kMaxFrameExpansion * pickle.text_bytes())
       fields_.fail("", "its stack frames name the same long texts over and over: refused");
-    file_.frames.push_back(std::move(made));
   }
-  return entry->second;
+  return number;
 }
 
 StackId SnapshotStacks::stack(PickleValue frames) {
@@ -40,8 +41,8 @@ StackId SnapshotStacks::stack(PickleValue frames) {
   pickle.for_each(frames, [&](std::uint64_t, PickleValue value) {
     if (fields_.is_small_dict(value)) ids.push_back(frame(value));
   });
-  const auto [entry, added] = stack_ids_.try_emplace(ids, static_cast<StackId>(file_.stacks.size()));
-  if (added) file_.stacks.push_back(std::move(ids));
+  const auto [entry, added] = stack_ids_.try_emplace(ids, static_cast<StackId>(stacks_.stacks.size()));
+  if (added) stacks_.stacks.push_back(std::move(ids));
   return known->second = entry->second;
 }
 

@@ -13,7 +13,7 @@ namespace tenon::replay {
 class SnapshotStacks {
  public:
   SnapshotStacks(SnapshotFields& fields, SnapshotFile& file, bool with_stacks)
-      : fields_(fields), file_(file), with_stacks_(with_stacks) {}
+      : fields_(fields), stacks_(file.stacks), with_stacks_(with_stacks) {}
 
   /// The stack of a list of frames; 0 without any, or where stacks are not asked for.
   StackId stack(PickleValue frames);
@@ -22,10 +22,10 @@ class SnapshotStacks {
   std::uint32_t frame(PickleValue value);
 
   SnapshotFields& fields_;
-  SnapshotFile& file_;
+  CallStacks& stacks_;
   const bool with_stacks_;
   std::unordered_map<std::uint64_t, StackId> stack_of_list_;
-  std::map<StackFrame, std::uint32_t> frame_ids_;
+  FrameTable frames_{stacks_};
   std::map<std::vector<std::uint32_t>, StackId> stack_ids_;
   std::uint64_t frame_bytes_ = 0;
 };

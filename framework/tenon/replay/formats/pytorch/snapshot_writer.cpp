@@ -17,7 +17,7 @@ constexpr std::string_view kEndOf = "end of ";  // what a reader makes of an ann
 class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotImage& image, OutputFile& out)
-      : image_(image), path_(out.path()), pickle_(out), stack_ids_(image.stacks.size(), kNone) {}
+      : image_(image), path_(out.path()), pickle_(out), stack_ids_(image.stacks.stacks.size(), kNone) {}
 
   void write() {
     pickle_.begin_dict();
@@ -77,7 +77,8 @@ class SnapshotWriter {
     pickle_.text("frames");
     if (stack_ids_[stack] != kNone) return pickle_.recall(stack_ids_[stack]);
     pickle_.begin_list();
-    for (const StackFrame& frame : image_.stacks[stack]) {
+    for (const std::uint32_t number : image_.stacks.stacks[stack]) {
+      const StackFrame& frame = image_.stacks.frames[number];
       pickle_.begin_dict();
       item("name", frame.name);
       item("filename", frame.file);

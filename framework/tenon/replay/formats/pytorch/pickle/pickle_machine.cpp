@@ -1,5 +1,6 @@
 // The pickle machine: a stack, marks and a memo. Operators that could run code (GLOBAL, REDUCE, …) are refused by name
-// and offset. Declared in pickle_builder.h.
+// and offset. Declared in pickle_builder.h. By hand: what reads pickles outside of Python makes a tree of objects,
+// which a snapshot of a gigabyte does not fit into, and Debian packages none.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/pytorch/pickle/pickle_builder.h>
 #include <tenon/replay/trace/trace.h>

@@ -1,0 +1,46 @@
+// Call stacks as plain data: one form for snapshots, the files that hold them, and histories read from files.
+#pragma once
+
+#include <tenon/core/export.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// A call stack, as an index; 0 is "none".
+using StackId = std::uint32_t;
+
+/// One function of a call stack. `line` is 0 and `file` "??" where nothing is known.
+struct StackFrame {
+  std::string name;
+  std::string file;
+  std::uint32_t line = 0;
+  auto operator<=>(const StackFrame&) const = default;
+};
+
+struct CallStacks {
+  std::vector<StackFrame> frames;  ///< each once
+  std::vector<std::vector<std::uint32_t>> stacks = {
+      {}};  ///< by StackId: into frames, innermost first; stack 0 is empty
+
+  /// The frames of one stack, innermost first.
+  TENON_API std::vector<StackFrame> frames_of(StackId stack) const;
+};
+
+/// Keeps each frame of `stacks` once. `stacks` outlives it.
+class FrameTable {
+ public:
+  explicit FrameTable(CallStacks& stacks) : stacks_(stacks) {}
+  /// Its place in CallStacks::frames, where it is added when it is new.
+  std::uint32_t number_of(StackFrame frame);
+
+ private:
+  CallStacks& stacks_;
+  std::map<StackFrame, std::uint32_t> numbers_;
+};
+
+}  // namespace tenon
