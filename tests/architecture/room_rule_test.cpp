@@ -42,7 +42,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     // The kit runs the checks, and the checks take the kit's options.
     {"conformance", {{"checks", "."}}},
     {"data", {{"."}, {"detail"}}},
-    {"runtime", {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*"}, {"plugins"}, {"log.*"}}},
+    {"runtime",
+     {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*", "conf_policy.*"}, {"plugins"}, {"log.*"}}},
     {"ops",
      {{"."},
       {"nn", "nn/recurrent"},
@@ -79,8 +80,6 @@ const std::vector<Exception> kExceptions = {
     {"replay/engine/process_pool.cpp", "results"},            // rows come back from child processes as JSON
     {"replay/formats/folded_format.cpp", "formats/pytorch"},  // flame graphs of a running device: its image
     {"replay/formats/image_writers.cpp", "formats/pytorch"},  // the image is a snapshot's
-    {"replay/formats/pytorch/snapshot_image.cpp", "advise"},  // the setting that stands for an allocator
-    {"replay/results/trust.cpp", "advise"},                   // the allocator that stands for the recorded setting
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

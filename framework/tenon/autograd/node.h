@@ -36,7 +36,6 @@ struct InputMetadata {
   Dims sizes;
   Dtype dtype = Dtype::kFloat32;
   DeviceState* state = nullptr;
-  bool is_inplace_view = false;
 };
 
 /// Where a node was made, kept in anomaly mode.

@@ -7,6 +7,7 @@
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/conf_policy.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -42,14 +43,10 @@ std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet)
   for (const std::string& line : choice.pytorch_confs) {
     const std::string text = conf_of_line(line);
     const PytorchConf conf = parse_pytorch_conf(text);
-    StackConfig config;
-    config.policy = find_allocator(conf.allocator);
-    config.options = Options(config.policy.options);
-    for (const auto& [name, value] : conf.options) config.options.set_text(name, value);
     if (!conf.ignored.empty() && !quiet)
       say(fmt::format("tenon: of \"{}\", {} {} nothing in a replay", text, fmt::join(conf.ignored, ", "),
                       conf.ignored.size() == 1 ? "changes" : "change"));
-    policies.push_back({std::move(config), text.empty() ? conf.allocator : text});
+    policies.push_back({policy_of_conf(conf), text.empty() ? conf.allocator : text});
   }
   for (const NamedPolicy& policy : policies) check_options(policy.config);
   if (!policies.empty()) return policies;

@@ -1,4 +1,6 @@
 // A history as data: what a random test does to an allocator, so that a failing one can be run again and made shorter.
+// Not replay's Trace, which is in a layer above and holds what a recording can: the kit also varies alignments, the
+// last user that a free names, and what a trim may keep, and its operations mean something with any of them left out.
 #pragma once
 
 #include <tenon/core/export.h>

@@ -1,4 +1,4 @@
-// Layer `trace`: writes what passes as a text trace, which `tenon replay` reads.
+// Layer `trace`: writes what passes as a text history, which `tenon replay` reads.
 #include <tenon/core/error.h>
 #include <tenon/memory/available_bytes.h>
 #include <tenon/memory/history/request_log.h>

@@ -1,7 +1,7 @@
 // What was in use, and what could have been.
 #include <tenon/replay/advise/diagnosis.h>
-#include <tenon/replay/advise/tune_space.h>
 #include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/conf_policy.h>
 
 #include <fmt/format.h>
 

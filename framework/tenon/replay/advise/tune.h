@@ -73,7 +73,7 @@ struct TuneResult {
 
 TENON_API TuneResult tune(const std::vector<Trace>& traces, const TuneOptions& options);
 
-/// For tests and the benchmark: the relative peak of every sensible combination of PyTorch's settings.
+/// For tests, beside what the search found: the relative peak of every sensible combination of PyTorch's settings.
 TENON_API std::vector<Candidate> exhaustive_grid(const std::vector<Trace>& traces, unsigned jobs);
 
 }  // namespace tenon::replay

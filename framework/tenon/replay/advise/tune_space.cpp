@@ -1,9 +1,6 @@
 // The search space of `tenon tune`.
-#include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/advise/tune_space.h>
-#include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 
@@ -13,43 +10,7 @@ namespace tenon::replay {
 
 namespace {
 
-/// "a:1,b:[x:2,y:3]" -> {a, 1}, {b, [x:2,y:3]}.
-std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view conf) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  std::string item;
-  int depth = 0;
-  const auto end_item = [&] {
-    const std::size_t colon = item.find(':');
-    if (colon != std::string::npos) {
-      pairs.emplace_back(item.substr(0, colon), item.substr(colon + 1));
-    } else if (!item.empty()) {
-      pairs.emplace_back(item, "");
-    }
-    item.clear();
-  };
-  for (const char c : conf) {
-    if (c == '[') ++depth;
-    if (c == ']') --depth;
-    if (c == ',' && depth == 0) {
-      end_item();
-    } else if (c != ' ') {
-      item.push_back(c);
-    }
-  }
-  end_item();
-  return pairs;
-}
-
-bool add_if_valid(std::string& conf, const std::string& setting) {
-  std::string longer = conf + (conf.empty() ? "" : ",") + setting;
-  try {
-    static_cast<void>(parse_pytorch_conf(longer));
-  } catch (const Error&) {
-    return false;
-  }
-  conf = std::move(longer);
-  return true;
-}
+std::string_view key_of(std::string_view setting) { return setting.substr(0, setting.find(':')); }
 
 std::string_view value_of(const std::vector<Dimension>& space, const Choice& choice, std::string_view key) {
   for (std::size_t i = 0; i < space.size(); ++i) {
@@ -101,44 +62,14 @@ std::string merge_conf(std::string_view before, std::string_view chosen) {
   static constexpr std::string_view kSearched[] = {"expandable_segments",       "max_split_size_mb",
                                                    "roundup_power2_divisions",  "large_segment_size_mb",
                                                    "max_non_split_rounding_mb", "garbage_collection_threshold"};
-  const auto wanted = pairs_of(chosen);
+  const std::vector<std::string> wanted = conf_settings(chosen);
   std::string conf(chosen);
-  for (const auto& [key, value] : pairs_of(before)) {
+  for (const std::string& setting : conf_settings(before)) {
+    const std::string_view key = key_of(setting);
     const bool is_searched = std::ranges::find(kSearched, key) != std::end(kSearched);
-    const bool is_chosen = std::ranges::any_of(wanted, [&](const auto& pair) { return pair.first == key; });
-    if (!is_searched && !is_chosen) add_if_valid(conf, key + ":" + value);
+    const bool is_chosen = std::ranges::find(wanted, key, key_of) != wanted.end();
+    if (!is_searched && !is_chosen) add_if_valid(conf, setting);
   }
-  return conf;
-}
-
-std::vector<std::string> settings_of(std::string_view conf) {
-  std::vector<std::string> settings;
-  for (const auto& [key, value] : pairs_of(conf)) settings.push_back(fmt::format("{}:{}", key, value));
-  return settings;
-}
-
-std::string valid_part(std::string_view conf, std::vector<std::string>* dropped) {
-  std::string valid;
-  for (const std::string& setting : settings_of(conf)) {
-    if (!add_if_valid(valid, setting) && dropped != nullptr) dropped->push_back(setting);
-  }
-  return valid;
-}
-
-StackConfig policy_of_conf(std::string_view conf) {
-  const PytorchConf parsed = parse_pytorch_conf(conf);
-  StackConfig config;
-  config.policy = find_allocator(parsed.allocator);
-  config.options = Options(config.policy.options);
-  for (const auto& [name, value] : parsed.options) config.options.set_text(name, value);
-  return config;
-}
-
-std::string conf_of_policy(const StackConfig& policy) {
-  if (!policy.policy.traits.pytorch_conf) return {};
-  std::string conf = *policy.policy.traits.pytorch_conf;
-  for (const auto& [name, value] : policy.options.entries(true))
-    add_if_valid(conf, setting_of_option(name, value));  // not those that are ours alone
   return conf;
 }
 

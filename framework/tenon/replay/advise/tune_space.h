@@ -3,6 +3,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/runtime/conf_policy.h>
 
 #include <cstdint>
 #include <map>
@@ -34,19 +35,6 @@ bool is_sensible(const std::vector<Dimension>& space, const Choice& choice);
 
 /// `chosen` over what was set before: keys that were not searched are kept, if PyTorch takes them.
 TENON_API std::string merge_conf(std::string_view before, std::string_view chosen);
-
-/// The settings of a string that PyTorch's native allocator takes, each tried behind those before it; the others, as
-/// "key:value", are added to `dropped`.
-TENON_API std::string valid_part(std::string_view conf, std::vector<std::string>* dropped = nullptr);
-
-/// "a:1,b:[x:2,y:3]" as its settings: {"a:1", "b:[x:2,y:3]"}.
-TENON_API std::vector<std::string> settings_of(std::string_view conf);
-
-/// The allocator that PyTorch would use for that string. Throws ConfigError for one that PyTorch refuses.
-TENON_API StackConfig policy_of_conf(std::string_view conf);
-
-/// The string that makes PyTorch use such a policy; empty for its defaults and for what PyTorch does not have.
-TENON_API std::string conf_of_policy(const StackConfig& policy);
 
 /// An [allocator] section as TOML.
 TENON_API std::string toml_of(const StackConfig& policy);

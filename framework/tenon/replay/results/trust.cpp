@@ -1,9 +1,9 @@
 // What speaks against an answer: a poor history, a file that contradicts itself, a replay that is far from the
 // recording.
 #include <tenon/core/units.h>
-#include <tenon/replay/advise/tune_space.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/results/trust.h>
+#include <tenon/runtime/conf_policy.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The result of a search for people: the table and the advice under it.
 #include <tenon/core/units.h>
-#include <tenon/replay/advise/tune_space.h>
 #include <tenon/report/replay/tune_report.h>
+#include <tenon/runtime/conf_policy.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,9 +124,9 @@ std::string about_recorded(const replay::TuneResult& result) {
         fmt::join(result.recorded_confs, "\", \""));
   }
   if (result.recorded_conf.empty() || result.recommended_conf == result.recorded_conf) return {};
-  const std::vector<std::string> now = replay::settings_of(result.recommended_conf);
+  const std::vector<std::string> now = conf_settings(result.recommended_conf);
   std::vector<std::string> kept, replaced;
-  for (const std::string& setting : replay::settings_of(result.recorded_conf)) {
+  for (const std::string& setting : conf_settings(result.recorded_conf)) {
     if (std::ranges::find(result.dropped_settings, setting) != result.dropped_settings.end()) continue;
     (std::ranges::find(now, setting) != now.end() ? kept : replaced).push_back(setting);
   }
@@ -149,7 +149,7 @@ std::string without_recommendation(const replay::TuneResult& result, const std::
   });
   const std::string where = capacity.empty() ? "any capacity that was tried" : capacity;
   std::string limit;
-  for (const std::string& setting : replay::settings_of(result.recorded_conf)) {
+  for (const std::string& setting : conf_settings(result.recorded_conf)) {
     if (setting.starts_with("per_process_memory_fraction:"))
       limit = fmt::format("All were tried with {}, which was set in the recording.\n", setting);
   }

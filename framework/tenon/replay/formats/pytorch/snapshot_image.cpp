@@ -1,8 +1,8 @@
 // The image of an allocator that runs: its history, its segments as they are now, its settings in PyTorch's words.
 #include <tenon/device/snapshot.h>
 #include <tenon/memory/pytorch_conf.h>
-#include <tenon/replay/advise/tune_space.h>
 #include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/runtime/conf_policy.h>
 
 namespace tenon::replay {
 

@@ -81,7 +81,6 @@ class TENON_API Pickle {
   /// Of all different texts together.
   std::uint64_t text_bytes() const { return text_bytes_.size(); }
   std::uint64_t node_count() const { return nodes_.size(); }
-  int protocol() const { return protocol_; }
 
  private:
   friend class PickleMachine;
@@ -108,7 +107,6 @@ class TENON_API Pickle {
   static std::uint64_t hash(std::string_view text);
 
   PickleValue root_;
-  int protocol_ = 0;
   PodVector<Node> nodes_;
   PodVector<Piece> pieces_;
   PodVector<PickleValue> words_;

@@ -72,9 +72,8 @@ class PickleMachine {
 
   void run() {
     if (byte() != 0x80) fail("not a pickle of protocol 2 or later: the PROTO operator is missing");
-    out_.protocol_ = byte();
-    if (out_.protocol_ < 2 || out_.protocol_ > 5)
-      fail("pickle protocol " + std::to_string(out_.protocol_) + "; 2 to 5 are read");
+    const int protocol = byte();
+    if (protocol < 2 || protocol > 5) fail("pickle protocol " + std::to_string(protocol) + "; 2 to 5 are read");
     for (std::uint64_t steps = 1; step(); ++steps) {
       if (steps % kStepsBetweenChecks == 0) check_density();
     }
