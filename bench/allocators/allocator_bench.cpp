@@ -3,44 +3,18 @@
 //
 //   tenon_allocator_bench [SPEC…] [--benchmark_…]   caching and expandable where nobody is named; `harness` always
 #include <tenon/measure/bench/workload.h>
+#include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/runtime/allocator_spec.h>
 
 #include <benchmark/benchmark.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <exception>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace tenon::bench {
 namespace {
-
-/// A second thread that sleeps: a mutex is cheaper in a process of one thread, which no training process is.
-class Sleeper {
- public:
-  Sleeper()
-      : thread_([this] {
-          std::unique_lock lock(mutex_);
-          wake_.wait(lock, [this] { return done_; });
-        }) {}
-  ~Sleeper() {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;
-};
 
 constexpr std::uint64_t kBatch = 1024;
 constexpr std::uint64_t kBatchOfThreads = 20'000;
@@ -73,7 +47,7 @@ void add(const std::string& subject, const StackConfig& allocator) {
 }  // namespace tenon::bench
 
 int main(int argc, char** argv) try {
-  const tenon::bench::Sleeper sleeper;
+  const tenon::replay::SleepingThread sleeping;
   benchmark::Initialize(&argc, argv);
   std::vector<std::string> specs(argv + 1, argv + argc);
   if (specs.empty()) specs = {"caching", "expandable"};

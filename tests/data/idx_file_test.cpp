@@ -1,4 +1,5 @@
 // IDX files: what is right is read, what is wrong is refused with the file and the reason.
+#include "../support/message_of.h"
 #include "data/idx_fixture.h"
 
 #include <tenon/core/error.h>
@@ -6,23 +7,12 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
-
 namespace tenon::test {
 namespace {
 
 using data::read_idx;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 using IdxFile = TemporaryFolder;
 

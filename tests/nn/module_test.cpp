@@ -1,4 +1,6 @@
 // Module: registration, traversal, conversion, cloning.
+#include "../support/message_of.h"
+
 #include <tenon/nn/containers/module_list.h>
 #include <tenon/nn/containers/parameter_list.h>
 #include <tenon/nn/modules/dropout.h>
@@ -9,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <sstream>
 
 namespace tenon::test {
@@ -31,15 +32,6 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   Tensor offset;
 };
 TENON_MODULE(Net);
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Module, NamesParametersByTheirPath) {
   Net net;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "../support/fingerprint.h"
+#include "../support/message_of.h"
 
 namespace tenon::test {
 namespace {
@@ -172,15 +173,6 @@ TEST(Recurrent, ConvertsWithItsModule) {
   nn::LSTM lstm(3, 4);
   lstm->to(kFloat64);
   EXPECT_EQ(std::get<0>(lstm(rand({5, 2, 3}, TensorOptions(kFloat64)))).scalar_type(), kFloat64);
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Recurrent, WrongShapesAreNamed) {

@@ -1,4 +1,6 @@
 // Sequential and AnyModule: types are checked when forward is called.
+#include "../support/message_of.h"
+
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/modules/activation.h>
 #include <tenon/nn/modules/linear.h>
@@ -21,16 +23,6 @@ struct Adder : nn::Module {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, nn::AnyValue(10)})
 };
-
-template <class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Sequential, ChainsModules) {
   nn::Sequential chain(Doubler{}, Adder{}, Doubler{});

@@ -1,6 +1,8 @@
 // What the tests of the runtime share: the fixture plugins, files in a folder of their own, and messages of errors.
 #pragma once
 
+#include "../support/message_of.h"
+
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/runtime/config/config.h>
@@ -47,21 +49,6 @@ class Folder {
 inline std::string read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// The message of the E that `action` throws; the test fails when it throws nothing or something else.
-template <class E, class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "threw another error: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "threw nothing";
-  return {};
 }
 
 /// The sections that the tests use beside the runtime's own.

@@ -5,6 +5,7 @@
 
 #include <tenon/core/child_process.h>
 #include <tenon/core/waited_time.h>
+#include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -21,34 +22,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <random>
-#include <thread>
 
 namespace tenon::measure {
 
 namespace {
-
-/// A second thread that sleeps: a process with one thread flatters every mutex, and no training run has one.
-class Sleeper {
- public:
-  Sleeper()
-      : thread_([this] {
-          std::unique_lock lock(mutex_);
-          ended_.wait(lock, [] { return false; });
-        }) {
-    thread_.detach();  // until the process ends
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::thread thread_;
-};
 
 /// Where things lie in memory decides a percent or two (Mytkowicz and others, ASPLOS 2009): each round draws it anew,
 /// alike for all subjects.
@@ -79,7 +60,7 @@ class Child {
     draw_layout(options.seed);
     const StackConfig allocator = options.spec.empty() ? harness_allocator() : allocator_from_spec(options.spec);
     if (options.check) require_sound(allocator);
-    new Sleeper;  // never destroyed, as is what follows: the process ends in the middle
+    new replay::SleepingThread;  // never destroyed, as is what follows: the process ends in the middle
     workload_ = make_workload(spec, allocator).release();
     if (options.pairs != 0) workload_->warm_up(options.pairs);
     say(fmt::format("ready {} {}", options.pairs != 0 ? 0 : estimated_ns(options.slice_ns),

@@ -1,14 +1,11 @@
-// Timing. A second thread sleeps meanwhile: a process with one thread flatters every mutex, and no training run has
-// one.
+// Timing, with a second thread in the process.
 #include <tenon/replay/engine/replay_source.h>
+#include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/replay/engine/timing.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -21,29 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-class SleepingThread {
- public:
-  SleepingThread()
-      : thread_([this] {
-          std::unique_lock lock(mutex_);
-          ended_.wait(lock, [this] { return is_over_; });
-        }) {}
-  ~SleepingThread() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
-    }
-    ended_.notify_one();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool is_over_ = false;
-  std::thread thread_;
-};
 
 /// Rising addresses and nothing else: what the loop costs without a policy.
 class NullAllocator final : public Allocator {
