@@ -57,7 +57,7 @@ Adagrad::Adagrad(const std::vector<OptimizerParamGroup>& groups, AdagradOptions 
 
 Tensor Adagrad::step(LossClosure closure) {
   NoGradGuard no_grad;
-  const Tensor loss = loss_of(closure);
+  Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
     const auto& options = static_cast<const AdagradOptions&>(group.options());
     for (const Tensor& parameter : group.params()) {

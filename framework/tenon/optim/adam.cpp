@@ -110,7 +110,7 @@ Adam::Adam(const std::vector<OptimizerParamGroup>& groups, AdamOptions defaults)
 
 Tensor Adam::step(LossClosure closure) {
   NoGradGuard no_grad;
-  const Tensor loss = loss_of(closure);
+  Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
     adam_step<AdamOptions>(group, /*decoupled=*/false,
                            [&](const Tensor& p) -> AdamParamState& { return state_of<AdamParamState>(p); });
@@ -125,7 +125,7 @@ AdamW::AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaul
 
 Tensor AdamW::step(LossClosure closure) {
   NoGradGuard no_grad;
-  const Tensor loss = loss_of(closure);
+  Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
     adam_step<AdamWOptions>(group, /*decoupled=*/true,
                             [&](const Tensor& p) -> AdamWParamState& { return state_of<AdamWParamState>(p); });

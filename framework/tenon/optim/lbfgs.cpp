@@ -178,7 +178,7 @@ Tensor LBFGS::step(LossClosure closure) {
     PurposeGuard usual(Purpose::kActivation);
     return loss_of(closure);
   };
-  const Tensor first_loss = run_closure();
+  Tensor first_loss = run_closure();
   double loss = number(first_loss);
   std::int64_t evaluations = 1;
   state.func_evals(state.func_evals() + 1);

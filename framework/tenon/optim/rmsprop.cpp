@@ -57,7 +57,7 @@ RMSprop::RMSprop(const std::vector<OptimizerParamGroup>& groups, RMSpropOptions 
 
 Tensor RMSprop::step(LossClosure closure) {
   NoGradGuard no_grad;
-  const Tensor loss = loss_of(closure);
+  Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
     const auto& options = static_cast<const RMSpropOptions&>(group.options());
     for (const Tensor& parameter : group.params()) {

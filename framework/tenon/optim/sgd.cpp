@@ -50,7 +50,7 @@ SGD::SGD(const std::vector<OptimizerParamGroup>& groups, SGDOptions defaults)
 
 Tensor SGD::step(LossClosure closure) {
   NoGradGuard no_grad;
-  const Tensor loss = loss_of(closure);
+  Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
     const auto& options = static_cast<const SGDOptions&>(group.options());
     SgdAttributes attributes{.learning_rate = options.lr(),

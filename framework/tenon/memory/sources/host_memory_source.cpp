@@ -194,7 +194,7 @@ void HostMemorySource::map(void* address, std::size_t bytes, Physical physical, 
 }
 
 void HostMemorySource::unmap(void* address, std::size_t bytes) noexcept {
-  ::mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  static_cast<void>(::mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 }  // namespace tenon

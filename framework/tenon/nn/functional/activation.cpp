@@ -52,7 +52,7 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
     NoGradGuard no_grad;
     noise = tenon::empty_like(logits).exponential_().log_().neg_();
   }
-  const Tensor soft = ((logits + noise) / o.tau()).softmax(o.dim());
+  Tensor soft = ((logits + noise) / o.tau()).softmax(o.dim());
   if (!o.hard()) return soft;
   // One-hot forward, soft backward.
   const Tensor index = std::get<1>(soft.max(o.dim(), /*keepdim=*/true));

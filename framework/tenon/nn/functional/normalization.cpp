@@ -71,7 +71,7 @@ Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptio
 }
 Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
   const Tensor norm = input.norm(Scalar(o.p()), {o.dim()}, /*keepdim=*/true).clamp_min(o.eps()).expand_as(input);
-  const Tensor result = input / norm;
+  Tensor result = input / norm;
   if (!o.out()) return result;
   o.out()->copy_(result);
   return *o.out();

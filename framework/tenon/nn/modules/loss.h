@@ -112,7 +112,7 @@ TENON_LOSS(GaussianNLLLoss)
 
 class TENON_EXPORT CTCLossImpl : public Cloneable<CTCLossImpl> {
  public:
-  explicit CTCLossImpl(CTCLossOptions options = {}) : options(std::move(options)) {}
+  explicit CTCLossImpl(const CTCLossOptions& options = {}) : options(options) {}
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
   /// See tenon::ctc_loss() on sizes, dtypes and errors.

@@ -20,8 +20,9 @@ void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) {
 }
 void OutputArchive::write(const std::string& key, OutputArchive& nested) {
   put(key, "a:");
-  for (const auto& item : nested.file_.tensors) file_.tensors.insert(key + "." + item.key(), item.value());
-  for (const auto& [name, text] : nested.file_.metadata) put(key + "." + name, text);
+  for (const auto& item : nested.file_.tensors)
+    file_.tensors.insert(fmt::format("{}.{}", key, item.key()), item.value());
+  for (const auto& [name, text] : nested.file_.metadata) put(fmt::format("{}.{}", key, name), text);
 }
 void OutputArchive::write_text(const std::string& key, const std::string& text) { put(key, "s:" + text); }
 void OutputArchive::write(const std::string& key, const IValue& value) {

@@ -61,7 +61,7 @@ Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool 
   const int summed = std::isinf(p) ? column : row;
   const int compared = std::isinf(p) ? row : column;
   const Tensor sums = vector_norm(self, 1, OptionalIntArrayRef(std::int64_t{summed}), true, dtype);
-  const Tensor result = p > 0 ? sums.amax(compared, true) : sums.amin(compared, true);
+  Tensor result = p > 0 ? sums.amax(compared, true) : sums.amin(compared, true);
   if (keepdim) return result;
   return result.squeeze(std::max(row, column)).squeeze(std::min(row, column));
 }

@@ -46,10 +46,10 @@ namespace {
 /// beta * self + alpha * column * row in one dtype, or as truth values; what is times 0 is not read.
 Tensor outer_sum(const Tensor& self, const Tensor& column, const Tensor& row, const Scalar& beta, const Scalar& alpha) {
   if (row.scalar_type() == kBool) {
-    const Tensor grown = alpha.toBool() ? column.logical_and(row) : zeros_like(column.logical_and(row));
+    Tensor grown = alpha.toBool() ? column.logical_and(row) : zeros_like(column.logical_and(row));
     return beta.toBool() ? self.logical_or(grown) : grown;
   }
-  const Tensor grown = (alpha.equal(1) ? column : column.mul(alpha)).mul(row);
+  Tensor grown = (alpha.equal(1) ? column : column.mul(alpha)).mul(row);
   if (beta.equal(0)) return grown;
   return (beta.equal(1) ? self : self.mul(beta)).add(grown);
 }

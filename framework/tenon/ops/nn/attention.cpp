@@ -107,7 +107,7 @@ void differentiate_twice(const AttentionAttributes& a, ops::Backward& b, const O
   const auto handle = [](const Tensor& t) { return autograd::requires_grad(t) ? t.view(t.sizes()) : t; };
   const Tensor q = handle(saved.query), k = handle(saved.key), v = handle(saved.value);
   const Tensor kept = a.dropout > 0 ? draw_kept(q, {q.size(0), q.size(1), q.size(2), k.size(2)}, a) : Tensor();
-  const Tensor y = composite(q, k, v, saved.mask, a.causal, a.scale, kept);
+  Tensor y = composite(q, k, v, saved.mask, a.causal, a.scale, kept);
   const std::array<Tensor, 3> inputs{q, k, v};
   std::vector<Tensor> asked;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -138,7 +138,7 @@ Tensor fused(const Operands& o, const AttentionAttributes& a) {
     b.set(2, dv);
   });
   NoGradGuard no_grad;
-  const Tensor y = allocate_ordered(q, v.size(3));
+  Tensor y = allocate_ordered(q, v.size(3));
   const Tensor lse = allocate_like(q, {q.size(0), q.size(1), q.size(2)}, q.scalar_type());
   ops::run(TENON_OP("attention"), ops::state_of(y), {ops::view_of(y), ops::view_of(lse)},
            {ops::view_of(q), ops::view_of(k), ops::view_of(v), ops::view_of(o.mask)}, &a);

@@ -198,7 +198,8 @@ Tensor log_probs_gradient(const Tensor& log_probs, const Tensor& alpha, const Te
   const Tensor steps = tenon::arange(log_probs.size(0), TensorOptions(kInt64).device(log_probs.device())).unsqueeze(1);
   const Tensor absent = tenon::logical_or(steps.gt(alignment.last_step), alignment.empty_input);
   Tensor gradient = log_probs.exp();
-  if (!zero_infinity) gradient.add_((loss - loss).view({1, -1, 1}));  // no alignment, no gradient: NaN, as in PyTorch
+  // Without an alignment the loss is infinite and there is no gradient: NaN, as in PyTorch.
+  if (!zero_infinity) gradient.add_((loss - loss).view({1, -1, 1}));  // NOLINT(misc-redundant-expression)
   gradient.mul_(factor.neg().view({1, -1, 1})).scatter_add_(2, labels, posterior);
   return as_fresh(gradient.masked_fill_(absent.unsqueeze(2), 0));
 }

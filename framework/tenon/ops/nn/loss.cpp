@@ -152,7 +152,7 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
     return cross_entropy_of_probabilities(logits, target, weight, reduction, label_smoothing, class_dim);
   }
   const Tensor logp = logits.log_softmax(class_dim);
-  const Tensor hard = nll_loss_nd(logp, target, weight, reduction, ignore_index);
+  Tensor hard = nll_loss_nd(logp, target, weight, reduction, ignore_index);
   if (label_smoothing == 0) return hard;
   // The smoothed part: every class with the same share, samples that are ignored left out.
   const double share = label_smoothing / static_cast<double>(logits.size(class_dim));

@@ -88,8 +88,11 @@ Taps antialiased_taps(std::int64_t in, std::int64_t out, const ResampleOptions& 
   taps.weight.assign(taps.index.size(), 0.0);
   for (std::int64_t i = 0; i < out; ++i) {
     const double centre = step * (static_cast<double>(i) + 0.5);
+    // The half is of the window, and cut off as in PyTorch: no rounding.
+    // NOLINTBEGIN(bugprone-incorrect-roundings)
     const std::int64_t first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - support + 0.5), 0);
     const std::int64_t last = std::min(static_cast<std::int64_t>(centre + support + 0.5), in);
+    // NOLINTEND(bugprone-incorrect-roundings)
     double total = 0;
     for (std::int64_t j = first; j < last && j - first < taps.count; ++j) {
       const double x = (static_cast<double>(j) - centre + 0.5) / widening;

@@ -172,7 +172,7 @@ Tensor shifted(OperatorId op, const char* name, const Tensor& self, const Tensor
   const Dtype dtype = result_type(self, places);
   check_integers(name, dtype);
   const Operands operands(name, self, places, dtype);
-  const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
   compute(op, result, operands.left, operands.right, BinaryAttributes{});
   return result;
 }

@@ -53,7 +53,7 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
     b.set(0, constant_pad_nd(b.grad(), opposite, 0));
   });
   NoGradGuard no_grad;
-  const Tensor result = as_fresh(tenon::full(sizes, value, self.options().memory_format(self.suggest_memory_format())));
+  Tensor result = as_fresh(tenon::full(sizes, value, self.options().memory_format(self.suggest_memory_format())));
   Tensor inside = result;
   for (int dim = 0; dim < rank; ++dim) inside = inside.narrow(dim, before[dim], core.size(dim));
   run(TENON_OP("copy"), ops::state_of(self), {view_of(inside)}, {view_of(core)});

@@ -90,7 +90,7 @@ Tensor Tensor::diag_embed(std::int64_t offset, std::int64_t dim1, std::int64_t d
   Recording recording = record<0>("DiagEmbedBackward0", {this},
                                   [=](Backward& backward) { backward.set(0, backward.grad().diagonal(offset, a, b)); });
   NoGradGuard no_grad;
-  const Tensor result = new_zeros(sizes);
+  Tensor result = new_zeros(sizes);
   result.diagonal(offset, a, b).copy_(*this);
   recording.output(as_fresh(result));
   return result;

@@ -35,7 +35,7 @@ Tensor Tensor::diag(std::int64_t offset) const {
   const std::int64_t n = numel() + std::abs(offset);
   Recording recording = record<0>("DiagBackward0", {this}, [offset](Backward& b) { b.set(0, b.grad().diag(offset)); });
   NoGradGuard no_grad;
-  const Tensor result = as_fresh(new_zeros({n, n}));
+  Tensor result = as_fresh(new_zeros({n, n}));
   run(TENON_OP("copy"), ops::state_of(*this), {view_of(result.diagonal(offset))}, {view_of(*this)});
   recording.output(result);
   return result;

@@ -97,7 +97,7 @@ Tensor Tensor::reshape(IntArrayRef sizes) const {
   const Dims original = self.sizes();
   Recording recording =
       record<0>("UnsafeViewBackward0", {&copy}, [original](Backward& b) { b.set(0, b.grad().reshape(original)); });
-  const Tensor result = alias_of(copy, wanted, contiguous_strides(wanted), 0);
+  Tensor result = alias_of(copy, wanted, contiguous_strides(wanted), 0);
   recording.output(result);
   return result;
 }

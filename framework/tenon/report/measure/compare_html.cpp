@@ -78,7 +78,8 @@ std::vector<std::pair<std::string, std::vector<const ComparedCase*>>> axes_of(co
     const bool has_own_capacity = std::ranges::find(comparison.set_fields, "capacity", &measure::ChangedSetting::key) ==
                                   comparison.set_fields.end();
     const std::string capacity = has_own_capacity ? (*one)->field("capacity") : std::string();
-    const std::string title = history.empty() ? found.name : history + (capacity.empty() ? "" : ", " + capacity);
+    const std::string title =
+        history.empty() ? found.name : fmt::format("{}{}{}", history, capacity.empty() ? "" : ", ", capacity);
     auto place = std::ranges::find(axes, title, [](const auto& axis) { return axis.first; });
     if (place == axes.end()) place = axes.insert(axes.end(), {title, {}});
     place->second.push_back(&found);

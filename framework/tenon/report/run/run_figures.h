@@ -5,6 +5,7 @@
 #include <tenon/train/experiment_result.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,7 @@ std::string losses_hash(const std::vector<double>& losses);
 /// The nearest value at that rank; `values` are not empty.
 inline double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 /// The number of the request that failed, the last of the history that was kept.

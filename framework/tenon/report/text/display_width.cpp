@@ -139,7 +139,7 @@ std::vector<std::string> lines_of_cell(std::string_view text, std::size_t width)
 std::size_t longest_piece(std::string_view text) {
   std::size_t longest = 0;
   while (!text.empty()) {
-    const std::size_t mark = std::min(text.find_first_of(" "), text.find_first_of(kBreakBehind));
+    const std::size_t mark = std::min(text.find(' '), text.find_first_of(kBreakBehind));
     const bool is_end = mark == std::string_view::npos;
     longest = std::max(longest, display_width(is_end ? text : text.substr(0, text[mark] == ' ' ? mark : mark + 1)));
     if (is_end) break;

@@ -114,8 +114,7 @@ void load_allocator_files(State& state) {
 Options options_for(const OptionSchema& schema, const Options& section) {
   Options options(schema);
   for (const auto& [name, value] : section.entries(true)) {
-    const bool is_known = std::ranges::any_of(schema, [&](const OptionSpec& option) { return option.name == name; });
-    if (is_known) options.set_text(name, value);
+    if (std::ranges::find(schema, name, &OptionSpec::name) != schema.end()) options.set_text(name, value);
   }
   return options;
 }

@@ -78,7 +78,7 @@ bool is_plugin_path(std::string_view text) { return text.find('/') != std::strin
 fs::path find_plugin(std::string_view name, const fs::path& base) {
   std::error_code ignored;
   if (is_plugin_path(name)) {
-    const fs::path path = fs::absolute(base.empty() ? fs::path(name) : base / fs::path(name)).lexically_normal();
+    fs::path path = fs::absolute(base.empty() ? fs::path(name) : base / fs::path(name)).lexically_normal();
     if (fs::exists(path, ignored)) return path;
     throw PluginError(fmt::format("plugin {}: no such file; \"{}\" is a path because it has a '/' or ends in .so{}",
                                   path.string(), name,
@@ -87,7 +87,7 @@ fs::path find_plugin(std::string_view name, const fs::path& base) {
   const std::vector<PluginFolder> folders = plugin_folders();
   std::vector<std::string> present;
   for (const PluginFolder& folder : folders) {
-    const fs::path path = folder.path / fmt::format("{}.so", name);
+    fs::path path = folder.path / fmt::format("{}.so", name);
     if (fs::is_regular_file(path, ignored)) return path;
     for (const auto& entry : fs::directory_iterator(folder.path, ignored)) {
       if (entry.path().extension() == ".so") present.push_back(entry.path().stem().string());
