@@ -417,7 +417,7 @@ TEST(Judge, AReplayThatIsSomewhatOffIsACaveatAndOneThatIsFarOffARefusal) {
   // On a device that was full, the recorded allocator could take no more.
   Trace limited = recorded_with(310 * MiB, 0);
   EXPECT_THAT(judge(limited).refusal, HasSubstr("+61.3 %"));
-  limited.ooms.push_back({.event = 12, .bytes = 200 * MiB});
+  limited.ooms.push_back({{.bytes = 200 * MiB}, 12});
   EXPECT_EQ(judge(limited).refusal, "");
 }
 

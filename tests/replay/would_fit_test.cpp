@@ -123,9 +123,9 @@ TEST(WouldFit, OfTheAllocatorInUseOnlyOtherSettingsAreSuggested) {
 TEST(WouldFit, TheCapacityIsTheLargestThatAFailureOfTheRecordingTells) {
   Trace trace = rising();
   EXPECT_EQ(capacity_at_failure(trace), std::nullopt);
-  trace.ooms.push_back({.event = 3, .bytes = 5000});  // of a file that does not tell
+  trace.ooms.push_back({{.bytes = 5000}, 3});  // of a file that does not tell
   EXPECT_EQ(capacity_at_failure(trace), std::nullopt);
-  trace.ooms.push_back({.event = 3, .bytes = 5000, .reserved_bytes = 600, .device_free_bytes = 400});
+  trace.ooms.push_back({{.bytes = 5000, .reserved_bytes = 600, .device_free_bytes = 400}, 3});
   EXPECT_EQ(capacity_at_failure(trace), 1000u);
 }
 

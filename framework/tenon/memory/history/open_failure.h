@@ -3,30 +3,27 @@
 // once.
 #pragma once
 
+#include <tenon/memory/history/failed_request.h>
+
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 namespace tenon {
 
-/// A request that could not be served, with figures of that moment.
-struct FailedRequest {
-  std::uint64_t id = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;
-  std::uint64_t reserved_bytes = 0;
-  std::uint64_t device_free_bytes = 0;
-};
-
 class OpenFailure {
  public:
   bool is_open() const { return request_.has_value(); }
   /// The failure and how often the cache was emptied since, for one who looks before it is settled.
   const std::optional<FailedRequest>& request() const { return request_; }
+  std::uint64_t id() const { return id_; }
   std::uint64_t trims() const { return trims_; }
 
-  /// Settle before.
-  void open(const FailedRequest& request) { request_ = request; }
+  /// Settle before. `id`: the log's name for the request.
+  void open(std::uint64_t id, const FailedRequest& request) {
+    id_ = id;
+    request_ = request;
+  }
   void explain(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) {
     if (!request_) return;
     request_->reserved_bytes = reserved_bytes;
@@ -46,12 +43,13 @@ class OpenFailure {
   void settle(Failed failed, Trimmed trimmed) {
     const std::optional<FailedRequest> request = std::exchange(request_, std::nullopt);
     const std::uint64_t trims = std::exchange(trims_, 0);
-    if (request) failed(*request);
+    if (request) failed(id_, *request);
     for (std::uint64_t i = 0; i < trims; ++i) trimmed();
   }
 
  private:
   std::optional<FailedRequest> request_;
+  std::uint64_t id_ = 0;
   std::uint64_t trims_ = 0;
 };
 

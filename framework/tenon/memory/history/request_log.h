@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// Each call says what has happened; `sink` gets the records: allocated(id, bytes, stream), failed(FailedRequest),
+/// Each call says what has happened; `sink` gets the records: allocated(id, bytes, stream), failed(id, FailedRequest),
 /// used(id, stream), freed(id), emptied_cache(). A block that was there before the log is passed over. Not thread-safe.
 class RequestLog {
  public:
@@ -21,13 +21,12 @@ class RequestLog {
     sink.allocated(next_id_++, bytes, stream);
   }
 
-  /// The id of `request` is given here. It is a record only once something else is one.
+  /// It is a record only once something else is one.
   template <class Sink>
-  void failed(FailedRequest request, Sink&& sink) {
+  void failed(const FailedRequest& request, Sink&& sink) {
     open_failure_.asked_again(request.bytes, request.stream);
     settle(sink);
-    request.id = next_id_++;
-    open_failure_.open(request);
+    open_failure_.open(next_id_++, request);
   }
 
   template <class Sink>
@@ -56,7 +55,8 @@ class RequestLog {
   /// Hands on what was held back: before a mark, and at the end.
   template <class Sink>
   void settle(Sink&& sink) {
-    open_failure_.settle([&](const FailedRequest& request) { sink.failed(request); }, [&] { sink.emptied_cache(); });
+    open_failure_.settle([&](std::uint64_t id, const FailedRequest& request) { sink.failed(id, request); },
+                         [&] { sink.emptied_cache(); });
   }
 
   /// What is held back.

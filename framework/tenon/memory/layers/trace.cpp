@@ -39,9 +39,9 @@ class TraceFile {
   void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) noexcept {
     write(lines_of_.allocate(id, bytes, stream));
   }
-  void failed(const FailedRequest& failed) noexcept {
-    write(lines_of_.failed(failed.id, failed.bytes, failed.stream, failed.reserved_bytes, failed.device_free_bytes));
-    write(lines_of_.free(failed.id));
+  void failed(std::uint64_t id, const FailedRequest& failed) noexcept {
+    write(lines_of_.failed(id, failed.bytes, failed.stream, failed.reserved_bytes, failed.device_free_bytes));
+    write(lines_of_.free(id));
   }
   void used(std::uint64_t id, std::uint64_t stream) noexcept { write(lines_of_.use(id, stream)); }
   void freed(std::uint64_t id) noexcept { write(lines_of_.free(id)); }

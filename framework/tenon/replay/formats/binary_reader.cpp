@@ -276,7 +276,7 @@ class BinaryReader {
       case BinaryTag::kFails: {
         const std::uint64_t reserved = std::min(varint(), kMaxDeviceBytes);
         const std::uint64_t left = std::min(varint(), kMaxDeviceBytes);
-        fails_ = RecordedOom{.reserved_bytes = reserved, .device_free_bytes = left};
+        fails_ = FailedRequest{.reserved_bytes = reserved, .device_free_bytes = left};
         return;
       }
       case BinaryTag::kDeviceCall:
@@ -310,9 +310,9 @@ class BinaryReader {
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint32_t> frame_ids_;  ///< function, file, line
   CallStacks stacks_;
   std::vector<std::uint32_t> stack_numbers_;
-  std::optional<RecordedOom> fails_;  ///< the next allocation
-  bool has_failed_ = false;           ///< the last allocation; its free is to come
-  RecordedAllocator recorded_;        ///< its device calls
+  std::optional<FailedRequest> fails_;  ///< the next allocation
+  bool has_failed_ = false;             ///< the last allocation; its free is to come
+  RecordedAllocator recorded_;          ///< its device calls
   bool was_cut_ = false;
 };
 

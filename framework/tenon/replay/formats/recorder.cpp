@@ -121,11 +121,11 @@ void Recorder::guarded(Change change) noexcept {
 struct Recorder::Records {
   Recorder& recorder;
   void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) const {
-    recorder.keep_locked({.id = id, .bytes = bytes, .stream = stream, .kind = EventKind::kAllocate});
+    recorder.keep_locked({.id = id, .request = {.bytes = bytes, .stream = stream}, .kind = EventKind::kAllocate});
   }
-  void failed(const FailedRequest& request) const { recorder.keep_locked(event_of(request)); }
+  void failed(std::uint64_t id, const FailedRequest& request) const { recorder.keep_locked(failure_of(id, request)); }
   void used(std::uint64_t id, std::uint64_t stream) const {
-    recorder.keep_locked({.id = id, .stream = stream, .kind = EventKind::kUse});
+    recorder.keep_locked({.id = id, .request = {.stream = stream}, .kind = EventKind::kUse});
   }
   void freed(std::uint64_t id) const { recorder.keep_locked({.id = id, .kind = EventKind::kFree}); }
   void emptied_cache() const { recorder.keep_locked({.kind = EventKind::kEmptyCache}); }
@@ -165,18 +165,12 @@ void Recorder::mark(std::string_view name) noexcept {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
     if (marks_.size() > kMaxMarks) marks_.pop_front();
-    keep_locked({.bytes = names_.size() - 1, .kind = EventKind::kMark});
+    keep_locked({.mark = names_.size() - 1, .kind = EventKind::kMark});
   });
 }
 
-Recorder::Event Recorder::event_of(const FailedRequest& request) {
-  return {.id = request.id,
-          .bytes = request.bytes,
-          .stream = request.stream,
-          .reserved_bytes = request.reserved_bytes,
-          .device_free_bytes = request.device_free_bytes,
-          .kind = EventKind::kAllocate,
-          .has_failed = true};
+Recorder::Event Recorder::failure_of(std::uint64_t id, const FailedRequest& request) {
+  return {.id = id, .request = request, .kind = EventKind::kAllocate, .has_failed = true};
 }
 
 void Recorder::settle_locked() { log_.settle(Records{*this}); }
@@ -200,8 +194,8 @@ void Recorder::forget_locked() {
   std::vector<std::string> names;
   for (Event& event : events_) {
     if (event.kind != EventKind::kMark) continue;
-    names.push_back(std::move(names_[event.bytes]));
-    event.bytes = names.size() - 1;
+    names.push_back(std::move(names_[event.mark]));
+    event.mark = names.size() - 1;
   }
   names_ = std::move(names);
 }
@@ -209,17 +203,18 @@ void Recorder::forget_locked() {
 void Recorder::write_text_locked(const Event& event) {
   switch (event.kind) {
     case EventKind::kAllocate:
-      if (!event.has_failed) return text_->write(lines_.allocate(event.id, event.bytes, event.stream));
-      text_->write(lines_.failed(event.id, event.bytes, event.stream, event.reserved_bytes, event.device_free_bytes));
+      if (!event.has_failed) return text_->write(lines_.allocate(event.id, event.request.bytes, event.request.stream));
+      text_->write(lines_.failed(event.id, event.request.bytes, event.request.stream, event.request.reserved_bytes,
+                                 event.request.device_free_bytes));
       return text_->write(lines_.free(event.id));
     case EventKind::kUse:
-      return text_->write(lines_.use(event.id, event.stream));
+      return text_->write(lines_.use(event.id, event.request.stream));
     case EventKind::kFree:
       return text_->write(lines_.free(event.id));
     case EventKind::kEmptyCache:
       return text_->write(lines_.empty_cache());
     case EventKind::kMark:
-      return text_->write(lines_.mark(names_[event.bytes]));
+      return text_->write(lines_.mark(names_[event.mark]));
     case EventKind::kFreeCompleted:  // a program that runs does not see it
       return;
   }
@@ -230,13 +225,13 @@ void Recorder::write_binary_locked(const Event& event) {
   switch (event.kind) {
     case EventKind::kAllocate:
       if (!event.has_failed) {
-        file_ids_[event.id] = binary_->allocate(event.bytes, event.stream);
+        file_ids_[event.id] = binary_->allocate(event.request.bytes, event.request.stream);
         return;
       }
-      binary_->next_fails(event.reserved_bytes, event.device_free_bytes);
-      return binary_->free(binary_->allocate(event.bytes, event.stream));
+      binary_->next_fails(event.request.reserved_bytes, event.request.device_free_bytes);
+      return binary_->free(binary_->allocate(event.request.bytes, event.request.stream));
     case EventKind::kUse:
-      if (known() != file_ids_.end()) binary_->use(known()->second, event.stream);
+      if (known() != file_ids_.end()) binary_->use(known()->second, event.request.stream);
       return;
     case EventKind::kFree:
       if (known() == file_ids_.end()) return;
@@ -246,7 +241,7 @@ void Recorder::write_binary_locked(const Event& event) {
     case EventKind::kEmptyCache:
       return binary_->empty_cache();
     case EventKind::kMark:
-      binary_->mark(names_[event.bytes]);
+      binary_->mark(names_[event.mark]);
       return binary_->flush();
     case EventKind::kFreeCompleted:
       return;
@@ -258,22 +253,19 @@ Trace Recorder::tail(const std::string& name) const {
   TraceBuilder builder(name);
   builder.trace().format = "recorded";
   std::unordered_map<std::uint64_t, std::uint32_t> slots;
-  for (const auto& [id, seed] : seeds_) slots[id] = builder.allocate(seed.bytes, seed.stream);
+  for (const auto& [id, seed] : seeds_) slots[id] = builder.allocate(seed.request.bytes, seed.request.stream);
   builder.recording_starts();
   const auto add = [&](const Event& event) {
     switch (event.kind) {
       case EventKind::kAllocate:
         if (!event.has_failed) {
-          slots[event.id] = builder.allocate(event.bytes, event.stream);
+          slots[event.id] = builder.allocate(event.request.bytes, event.request.stream);
           break;
         }
-        builder.fail({.bytes = event.bytes,
-                      .stream = event.stream,
-                      .reserved_bytes = event.reserved_bytes,
-                      .device_free_bytes = event.device_free_bytes});
+        builder.fail(event.request);
         break;
       case EventKind::kUse:
-        builder.use(slots.at(event.id), event.stream);
+        builder.use(slots.at(event.id), event.request.stream);
         break;
       case EventKind::kFree:
         builder.free(slots.at(event.id));
@@ -283,7 +275,7 @@ Trace Recorder::tail(const std::string& name) const {
         builder.empty_cache();
         break;
       case EventKind::kMark:
-        builder.mark(names_[event.bytes]);
+        builder.mark(names_[event.mark]);
         break;
       case EventKind::kFreeCompleted:
         break;
@@ -291,7 +283,7 @@ Trace Recorder::tail(const std::string& name) const {
   };
   std::ranges::for_each(events_, add);
   const OpenFailure& held_back = log_.open_failure();
-  if (held_back.is_open()) add(event_of(*held_back.request()));
+  if (held_back.is_open()) add(failure_of(held_back.id(), *held_back.request()));
   for (std::uint64_t i = 0; i < held_back.trims(); ++i) add({.kind = EventKind::kEmptyCache});
   return std::move(builder).finish();
 }

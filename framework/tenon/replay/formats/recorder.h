@@ -59,14 +59,13 @@ class TENON_API Recorder {
 
  private:
   struct Event {
-    std::uint64_t id = 0;     ///< of the allocation
-    std::uint64_t bytes = 0;  ///< kMark: index into names_
-    std::uint64_t stream = 0;
-    std::uint64_t reserved_bytes = 0, device_free_bytes = 0;  ///< when it failed
+    std::uint64_t id = 0;    ///< of the allocation
+    FailedRequest request;   ///< kAllocate; kUse: its stream. The figures are those of a failure.
+    std::uint64_t mark = 0;  ///< kMark: index into names_
     EventKind kind = EventKind::kMark;
     bool has_failed = false;  ///< kAllocate: it ran out of memory, and there is no kFree of it
   };
-  static Event event_of(const FailedRequest& request);
+  static Event failure_of(std::uint64_t id, const FailedRequest& request);
   struct Records;
   void keep_locked(const Event& event);
   void settle_locked();

@@ -270,7 +270,7 @@ class TextReader {
   TraceBuilder builder_;
   TextIds ids_;
   IdMap pending_;
-  RecordedOom failed_;  ///< the next allocation, where that is announced
+  FailedRequest failed_;  ///< the next allocation, where that is announced
   Announced announced_ = Announced::kNothing;
   std::uint64_t announced_id_ = 0;
   std::uint64_t announced_line_ = 0;

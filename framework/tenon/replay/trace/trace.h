@@ -7,6 +7,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
+#include <tenon/memory/history/failed_request.h>
 #include <tenon/memory/snapshot.h>
 
 #include <cstddef>
@@ -58,15 +59,8 @@ struct DeviceCall {
 
 /// A request that ran out of memory while the file was recorded. In the trace it is an allocation that is freed at
 /// once: a replay attempts it, and gives it back where it fits.
-struct RecordedOom {
+struct RecordedOom : FailedRequest {
   std::uint64_t event = 0;  ///< of its allocation
-  std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;             ///< handle
-  std::uint64_t reserved_bytes = 0;     ///< by the recorded allocator at that moment
-  std::uint64_t device_free_bytes = 0;  ///< what the device had left
-
-  /// What the process could have had then; 0: the file does not say.
-  std::uint64_t capacity_bytes() const { return reserved_bytes + device_free_bytes; }
 };
 
 /// The allocator that made the recording, as far as the file tells.

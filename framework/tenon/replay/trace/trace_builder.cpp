@@ -109,14 +109,11 @@ void TraceBuilder::use(std::uint32_t slot, std::uint64_t stream) {
   ++trace_.facts.events;
 }
 
-void TraceBuilder::next_fails(const RecordedOom& oom) {
-  trace_.ooms.push_back(oom);
-  trace_.ooms.back().event = trace_.facts.events;
-}
+void TraceBuilder::next_fails(const FailedRequest& request) { trace_.ooms.push_back({request, trace_.facts.events}); }
 
-void TraceBuilder::fail(const RecordedOom& oom) {
-  next_fails(oom);
-  free(allocate(oom.bytes, oom.stream));
+void TraceBuilder::fail(const FailedRequest& request) {
+  next_fails(request);
+  free(allocate(request.bytes, request.stream));
 }
 
 void TraceBuilder::empty_cache() {

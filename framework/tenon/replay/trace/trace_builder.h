@@ -24,9 +24,9 @@ class TENON_API TraceBuilder {
   void free_completed(std::uint32_t slot);
   void use(std::uint32_t slot, std::uint64_t stream);
   /// A request that ran out of memory in the recording: an allocation that is freed at once.
-  void fail(const RecordedOom& oom);
+  void fail(const FailedRequest& request);
   /// The next allocation is such a request: for readers whose file has the allocation and the free as well.
-  void next_fails(const RecordedOom& oom);
+  void next_fails(const FailedRequest& request);
   void empty_cache();
   void mark(std::string_view name);
   /// Everything allocated so far was alive before the recording.

@@ -228,10 +228,10 @@ class Rebuilder {
     if (deferred) pending_.insert(address, slot);
   }
   void fail(const MemoryEvent& event) {
-    RecordedOom failure{.bytes = std::max<std::uint64_t>(event.bytes, 1),
-                        .stream = event.stream.id,
-                        .reserved_bytes = reserved_,
-                        .device_free_bytes = std::min(event.address, kMaxDeviceBytes)};
+    FailedRequest failure{.bytes = std::max<std::uint64_t>(event.bytes, 1),
+                          .stream = event.stream.id,
+                          .reserved_bytes = reserved_,
+                          .device_free_bytes = std::min(event.address, kMaxDeviceBytes)};
     if (failed_ < file_.failures.size())
       std::tie(failure.reserved_bytes, failure.device_free_bytes) = file_.failures[failed_];
     ++failed_;
