@@ -19,17 +19,17 @@ namespace {
 
 void check_plugins(std::vector<Finding>& findings) {
   for (const PluginProblem& problem : load_all_plugins()) {
-    findings.push_back(
-        {problem.path.stem().string(), "broken", problem.problem, "rebuild it, or take it out of the folder", true});
+    findings.push_back({problem.path.stem().string(), FindingState::kBroken, problem.problem,
+                        "rebuild it, or take it out of the folder", true});
   }
   const std::vector<LoadedPlugin> loaded = loaded_plugins();
   for (const LoadedPlugin& plugin : loaded)
-    findings.push_back({"plugin " + plugin.name, "ok", plugin.path.string(), "", true});
+    findings.push_back({"plugin " + plugin.name, FindingState::kOk, plugin.path.string(), "", true});
   for (const std::string_view name : shipped_plugins()) {
     const bool there =
         std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& plugin) { return plugin.name == name; });
     if (!there) {
-      findings.push_back({fmt::format("plugin {}", name), "missing", "not in any plugin folder",
+      findings.push_back({fmt::format("plugin {}", name), FindingState::kMissing, "not in any plugin folder",
                           "build Tenon whole (./dev build) or install it whole (cmake --install)", true});
     }
   }
@@ -49,17 +49,18 @@ void check_devices(std::vector<Finding>& findings) {
     const int count = backend.device_count();
     const std::string_view to_run = shipped_as(kind).to_run;
     if (count > 0) {
-      findings.push_back({"device " + kind, "ok",
+      findings.push_back({"device " + kind, FindingState::kOk,
                           fmt::format("{} device{} {}", count,
                                       count == 1 ? ":" : "s; the first:", backend.device(0).properties().name),
                           "", true});
     } else {
-      findings.push_back({"device " + kind, "missing", backend.why_unavailable(), std::string(to_run), to_run.empty()});
+      findings.push_back(
+          {"device " + kind, FindingState::kMissing, backend.why_unavailable(), std::string(to_run), to_run.empty()});
     }
   }
   for (const ShippedBackend& backend : shipped_backends()) {
     if (backend.to_build.empty() || std::find(kinds.begin(), kinds.end(), backend.kind) != kinds.end()) continue;
-    findings.push_back({fmt::format("device {}", backend.kind), "missing", "its plugin is not built",
+    findings.push_back({fmt::format("device {}", backend.kind), FindingState::kMissing, "its plugin is not built",
                         std::string(backend.to_build), false});
   }
 }
@@ -69,7 +70,7 @@ void check_data(std::vector<Finding>& findings) {
   std::error_code ignored;
   const bool there = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz", ignored);
   findings.push_back(
-      {"data fashion-mnist", there ? "ok" : "missing", folder.string(),
+      {"data fashion-mnist", there ? FindingState::kOk : FindingState::kMissing, folder.string(),
        there ? "" : "apt install dataset-fashion-mnist, or set data.path to a folder with the four IDX files", false});
 }
 
@@ -82,11 +83,11 @@ void check_program(std::vector<Finding>& findings, const char* name, const char*
     rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
     const auto candidate = std::filesystem::path(folder) / name;
     if (!folder.empty() && std::filesystem::exists(candidate, ignored)) {
-      findings.push_back({name, "ok", candidate.string(), "", false});
+      findings.push_back({name, FindingState::kOk, candidate.string(), "", false});
       return;
     }
   }
-  findings.push_back({name, "missing", what_for, fmt::format("apt install {}", package), false});
+  findings.push_back({name, FindingState::kMissing, what_for, fmt::format("apt install {}", package), false});
 }
 
 }  // namespace

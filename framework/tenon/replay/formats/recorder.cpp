@@ -165,7 +165,7 @@ void Recorder::mark(std::string_view name) noexcept {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
     if (marks_.size() > kMaxMarks) marks_.pop_front();
-    keep_locked({.mark = names_.size() - 1, .kind = EventKind::kMark});
+    keep_locked({.id = names_.size() - 1, .kind = EventKind::kMark});
   });
 }
 
@@ -194,8 +194,8 @@ void Recorder::forget_locked() {
   std::vector<std::string> names;
   for (Event& event : events_) {
     if (event.kind != EventKind::kMark) continue;
-    names.push_back(std::move(names_[event.mark]));
-    event.mark = names.size() - 1;
+    names.push_back(std::move(names_[event.id]));
+    event.id = names.size() - 1;
   }
   names_ = std::move(names);
 }
@@ -214,7 +214,7 @@ void Recorder::write_text_locked(const Event& event) {
     case EventKind::kEmptyCache:
       return text_->write(lines_.empty_cache());
     case EventKind::kMark:
-      return text_->write(lines_.mark(names_[event.mark]));
+      return text_->write(lines_.mark(names_[event.id]));
     case EventKind::kFreeCompleted:  // a program that runs does not see it
       return;
   }
@@ -241,7 +241,7 @@ void Recorder::write_binary_locked(const Event& event) {
     case EventKind::kEmptyCache:
       return binary_->empty_cache();
     case EventKind::kMark:
-      binary_->mark(names_[event.mark]);
+      binary_->mark(names_[event.id]);
       return binary_->flush();
     case EventKind::kFreeCompleted:
       return;
@@ -275,7 +275,7 @@ Trace Recorder::tail(const std::string& name) const {
         builder.empty_cache();
         break;
       case EventKind::kMark:
-        builder.mark(names_[event.mark]);
+        builder.mark(names_[event.id]);
         break;
       case EventKind::kFreeCompleted:
         break;

@@ -59,9 +59,8 @@ class TENON_API Recorder {
 
  private:
   struct Event {
-    std::uint64_t id = 0;    ///< of the allocation
-    FailedRequest request;   ///< kAllocate; kUse: its stream. The figures are those of a failure.
-    std::uint64_t mark = 0;  ///< kMark: index into names_
+    std::uint64_t id = 0;   ///< of the allocation; kMark: index into names_
+    FailedRequest request;  ///< kAllocate; kUse: its stream. The figures are those of a failure.
     EventKind kind = EventKind::kMark;
     bool has_failed = false;  ///< kAllocate: it ran out of memory, and there is no kFree of it
   };

@@ -1,5 +1,5 @@
-// The JSON that verbs print and runs leave behind, {"schema_version": 1, …}: what every reader of it checks first. The
-// type of the JSON is the reader's, so that this header needs no library.
+// The JSON that verbs print and runs leave behind, {"schema_version": 1, …}: how it begins, and what every reader of it
+// checks first. The type of the JSON is the reader's, so that this header needs no library.
 #pragma once
 
 #include <tenon/core/error.h>
@@ -8,6 +8,23 @@
 #include <string>
 
 namespace tenon::replay {
+
+/// How every document begins. `environment_json` is runtime's block, empty where nobody asks; `kind` is left out of
+/// what is no kind by name.
+template <class Json>
+Json begin_result_document(const std::string& environment_json, const char* kind = nullptr) {
+  Json json;
+  json["schema_version"] = 1;
+  if (kind != nullptr) json["kind"] = kind;
+  json["environment"] = environment_json.empty() ? Json::object() : Json::parse(environment_json);
+  return json;
+}
+
+/// Its text, as verbs print it. What is no UTF-8 is replaced.
+template <class Json>
+std::string text_of_document(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 /// The document in `text`. `fail` throws; it gets what is wrong, as in "it is empty", and adds whose output was
 /// expected. Throws ConfigError for another schema_version.

@@ -101,9 +101,7 @@ Json timeline_json(const std::vector<CurvePoint>& curve) {
 
 std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& environment_json, bool with_timelines,
                       const std::vector<Gate>& gates, const std::vector<std::vector<std::string>>& trips) {
-  Json json;
-  json["schema_version"] = 1;
-  json["environment"] = environment_json.empty() ? Json::object() : Json::parse(environment_json);
+  Json json = begin_result_document<Json>(environment_json);
   json["rows"] = Json::array();
   for (const ReplayRow& row : rows) {
     json["rows"].push_back(to_json(row));
@@ -115,7 +113,7 @@ std::string rows_json(const std::vector<ReplayRow>& rows, const std::string& env
   }
   for (std::size_t i = 0; i < gates.size(); ++i)
     json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of_document(json);
 }
 
 std::vector<ReplayRow> read_rows(const std::string& path) {

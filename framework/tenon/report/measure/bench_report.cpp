@@ -1,4 +1,5 @@
 // Rows, sentences and JSON of a bench.
+#include <tenon/replay/results/result_document.h>
 #include <tenon/report/measure/bench_report.h>
 
 #include <fmt/format.h>
@@ -148,10 +149,7 @@ std::vector<std::string> bench_failures(const BenchResult& result) {
 std::string bench_json(const BenchResult& result, const measure::BenchOptions& options, const measure::HostNoise& noise,
                        const std::vector<measure::GateExpression>& gates,
                        const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
-  Json json;
-  json["schema_version"] = 1;
-  json["kind"] = "bench";
-  json["environment"] = Json::parse(environment_json);
+  Json json = replay::begin_result_document<Json>(environment_json, "bench");
   json["host"] = {{"load_average", noise.load},
                   {"cores", noise.cores},
                   {"frequency_governor", noise.governor.empty() ? Json(nullptr) : Json(noise.governor)},

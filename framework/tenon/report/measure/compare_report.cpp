@@ -1,4 +1,5 @@
 // Tables, sentences and JSON of a comparison.
+#include <tenon/replay/results/result_document.h>
 #include <tenon/report/measure/compare_report.h>
 
 #include <fmt/format.h>
@@ -246,10 +247,7 @@ std::string compare_text(const Comparison& comparison, bool all, const std::stri
 
 std::string compare_json(const Comparison& comparison, bool all, const std::vector<measure::GateExpression>& gates,
                          const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
-  Json json;
-  json["schema_version"] = 1;
-  json["kind"] = "compare";
-  json["environment"] = Json::parse(environment_json);
+  Json json = replay::begin_result_document<Json>(environment_json, "compare");
   json["compared"] = measure::kind_name(comparison.sets.front().kind).substr(2);
   for (const measure::ResultSet& set : comparison.sets) json["sets"].push_back(set.path);
   json["changed"] = Json::parse(compare_settings(comparison).json_rows());

@@ -1,5 +1,6 @@
 // Findings and diagnoses in tables, sentences and JSON.
 #include <tenon/core/units.h>
+#include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/doctor_report.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/environment.h>
@@ -199,8 +200,7 @@ std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const s
   if (diagnoses.size() == 1) {
     json = json_of(diagnoses.front(), environment_json);
   } else {
-    json["schema_version"] = 1;
-    json["environment"] = Json::parse(environment_json);
+    json = replay::begin_result_document<Json>(environment_json);
     for (const replay::Diagnosis& diagnosis : diagnoses) {
       Json part = json_of(diagnosis, environment_json);
       part.erase("schema_version");
@@ -208,7 +208,7 @@ std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const s
       json["traces"].push_back(std::move(part));
     }
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return replay::text_of_document(json);
 }
 
 }  // namespace
@@ -220,9 +220,12 @@ Table findings_table(const std::vector<Finding>& findings) {
                {"remedy", "remedy", true, 1},
                {"needed", "needed", false}});
   const auto text = [](const std::string& words) { return words.empty() ? TableCell() : TableCell(words); };
+  constexpr const char* kStates[] = {"ok", "missing", "broken"};
   for (const Finding& finding : findings) {
-    table.add_row({finding.what, finding.state, text(finding.detail), text(finding.remedy), finding.needed});
-    table.tone("state", finding.state == "ok" ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);
+    const bool is_ok = finding.state == FindingState::kOk;
+    table.add_row({finding.what, kStates[static_cast<int>(finding.state)], text(finding.detail), text(finding.remedy),
+                   finding.needed});
+    table.tone("state", is_ok ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);
   }
   return table;
 }

@@ -11,10 +11,12 @@
 
 namespace tenon {
 
+enum class FindingState { kOk, kMissing, kBroken };
+
 /// One thing that was looked for on this machine.
 struct Finding {
   std::string what;
-  std::string state;  ///< "ok", "missing", "broken"
+  FindingState state = FindingState::kOk;
   std::string detail;
   std::string remedy;  ///< empty when ok
   bool needed = true;  ///< whether its absence is a fault

@@ -1,4 +1,5 @@
 // The result of a search as JSON. Declared in tune_report.h.
+#include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/tune_report.h>
 
 #include <nlohmann/json.hpp>
@@ -70,9 +71,7 @@ Json recommendation_of(const replay::TuneResult& result) {
 
 std::string tune_json(const replay::TuneResult& result, const TuneSubject& subject,
                       const std::string& environment_json) {
-  Json json;
-  json["schema_version"] = 1;
-  json["environment"] = Json::parse(environment_json);
+  Json json = replay::begin_result_document<Json>(environment_json);
   json["traces"] = subject.files;
   json["peak_requested_bytes"] = result.peak_requested_bytes;
   json["refused"] = nullptr;
@@ -91,20 +90,18 @@ std::string tune_json(const replay::TuneResult& result, const TuneSubject& subje
   json["fidelity"] = Json::array();
   for (std::size_t i = 0; i < subject.traces.size(); ++i)
     json["fidelity"].push_back(json_of(result.trust[i], subject.traces[i].name));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return replay::text_of_document(json);
 }
 
 std::string tune_refusal_json(const std::string& trace, const replay::Trust& trust,
                               const std::vector<std::string>& files, const std::string& environment_json) {
-  Json json;
-  json["schema_version"] = 1;
-  json["environment"] = Json::parse(environment_json);
+  Json json = replay::begin_result_document<Json>(environment_json);
   json["traces"] = files;
   json["refused"] = {{"trace", trace}, {"reason", trust.refusal}};
   json["rows"] = Json::array();
   json["recommendation"] = nullptr;
   json["fidelity"] = Json::array({json_of(trust, trace)});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return replay::text_of_document(json);
 }
 
 }  // namespace tenon
