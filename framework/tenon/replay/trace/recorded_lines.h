@@ -1,6 +1,6 @@
-// RecordedLines: what a file says of its recording besides the events, as `key: value` lines. A text trace has them as
-// comments, a binary one as headers, a snapshot that Tenon wrote as a dict: whichever form a history passes through, it
-// is judged as it was before.
+// RecordedLines: what a file says of its recording besides the events, as `key: value` lines. A text history has them
+// as comments, a binary one as headers, a snapshot that Tenon wrote as a dict: whichever form a history passes through,
+// it is judged as it was before.
 #pragma once
 
 #include <tenon/core/export.h>
