@@ -49,6 +49,13 @@ TEST_F(RunVerb, TheReportIsOnePageThatNeedsNothingElse) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none/report.html"));
 }
 
+TEST_F(RunVerb, ARunThatDivergesHasItsPageToo) {
+  const Said said = tenon({"run", "exp.toml", "train.optimizer=\"sgd\"", "train.lr=1e6", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_TRUE(result("res")["result"]["final_loss"].is_null());
+  EXPECT_THAT(read_bytes(folder_.path() / "res/report.html"), HasSubstr("Epochs"));
+}
+
 TEST_F(RunVerb, TheResolvedFileRepeatsTheRun) {
   ASSERT_EQ(tenon({"run", "exp.toml", "train.lr=0.01", "--out", "one"}).code, 0);
   ASSERT_EQ(tenon({"run", "one/config.resolved.toml", "--out", "two"}).code, 0);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 namespace tenon {
@@ -49,6 +50,12 @@ std::vector<double> losses(const Json& result) {
     if (loss.is_number()) values.push_back(loss.get<double>());
   }
   return values;
+}
+
+/// JSON has null for what is no finite number: the losses of a run that diverged.
+double number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string chart(const std::string& title, bool bytes, std::vector<SvgLine> lines) {
@@ -101,9 +108,9 @@ std::string epochs(const Json& block) {
                {"test_accuracy", "test accuracy"},
                {"seconds", "seconds"}});
   for (const Json& epoch : block.value("epochs", Json::array())) {
-    table.add_row({epoch.value("epoch", std::int64_t{0}), Real{epoch.value("train_loss", 0.0), 4},
-                   Real{epoch.value("test_loss", 0.0), 4}, Ratio{epoch.value("test_accuracy", 0.0)},
-                   Real{epoch.value("seconds", 0.0), 1}});
+    table.add_row({epoch.value("epoch", std::int64_t{0}), Real{number(epoch, "train_loss"), 4},
+                   Real{number(epoch, "test_loss"), 4}, Ratio{number(epoch, "test_accuracy")},
+                   Real{number(epoch, "seconds"), 1}});
   }
   return table.empty() ? std::string() : "<h2>Epochs</h2>\n" + html_table(table);
 }
