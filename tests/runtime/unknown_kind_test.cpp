@@ -1,5 +1,6 @@
 // A device kind that only a plugin knows: by its name it is a device like any other.
 #include <tenon/device/device_state.h>
+#include <tenon/device/no_data.h>
 #include <tenon/ops/ops.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -16,7 +17,10 @@ using testing::HasSubstr;
 
 class UnknownKind : public testing::Test {
  protected:
-  void SetUp() override { load_plugin(fixture("abacus").string()); }
+  void SetUp() override {
+    load_plugin(fixture("abacus").string());
+    set_backend_options("abacus", Options(find_backend("abacus").options()));
+  }
   void TearDown() override { shutdown(); }
 };
 
@@ -43,6 +47,25 @@ TEST_F(UnknownKind, KeepsItsGradientsOnItsDevice) {
   (w * 3).sum().backward();
   EXPECT_EQ(w.grad().device(), w.device());
   EXPECT_EQ(w.grad().sum().item<float>(), 12);
+}
+
+TEST_F(UnknownKind, MayDeclareThatItHoldsNoData) {
+  set_backend_option("abacus", "covered", true);
+  EXPECT_FALSE(holds_data(device_state("abacus:0").driver()));
+  const Tensor x = ones({2, 3}, TensorOptions().device("abacus:0"));
+  EXPECT_EQ(message_of<NotImplementedError>([&] { x.sum().item(); }),
+            "Tensor.item() cannot be called on abacus tensors: they have no data");
+  EXPECT_THAT(message_of<NotImplementedError>([&] { x.cpu(); }),
+              HasSubstr("Cannot copy out of abacus tensor; no data!"));
+  EXPECT_EQ(message_of<NotImplementedError>([&] { x.nonzero(); }),
+            "nonzero: the size of its output depends on values, and tensors on abacus have none");
+  EXPECT_EQ(x.to(Device("abacus:1")).device().str(), "abacus:1") << "there nobody reads either";
+  EXPECT_EQ(x.multinomial(2).sizes().vec(), (std::vector<std::int64_t>{2, 2})) << "a check of values is left out";
+}
+
+TEST_F(UnknownKind, HoldsDataUnlessItSaysOtherwise) {
+  EXPECT_TRUE(holds_data(device_state("abacus:0").driver()));
+  EXPECT_TRUE(holds_data(device_state("cpu").driver()));
 }
 
 TEST_F(UnknownKind, HasASectionOfItsOwnInAFile) {

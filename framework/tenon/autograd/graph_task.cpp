@@ -5,6 +5,7 @@
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/device/no_data.h>
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <algorithm>
@@ -274,7 +275,8 @@ void GraphTask::evaluate(Ready&& ready) {
           &impl.storage().state() != expected.state) [[unlikely]] {
         validate(edge, result, i, "Function " + node.name() + " returned an ");
       }
-      if (modes.anomaly && modes.anomaly_check_nan) [[unlikely]] {
+      if (modes.anomaly && modes.anomaly_check_nan && holds_data(result.impl().storage().state().driver()))
+          [[unlikely]] {
         NoGradGuard no_grad;
         if (result.ne(result).any().item<bool>()) {
           print_forward_trace(node);

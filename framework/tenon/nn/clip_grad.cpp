@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -25,7 +26,9 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
     norms.push_back(infinite ? gradient.abs().max().reshape({1}) : gradient.norm(norm_type).reshape({1}));
   }
   const Tensor all = tenon::cat(norms, 0);
-  const double total = (infinite ? all.max() : all.norm(norm_type)).item<double>();
+  const Tensor norm = infinite ? all.max() : all.norm(norm_type);
+  const bool known = ops::has_values(norm) || error_if_nonfinite;
+  const double total = known ? norm.item<double>() : std::numeric_limits<double>::quiet_NaN();
   if (error_if_nonfinite && !std::isfinite(total)) {
     throw Error(fmt::format(
         "The total norm of order {} for gradients from `parameters` is non-finite, so it cannot be clipped. "

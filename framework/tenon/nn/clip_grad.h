@@ -8,8 +8,8 @@
 
 namespace tenon::nn::utils {
 
-/// Scales all gradients together so that their norm is at most max_norm; returns the norm before. Throws Error for a
-/// norm that is nan or infinite where error_if_nonfinite is set.
+/// Scales all gradients together so that their norm is at most max_norm; returns the norm before, nan of tensors
+/// without values. Throws Error for a norm that is nan or infinite where error_if_nonfinite is set.
 TENON_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2.0,
                                  bool error_if_nonfinite = false);
 TENON_API double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2.0,

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ Tensor orthogonal_(Tensor tensor, double gain) {
   if (tensor.dim() < 2) throw Error("Only tensors with 2 or more dimensions are supported");
   const std::int64_t rows = tensor.size(0);
   const std::int64_t columns = tensor.numel() / std::max<std::int64_t>(rows, 1);
-  if (tensor.numel() == 0) return tensor;
+  if (tensor.numel() == 0 || !ops::has_values(tensor)) return tensor;
   // The shorter side's vectors become orthonormal.
   const bool wide = rows <= columns;
   Tensor vectors = tenon::randn({wide ? rows : columns, wide ? columns : rows}, TensorOptions(kFloat64));

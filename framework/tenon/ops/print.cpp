@@ -1,6 +1,7 @@
 // Printing: the layout of PyTorch's C++ front end, so that what users compare by eye looks the same. Numbers of one
 // tensor share a width and, where their magnitudes call for it, a scale or the scientific form. Declared in tensor.h.
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <cmath>
 #include <iomanip>
@@ -135,11 +136,7 @@ void print_stack(std::ostream& stream, const double* values, IntArrayRef sizes) 
   }
 }
 
-}  // namespace
-
-std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
-  const FormatGuard guard(stream);
-  if (!tensor.defined()) return stream << "[ Tensor (undefined) ]";
+void print_values(std::ostream& stream, const Tensor& tensor) {
   const IntArrayRef sizes = tensor.sizes();
   NoGradGuard no_grad;
   const Tensor host = tensor.detach().to(TensorOptions(Device(kCPU)).dtype(kFloat64)).contiguous();
@@ -156,7 +153,28 @@ std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
   } else if (tensor.numel() > 0) {
     print_stack(stream, values, sizes);
   }
+}
+
+/// As PyTorch's Python front end writes such a tensor.
+void print_without_values(std::ostream& stream, const Tensor& tensor) {
+  const IntArrayRef sizes = tensor.sizes();
+  stream << "tensor(..., device='" << tensor.device().type().name() << "', size=(";
+  for (std::size_t d = 0; d < sizes.size(); ++d) stream << (d == 0 ? "" : ", ") << sizes[d];
+  stream << (sizes.size() == 1 ? ",))" : "))") << '\n';
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
+  const FormatGuard guard(stream);
+  if (!tensor.defined()) return stream << "[ Tensor (undefined) ]";
+  if (ops::has_values(tensor)) {
+    print_values(stream, tensor);
+  } else {
+    print_without_values(stream, tensor);
+  }
   stream << "[ " << tensor.toString() << '{';
+  const IntArrayRef sizes = tensor.sizes();
   for (std::size_t d = 0; d < sizes.size(); ++d) stream << (d == 0 ? "" : ",") << sizes[d];
   return stream << "} ]";
 }

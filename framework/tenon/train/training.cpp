@@ -6,6 +6,7 @@
 #include <tenon/nn/clip_grad.h>
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/saved_figures.h>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 
 namespace tenon::train {
 namespace {
@@ -27,6 +29,11 @@ Tensor loss_of(const Tensor& logits, const Tensor& target) {
   // Text: every position of every window counts alike.
   if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
   return tenon::cross_entropy_loss(logits, target);
+}
+
+/// Its value; nan where the device holds none.
+double number(const Tensor& value) {
+  return ops::has_values(value) ? value.item<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -232,9 +239,12 @@ bool Training::run_epoch(int epoch) {
   figures.seconds = epoch_seconds_;
   if (!test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
-  progress_.note(fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s", epoch,
-                             epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
-                             figures.seconds));
+  progress_.note(holds_data(device_.driver())
+                     ? fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s",
+                                   epoch, epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
+                                   figures.seconds)
+                     : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch, epochs_,
+                                   device_.device().str(), figures.seconds));
   result_.epochs.push_back(figures);
   progress_.figures(result_);
   if (done == steps_per_epoch_) ++epoch_;
@@ -297,7 +307,7 @@ double Training::compute(std::int64_t first) {
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(batch_size_));
     phases_.end(RunPhase::kForward, device_.allocator().stats(), result_.peak);
     value.backward();
-    loss += value.item<double>();
+    loss += number(value);
     phases_.end(RunPhase::kBackward, device_.allocator().stats(), result_.peak);
   }
   if (const double norm = options_.real("clip_grad_norm"); norm > 0) {
@@ -323,20 +333,20 @@ bool Training::test(int epoch, EpochResult& figures) {
   const std::int64_t at_once = options_.integer("test_batch_size");
   std::int64_t size = data_.test->size();
   if (limits_.test_batches > 0) size = std::min(size, limits_.test_batches * at_once);
-  std::int64_t right = 0, answers = 0;
-  double loss = 0;
+  std::int64_t answers = 0;
+  double loss = 0, right = 0;
   for (std::int64_t first = 0; first < size; first += at_once) {
     if (progress_.is_stopping()) return false;
     report("test", epoch, 0);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const Tensor logits = model_.forward(batch.input);
-    loss += loss_of(logits, batch.target).item<double>() * static_cast<double>(count);
-    right += logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum().item<std::int64_t>();
+    loss += number(loss_of(logits, batch.target)) * static_cast<double>(count);
+    right += number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());
     answers += batch.target.numel();
   }
   figures.test_loss = loss / static_cast<double>(size);
-  figures.test_accuracy = static_cast<double>(right) / static_cast<double>(answers);
+  figures.test_accuracy = right / static_cast<double>(answers);
   const MemoryStats after = device_.allocator().stats();
   phases_.end(RunPhase::kTesting, after, result_.peak);
   merge_peaks(result_.memory, after);

@@ -6,6 +6,7 @@
 #include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/nn/margin_loss.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
@@ -188,7 +189,7 @@ Tensor fitted(const Tensor& var, const Tensor& input) {
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          const GaussianNLLLossFuncOptions& o) {
-  if (var.numel() > 0 && var.detach().lt(0).any().item<bool>())
+  if (var.numel() > 0 && ops::has_values(var) && var.detach().lt(0).any().item<bool>())
     throw Error("gaussian_nll_loss: var has negative entry/entries");
   Tensor least = fitted(var, input).clone();
   {

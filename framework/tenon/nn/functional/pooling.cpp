@@ -2,6 +2,7 @@
 #include <tenon/nn/functional/pooling.h>
 
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,36 @@ std::vector<std::int64_t> fractional_starts(double sample, std::int64_t input, s
   return starts;
 }
 
+/// Where the elements of every window lie in their plane, (batch, channels, outputs, window), on the host.
+template <std::size_t D>
+Tensor window_positions(const Tensor& samples, const std::vector<std::int64_t>& in,
+                        const std::vector<std::int64_t>& out, const std::vector<std::int64_t>& kernel,
+                        IntArrayRef sizes) {
+  Tensor index = tenon::empty(sizes, TensorOptions(kInt64));
+  std::int64_t* to = index.data_ptr<std::int64_t>();
+  const double* sample = samples.data_ptr<double>();
+  for (std::int64_t plane_number = 0; plane_number < sizes[0] * sizes[1]; ++plane_number, sample += D) {
+    std::vector<std::vector<std::int64_t>> starts(D);
+    for (std::size_t d = 0; d < D; ++d) {
+      // The samples are given innermost dimension first, as in PyTorch.
+      starts[d] = fractional_starts(sample[D == 2 ? 1 - d : d], in[d], out[d], kernel[d]);
+    }
+    for (std::int64_t o = 0; o < sizes[2]; ++o) {
+      for (std::int64_t k = 0; k < sizes[3]; ++k) {
+        std::int64_t position = 0, rest_o = o, rest_k = k, scale = 1;
+        for (std::size_t d = D; d-- > 0;) {
+          position += scale * (starts[d][static_cast<std::size_t>(rest_o % out[d])] + rest_k % kernel[d]);
+          rest_o /= out[d];
+          rest_k /= kernel[d];
+          scale *= in[d];
+        }
+        *to++ = position;
+      }
+    }
+  }
+  return index;
+}
+
 /// Windows are gathered (…, outputs, kernel elements), then reduced: differentiable by gather and max.
 template <std::size_t D>
 std::tuple<Tensor, Tensor> fractional_max_pool(const Tensor& input, const FractionalMaxPoolOptions<D>& options) {
@@ -108,31 +139,11 @@ std::tuple<Tensor, Tensor> fractional_max_pool(const Tensor& input, const Fracti
   }
   Tensor samples = options._random_samples();
   if (!samples.defined()) samples = tenon::rand({batch, channels, static_cast<std::int64_t>(D)}, x.options());
-  samples = samples.to(TensorOptions(kFloat64)).cpu().contiguous();
-
-  Tensor index = tenon::empty({batch, channels, outputs, window}, TensorOptions(kInt64));
-  std::int64_t* to = index.data_ptr<std::int64_t>();
-  const double* sample = samples.data_ptr<double>();
-  for (std::int64_t plane_number = 0; plane_number < batch * channels; ++plane_number, sample += D) {
-    std::vector<std::vector<std::int64_t>> starts(D);
-    for (std::size_t d = 0; d < D; ++d) {
-      // The samples are given innermost dimension first, as in PyTorch.
-      starts[d] = fractional_starts(sample[D == 2 ? 1 - d : d], in[d], out[d], kernel[d]);
-    }
-    for (std::int64_t o = 0; o < outputs; ++o) {
-      for (std::int64_t k = 0; k < window; ++k) {
-        std::int64_t position = 0, rest_o = o, rest_k = k, scale = 1;
-        for (std::size_t d = D; d-- > 0;) {
-          position += scale * (starts[d][static_cast<std::size_t>(rest_o % out[d])] + rest_k % kernel[d]);
-          rest_o /= out[d];
-          rest_k /= kernel[d];
-          scale *= in[d];
-        }
-        *to++ = position;
-      }
-    }
-  }
-  index = index.to(x.device());
+  const std::vector<std::int64_t> places{batch, channels, outputs, window};
+  const Tensor index = ops::has_values(x) ? window_positions<D>(samples.to(TensorOptions(kFloat64)).cpu().contiguous(),
+                                                                in, out, kernel, places)
+                                                .to(x.device())
+                                          : tenon::empty(places, x.options().dtype(kInt64));
   const Tensor windows = x.reshape({batch, channels, plane})
                              .gather(2, index.view({batch, channels, outputs * window}))
                              .view(index.sizes());

@@ -3,6 +3,7 @@
 
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -58,6 +59,7 @@ ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& given_input, con
     throw Error(fmt::format("{}D target tensor expects {}D input tensors, but found inputs with sizes {}.",
                             given_target.dim(), given_target.dim() + 1, to_string(given_input.sizes())));
   }
+  ops::check_has_values("adaptive_log_softmax_with_loss", given_target, "how many targets fall in each cluster");
   const Tensor input = batched ? given_input : given_input.unsqueeze(0);
   const Tensor target = batched ? given_target : given_target.unsqueeze(0);
   if (target.numel() > 0) {

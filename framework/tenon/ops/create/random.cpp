@@ -3,6 +3,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <limits>
 
@@ -252,10 +253,12 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
                 " > " + std::to_string(categories) + ")");
   }
   const Tensor p = weights.to(kFloat64);
-  if (!p.isfinite().all().item<bool>() || p.lt(0).any().item<bool>()) {
-    throw Error("probability tensor contains either `inf`, `nan` or element < 0");
+  if (has_values(p)) {
+    if (!p.isfinite().all().item<bool>() || p.lt(0).any().item<bool>()) {
+      throw Error("probability tensor contains either `inf`, `nan` or element < 0");
+    }
+    if (p.sum(-1).le(0).any().item<bool>()) throw Error("invalid multinomial distribution (sum of probabilities <= 0)");
   }
-  if (p.sum(-1).le(0).any().item<bool>()) throw Error("invalid multinomial distribution (sum of probabilities <= 0)");
   if (!replacement || samples == 1) {
     // The largest p / Exponential(1) are a draw without replacement.
     const Tensor keys = p.div(empty_like(p).exponential_(1, std::move(generator)));

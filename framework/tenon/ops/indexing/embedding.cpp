@@ -5,6 +5,7 @@
 #include <tenon/ops/indexing/embedding.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -70,6 +71,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
 
 Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
   NoGradGuard no_grad;
+  if (!has_values(weight)) return weight;  // no row has a norm
   // Row by row in double, as PyTorch does, so that the results are the same to the last bit.
   const Tensor flat = indices.contiguous().cpu().flatten().to(kInt64);
   const std::int64_t* values = flat.data_ptr<std::int64_t>();

@@ -8,6 +8,7 @@
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 #include <tenon/tensor/literal.h>
 
 #include <fmt/format.h>
@@ -37,10 +38,19 @@ Numbers host_numbers(const Tensor& tensor) {
                            : Numbers(host.data_ptr<std::int64_t>(), host.data_ptr<std::int64_t>() + host.numel());
 }
 
+/// Where bags start of which nobody knows: all of about the same size.
+Numbers even_starts(std::int64_t bags, std::int64_t elements, bool include_last_offset) {
+  Numbers starts(static_cast<std::size_t>(bags));
+  const std::int64_t parts = std::max<std::int64_t>(bags - (include_last_offset ? 1 : 0), 1);
+  for (std::int64_t i = 0; i < bags; ++i) starts[static_cast<std::size_t>(i)] = i * elements / parts;
+  return starts;
+}
+
 Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_offset,
              const std::optional<std::int64_t>& padding) {
-  const Numbers starts = host_numbers(offsets);
   const auto elements = indices.numel();
+  const Numbers starts =
+      has_values(offsets) ? host_numbers(offsets) : even_starts(offsets.numel(), elements, include_last_offset);
   const auto count = static_cast<std::int64_t>(starts.size()) - (include_last_offset ? 1 : 0);
   if (count < 0) throw Error("embedding_bag: include_last_offset needs at least one offset");
   std::int64_t before = 0;
@@ -59,7 +69,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
     }
     before = starts[i];
   }
-  const Numbers rows = padding ? host_numbers(indices) : Numbers();
+  const Numbers rows = padding && has_values(indices) ? host_numbers(indices) : Numbers();
   Bags bags;
   bags.of_element.assign(static_cast<std::size_t>(elements), 0);
   bags.sizes.assign(static_cast<std::size_t>(count), 0);
@@ -69,7 +79,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
     for (std::int64_t i = starts[b]; i < end; ++i) {
       const auto at = static_cast<std::size_t>(i);
       bags.of_element[at] = bag;
-      if (padding && rows[at] == *padding) continue;
+      if (!rows.empty() && rows[at] == *padding) continue;
       bags.kept.push_back(i);
       bags.of_kept.push_back(bag);
       ++bags.sizes[b];

@@ -4,6 +4,7 @@
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,9 @@ Tensor places(std::int64_t row, std::int64_t column, const TensorOptions& option
               Tensor (*triangle)(const Tensor&, std::int64_t), std::int64_t offset) {
   if (row < 0) throw Error(fmt::format("row must be non-negative, got{}", row));
   if (column < 0) throw Error(fmt::format("col must be non-negative, got{}", column));
-  const Tensor all = ones({row, column}, TensorOptions(kBool).device(options.device()));
+  // The places are known without anybody's values: where a device has none, the host finds them.
+  const Device device = holds_data(device_state(options.device()).driver()) ? options.device() : Device(kCPU);
+  const Tensor all = ones({row, column}, TensorOptions(kBool).device(device));
   return triangle(all, offset).nonzero().t().contiguous().to(options);
 }
 
@@ -44,14 +47,17 @@ Tensor combinations(const Tensor& self, std::int64_t r, bool with_replacement) {
   if (self.dim() != 1) throw Error("Expect a 1D vector, but got shape " + to_string(self.sizes()));
   if (r < 0) throw Error(fmt::format("Expect a non-negative number, but got {}", r));
   if (r == 0) return empty({0}, self.options());
-  const Tensor numbers = arange(self.numel(), self.options().dtype(kLong));
+  const Device device = ops::has_values(self) ? self.device() : Device(kCPU);
+  const Tensor numbers = arange(self.numel(), TensorOptions(kLong).device(device));
   const std::vector<Tensor> grids = meshgrid(std::vector<Tensor>(static_cast<std::size_t>(r), numbers), "ij");
   Tensor ascending = ones_like(grids[0], TensorOptions(kBool));
   for (std::size_t i = 1; i < grids.size(); ++i) {
     ascending = ascending.logical_and(with_replacement ? grids[i - 1].le(grids[i]) : grids[i - 1].lt(grids[i]));
   }
   std::vector<Tensor> columns;
-  for (const Tensor& grid : grids) columns.push_back(self.index_select(0, grid.masked_select(ascending)));
+  for (const Tensor& grid : grids) {
+    columns.push_back(self.index_select(0, grid.masked_select(ascending).to(self.device())));
+  }
   return stack(columns, 1);
 }
 

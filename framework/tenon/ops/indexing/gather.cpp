@@ -8,6 +8,7 @@
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 namespace tenon {
 
@@ -109,8 +110,10 @@ Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {
   if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor.");
   if (self.numel() == 0 && classes <= 0) throw Error("Can not infer total number of classes from empty tensor.");
-  if (self.numel() > 0 && self.min().item<std::int64_t>() < 0) throw Error("Class values must be non-negative.");
-  const std::int64_t highest = self.numel() > 0 ? self.max().item<std::int64_t>() : -1;
+  if (classes <= 0) check_has_values("one_hot", self, "the number of classes (unless num_classes is given)");
+  const bool known = self.numel() > 0 && has_values(self);
+  if (known && self.min().item<std::int64_t>() < 0) throw Error("Class values must be non-negative.");
+  const std::int64_t highest = known ? self.max().item<std::int64_t>() : -1;
   if (classes == -1) classes = highest + 1;
   if (classes <= highest) throw Error("Class values must be smaller than num_classes.");
   std::vector<std::int64_t> sizes = self.sizes().vec();

@@ -6,6 +6,7 @@
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const 
                 tenon::toString(mask.scalar_type()));
   }
   const Tensor chosen = mask.to(kBool).expand(sizes());
-  const auto count = chosen.sum().item<std::int64_t>();
+  const std::int64_t count = has_values(chosen) ? chosen.sum().item<std::int64_t>() : 0;
   if (count > source.numel()) {
     throw Error(
         fmt::format("masked_scatter: expected self and source to have same number of elements where the mask is "

@@ -8,6 +8,7 @@
 #include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 namespace tenon {
 
@@ -198,7 +199,7 @@ void check_index_copy(const Tensor& self, int dim, const Tensor& index, const Te
     throw IndexError("index_copy_(): Number of indices (" + std::to_string(count) +
                      ") should be equal to source.size(dim) (" + std::to_string(source.size(dim)) + ")");
   }
-  if (count == 0) return;
+  if (count == 0 || !has_values(index)) return;
   const std::int64_t length = self.dim() == 0 ? 1 : self.size(dim);
   const Tensor places = index.reshape({-1});
   for (const Tensor& bound : {places.min(), places.max()}) {
@@ -239,7 +240,9 @@ Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, con
   Recording recording = record<1>("IndexFillBackward0", {&self, &value}, [at, length](Backward& b) {
     const Tensor places = b.saved(0);
     if (b.needs(0)) b.set(0, b.grad().index_fill(at, places, Scalar(0)));
-    if (b.needs(1)) {
+    if (b.needs(1) && !has_values(places)) {  // nobody knows which rows are named twice
+      b.set(1, b.grad().index_select(at, places).sum());
+    } else if (b.needs(1)) {
       const Tensor filled = zeros({length}, places.options().dtype(kBool)).index_fill(0, places, Scalar(true));
       b.set(1, b.grad().index_select(at, filled.nonzero().flatten()).sum());
     }
@@ -249,7 +252,8 @@ Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, con
     NoGradGuard no_grad;
     Indices indices(static_cast<std::size_t>(at) + 1);
     indices.back() = index;
-    self.index_put_(indices, scalar_tensor_like(value.item(), self), false);  // counts as the write
+    const Tensor element = has_values(value) ? scalar_tensor_like(value.item(), self) : value.to(self.scalar_type());
+    self.index_put_(indices, element, false);  // counts as the write
   }
   if (recording) autograd::rebase_history(self, recording.node());
   return const_cast<Tensor&>(self);

@@ -6,6 +6,7 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <algorithm>
@@ -53,6 +54,7 @@ Expanded expanded(const Tensor& given, const Indices& indices) {
                            std::to_string(at));
         }
       }
+      check_has_values("index", *index, "how many elements a mask takes");
       if (index->dim() == 0) self = self.unsqueeze(static_cast<std::int64_t>(result.size()));
       const Tensor places = (index->dim() == 0 ? index->reshape({1}) : *index).nonzero();
       for (std::int64_t i = 0; i < places.size(1); ++i) result.emplace_back(places.select(1, i));
@@ -135,6 +137,14 @@ void check_not_empty(const Plan& plan) {
     if (plan.self.size(dim) == 0)
       throw IndexError("index is out of bounds for dimension with size 0 (dimension " + std::to_string(dim) + ")");
   }
+}
+
+/// Whether a mask among the indices has no values, so that nobody knows what a write to them reaches.
+bool is_unknown(const Indices& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const std::optional<Tensor>& index) {
+    return index && index->defined() && !has_values(*index) &&
+           (index->scalar_type() == kBool || index->scalar_type() == kUInt8);
+  });
 }
 
 void put_raw(const Tensor& values, const Plan& plan, bool accumulate) {
@@ -227,8 +237,10 @@ Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool ac
           b.set(1, gradient);
         }
       });
-  const Plan plan = tenon::plan(*this, indices);
-  put_raw(values.device() == device() ? values : values.to(TensorOptions(device())), plan, accumulate);
+  if (has_values(*this) || !is_unknown(indices)) {
+    const Plan plan = tenon::plan(*this, indices);
+    put_raw(values.device() == device() ? values : values.to(TensorOptions(device())), plan, accumulate);
+  }
   finish_inplace(*this, recording);
   return const_cast<Tensor&>(*this);
 }
@@ -239,6 +251,7 @@ Tensor Tensor::index(const Indices& indices) const { return tenon::index(*this, 
 
 Tensor Tensor::nonzero() const {
   NoGradGuard no_grad;
+  check_has_values("nonzero", *this);
   Tensor count = allocate_like(*this, Dims{}, Dtype::kInt64);
   run(TENON_OP("count_nonzero_all"), ops::state_of(*this), {view_of(count)}, {view_of(*this)});
   Tensor result = allocate_like(*this, Dims{count.item<std::int64_t>(), dim()}, Dtype::kInt64);
@@ -248,6 +261,7 @@ Tensor Tensor::nonzero() const {
 Tensor Tensor::masked_select(const Tensor& mask) const {
   if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8)
     throw Error("masked_select: expected BoolTensor or ByteTensor for mask");
+  check_has_values("masked_select", mask);
   const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
   if (sizes.rank() == 0) return reshape({1}).masked_select(mask);
   return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)});

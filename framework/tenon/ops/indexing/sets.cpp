@@ -7,6 +7,7 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 namespace tenon {
 
@@ -64,6 +65,7 @@ Tensor as_rows(const char* op, const Tensor& self, std::int64_t at) {
 }  // namespace
 
 Unique _unique2(const Tensor& self, bool, bool return_inverse, bool return_counts) {
+  check_has_values("_unique2", self);
   Tensor values, inverse = nothing(self), counts = nothing(self);
   {
     NoGradGuard no_grad;
@@ -91,6 +93,7 @@ std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_
 }
 
 Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
+  check_has_values("unique_dim", self);
   const int at = wrap_dim(dim, self.impl().rank(), false);
   Tensor values, inverse, counts;
   {
@@ -111,6 +114,7 @@ Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
 }
 
 Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_inverse, bool return_counts) {
+  check_has_values("unique_consecutive", self);
   const int at = wrap_dim(dim, self.impl().rank(), false);
   Tensor values, inverse = nothing(self), counts = nothing(self);
   {

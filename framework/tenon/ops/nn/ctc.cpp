@@ -9,6 +9,7 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 #include <tenon/tensor/literal.h>
 
 #include <fmt/format.h>
@@ -76,6 +77,7 @@ Alignment align(const Tensor& log_probs, const Tensor& targets, IntArrayRef inpu
                     total, targets.numel()));
   }
 
+  check_has_values("ctc_loss", targets, "the path through the targets");
   const Tensor host = targets.to(kInt64).cpu().contiguous();
   const std::int64_t* values = host.numel() > 0 ? host.data_ptr<std::int64_t>() : nullptr;
   const std::int64_t states = 2 * longest + 1;
@@ -263,6 +265,9 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
                 const Tensor& target_lengths, std::int64_t blank, std::int64_t reduction, bool zero_infinity) {
   check_integral("input_lengths", input_lengths);
   check_integral("target_lengths", target_lengths);
+  for (const Tensor* one : {&input_lengths, &target_lengths}) {
+    check_has_values("ctc_loss", *one, "the path through the targets");
+  }
   const Tensor inputs = input_lengths.to(kInt64).cpu().contiguous().view({-1});
   const Tensor lengths = target_lengths.to(kInt64).cpu().contiguous().view({-1});
   return ctc_loss(log_probabilities, targets,

@@ -5,6 +5,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/values.h>
 
 #include <numbers>
 
@@ -73,7 +74,8 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int
     throw Error("inconsistent target size: " + to_string(target.sizes()) +
                 " for input of size: " + to_string(self.sizes()));
   }
-  if (y.numel() > 0 && (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
+  if (y.numel() > 0 && ops::has_values(y) &&
+      (y.min().item<std::int64_t>() < -1 || y.max().item<std::int64_t>() >= x.size(1))) {
     throw Error("multilabel_margin_loss: argument #2 'target' is out of range [-1, " + std::to_string(x.size(1) - 1) +
                 "]");
   }

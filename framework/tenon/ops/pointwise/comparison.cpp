@@ -5,6 +5,7 @@
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 namespace tenon::ops {
 namespace {
@@ -110,6 +111,7 @@ using namespace ops;
 
 bool equal(const Tensor& self, const Tensor& other) {
   check_same_device("equal", {&self, &other});
+  check_has_values("equal", self, "its result");
   if (self.sizes() != other.sizes()) return false;
   NoGradGuard no_grad;
   return self.eq(other).all().item<bool>();
@@ -133,6 +135,7 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   return close.logical_or(difference.isfinite().logical_and(difference.le(b.mul(rtol).abs().add(atol))));
 }
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  check_has_values("allclose", self, "its result");
   return isclose(self, other, rtol, atol, equal_nan).all().item<bool>();
 }
 Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {

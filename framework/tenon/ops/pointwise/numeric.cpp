@@ -4,6 +4,7 @@
 #include <tenon/ops/pointwise/numeric.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <cmath>
 #include <limits>
@@ -109,7 +110,7 @@ Tensor Tensor::gcd(const Tensor& other) const {
   const Dims sizes = broadcast_sizes(impl().sizes(), other.impl().sizes());
   Tensor a = to(dtype).expand(sizes).abs(), b = other.to(dtype).expand(sizes).abs();
   // Euclid's algorithm on all elements at once; a pair is done when b is 0, and is then left as it is.
-  while (b.ne(0).any().item<bool>()) {
+  while (has_values(b) && b.ne(0).any().item<bool>()) {
     const Tensor rest = a.remainder(b.masked_fill(b.eq(0), 1));
     const Tensor open = b.ne(0);
     a = tenon::where(open, b, a);

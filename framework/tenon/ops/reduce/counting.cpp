@@ -4,6 +4,7 @@
 #include <tenon/ops/reduce/counting.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minle
   }
   const bool weighted = weights && weights->defined();
   if (dim() == 1 && numel() == 0) return zeros({minlength}, options().dtype(kInt64));
+  check_has_values("bincount", *this);
   if (dim() != 1 || tenon::min(*this).item<std::int64_t>() < 0) {
     throw Error("bincount only supports 1-d non-negative integral inputs.");
   }
@@ -45,7 +47,7 @@ Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) co
   if (bins <= 0) throw Error(fmt::format("torch.histc: bins must be > 0, but got {}", bins));
   double low = min.toDouble(), high = max.toDouble();
   if (low > high) throw Error(fmt::format("torch.histc: max must be larger than min, got [{}, {}]", low, high));
-  if (low == high && numel() > 0) {
+  if (low == high && numel() > 0 && has_values(*this)) {
     low = tenon::min(*this).item<double>();
     high = tenon::max(*this).item<double>();
   }
@@ -57,7 +59,8 @@ Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) co
     throw Error(fmt::format("torch.histc: range of [{}, {}] is not finite", low, high));
   }
   const Tensor flat = reshape({-1});
-  const Tensor inside = flat.masked_select(flat.ge(low).logical_and(flat.le(high)));
+  // Without values nobody knows how many lie inside: all of them at most.
+  const Tensor inside = has_values(*this) ? flat.masked_select(flat.ge(low).logical_and(flat.le(high))) : flat;
   const Tensor bin = inside.sub(low).mul(bins).div(high - low).to(kInt64).clamp_max(bins - 1);
   return zeros({bins}, options()).scatter_add(0, bin, ones_like(inside));
 }

@@ -7,6 +7,7 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -93,7 +94,8 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q, std::
     fail(fmt::format("interpolation must be one of linear, lower, higher, midpoint or nearest, but got {}",
                      interpolation));
   }
-  if (q.numel() > 0 && !q.ge(0).logical_and(q.le(1)).all().item<bool>()) fail("q values must be in the range [0, 1]");
+  if (q.numel() > 0 && has_values(q) && !q.ge(0).logical_and(q.le(1)).all().item<bool>())
+    fail("q values must be in the range [0, 1]");
 }
 
 /// The quantiles as a view of a temporary; quantile_of() makes it a tensor in its own right.

@@ -8,6 +8,7 @@
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -81,7 +82,7 @@ Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
       return;
     }
     const Tensor zeros = x.eq(0);
-    if (!zeros.any().item<bool>()) {
+    if (!has_values(x) || !zeros.any().item<bool>()) {
       const Tensor y = b.saved(1);
       b.set(0, b.grad().mul(y).flip(at).cumsum(at).flip(at).div(x));
       return;

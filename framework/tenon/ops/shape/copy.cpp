@@ -4,6 +4,9 @@
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
+
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -37,9 +40,18 @@ void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   driver.synchronize(stream);
 }
 
+/// Throws NotImplementedError where values are asked for that are not there.
+void check_copy(const DeviceState& to, const Tensor& from) {
+  if (has_values(from) || !holds_data(to.driver())) return;
+  throw NotImplementedError(
+      fmt::format("Cannot copy out of {} tensor; no data! A module gets memory without values by to_empty(device).",
+                  from.device().type().name()));
+}
+
 /// Values only.
 void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
   if (to.numel() == 0) return;
+  if (!(to.device() == from.device()) && !has_values(to)) return;  // nobody will read them
   if (to.device() == from.device()) {
     const Dims& sizes = to.impl().sizes();
     Dims strides;
@@ -70,6 +82,7 @@ Recording record_copy(const char* name, const Tensor& self) {
 
 Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optional<MemoryFormat> format,
                bool non_blocking) {
+  check_copy(state, self);
   Recording recording = record_copy("ToCopyBackward0", self);
   Tensor result;
   const TensorImpl& impl = self.impl();
@@ -159,6 +172,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   Tensor& handle = const_cast<Tensor&>(*this);
   autograd::check_inplace(*this, autograd::requires_grad(source));
   check_written(*this);
+  check_copy(ops::state_of(*this), source);
   if (!is_expandable_to(source.impl().sizes(), impl().sizes())) {
     broadcast_sizes(impl().sizes(), source.impl().sizes());
     throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +
@@ -232,6 +246,10 @@ Tensor& Tensor::set_(const Tensor& source) const {
 Scalar Tensor::item() const {
   if (numel() != 1) {
     throw Error("a Tensor with " + std::to_string(numel()) + " elements cannot be converted to Scalar");
+  }
+  if (!has_values(*this)) {
+    throw NotImplementedError(
+        fmt::format("Tensor.item() cannot be called on {} tensors: they have no data", device().type().name()));
   }
   alignas(8) unsigned char bytes[8];
   const std::size_t size = itemsize();

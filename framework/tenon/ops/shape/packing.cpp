@@ -5,6 +5,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ namespace tenon {
 namespace {
 
 std::vector<std::int64_t> values_of(const Tensor& integers) {
+  ops::check_has_values("pack_padded_sequence", integers, "how many rows there are");
   const Tensor dense = integers.cpu().to(kInt64).contiguous();
   const auto* first = dense.data_ptr<std::int64_t>();
   return {first, first + dense.numel()};

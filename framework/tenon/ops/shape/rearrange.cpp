@@ -8,6 +8,7 @@
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
 
@@ -112,9 +113,12 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> outp
   if (repeats.scalar_type() != kInt64 && repeats.scalar_type() != kInt32)
     throw Error("repeats has to be Long or Int tensor");
   if (repeats.numel() == 0) return empty({0}, repeats.options());
-  if (repeats.min().item<std::int64_t>() < 0) throw Error("repeats can not be negative");
+  if (!output_size)
+    check_has_values("repeat_interleave", repeats, "the size of its output (unless output_size is given)");
+  const bool known = has_values(repeats);
+  if (known && repeats.min().item<std::int64_t>() < 0) throw Error("repeats can not be negative");
   const Tensor ends = repeats.to(kInt64).cumsum(0);
-  const auto total = ends.select(0, -1).item<std::int64_t>();
+  const std::int64_t total = known ? ends.select(0, -1).item<std::int64_t>() : *output_size;
   if (output_size && *output_size != total) {
     throw Error(fmt::format("allocated size does not match required size: output_size is {}, the repeats sum up to {}",
                             *output_size, total));

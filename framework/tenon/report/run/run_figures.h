@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-/// Equal for runs whose losses are equal to the last bit.
+/// Equal for runs whose losses are equal to the last bit; empty where none of them is a number.
 std::string losses_hash(const std::vector<double>& losses);
 
 /// The nearest value at that rank; `values` are not empty.

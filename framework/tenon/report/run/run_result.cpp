@@ -82,7 +82,8 @@ Json result_block(const ExperimentResult& result, bool has_losses) {
   Json block;
   block["test_accuracy"] = result.epochs.empty() ? Json(nullptr) : Json(result.test_accuracy);
   block["final_loss"] = result.losses.empty() ? Json(nullptr) : Json(result.losses.back());
-  block["losses_fnv1a64"] = result.losses.empty() ? Json(nullptr) : Json(losses_hash(result.losses));
+  const std::string hash = losses_hash(result.losses);
+  block["losses_fnv1a64"] = hash.empty() ? Json(nullptr) : Json(hash);
   block["parameters"] = result.parameters;
   block["steps"] = result.steps;
   block["seconds"] = result.seconds;

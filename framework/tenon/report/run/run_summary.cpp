@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fstream>
@@ -30,6 +31,7 @@ std::optional<double> finite(double value) { return std::isfinite(value) ? std::
 }  // namespace
 
 std::string losses_hash(const std::vector<double>& losses) {
+  if (std::ranges::all_of(losses, [](double loss) { return std::isnan(loss); })) return {};
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const double loss : losses) {
     const auto bits = std::bit_cast<std::uint64_t>(loss);
@@ -44,7 +46,7 @@ RunSummary summary_of(const RunRecord& record) {
   RunSummary run;
   run.status = record.status;
   run.error = record.error;
-  if (!result.losses.empty()) run.losses_hash = losses_hash(result.losses);
+  run.losses_hash = losses_hash(result.losses);
   if (!result.epochs.empty()) run.test_accuracy = finite(result.test_accuracy);
   if (!result.losses.empty()) run.final_loss = finite(result.losses.back());
   if (!result.step_ms.empty()) run.step_ms = finite(quantile(result.step_ms, 0.5));
