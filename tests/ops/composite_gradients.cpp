@@ -39,7 +39,7 @@ void add_grid_samples(std::vector<GradientCase>& rows) {
           rows.push_back(
               of_tensors(name,
                          [=](const List& x) {
-                           const Tensor grid = linspace(-1.3, 1.3, x[0].size(0) * 12, TensorOptions(kFloat64));
+                           const Tensor grid = linspace(-1.3, 1.3, x[0].size(0) * 12, x[0].options());
                            return grid_sampler(x[0], grid.view({x[0].size(0), 3, 2, 2}), mode, padding, corners);
                          },
                          {{{2, 2, 3, 4}}})

@@ -23,7 +23,7 @@ std::vector<GradientCase> arranging() {
                 }),
       of_matrix("repeat_interleave by a tensor",
                 [](const Tensor& x) {
-                  return x.repeat_interleave(tensor({2, 0, 1, 3}), 1);
+                  return x.repeat_interleave(tensor({2, 0, 1, 3}).to(x.device()), 1, 6);
                 }),
       of_matrix("tril_", [](const Tensor& x) { return (x * 1).tril_(1); }),
       of_matrix("fill_diagonal_",
@@ -42,7 +42,7 @@ std::vector<GradientCase> arranging() {
 
 std::vector<GradientCase> placing() {
   const auto index = [](const Tensor& x) {
-    return tensor({0, 2, 0, 1, 0, 2, 2, 0, 0, 2, 0, 1}).narrow(0, 0, x.numel()).view(x.sizes());
+    return tensor({0, 2, 0, 1, 0, 2, 2, 0, 0, 2, 0, 1}).narrow(0, 0, x.numel()).view(x.sizes()).to(x.device());
   };
   std::vector<GradientCase> rows;
   rows.push_back(of_tensors("masked_scatter",
@@ -57,16 +57,18 @@ std::vector<GradientCase> placing() {
                             },
                             {{{3, 4}}, {{3}}})
                      .empty({{0, 4}, {0}}));
-  rows.push_back(of_matrix("take_along_dim", [](const Tensor& x) { return x.take_along_dim(tensor({{3, 0}}), 1); }));
+  rows.push_back(of_matrix("take_along_dim", [](const Tensor& x) {
+    return x.take_along_dim(tensor({{3, 0}}).to(x.device()), 1);
+  }));
   rows.push_back(of_tensors("index_copy",
                             [](const List& x) {
-                              return x[0].index_copy(1, tensor({3, 0}), x[1]);
+                              return x[0].index_copy(1, tensor({3, 0}).to(x[0].device()), x[1]);
                             },
                             {{{3, 4}}, {{3, 2}}})
                      .empty({{0, 4}, {0, 2}}));
   rows.push_back(of_tensors("index_fill by a tensor",
                             [](const List& x) {
-                              return x[0].index_fill(1, tensor({3, 0}), x[1]);
+                              return x[0].index_fill(1, tensor({3, 0}).to(x[0].device()), x[1]);
                             },
                             {{{3, 4}}, {{}}})
                      .empty({{0, 4}, {}}));
@@ -99,10 +101,10 @@ std::vector<GradientCase> ordering() {
       of_matrix("quantile", [](const Tensor& x) { return x.quantile(0.4, 1); }).refuses_empty("must be non-empty"),
       of_matrix("nanquantile of a list",
                 [](const Tensor& x) {
-                  return x.nanquantile(tensor({0.1, 0.7}, kDouble), 1, true, "midpoint");
+                  return x.nanquantile(tensor({0.1, 0.7}, kDouble).to(x.device()), 1, true, "midpoint");
                 })
           .refuses_empty("must be non-empty"),
-      of_tensors("quantile of shares", [](const List& x) { return arange(5., kDouble).square().quantile(x[0]); },
+      of_tensors("quantile of shares", [](const List& x) { return arange(5., x[0].options()).square().quantile(x[0]); },
                  {{{3}, 0.3, 0.45}})
           .empty({{0}}),
       of_matrix("cummax", [](const Tensor& x) { return std::get<0>(x.cummax(1)); }),
@@ -193,7 +195,8 @@ std::vector<GradientCase> multiplying() {
           .empty({{0, 4}}, [](const List& x) { return linalg::vector_norm(x[0], 3, 1); }),
       of_tensors("multi_margin_loss",
                  [](const List& x) {
-                   return multi_margin_loss(x[0], tensor({0, 2, 3}).narrow(0, 0, x[0].size(0)), 2, 0.5, {}, 2);
+                   return multi_margin_loss(x[0], tensor({0, 2, 3}).narrow(0, 0, x[0].size(0)).to(x[0].device()), 2,
+                                            0.5, {}, 2);
                  },
                  {{{3, 4}}})
           .empty({{0, 4}}),

@@ -50,10 +50,10 @@ std::vector<GradientCase> indexing_gradients() {
           [](const Tensor& x) { return x.index({zeros({0}, kBool)}); }),
       of_matrix("index_select",
                 [](const Tensor& x) {
-                  return x.index_select(1, tensor({1, 1, 0}));
+                  return x.index_select(1, tensor({1, 1, 0}).to(x.device()));
                 }),
       indexed(
-          "gather", [columns](const Tensor& x) { return x.gather(1, columns); },
+          "gather", [columns](const Tensor& x) { return x.gather(1, columns.to(x.device())); },
           [](const Tensor& x) {
             return x.gather(1, zeros({0, 2}, kInt64));
           }),
@@ -64,14 +64,15 @@ std::vector<GradientCase> indexing_gradients() {
           },
           [](const Tensor& x) { return x.take(no_indices()); }),
       indexed(
-          "scatter_add", [columns](const Tensor& x) { return x.scatter_add(1, columns, x.narrow(1, 0, 2) * 2); },
+          "scatter_add",
+          [columns](const Tensor& x) { return x.scatter_add(1, columns.to(x.device()), x.narrow(1, 0, 2) * 2); },
           [](const Tensor& x) {
             return x.scatter_add(1, zeros({0, 2}, kInt64), x.narrow(1, 0, 2) * 2);
           }),
       indexed(
           "scatter",
           [](const Tensor& x) {
-            return (x * 1).scatter(1, tensor({{0}, {1}, {3}}), x.narrow(1, 2, 1) * 2);
+            return (x * 1).scatter(1, tensor({{0}, {1}, {3}}).to(x.device()), x.narrow(1, 2, 1) * 2);
           },
           [](const Tensor& x) {
             return (x * 1).scatter(1, zeros({0, 1}, kInt64), x.narrow(1, 2, 1) * 2);
@@ -79,7 +80,7 @@ std::vector<GradientCase> indexing_gradients() {
       indexed(
           "index_add",
           [](const Tensor& x) {
-            return x.index_add(0, tensor({1, 1}), x.narrow(0, 0, 2));
+            return x.index_add(0, tensor({1, 1}).to(x.device()), x.narrow(0, 0, 2));
           },
           [](const Tensor& x) { return x.index_add(0, no_indices(), x); }),
       indexed(
@@ -96,17 +97,17 @@ std::vector<GradientCase> indexing_gradients() {
           [](const Tensor& x) {
             return (x * 1).index_put(std::vector<std::optional<Tensor>>{no_indices()}, x * 3, true);
           }),
-      of_matrix("masked_fill", [mask](const Tensor& x) { return x.masked_fill(mask, 2); }),
+      of_matrix("masked_fill", [mask](const Tensor& x) { return x.masked_fill(mask.to(x.device()), 2); }),
       of_matrix("masked_fill_ in place",
                 [mask](const Tensor& x) {
                   const Tensor y = x * 2;
-                  y.masked_fill_(mask, 2);
+                  y.masked_fill_(mask.to(x.device()), 2);
                   return y;
                 }),
       of_matrix("masked_select", [mask](const Tensor& x) { return x.masked_select(mask); }),
       of_tensors("embedding",
                  [](const List& x) {
-                   return embedding(x[0], tensor({{1, 0}, {2, 1}}));
+                   return embedding(x[0], tensor({{1, 0}, {2, 1}}).to(x[0].device()));
                  },
                  {{{3, 2}}})
           .empty({{3, 2}},
@@ -116,7 +117,7 @@ std::vector<GradientCase> indexing_gradients() {
       // The row of the padding has no gradient by definition, so none of these indices is it.
       of_tensors("embedding with padding",
                  [](const List& x) {
-                   return embedding(x[0], tensor({{0, 0}, {2, 0}}), 1);
+                   return embedding(x[0], tensor({{0, 0}, {2, 0}}).to(x[0].device()), 1);
                  },
                  {{{3, 2}}})
           .empty({{3, 2}},

@@ -8,10 +8,12 @@ using List = std::vector<Tensor>;
 std::vector<GradientCase> loss_gradients() {
   std::vector<GradientCase> rows;
   for (const std::int64_t reduction : {0, 1, 2}) {
-    const auto targets = [](const Tensor& x) { return x.size(0) == 0 ? zeros({0}, kInt64) : tensor({1, 0, 3}); };
+    const auto targets = [](const Tensor& x) {
+      return (x.size(0) == 0 ? zeros({0}, kInt64) : tensor({1, 0, 3})).to(x.device());
+    };
     // Of the input's sizes, and the same at every evaluation.
     const auto partner = [](const Tensor& x) {
-      return arange(0, x.numel(), TensorOptions(kFloat64)).mul(0.7).sin().mul(0.4).add(0.5).view(x.sizes());
+      return arange(0, x.numel(), x.options()).mul(0.7).sin().mul(0.4).add(0.5).view(x.sizes());
     };
     const auto row = [&](std::string name, std::function<Tensor(const Tensor&)> function, double low = -2,
                          double high = 2) {
@@ -19,9 +21,8 @@ std::vector<GradientCase> loss_gradients() {
     };
     row("nll_loss", [=](const Tensor& x) { return nll_loss(x, targets(x), {}, reduction); });
     row("cross_entropy", [=](const Tensor& x) { return cross_entropy_loss(x, targets(x), {}, reduction); });
-    row("weighted cross_entropy", [=](const Tensor& x) {
-      return cross_entropy_loss(x, targets(x), arange(1, 5, TensorOptions(kFloat64)), reduction, 0);
-    });
+    row("weighted cross_entropy",
+        [=](const Tensor& x) { return cross_entropy_loss(x, targets(x), arange(1, 5, x.options()), reduction, 0); });
     row("mse_loss", [=](const Tensor& x) { return mse_loss(x, partner(x), reduction); });
     row("l1_loss", [=](const Tensor& x) { return l1_loss(x, partner(x) - 5, reduction); });
     row("smooth_l1_loss", [=](const Tensor& x) { return smooth_l1_loss(x, partner(x), reduction); });

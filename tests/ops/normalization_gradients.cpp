@@ -30,7 +30,10 @@ std::vector<GradientCase> normalization_gradients() {
           .empty({{0, 2, 2}, {2}, {2}}),
       normalization(
           "batch_norm in evaluation",
-          [=](const List& x) { return batch_norm(x[0], x[1], x[2], mean, variance, false, 0.1, 1e-5); }, {3, 2}, 2),
+          [=](const List& x) {
+            return batch_norm(x[0], x[1], x[2], mean.to(x[0].device()), variance.to(x[0].device()), false, 0.1, 1e-5);
+          },
+          {3, 2}, 2),
       of_tensors("rms_norm", [](const List& x) { return rms_norm(x[0], {4}, x[1]); }, {{{3, 4}, -1, 1}, {{4}, 0.5, 1}})
           .empty({{0, 4}, {4}})
           .tolerance(1e-4),

@@ -55,7 +55,8 @@ GradientCase layer_case(const std::string& name, ops::Recurrence kind, const Siz
 GradientCase attention_case(const std::string& name, const Tensor& mask, bool causal) {
   return of_tensors(name,
                     [=](const List& x) {
-                      const auto given = mask.defined() && x[0].size(2) > 0 ? std::optional(mask) : std::nullopt;
+                      const auto given =
+                          mask.defined() && x[0].size(2) > 0 ? std::optional(mask.to(x[0].device())) : std::nullopt;
                       return scaled_dot_product_attention(x[0], x[1], x[2], given, 0, causal);
                     },
                     {{{2, 2, 3, 2}, -1, 1}, {{2, 2, 4, 2}, -1, 1}, {{2, 2, 4, 3}, -1, 1}})
