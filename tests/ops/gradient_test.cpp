@@ -128,6 +128,46 @@ TEST_P(Gradients, OfEmptyInputs) {
   }
 }
 
+/// "float64 (3, 4) by (4, 1)", or that there is none.
+std::string form_of(const Tensor& tensor) {
+  if (!tensor.defined()) return "nothing";
+  std::ostringstream text;
+  text << toString(tensor.scalar_type()) << ' ' << tensor.sizes() << " by " << tensor.strides();
+  return text.str();
+}
+
+/// The forms of a row's result and of its gradients.
+std::vector<std::string> forms_of(const GradientCase& row, const std::vector<Tensor>& inputs) {
+  const Tensor output = row.function(inputs);
+  std::vector<std::string> forms{form_of(output)};
+  for (const Tensor& gradient : autograd::grad({output.sum()}, inputs, {}, std::nullopt, false, true)) {
+    forms.push_back(form_of(gradient));
+  }
+  return forms;
+}
+
+// A device that holds no data gives everything the form that it has on the host.
+TEST_P(Gradients, OfTensorsWithoutDataHaveTheFormOfTheHosts) {
+  for (const GradientCase& row : GetParam().second()) {
+    if (row.name == "pin_memory") continue;  // for tensors of the host
+    SCOPED_TRACE(row.name);
+    for (const auto leaf : {contiguous_leaf, strided_leaf}) {
+      std::vector<Tensor> inputs, without_data;
+      for (const GradientInput& input : row.inputs) {
+        inputs.push_back(leaf(input));
+        const Tensor& one = inputs.back();
+        without_data.push_back(
+            empty_strided(one.sizes(), one.strides(), one.options().device("meta")).set_requires_grad(true));
+      }
+      try {
+        EXPECT_EQ(forms_of(row, without_data), forms_of(row, inputs));
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Operators, Gradients, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.first); });
 

@@ -7,9 +7,10 @@
 #include <tenon/nn/parameter.h>
 #include <tenon/train/model.h>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::test {
 namespace {
@@ -84,6 +85,13 @@ class AddressOnly : public Experiment {
 
   /// Two steps and a test on simulated:0.
   Asked run_on(const std::string& mode, const std::string& model, const std::string& allocator) {
+    return run_with({"device.name=\"simulated:0\"", "device.simulated.mode=\"" + mode + "\"",
+                     "device.simulated.capacity=\"64GiB\""},
+                    model, allocator);
+  }
+
+  /// Two steps and a test on a device that is given as on the command line.
+  Asked run_with(std::vector<std::string> words, const std::string& model, const std::string& allocator) {
     Asked asked;
     add_private_layer(
         {.name = "listener",
@@ -93,19 +101,12 @@ class AddressOnly : public Experiment {
                             const LayerContext&) { return std::make_unique<Listener>(std::move(inner), asked); },
          .wrap_source = [&asked](MemorySource& upstream,
                                  const LayerContext&) { return std::make_unique<ListeningSource>(upstream, asked); }});
-    std::vector<std::string> words{"device.name=\"simulated:0\"",
-                                   "device.simulated.mode=\"" + mode + "\"",
-                                   "device.simulated.capacity=\"64GiB\"",
-                                   "allocator.name=\"" + allocator + "\"",
-                                   "model.name=\"" + model + "\"",
-                                   "model.hidden=8",
-                                   "model.layers=2",
-                                   "model.heads=2",
-                                   "model.context=16",
-                                   "train.batch_size=2",
-                                   "train.max_steps=2",
-                                   "train.test_batch_size=2",
-                                   "data.test_limit=2"};
+    for (const std::string& word : std::vector<std::string>{
+             "allocator.name=\"" + allocator + "\"", "model.name=\"" + model + "\"", "model.hidden=8", "model.layers=2",
+             "model.heads=2", "model.context=16", "train.batch_size=2", "train.max_steps=2", "train.test_batch_size=2",
+             "data.test_limit=2"}) {
+      words.push_back(word);
+    }
     if (train::task_of(model) == train::Task::kLanguage) {
       words.push_back("data.name=\"text\"");
       words.push_back("data.path=\"" + (folder / "text").string() + "\"");
@@ -123,16 +124,29 @@ class AddressOnly : public Experiment {
   }
 };
 
-TEST_F(AddressOnly, AsksForTheSameRequestByRequestInEveryModel) {
+TEST_F(AddressOnly, AsksForTheSameRequestByRequestInEveryModelAndSoDoesAMetaDevice) {
   for (const std::string& model : train::model_names()) {
-    const Asked earnest = run_on("backed", model, "caching"), cheap = run_on("address-only", model, "caching");
+    const Asked earnest = run_on("backed", model, "caching");
     ASSERT_GT(earnest.requests.size(), 100U) << model;
-    const auto [one, other] = std::ranges::mismatch(earnest.requests, cheap.requests);
-    EXPECT_TRUE(one == earnest.requests.end() && other == cheap.requests.end())
-        << model << " differs from request " << one - earnest.requests.begin()
-        << " on: " << (one == earnest.requests.end() ? "the end" : *one) << " in earnest, "
-        << (other == cheap.requests.end() ? "the end" : *other) << " on addresses";
+    for (const bool is_meta : {false, true}) {
+      const Asked cheap =
+          is_meta ? run_with({"device.name=\"meta\""}, model, "caching") : run_on("address-only", model, "caching");
+      const auto [one, other] = std::ranges::mismatch(earnest.requests, cheap.requests);
+      EXPECT_TRUE(one == earnest.requests.end() && other == cheap.requests.end())
+          << model << " differs from request " << one - earnest.requests.begin()
+          << " on: " << (one == earnest.requests.end() ? "the end" : *one) << " in earnest, "
+          << (other == cheap.requests.end() ? "the end" : *other) << (is_meta ? " on meta" : " on addresses");
+    }
   }
+}
+
+TEST_F(AddressOnly, ARunOnAMetaDeviceHasStepsAndMemoryAndNoLoss) {
+  const ExperimentResult result = run({"device.name=\"meta\"", "train.max_steps=3", "train.clip_grad_norm=1.0"});
+  EXPECT_EQ(result.steps, 3);
+  EXPECT_THAT(result.losses, ::testing::Each(::testing::IsNan()));
+  ASSERT_EQ(result.epochs.size(), 1U);
+  EXPECT_TRUE(std::isnan(result.test_accuracy));
+  EXPECT_GT(result.memory.requested_bytes.peak, 0);
 }
 
 TEST_F(AddressOnly, EveryAllocatorAsksTheDeviceForTheSameBeforeTheFirstStep) {
