@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -47,10 +48,17 @@ inline std::vector<pid_t> grandchildren() {
   return all;
 }
 
+/// What is ignored here, as under nohup, is ignored by the programs that this test starts: a test
+/// that waits for their handlers would wait for good.
+inline void heed_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+}
+
 class InterruptedProgram : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
+    heed_signals();
     folder_.write("run.toml", kRun);
     folder_.write("sweep.toml",
                   kRun + std::string("[sweep]\n\"allocator.name\" = [\"direct\", \"caching\", \"expandable\"]\n"));

@@ -18,6 +18,7 @@ class InterruptedReplay : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
+    heed_signals();
     std::mt19937 random(47);
     std::string lines;
     std::vector<int> live;

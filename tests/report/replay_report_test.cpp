@@ -250,8 +250,10 @@ TEST(ReplayTable, AnOutOfMemoryIsNoSmallShareToPeople) {
 TEST(Holders, AreNamedByTheInnermostFunctionThatIsTheProgramsOwn) {
   Trace trace = replay::read_one("a 0 100 0\na 1 50 0\na 2 30 0\nf 1\nf 2\n");
   trace.stacks = {
-      .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7}, {"forward", "/srv/model.py", 31}},
-      .stacks = {{}, {0, 1}}};
+      .frames = {{"empty", "/lib/python3.11/site-packages/torch/x.py", 7},
+                 {"forward", "/srv/model.py", 31},
+                 {"_object* torch::autograd::TypeError_to_NotImplemented_<&f>(_object*)", "methods.cpp", 0}},
+      .stacks = {{}, {0, 2, 1}}};
   trace.stack_of_allocation = {1, 1, 0};
   const std::vector<replay::Holder> holders = replay::holders_at_peak(trace);
   ASSERT_EQ(holders.size(), 2u);
@@ -270,6 +272,14 @@ TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
                   .stacks = {{}, {0, 1, 2, 3}}};
   trace.stack_of_allocation = {1};
   EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply() (??:0)");
+}
+
+TEST(SvgChart, ARequestThatRanOutIsMarkedInRedAndNamedAboveOtherMarks) {
+  SvgChart chart{.title = "memory", .marks = {{4, "step 1"}, {5, "OOM: caching"}}};
+  chart.lines.push_back({"live", {{0, 10}, {9, 30}}});
+  const std::string svg = svg_chart(chart);
+  EXPECT_NE(svg.find("class=\"oom\">OOM: caching</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">step 1</text>"), std::string::npos) << "though both are close";
 }
 
 TEST(SvgChart, ALineBelowTheAxisIsNotDrawnAlongItsFloor) {

@@ -107,19 +107,22 @@ class ChartWriter {
                         html_escape(chart_.x_label));
   }
 
-  /// Names where there is room for them, all of them as tooltips.
+  /// Names where there is room for them, all of them as tooltips; requests that ran out of memory in red, named on top.
   void marks() {
-    double next_text = kLeft;
+    double next_text[2] = {kLeft, kLeft};
     for (const auto& [at, name] : chart_.marks) {
       const double px = x(at);
       if (px < kLeft || px > kWidth - kRight) continue;
+      const bool is_oom = name.starts_with("OOM");
       out_ += fmt::format(
-          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#888\" "
-          "stroke-dasharray=\"2 3\"><title>{3}</title></line>\n",
-          px, kTop, kHeight - kBottom, html_escape(name));
-      if (px < next_text || name.size() > kMarkLetters) continue;
-      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>\n", px + 3, kHeight - kBottom - 5, html_escape(name));
-      next_text = px + 8 + 7 * static_cast<double>(name.size());
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"{3}\" "
+          "stroke-dasharray=\"2 3\"><title>{4}</title></line>\n",
+          px, kTop, kHeight - kBottom, is_oom ? "#b00020" : "#888", html_escape(name));
+      if (px < next_text[is_oom ? 1 : 0] || name.size() > kMarkLetters) continue;
+      out_ +=
+          fmt::format("<text x=\"{:.1f}\" y=\"{}\"{}>{}</text>\n", px + 3, is_oom ? kTop + 22 : kHeight - kBottom - 5,
+                      is_oom ? " class=\"oom\"" : "", html_escape(name));
+      next_text[is_oom ? 1 : 0] = px + 8 + 7 * static_cast<double>(name.size());
     }
   }
 
@@ -260,7 +263,8 @@ std::string svg_file(const std::string& svg) {
   const std::string head = svg.substr(tag + 5, at - tag - 5);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" {}>\n<style>text{{font:12px "
-      "system-ui,sans-serif;fill:#333}}.end{{text-anchor:end}}.mid{{text-anchor:middle}}.grid{{stroke:#e4e4e4}}</style>"
+      "system-ui,sans-serif;fill:#333}}.end{{text-anchor:end}}.mid{{text-anchor:middle}}.oom{{fill:#b00020}}.grid{{"
+      "stroke:#e4e4e4}}</style>"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{}",
       kWidth, head, svg.substr(at + 1, end - at - 1) + "</svg>\n");
 }

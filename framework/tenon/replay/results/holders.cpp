@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kNamedFrames = 3;
 /// Of functions in C++ and C; a name of Python's has a file that ends in .py.
-constexpr std::string_view kLibraryNames[] = {"torch::",
+constexpr std::string_view kLibraryNames[] = {"_object*",  // of a binding, in front of its name
+                                              "torch::",
                                               "c10::",
                                               "at::",
                                               "void at::",

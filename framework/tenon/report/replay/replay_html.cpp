@@ -26,12 +26,12 @@ th,td{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:right;white-spa
 th:first-child,td:first-child,.text{text-align:left}td.text{white-space:normal;overflow-wrap:break-word;max-width:44em}
 thead th{border-bottom:2px solid #999;white-space:normal;vertical-align:bottom}
 .wide{overflow-x:auto}svg{width:100%;height:auto}.wide svg{min-width:760px}svg text{font:12px system-ui,sans-serif;fill:#333}
-svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .grid{stroke:#e4e4e4}
+svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .oom{fill:#b00020}svg .grid{stroke:#e4e4e4}
 .note{color:#555;font-size:13px}.bad{color:#b00020}.key span{display:inline-block;width:1em;height:.8em;margin:0 .3em 0 1em;border:1px solid #777}
 .in-use{background:#0072b2}.rounding{background:#d55e00}.waiting{background:#e69f00}.free{background:#ddd}
 details{margin:.4em 0}summary{cursor:pointer}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}a{color:#7ab8f5}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}.bad{color:#ff8a80}
-text[fill="#b00020"]{fill:#ff8a80}[stroke="#b00020"]{stroke:#ff8a80}[stroke="#0072b2"]{stroke:#4aa3df}[stroke="#6a3d9a"]{stroke:#c3a2f0}[stroke="#7f1d1d"],[stroke="#e31a1c"]{stroke:#ff8a80}[stroke="#444444"]{stroke:#bbb}
+svg .oom{fill:#ff8a80}text[fill="#b00020"]{fill:#ff8a80}[stroke="#b00020"]{stroke:#ff8a80}[stroke="#0072b2"]{stroke:#4aa3df}[stroke="#6a3d9a"]{stroke:#c3a2f0}[stroke="#7f1d1d"],[stroke="#e31a1c"]{stroke:#ff8a80}[stroke="#444444"]{stroke:#bbb}
 rect[fill="#0072b2"]{fill:#4aa3df}rect[fill="#dddddd"]{fill:#3c4046}rect[fill="#f7f7f7"]{fill:#22252a}rect[stroke="#fff"]{stroke:#16181c}.key .in-use{background:#4aa3df}.key .free{background:#3c4046}}
 )";
 
