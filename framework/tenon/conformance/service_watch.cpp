@@ -34,7 +34,11 @@ std::vector<std::string> ServiceFaults::sentences() const {
   std::vector<std::string> sentences(kinds_);
   for (const Fault& fault : faults_) {
     if (fault.times == 0) continue;
-    sentences[fault.order] = fault.text + (fault.times > 1 ? fmt::format("; {} times", fault.times) : "");
+    std::string& sentence = sentences[fault.order];
+    sentence = fault.text;
+    if (fault.times == 1) continue;
+    const bool is_of_end = &fault == &faults_[static_cast<std::size_t>(Kind::kLeak)];
+    sentence += fmt::format("; the first of {} {}", fault.times, is_of_end ? "of its allocators that did" : "times");
   }
   return sentences;
 }
@@ -95,15 +99,19 @@ class LiveBlocks {
 
 class ServiceWatcher final : public CallWatcher {
  public:
-  ServiceWatcher(std::string name, CallBoard& board, ServiceFaults& faults, MemorySource& source)
-      : name_(std::move(name)), board_(board), faults_(faults), source_(source), live_(source_) {
+  ServiceWatcher(std::string name, std::uint8_t number, CallBoard& board, ServiceFaults& faults, MemorySource& source)
+      : name_(std::move(name)), number_(number), board_(board), faults_(faults), source_(source), live_(source_) {
     source_.when_misused(
         [this](const std::string& what) { faults_.add(Kind::kMisuse, "misused its device: " + what); });
   }
 
   CheckedSource& source() { return source_; }
 
-  void* begins(const CallFacts& facts) override { return board_.begins(facts); }
+  void* begins(const CallFacts& facts) override {
+    CallFacts numbered = facts;
+    numbered.allocator = number_;
+    return board_.begins(numbered);
+  }
   void ended(void* call, std::uintptr_t) noexcept override { CallBoard::ended(static_cast<CallSlot*>(call)); }
 
   void handed_out(const Block& block, const Request& request) override {
@@ -124,8 +132,9 @@ class ServiceWatcher final : public CallWatcher {
   void taken_back(const Block& block) noexcept override { live_.remove(block); }
 
   void foreign_exception(const CallFacts& facts, const std::string& what) override {
-    throw Error(fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave",
-                            name_, text_of(facts), what));
+    throw ForeignException(
+        fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave", name_,
+                    text_of(facts), what));
   }
 
   /// The allocator is gone.
@@ -136,6 +145,7 @@ class ServiceWatcher final : public CallWatcher {
 
  private:
   const std::string name_;
+  const std::uint8_t number_;
   CallBoard& board_;
   ServiceFaults& faults_;
   CheckedSource source_;
@@ -159,10 +169,11 @@ class InService final : public ForwardingAllocator {
 
 }  // namespace
 
-AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults) {
+AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults,
+                                 std::uint8_t number) {
   AllocatorInfo result = info;
-  result.create = [info, &board, &faults](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
-    auto watcher = std::make_unique<ServiceWatcher>(info.name, board, faults, context.source);
+  result.create = [info, &board, &faults, number](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    auto watcher = std::make_unique<ServiceWatcher>(info.name, number, board, faults, context.source);
     std::unique_ptr<Allocator> inner =
         watched(info, *watcher)
             .create({.source = watcher->source(), .options = context.options, .observer = context.observer});

@@ -2,6 +2,7 @@
 // costs more, whether blocks overlap and lie in memory that the device gave, is looked at in stretches of the run.
 #pragma once
 
+#include <tenon/core/error.h>
 #include <tenon/core/export.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/watch/call_board.h>
@@ -26,7 +27,7 @@ class TENON_API ServiceFaults {
   explicit ServiceFaults(Moment moment) : moment_(std::move(moment)) {}
   void add(Kind kind, const std::string& what);
   bool empty() const;
-  /// "handed out 512 bytes for a request of 1024, in step 1 of 4; 311 times".
+  /// "handed out 512 bytes for a request of 1024, in step 1 of 4; the first of 311 times".
   std::vector<std::string> sentences() const;
 
  private:
@@ -41,9 +42,16 @@ class TENON_API ServiceFaults {
   std::uint64_t kinds_ = 0;
 };
 
-/// What makes `info`'s allocators: each of their calls is on the board while it is under way, and what they do wrong in
-/// `faults`. A segment that is given back twice, or with another size than it has, goes back as it was taken. Board and
-/// faults outlive the allocators.
-TENON_API AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults);
+/// An allocator threw what may not leave it; the message names it, the call and what was thrown.
+class TENON_EXPORT ForeignException : public Error {
+ public:
+  using Error::Error;
+};
+
+/// What makes `info`'s allocators: each of their calls is on the board while it is under way, as one of `number`, and
+/// what they do wrong in `faults`. A segment that is given back twice, or with another size than it has, goes back as
+/// it was taken. Board and faults outlive the allocators, whose calls may throw ForeignException.
+TENON_API AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults,
+                                           std::uint8_t number = 0);
 
 }  // namespace tenon::conformance

@@ -152,6 +152,34 @@ TEST_F(RunOfAMutant, OneThatHandsOutLiveMemoryIsDisqualifiedWhereTheRunFailsOfIt
   EXPECT_THAT(result()["disqualified"].dump(), HasSubstr("overlaps the live block"));
 }
 
+class RunThroughRoute : public RunOfAMutant {
+ protected:
+  Said run_to(const std::string& spec) {
+    return tenon({"run", "exp.toml", "allocator.name=direct", "allocator.layers=[\"route\"]",
+                  "allocator.route.to=\"" + spec + "\"", "--deadline", "1", "--out", "res"});
+  }
+};
+
+TEST_F(RunThroughRoute, AFaultOfTheOtherAllocatorIsToldWithItsName) {
+  const Said said = run_to(fixture("buddy").string() + ":flaw=bytes_too_small");
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("allocator 'buddy' behind the layer 'route' is disqualified: it handed out"),
+                                Not(HasSubstr("allocator 'direct' is"))));
+  EXPECT_THAT(result()["disqualified"][0].get<std::string>(),
+              testing::StartsWith("allocator 'buddy' behind the layer 'route' handed out"));
+}
+
+TEST_F(RunThroughRoute, ACrashOrAHangOfTheOtherAllocatorIsToldWithItsNameAndFile) {
+  const Said crashed = run_to(fixture("buddy").string() + ":flaw=segfault,after=150");
+  EXPECT_EQ(crashed.code, 128 + SIGSEGV);
+  EXPECT_THAT(crashed.error, AllOf(HasSubstr("allocator 'buddy' behind the layer 'route' ("),
+                                   HasSubstr("buddy.so) crashed in allocate("), HasSubstr("where it was:")));
+  const Said hung = run_to(fixture("crasher").string() + ":how=hang,after=60");
+  EXPECT_EQ(hung.code, 1);
+  EXPECT_THAT(hung.error, AllOf(HasSubstr("allocator 'crasher' behind the layer 'route' ("),
+                                HasSubstr("did not come back from allocate(")));
+}
+
 TEST_F(RunOfAMutant, ForeignExceptionsAreErrorsThatNameTheCall) {
   for (const auto& [flaw, what] :
        {std::pair("throws_42", "threw int"), std::pair("throws_out_of_range", "(\"map::at\")")}) {

@@ -1,20 +1,14 @@
 // Cores, memory, and what a cell will take of them.
 #include <tenon/cli/run/cell_budget.h>
 
-#include <tenon/cli/run/estimate.h>
-#include <tenon/core/child_process.h>
+#include <tenon/cli/run/estimate_apart.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/runtime/plugins/plugins.h>
 
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -45,33 +39,6 @@ std::int64_t available_host_bytes() {
   return std::min(bytes, limit - std::min(limit, number_in("/sys/fs/cgroup/memory.current")));
 }
 
-/// The estimate's peak of reserved memory. In a child: the allocator's plugin may crash, and no device may be open
-/// here.
-std::int64_t estimated_bytes(const ExperimentConfig& experiment) {
-  try {
-    const ChildProcess child = fork_to_answer("an estimate", [&](int answer_to) {
-      // It ends with us, and keeps nothing of ours open: the lock of the sweep's folder is one.
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const auto out = static_cast<unsigned>(answer_to);
-      ::close_range(out + 1, ~0U, 0);
-      if (out > 3) ::close_range(3, out - 1, 0);
-      const Estimate estimate = estimate_of(experiment);
-      const std::int64_t bytes = estimate.memory ? estimate.memory->memory.reserved_bytes.peak : 0;
-      write_all(answer_to, {reinterpret_cast<const char*>(&bytes), sizeof bytes});
-      ::_exit(0);  // with whatever the estimate left unprinted
-    });
-    std::int64_t bytes = 0;
-    ssize_t count = -1;
-    while ((count = ::read(child.answer, &bytes, sizeof bytes)) < 0 && errno == EINTR) {
-    }
-    wait_for_end(child.pid);
-    ::close(child.answer);
-    return count == sizeof bytes ? bytes : 0;
-  } catch (const Error&) {  // no process could be had: nothing is known
-    return 0;
-  }
-}
-
 bool takes_host_memory(const ExperimentConfig& experiment) {
   const std::string kind(experiment.device.type().name());
   try {
@@ -86,7 +53,7 @@ bool takes_host_memory(const ExperimentConfig& experiment) {
 
 }  // namespace
 
-CellNeed need_of(const ExperimentConfig& experiment) {
+CellNeed need_of(const ExperimentConfig& experiment, double call_seconds) {
   CellNeed need;
   need.threads = static_cast<unsigned>(experiment.section("train").integer("threads"));
   if (!takes_host_memory(experiment)) {
@@ -94,7 +61,9 @@ CellNeed need_of(const ExperimentConfig& experiment) {
     return need;
   }
   // Workspace of kernels comes on top of an estimate.
-  if (const std::int64_t bytes = estimated_bytes(experiment); bytes > 0) need.bytes = bytes + bytes / 8 + kProcessBytes;
+  const Estimate estimate = estimate_apart(experiment, call_seconds).estimate;
+  const std::int64_t bytes = estimate.memory ? estimate.memory->memory.reserved_bytes.peak : 0;
+  if (bytes > 0) need.bytes = bytes + bytes / 8 + kProcessBytes;
   return need;
 }
 

@@ -15,9 +15,9 @@ struct CellNeed {
   std::int64_t bytes = 0;  ///< 0: not known, it runs alone
 };
 
-/// From the cell's settings, and an estimate in a process of its own that may crash. Where the device's memory is not
-/// the host's only what a process has anyway is counted.
-CellNeed need_of(const ExperimentConfig& experiment);
+/// From the cell's settings, and an estimate in a process of its own that may crash, or hang in one call of the
+/// allocator for `call_seconds`. Where the device's memory is not the host's only what a process has anyway is counted.
+CellNeed need_of(const ExperimentConfig& experiment, double call_seconds);
 
 class CellBudget {
  public:

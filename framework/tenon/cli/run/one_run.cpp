@@ -2,6 +2,7 @@
 #include <tenon/cli/run/one_run.h>
 
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/run/allocator_file.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/run_folder.h>
@@ -12,11 +13,11 @@
 #include <tenon/cli/watch/run_watch.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/run_experiment.h>
 
 #include <fmt/format.h>
@@ -57,22 +58,6 @@ void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
   }
 }
 
-/// The file that an allocator came from: the run's own where it was named by path.
-fs::path file_of(const std::string& allocator, const Config& config) {
-  const std::string name = config.experiment().section("allocator").text("name");
-  const fs::path word = name.substr(0, name.find(':'));
-  const auto is_it = [&](const fs::path& file) {
-    std::error_code none;
-    return fs::equivalent(file, config.experiment().resolve(word.string()), none) || fs::equivalent(file, word, none);
-  };
-  fs::path file;
-  for (const LoadedPlugin& plugin : loaded_plugins()) {
-    if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
-    if (file.empty() || is_it(plugin.path)) file = plugin.path;
-  }
-  return file;
-}
-
 class OneRun {
  public:
   OneRun(const RunOptions& options, const Config& config)
@@ -92,15 +77,22 @@ class OneRun {
     recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
                                                    .allocator = experiment_.allocator.policy.name,
-                                                   .plugin = file_of(experiment_.allocator.policy.name, config),
+                                                   .plugin = file_of_allocator(experiment_),
                                                    .folder = path(),
                                                    .result = result_json(config, record_),
                                                    .writes_page = report_section().boolean("html"),
                                                    .call_seconds = options.call_seconds},
                                         *recording_);
     recorded_.allocator.policy = watch_->watched(recorded_.allocator.policy);
+    set_allocator_decorator([this](const AllocatorInfo& info, std::string_view spec) {
+      return watch_->watched_behind_route(info, file_of_allocator(info.name, spec, experiment_));
+    });
     start_ = std::chrono::steady_clock::now();
   }
+
+  ~OneRun() { set_allocator_decorator({}); }
+  OneRun(const OneRun&) = delete;
+  OneRun& operator=(const OneRun&) = delete;
 
   ExitCode run() {
     train();
@@ -149,10 +141,10 @@ class OneRun {
   void judge() {
     const MemoryStats& memory = record_.result.memory;
     if (memory.allocated_bytes.peak > memory.reserved_bytes.peak)
-      watch_->faults().add(conformance::ServiceFaults::Kind::kFigures,
-                           fmt::format("handed out blocks of {} bytes in all with only {} taken from the device",
-                                       memory.allocated_bytes.peak, memory.reserved_bytes.peak));
-    record_.faults = watch_->faults().sentences();
+      watch_->own_faults().add(conformance::ServiceFaults::Kind::kFigures,
+                               fmt::format("handed out blocks of {} bytes in all with only {} taken from the device",
+                                           memory.allocated_bytes.peak, memory.reserved_bytes.peak));
+    record_.faults = watch_->faults();
     if (record_.faults.empty() || record_.status != "done") return;
     record_.status = "disqualified";
     record_.error = disqualifications(experiment_.allocator.policy.name, record_).front();
@@ -230,7 +222,7 @@ class OneRun {
   }
 
   void fail(const char* status, const char* error, ExitCode code) {
-    record_.faults = watch_->faults().sentences();
+    record_.faults = watch_->faults();
     settle(status, error, code);
     say_faults();
     if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again()));

@@ -5,7 +5,7 @@
 #include <tenon/cli/process/own_process.h>
 #include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/cell_outcome.h>
-#include <tenon/cli/run/estimate.h>
+#include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/progress_line.h>
@@ -65,6 +65,12 @@ std::string folder_name(std::size_t index, const std::vector<std::string>& value
 
 std::string label_of(std::size_t index, std::size_t count) { return fmt::format("[{}/{}] ", index + 1, count); }
 
+/// Of a sweep: that of its cells where those that failed agree.
+int code_of_both(int one, int other) {
+  if (one == 0 || other == 0 || one == other) return one != 0 ? one : other;
+  return static_cast<int>(ExitCode::kFailed);
+}
+
 /// One that runs.
 struct RunningCell {
   std::size_t index = 0;
@@ -93,10 +99,7 @@ class Sweep {
     report();
     if (is_interrupted()) return interrupted_exit_code();
     int code = lost_ == 0 ? 0 : static_cast<int>(ExitCode::kFailed);
-    for (const CellOutcome& run : runs_) {
-      if (run.exit_code != 0)
-        code = code == 0 || code == run.exit_code ? run.exit_code : static_cast<int>(ExitCode::kFailed);
-    }
+    for (const CellOutcome& run : runs_) code = code_of_both(code, run.exit_code);
     return static_cast<ExitCode>(code);
   }
 
@@ -123,7 +126,8 @@ class Sweep {
     while (true) {
       while (next < cells_.size() && runs_[next].is_kept) ++next;
       const bool may_start = next < cells_.size() && interrupt_signal() == 0;
-      if (may_start && !need) need = options_.jobs > 1 ? need_of(experiment_of(next)) : CellNeed{};
+      if (may_start && !need)
+        need = options_.jobs > 1 ? need_of(experiment_of(next), options_.call_seconds) : CellNeed{};
       if (may_start && budget.allows(*need)) {
         const std::size_t index = next++;
         try {
@@ -336,18 +340,24 @@ ExitCode run_sweep(const RunOptions& options, const Config& config) { return Swe
 ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   std::vector<std::vector<std::string>> values;
   std::vector<Estimate> estimates;
+  int code = 0;
   const std::vector<SweepPoint> cells = config.sweep_cells();
   ProgressLine progress("estimating", options.quiet);
   for (const SweepPoint& cell : cells) {
     progress.update(estimates.size(), cells.size());
     values.push_back(cell.values);
-    estimates.push_back(estimate_of(Config::load(request_of(alone(options, cell))).experiment()));
-    if (!estimates.back().memory)
+    const ExperimentConfig experiment = Config::load(request_of(alone(options, cell))).experiment();
+    EstimateApart apart = estimate_apart(experiment, options.call_seconds);
+    code = code_of_both(code, apart.exit_code);
+    const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
+    estimates.push_back(std::move(apart.estimate));
+    for (const std::string& complaint : complaints) say(fmt::format("cell {}: {}", estimates.size(), complaint));
+    if (!estimates.back().memory && complaints.empty())
       say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
   }
   print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
   if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", estimates.size()));
-  return ExitCode::kDone;
+  return static_cast<ExitCode>(code);
 }
 
 }  // namespace tenon::cli

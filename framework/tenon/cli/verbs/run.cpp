@@ -1,6 +1,6 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
 #include <tenon/cli/process/interrupt.h>
-#include <tenon/cli/run/estimate.h>
+#include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/one_run.h>
 #include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_recording.h>
@@ -15,6 +15,15 @@
 namespace tenon::cli {
 
 namespace {
+
+/// What is wrong with the allocator is told, with the exit code that the run would have.
+ExitCode estimate_one(const RunOptions& options, const Config& config) {
+  const ExperimentConfig experiment = config.experiment();
+  const EstimateApart apart = estimate_apart(experiment, options.call_seconds);
+  print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
+  for (const std::string& complaint : apart.complaints(experiment.allocator.policy.name)) say("tenon: " + complaint);
+  return static_cast<ExitCode>(apart.exit_code);
+}
 
 /// A setting may stand where the experiment does: `tenon run --resume DIR train.lr=0.1`.
 RunOptions sorted(RunOptions options) {
@@ -45,10 +54,7 @@ ExitCode run(const RunOptions& given) {
   if (!asked.resume.empty() && !asked.out.empty())
     throw ConfigError("--resume names the folder already; leave out --out");
   if (options.dry_run && is_sweep) return estimate_sweep(options, config);
-  if (options.dry_run) {
-    print_exactly(config.resolved_toml() + "\n" + estimate_comment(estimate_of(config.experiment())));
-    return ExitCode::kDone;
-  }
+  if (options.dry_run) return estimate_one(options, config);
   if (options.is_cell()) end_with_parent(options.parent);
   catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
   return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);

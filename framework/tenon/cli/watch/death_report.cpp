@@ -30,13 +30,16 @@ namespace {
 constexpr int kLookMilliseconds = 100, kMostLooks = 300;  // for the stack of a process that may be stuck in its handler
 constexpr unsigned kLifetimeSeconds = 600;
 
+std::string title_of(const KeptAllocator& allocator) {
+  return allocator.plugin[0] == 0 ? allocator.title : fmt::format("{} ({})", allocator.title, allocator.plugin);
+}
+
 RunRecord record_of(const RunPage& page) {
-  const std::string allocator = page.plugin[0] == 0 ? fmt::format("allocator '{}'", page.allocator)
-                                                    : fmt::format("allocator '{}' ({})", page.allocator, page.plugin);
   const std::string during = page.doing[0] == 0 ? "" : fmt::format(", in {}", page.doing);
   const int overdue = page.overdue_slot, signal = page.crash.signal;
   const CallSlot* const call = overdue != 0 ? &page.board.slots()[static_cast<std::size_t>(overdue - 1)]
                                             : page.board.under_way(page.dying_thread);
+  const std::string allocator = title_of(page.allocators[call == nullptr ? 0 : call->facts.allocator]);
   RunCrash crash{.signal = overdue != 0 ? 0 : signal,
                  .call = call == nullptr ? "" : text_of(call->facts),
                  .during = page.doing,
@@ -62,8 +65,8 @@ RunRecord record_of(const RunPage& page) {
   record.result = result_of(page);
   record.seconds = static_cast<double>(std::time(nullptr) - page.started_seconds);
   record.crash = std::move(crash);
-  for (const auto& fault : page.faults)
-    if (fault[0] != 0) record.faults.emplace_back(fault);
+  for (const KeptFault& fault : page.faults)
+    if (fault.what[0] != 0) record.faults.push_back({.allocator = fault.title, .what = fault.what});
   return record;
 }
 
@@ -88,7 +91,8 @@ void tell(const RunPage& page) {
   const std::string label = page.label;
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // a progress line may stand there
   say(label + "tenon: " + record.error + crash_stack_text(record.crash->stack));
-  for (const std::string& fault : record.faults) say(fmt::format("{}tenon: before that it {}", label, fault));
+  for (const RunFault& fault : record.faults)
+    say(fmt::format("{}tenon: before that {} {}", label, fault.allocator.empty() ? "it" : fault.allocator, fault.what));
   say(label + what_is_finished(record.result));
   try {
     write_result(page, record);

@@ -30,19 +30,31 @@ struct KeptFigures {
   std::int64_t peak_by_purpose[kPurposeCount] = {};
 };
 
+/// One of those that the run watches.
+struct KeptAllocator {
+  char title[320];    ///< "allocator 'caching'", "allocator 'tiny' behind the layer 'route'"
+  char plugin[1024];  ///< the file that supplied it
+};
+
+struct KeptFault {
+  char title[320];  ///< of the allocator; empty: the run's own
+  char what[400];
+};
+
 struct RunPage {
   static constexpr std::size_t kMostSteps = std::size_t{1} << 20, kMostEpochs = 4096;
-  static constexpr std::size_t kMostFaults = 8, kMostResultBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kMostFaults = 8, kMostAllocators = 8, kMostResultBytes = std::size_t{1} << 20;
 
   std::uint64_t bytes;  ///< sizeof(RunPage): another build's page is not read
   // Who runs, and where.
-  char label[64], allocator[256], plugin[1024], folder[2048];
+  char label[64], folder[2048];
+  KeptAllocator allocators[kMostAllocators];  ///< by CallFacts::allocator; the first is the run's own
   bool writes_page;
   std::int64_t started_seconds;  ///< on the clock of std::time
   // Where it is.
   char doing[160];  ///< "step 3 of 100"
   CallBoard board;
-  char faults[kMostFaults][400];
+  KeptFault faults[kMostFaults];
   // How it ends.
   std::atomic<std::int32_t> dying_thread;
   std::atomic<std::int32_t> overdue_slot;  ///< of the board, from 1; 0: no call hangs

@@ -17,6 +17,10 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace tenon::cli {
 
@@ -73,12 +77,16 @@ void wait_for_teller(int /*signal*/) {
   ::_exit(interrupt != 0 ? 128 + interrupt : static_cast<int>(ExitCode::kFailed));
 }
 
+void keep_allocator(KeptAllocator& to, const std::string& title, const std::filesystem::path& plugin) {
+  keep_text(to.title, sizeof to.title, title);
+  keep_text(to.plugin, sizeof to.plugin, plugin.string());
+}
+
 RunPage* prepare_page(const WatchedRun& run) {
   const NewPage made = make_page();
   RunPage& page = *made.page;
   keep_text(page.label, sizeof page.label, run.label);
-  keep_text(page.allocator, sizeof page.allocator, run.allocator);
-  keep_text(page.plugin, sizeof page.plugin, run.plugin.string());
+  keep_allocator(page.allocators[0], fmt::format("allocator '{}'", run.allocator), run.plugin);
   keep_text(page.folder, sizeof page.folder, std::filesystem::absolute(run.folder).string());
   if (run.result.size() < sizeof page.result) keep_text(page.result, sizeof page.result, run.result);
   page.writes_page = run.writes_page;
@@ -128,7 +136,8 @@ void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
 }  // namespace
 
 RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
-    : page_(prepare_page(run)), inner_(inner), call_seconds_(run.call_seconds), faults_([this] { return moment(); }) {
+    : page_(prepare_page(run)), inner_(inner), call_seconds_(run.call_seconds) {
+  faults_.emplace_back([this] { return moment(); });
   hangs_ = std::make_unique<HangWatch>(
       page_->board, [this] { return patience(); },
       [this](std::size_t slot, double seconds) { overdue(slot, seconds); });
@@ -137,7 +146,34 @@ RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
 RunWatch::~RunWatch() = default;
 
 AllocatorInfo RunWatch::watched(const AllocatorInfo& info) {
-  return conformance::watched_in_service(info, page_->board, faults_);
+  return conformance::watched_in_service(info, page_->board, faults_.front());
+}
+
+AllocatorInfo RunWatch::watched_behind_route(const AllocatorInfo& info, const std::filesystem::path& plugin) {
+  KeptAllocator wanted{};
+  keep_allocator(wanted, fmt::format("allocator '{}' behind the layer 'route'", info.name), plugin);
+  const auto is_it = [&](const KeptAllocator& one) {
+    return std::string_view(one.title) == wanted.title && std::string_view(one.plugin) == wanted.plugin;
+  };
+  const std::lock_guard lock(faults_mutex_);
+  const auto kept = std::span(page_->allocators).first(faults_.size());
+  auto number = static_cast<std::size_t>(std::ranges::find_if(kept, is_it) - kept.begin());
+  if (number == kept.size() && number < RunPage::kMostAllocators) {
+    faults_.emplace_back([this] { return moment(); });
+    page_->allocators[number] = wanted;
+  }
+  number = std::min(number, RunPage::kMostAllocators - 1);  // the last one stands for those that follow
+  return conformance::watched_in_service(info, page_->board, faults_[number], static_cast<std::uint8_t>(number));
+}
+
+std::vector<RunFault> RunWatch::faults() const {
+  const std::lock_guard lock(faults_mutex_);
+  std::vector<RunFault> all;
+  for (std::size_t i = 0; i < faults_.size(); ++i) {
+    const std::string title = i == 0 ? "" : page_->allocators[i].title;
+    for (std::string& what : faults_[i].sentences()) all.push_back({.allocator = title, .what = std::move(what)});
+  }
+  return all;
 }
 
 std::string RunWatch::moment() const {
@@ -170,10 +206,10 @@ void RunWatch::figures(const ExperimentResult& part) {
   KeptFigures now = earlier_;
   add(now, part);
   page_->figures = now;
-  if (!faults_.empty()) {
-    const std::vector<std::string> sentences = faults_.sentences();
-    for (std::size_t i = 0; i < std::min(sentences.size(), RunPage::kMostFaults); ++i)
-      keep_text(page_->faults[i], sizeof page_->faults[i], sentences[i]);
+  const std::vector<RunFault> faults = this->faults();
+  for (std::size_t i = 0; i < std::min(faults.size(), RunPage::kMostFaults); ++i) {
+    keep_text(page_->faults[i].title, sizeof page_->faults[i].title, faults[i].allocator);
+    keep_text(page_->faults[i].what, sizeof page_->faults[i].what, faults[i].what);
   }
   inner_.figures(part);
 }

@@ -7,8 +7,10 @@
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/conformance/service_watch.h>
 #include <tenon/memory/factory.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/train/progress.h>
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -36,12 +38,16 @@ class RunWatch final : public ProgressSink {
   RunWatch(const WatchedRun& run, ProgressSink& inner);
   ~RunWatch() override;
 
-  /// What makes `info`'s allocators, watched. To be used while this lives.
+  /// What makes `info`'s allocators, the run's own, watched. To be used while this lives.
   AllocatorInfo watched(const AllocatorInfo& info);
+  /// The same for one that the layer `route` makes.
+  AllocatorInfo watched_behind_route(const AllocatorInfo& info, const std::filesystem::path& plugin);
   /// result.json stands: what comes now is told on top of it.
   void settled() { page_->is_settled = true; }
-  /// What the allocator did wrong so far.
-  conformance::ServiceFaults& faults() { return faults_; }
+  /// What the run's own allocator did wrong so far.
+  conformance::ServiceFaults& own_faults() { return faults_.front(); }
+  /// What each of them did wrong so far.
+  std::vector<RunFault> faults() const;
 
   void progress(const Progress& now) override { inner_.progress(now); }
   void note(std::string_view line) override { inner_.note(line); }
@@ -59,7 +65,8 @@ class RunWatch final : public ProgressSink {
   mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
   ProgressSink& inner_;
   const double call_seconds_;
-  conformance::ServiceFaults faults_;
+  mutable std::mutex faults_mutex_;                ///< of the list; each of its members has one of its own
+  std::deque<conformance::ServiceFaults> faults_;  ///< by CallFacts::allocator
   KeptFigures earlier_;
   std::unique_ptr<HangWatch> hangs_;
 };

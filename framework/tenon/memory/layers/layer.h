@@ -66,6 +66,10 @@ struct ResolvedAllocator {
 };
 using AllocatorResolver = ResolvedAllocator (*)(std::string_view spec);
 TENON_API void set_allocator_resolver(AllocatorResolver resolver);
+/// What stands before the allocators that layers make from now on, as a run's watch does; empty: nothing.
+using AllocatorDecorator = std::function<AllocatorInfo(const AllocatorInfo& info, std::string_view spec)>;
+TENON_API void set_allocator_decorator(AllocatorDecorator decorator);
+/// Found, and decorated.
 ResolvedAllocator resolve_allocator(std::string_view spec);
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 namespace tenon {
 
@@ -18,6 +19,16 @@ namespace tenon {
 namespace {
 
 std::atomic<AllocatorResolver> allocator_resolver{nullptr};
+
+struct Decoration {
+  std::mutex mutex;
+  AllocatorDecorator decorator;
+};
+
+Decoration& decoration() {
+  static auto* the_one = new Decoration;
+  return *the_one;
+}
 
 struct PrivateLayers {
   std::mutex mutex;
@@ -66,12 +77,20 @@ const LayerInfo& find_layer(std::string_view name) {
 
 void set_allocator_resolver(AllocatorResolver resolver) { allocator_resolver.store(resolver); }
 
+void set_allocator_decorator(AllocatorDecorator decorator) {
+  const std::lock_guard lock(decoration().mutex);
+  decoration().decorator = std::move(decorator);
+}
+
 ResolvedAllocator resolve_allocator(std::string_view spec) {
   const AllocatorResolver resolver = allocator_resolver.load();
   if (resolver == nullptr) {
     throw ConfigError(fmt::format("allocator '{}' cannot be found: no plugins are known in this process", spec));
   }
-  return resolver(spec);
+  ResolvedAllocator found = resolver(spec);
+  const std::lock_guard lock(decoration().mutex);
+  if (decoration().decorator) found.info = decoration().decorator(found.info, spec);
+  return found;
 }
 
 }  // namespace tenon

@@ -24,6 +24,7 @@ enum class Call : std::uint8_t {
 
 struct CallFacts {
   Call call = Call::kCreate;
+  std::uint8_t allocator = 0;  ///< which of those that share a board, as its watcher numbers them
   std::uint32_t alignment = 0;
   std::uint64_t bytes = 0, stream = 0, address = 0;
 };

@@ -18,6 +18,12 @@
 
 namespace tenon {
 
+/// What an allocator did against its contract.
+struct RunFault {
+  std::string allocator;  ///< "allocator 'tiny' behind the layer 'route'"; empty: the run's own
+  std::string what;       ///< "handed out 512 bytes for a request of 1024, in step 1 of 4"
+};
+
 /// Where a run was when it crashed, or hung.
 struct RunCrash {
   int signal = 0;                  ///< 0: a call that did not come back
@@ -41,7 +47,7 @@ struct RunRecord {
   std::optional<Estimate> estimate;            ///< what was expected before the run
   std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
-  std::vector<std::string> faults;             ///< what the allocator did against its contract
+  std::vector<RunFault> faults;
   std::optional<RunCrash> crash;
 };
 

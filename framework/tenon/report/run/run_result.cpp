@@ -140,7 +140,8 @@ void add_ending(Json& json, const RunRecord& record) {
   json["status"] = record.status;
   json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
   json["exit_code"] = record.exit_code;
-  if (!record.faults.empty()) json["disqualified"] = record.faults;
+  for (const RunFault& fault : record.faults)
+    json["disqualified"].push_back(fault.allocator.empty() ? fault.what : fault.allocator + " " + fault.what);
   if (!record.crash) return;
   const RunCrash& crash = *record.crash;
   json["crash"] = {{"signal", crash.signal == 0 ? Json(nullptr) : Json(crash.signal)},
@@ -169,8 +170,10 @@ std::string ended_result_json(const std::string& result_json, const RunRecord& r
 
 std::vector<std::string> disqualifications(const std::string& allocator, const RunRecord& record) {
   std::vector<std::string> sentences;
-  for (const std::string& fault : record.faults)
-    sentences.push_back(fmt::format("allocator '{}' is disqualified: it {}", allocator, fault));
+  for (const RunFault& fault : record.faults) {
+    const std::string who = fault.allocator.empty() ? fmt::format("allocator '{}'", allocator) : fault.allocator;
+    sentences.push_back(fmt::format("{} is disqualified: it {}", who, fault.what));
+  }
   return sentences;
 }
 

@@ -1,0 +1,216 @@
+// A fork that shares a page with this process: the figures, the call under way and the note of a crash stand there.
+#include <tenon/cli/run/estimate_apart.h>
+
+#include <tenon/cli/run/allocator_file.h>
+#include <tenon/cli/watch/hang_watch.h>
+#include <tenon/cli/watch/run_page.h>
+#include <tenon/conformance/service_watch.h>
+#include <tenon/core/child_process.h>
+#include <tenon/core/error.h>
+#include <tenon/memory/watch/crash_note.h>
+#include <tenon/memory/watch/crash_text.h>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+namespace tenon::cli {
+
+namespace {
+
+constexpr std::size_t kMostFaults = 8;
+constexpr std::chrono::milliseconds kLook{50};
+constexpr int kLooksForItsStack = 60;
+
+struct EstimatePage {
+  CallBoard board;
+  CrashNote crash;
+  bool has_figures;
+  KeptFigures figures;
+  std::int32_t exit_code;
+  char problem[4096];
+  char faults[kMostFaults][400];
+};
+
+void keep(KeptFigures& to, const MemoryEstimate& estimate) {
+  const MemoryStats& memory = estimate.memory;
+  to.parameters = estimate.parameters;
+  to.peak_requested_bytes = memory.requested_bytes.peak;
+  to.peak_allocated_bytes = memory.allocated_bytes.peak;
+  to.peak_reserved_bytes = memory.reserved_bytes.peak;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) to.peak_by_purpose[i] = memory.requested_by_purpose[i].peak;
+}
+
+MemoryEstimate estimate_of(const KeptFigures& kept) {
+  MemoryEstimate estimate{.parameters = kept.parameters, .memory = {}};
+  MemoryStats& memory = estimate.memory;
+  memory.requested_bytes.peak = kept.peak_requested_bytes;
+  memory.allocated_bytes.peak = kept.peak_allocated_bytes;
+  memory.reserved_bytes.peak = kept.peak_reserved_bytes;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) memory.requested_by_purpose[i].peak = kept.peak_by_purpose[i];
+  return estimate;
+}
+
+struct Unmap {
+  void operator()(EstimatePage* page) const noexcept { ::munmap(page, sizeof(EstimatePage)); }
+};
+using Page = std::unique_ptr<EstimatePage, Unmap>;
+
+Page make_shared_page() {
+  void* const memory =
+      ::mmap(nullptr, sizeof(EstimatePage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw Error("there is no memory for a process of its own");
+  return Page(static_cast<EstimatePage*>(memory));
+}
+
+/// It ends with us, and keeps nothing of ours open: the lock of a sweep's folder is one.
+void leave_the_parent(int answer_to) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  const auto out = static_cast<unsigned>(answer_to);
+  ::close_range(out + 1, ~0U, 0);
+  if (out > 3) ::close_range(3, out - 1, 0);
+}
+
+/// In the child.
+void fill(EstimatePage& page, const ExperimentConfig& experiment) {
+  leave_no_core_file();
+  leave_crash_note(page.crash, /*names_frames=*/false);
+  conformance::ServiceFaults faults([] { return std::string(); });
+  ExperimentConfig watched = experiment;
+  watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, faults);
+  try {
+    keep(page.figures, estimate_memory(watched));
+    page.has_figures = true;
+  } catch (const conformance::ForeignException& error) {
+    keep_text(page.problem, sizeof page.problem, error.what());
+    page.exit_code = static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {
+    keep_text(page.problem, sizeof page.problem, error.what());
+  }
+  const std::vector<std::string> sentences = faults.sentences();
+  for (std::size_t i = 0; i < std::min(sentences.size(), kMostFaults); ++i)
+    keep_text(page.faults[i], sizeof page.faults[i], sentences[i]);
+}
+
+/// Ends a child that hangs, once it has written where.
+class Ender {
+ public:
+  explicit Ender(pid_t child) : child_(child) {}
+
+  void overdue(const CallSlot& slot) {
+    facts_ = slot.facts;
+    is_overdue_ = true;
+    ::syscall(SYS_tgkill, child_, slot.thread.load(), SIGABRT);
+    for (int look = 0; look < kLooksForItsStack && !has_ended_; ++look) std::this_thread::sleep_for(kLook);
+    if (!has_ended_) ::kill(child_, SIGKILL);
+  }
+  void has_ended() { has_ended_ = true; }
+  bool is_overdue() const { return is_overdue_; }
+  const CallFacts& facts() const { return facts_; }
+
+ private:
+  const pid_t child_;
+  CallFacts facts_;
+  std::atomic<bool> is_overdue_{false}, has_ended_{false};
+};
+
+void wait_for_silence(int descriptor) {
+  char byte = 0;
+  ssize_t count = 0;
+  do {
+    count = ::read(descriptor, &byte, 1);
+  } while (count > 0 || (count < 0 && errno == EINTR));
+}
+
+/// What a child that did not come to its end was doing.
+void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, const Ender& ender, double call_seconds,
+                   const ExperimentConfig& experiment) {
+  const std::string file = file_of_allocator(experiment).string();
+  const std::string allocator =
+      fmt::format("allocator '{}'{}", experiment.allocator.policy.name, file.empty() ? "" : " (" + file + ")");
+  std::string& problem = result.estimate.problem;
+  result.stack = crash_stack_text(page.crash);
+  if (ender.is_overdue()) {
+    result.exit_code = static_cast<int>(ExitCode::kFailed);
+    problem = fmt::format("{} did not come back from {} within {:.3g} s (--deadline)", allocator,
+                          text_of(ender.facts()), call_seconds);
+    return;
+  }
+  if (!WIFSIGNALED(status)) {
+    result.exit_code = static_cast<int>(ExitCode::kFailed);
+    problem = fmt::format("its process ended with code {} in the middle", WEXITSTATUS(status));
+    return;
+  }
+  const int signal = WTERMSIG(status);
+  const auto slot = std::ranges::find_if(page.board.slots(), [](const CallSlot& one) { return one.is_under_way(); });
+  const std::string cause = crash_cause(page.crash, signal);
+  result.exit_code = 128 + signal;
+  problem = slot == page.board.slots().end()
+                ? fmt::format("the estimate crashed, in no call of {}: {}", allocator, cause)
+                : fmt::format("{} crashed in {}: {}", allocator, text_of(slot->facts), cause);
+}
+
+EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) {
+  const Page page = make_shared_page();
+  const ChildProcess child = fork_to_answer("an estimate", [&](int answer_to) {
+    leave_the_parent(answer_to);
+    fill(*page, experiment);
+    ::_exit(0);  // with whatever the estimate left unprinted
+  });
+  Ender ender(child.pid);
+  int status = 0;
+  {
+    const HangWatch watch(
+        page->board, [=] { return call_seconds; },
+        [&](std::size_t slot, double) { ender.overdue(page->board.slots()[slot]); });
+    wait_for_silence(child.answer);
+    ender.has_ended();
+  }
+  status = wait_for_end(child.pid);
+  ::close(child.answer);
+  EstimateApart result;
+  const bool is_whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (is_whole && page->has_figures) result.estimate.memory = estimate_of(page->figures);
+  result.estimate.problem = page->problem;
+  result.exit_code = page->exit_code;
+  for (const auto& fault : page->faults)
+    if (fault[0] != 0) result.faults.emplace_back(fault);
+  if (!result.faults.empty()) result.exit_code = static_cast<int>(ExitCode::kFailed);
+  if (!is_whole) tell_of_death(result, *page, status, ender, call_seconds, experiment);
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> EstimateApart::complaints(const std::string& allocator) const {
+  std::vector<std::string> sentences;
+  for (const std::string& fault : faults)
+    sentences.push_back(fmt::format("allocator '{}' is disqualified: it {}", allocator, fault));
+  if (exit_code != 0 && !estimate.problem.empty()) sentences.push_back(estimate.problem + stack);
+  return sentences;
+}
+
+EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds) {
+  try {
+    return estimate(experiment, call_seconds);
+  } catch (const std::exception& problem) {  // no process could be had
+    EstimateApart result;
+    result.estimate.problem = problem.what();
+    return result;
+  }
+}
+
+}  // namespace tenon::cli

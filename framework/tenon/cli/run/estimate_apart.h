@@ -1,0 +1,25 @@
+// An estimate in a process of its own: whatever the allocator's plugin does there is a fact to report.
+#pragma once
+
+#include <tenon/report/run/estimate_report.h>
+#include <tenon/runtime/config/experiment.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct EstimateApart {
+  Estimate estimate;
+  std::string stack;                ///< lines to put behind the problem; empty where there are none
+  std::vector<std::string> faults;  ///< what the allocator did against its contract
+  int exit_code = 0;                ///< of a run that ends so; 0 also for an estimate that cannot be made
+
+  /// What is wrong with the allocator, in sentences for people; empty: nothing is.
+  std::vector<std::string> complaints(const std::string& allocator) const;
+};
+
+/// The allocator may take `call_seconds` for one call. Throws nothing.
+EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds);
+
+}  // namespace tenon::cli
