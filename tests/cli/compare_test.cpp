@@ -43,7 +43,7 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
   const Said said = tenon({"compare", "old", "new", "--html", "both.html"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("direct"), HasSubstr("peak reserved"),
-                              HasSubstr("worse by"), HasSubstr("no evidence from 1 against 1 measurement")));
+                              HasSubstr("worse by"), HasSubstr("no verdict: one measurement each")));
   EXPECT_THAT(said.error, HasSubstr("the losses of b are equal to the last bit to those of a"));
   const std::string page = read_bytes(folder_.path() / "both.html");
   EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
@@ -95,6 +95,19 @@ TEST_F(CompareVerb, AReplayThatRanOutIsNotCalledBetter) {
   EXPECT_EQ(gated.code, 3);
   EXPECT_THAT(gated.error, HasSubstr("peak_reserved_bytes cannot be judged, OOM at event"));
   EXPECT_EQ(tenon({"compare", "b.json", "b.json", "--fail-if", "peak_reserved_bytes > +2%"}).code, 0) << "the same end";
+}
+
+TEST_F(CompareVerb, OfReplaysGivesNoVerdictOnSpeedFromAFewMeasurements) {
+  replay("a.json", {"-a", "caching"});
+  replay("b.json", {"-a", "caching"});
+  const Said few = tenon({"compare", "a.json", "b.json", "--all"});
+  EXPECT_THAT(few.out, AllOf(HasSubstr("no verdict: one measurement each"), HasSubstr("no verdict: 3 against 3"),
+                             Not(HasSubstr("faster by")), Not(HasSubstr("slower by"))));
+  EXPECT_THAT(few.error, HasSubstr("`tenon replay --repeat 10"));
+  replay("a.json", {"-a", "caching", "--repeat", "6"});
+  replay("b.json", {"-a", "caching", "--repeat", "6"});
+  const Said enough = tenon({"compare", "a.json", "b.json", "--filter", "one.trace", "--all"});
+  EXPECT_THAT(enough.error, Not(HasSubstr("--repeat 10")));
 }
 
 TEST_F(CompareVerb, AGateThatNothingIsJudgedByTrips) {

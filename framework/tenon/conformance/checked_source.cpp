@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace tenon::conformance {
@@ -208,11 +209,13 @@ std::string CheckedSource::leftovers() const {
   std::lock_guard lock(mutex_);
   if (acquired_.empty() && physicals_.empty() && mapped_.empty() && spaces_.empty()) return {};
   std::string what;
-  for (const auto& [count, name] :
-       {std::pair(acquired_.size(), "acquired"), std::pair(physicals_.size(), "created"),
-        std::pair(mapped_.size(), "mapped"), std::pair(spaces_.size(), "reserved as addresses")})
-    if (count != 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", count, name);
-  return fmt::format("{} bytes were not given back to the source ({})", reserved_bytes_, what);
+  for (const auto& [count, one, many] :
+       {std::tuple(acquired_.size(), "segment", "segments"),
+        std::tuple(physicals_.size(), "piece of physical memory", "pieces of physical memory"),
+        std::tuple(mapped_.size(), "mapping", "mappings"),
+        std::tuple(spaces_.size(), "range of addresses", "ranges of addresses")})
+    if (count != 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", count, count == 1 ? one : many);
+  return fmt::format("{} bytes were not given back to the device: {}", reserved_bytes_, what);
 }
 
 }  // namespace tenon::conformance

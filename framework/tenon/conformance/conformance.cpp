@@ -1,6 +1,8 @@
 // Runs the checks, finds the shortest history behind each failure, and words the report.
 #include <tenon/conformance/checks/checks.h>
 #include <tenon/conformance/conformance.h>
+#include <tenon/conformance/findings/consequences.h>
+#include <tenon/conformance/findings/history_text.h>
 #include <tenon/conformance/isolation.h>
 #include <tenon/conformance/journal.h>
 #include <tenon/conformance/shrink.h>
@@ -11,14 +13,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <vector>
 
 namespace tenon::conformance {
 
 namespace {
 
 constexpr double kShrinkSeconds = 10;  // it takes one, unless the machine is busy
-constexpr std::size_t kMostLines = 40;
 /// What HistoryRunner::finish does.
 constexpr std::string_view kTheEnd = "\n    then blocks are freed, and the allocator is destroyed";
 
@@ -30,8 +31,8 @@ constexpr std::string_view kOrder[] = {"frees_all_at_the_end",
                                        "respects_streams",
                                        "keeps_requests",
                                        "gives_back_what_it_took",
-                                       "trims",
                                        "reuses_memory",
+                                       "trims",
                                        "keeps_payloads",
                                        "shows_its_layout",
                                        "is_deterministic",
@@ -54,14 +55,6 @@ std::vector<Check> all_checks() {
     all.insert(all.end(), group.begin(), group.end());
   std::ranges::sort(all, {}, [](const Check& check) { return std::ranges::find(kOrder, check.name) - kOrder; });
   return all;
-}
-
-std::string last_lines(const Operations& history) {
-  const std::size_t from = history.size() > kMostLines ? history.size() - kMostLines : 0;
-  std::string text = from == 0 ? "" : fmt::format("    ({} before)\n", from);
-  text += to_string({history.begin() + static_cast<std::ptrdiff_t>(from), history.end()});
-  if (!text.empty()) text.pop_back();
-  return text;
 }
 
 class KitRun {
@@ -92,11 +85,14 @@ class KitRun {
   Journal journal_;
   const AllocatorInfo info_;
   const Subject subject_;
-  std::map<std::string, std::string> first_check_;  ///< by cause
+  struct Failure {
+    std::string key, check;
+  };
+  std::vector<Failure> failures_;  ///< each for a reason of its own, in their order
 };
 
 CheckResult KitRun::run_one(const Check& check) {
-  CheckResult result{.name = check.name, .promise = check.promise, .failure = {}, .same_as = {}};
+  CheckResult result{.name = check.name, .promise = check.promise, .failure = {}, .same_as = {}, .may_come_of = {}};
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto tick = [&] {
@@ -109,11 +105,16 @@ CheckResult KitRun::run_one(const Check& check) {
   // One hang is enough to wait for.
   if (finding.cause.starts_with("hang")) limits_.call_seconds = std::min(limits_.call_seconds, 1.0);
   if (!finding.empty()) {
-    const auto [first, is_new] = first_check_.emplace(finding.cause, check.name);
-    if (is_new || finding.cause.empty()) {
+    const std::string key = failure_key(check.name, finding.cause);
+    const auto same = std::ranges::find(failures_, key, &Failure::key);
+    const auto origin =
+        std::ranges::find_if(failures_, [&](const Failure& earlier) { return may_come_of(key, earlier.key); });
+    if (same != failures_.end()) result.same_as = same->check;
+    if (same == failures_.end() && origin != failures_.end()) result.may_come_of = origin->check;
+    if (same == failures_.end() && origin == failures_.end()) {
+      failures_.push_back({key, check.name});
       result.failure = with_history(std::move(finding));
     } else {
-      result.same_as = first->second;
       result.failure = finding.text.substr(0, finding.text.find('\n'));
     }
   }
@@ -143,10 +144,10 @@ std::string KitRun::with_history(Finding finding) {
     if (!shrunk) continue;
     const bool is_at_the_end = journal_.operations().size() > shrunk->history.size();
     return fmt::format("{}\n{}  the shortest history that does it{}:\n{}{}", shrunk->finding.text, faults, from,
-                       last_lines(shrunk->history), is_at_the_end ? kTheEnd : "");
+                       history_text(shrunk->history), is_at_the_end ? kTheEnd : "");
   }
   if (history.empty()) return finding.text + (from.empty() ? "" : "\n  in a history" + from);
-  return fmt::format("{}\n{}  what led there{}:\n{}", finding.text, faults, from, last_lines(history));
+  return fmt::format("{}\n{}  what led there{}:\n{}", finding.text, faults, from, history_text(history));
 }
 
 }  // namespace
@@ -182,6 +183,8 @@ bool Report::passed() const {
 std::string CheckResult::line() const {
   if (passed()) return fmt::format("  passed  {:<31}  {}\n", name, promise);
   if (!same_as.empty()) return fmt::format("  as in   {:<31}  {}: {}\n", name, same_as, failure);
+  if (!may_come_of.empty())
+    return fmt::format("  after   {:<31}  {}, and may come of it: {}\n", name, may_come_of, failure);
   return fmt::format("  FAILED  {:<31}  {}\n    {}\n", name, promise, failure);
 }
 
@@ -190,13 +193,13 @@ std::string Report::heading() const {
 }
 
 std::string Report::summary() const {
-  std::size_t passed = 0, same = 0;
-  for (const CheckResult& check : checks) {
-    passed += check.passed() ? 1 : 0;
-    same += check.same_as.empty() ? 0 : 1;
-  }
-  std::string text = fmt::format("{} passed, {} failed", passed, checks.size() - passed - same);
+  const auto count = [this](auto is_one) { return std::ranges::count_if(checks, is_one); };
+  const auto same = count([](const CheckResult& check) { return !check.same_as.empty(); });
+  const auto follow = count([](const CheckResult& check) { return !check.may_come_of.empty(); });
+  std::string text =
+      fmt::format("{} passed, {} failed", count(&CheckResult::passed), count(&CheckResult::is_first_of_its_cause));
   if (same != 0) text += fmt::format(", {} more for the same cause", same);
+  if (follow != 0) text += fmt::format(", {} that may come of {}", follow, same == 0 ? "that" : "it");
   text += '\n';
   if (speed) text += fmt::format("{}{}\n", speed->is_absurd() ? "warning: slow: " : "speed: ", speed->text());
   return text;

@@ -25,13 +25,16 @@
 namespace tenon::conformance {
 
 struct CheckResult {
-  std::string name;     ///< "never_overlaps"
-  std::string promise;  ///< what it holds the allocator to, one line
-  std::string failure;  ///< what happened, and the shortest history that does it; empty: passed
-  std::string same_as;  ///< the check that failed before for the same cause; empty: none
+  std::string name;         ///< "never_overlaps"
+  std::string promise;      ///< what it holds the allocator to, one line
+  std::string failure;      ///< what happened, and the shortest history that does it; empty: passed
+  std::string same_as;      ///< the check that failed before for the same cause; empty: none
+  std::string may_come_of;  ///< the check that failed before for something that may bring this about; empty: none
   double seconds = 0;
 
   bool passed() const { return failure.empty(); }
+  /// Failed for a reason of its own.
+  bool is_first_of_its_cause() const { return !passed() && same_as.empty() && may_come_of.empty(); }
   /// "  passed  never_overlaps  …" with the failure below, ending in a newline.
   TENON_API std::string line() const;
 };
@@ -58,7 +61,7 @@ struct Report {
   TENON_API bool passed() const;
   /// "mine:chunk=1MiB, seed 47".
   TENON_API std::string heading() const;
-  /// "20 passed, 1 failed, 3 more for the same cause", and the speed where it was measured.
+  /// "20 passed, 1 failed, 3 more for the same cause, 2 that may come of it", and the speed where it was measured.
   TENON_API std::string summary() const;
   /// The heading, a line per check, failures with their detail, a summary.
   TENON_API std::string text() const;

@@ -1,38 +1,11 @@
-// Histories from a seed, and as text.
+// Histories from a seed.
 #include <tenon/conformance/history.h>
 
 #include <tenon/core/units.h>
 
-#include <fmt/format.h>
-
 #include <random>
 
 namespace tenon::conformance {
-
-std::string to_string(const Operations& history) {
-  std::string text;
-  for (const Operation& op : history) {
-    switch (op.kind) {
-      case Operation::kAllocate:
-        text += fmt::format("    #{} = allocate {} bytes, alignment {}, stream {}\n", op.slot, op.bytes, op.alignment,
-                            op.stream);
-        break;
-      case Operation::kFree:
-        text += fmt::format("    free #{}, last used on stream {}\n", op.slot, op.stream);
-        break;
-      case Operation::kUse:
-        text += fmt::format("    #{} is also used on stream {}\n", op.slot, op.stream);
-        break;
-      case Operation::kComplete:
-        text += fmt::format("    stream {} gets there\n", op.stream);
-        break;
-      case Operation::kTrim:
-        text += fmt::format("    trim, {} bytes may stay\n", op.bytes);
-        break;
-    }
-  }
-  return text;
-}
 
 Operations make_history(std::uint64_t seed, int length, int streams) {
   std::mt19937_64 random(seed);

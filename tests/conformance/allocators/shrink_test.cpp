@@ -1,4 +1,6 @@
-// Shrinking: what is left of a long history when only a few of its operations matter, and how many hangs that takes.
+// Shrinking: what is left of a long history when only a few of its operations matter, and how many hangs that takes;
+// and how what is left is shown.
+#include <tenon/conformance/findings/history_text.h>
 #include <tenon/conformance/shrink.h>
 
 #include <gtest/gtest.h>
@@ -70,6 +72,49 @@ TEST(Shrink, GivesNothingWhereTheHistoryDoesNotDoItAgain) {
   const auto left = shrink(
       long_history(), "hang in allocate", [](const Operations&, const Limits&) { return Finding(); }, 60);
   EXPECT_FALSE(left);
+}
+
+Operations allocations(std::uint32_t first, std::uint32_t count) {
+  Operations history;
+  for (std::uint32_t i = 0; i < count; ++i) history.push_back({.slot = first + i, .bytes = 1});
+  return history;
+}
+
+TEST(HistoryText, FoldsEqualOperationsAndBlocksInARow) {
+  Operations history = allocations(0, 985);
+  history.insert(history.end(), 3, {.kind = Operation::kComplete, .stream = 1});
+  EXPECT_EQ(history_text(history),
+            "    #0 to #984 = allocate 1 bytes, alignment 64, stream 0  ×985\n"
+            "    stream 1 gets there  ×3");
+}
+
+TEST(HistoryText, FoldsAGroupThatRepeats) {
+  Operations history;
+  for (int i = 0; i < 500; ++i) {
+    history.push_back({.slot = 7, .bytes = 512});
+    history.push_back({.kind = Operation::kFree, .slot = 7});
+  }
+  history.push_back({.kind = Operation::kTrim});
+  EXPECT_EQ(history_text(history),
+            "    ×500:\n"
+            "      #7 = allocate 512 bytes, alignment 64, stream 0\n"
+            "      free #7, last used on stream 0\n"
+            "    trim, 0 bytes may stay");
+}
+
+TEST(HistoryText, LeavesOutTheMiddleAloneOfWhatIsTooLong) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 100; ++i) history.push_back({.slot = i * i, .bytes = 1 + i * i});
+  const std::string text = history_text(history, 10);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 10);
+  EXPECT_TRUE(text.starts_with("    #0 = allocate 1 bytes")) << text;
+  EXPECT_NE(text.find("\n    … 90 lines more …\n"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("#9801 = allocate 9802 bytes, alignment 64, stream 0")) << text;
+}
+
+TEST(HistoryText, ShowsABlockThatIsTheSameOrNotAsItIs) {
+  const Operations history = {{.slot = 0, .bytes = 1}, {.slot = 1, .bytes = 1}, {.slot = 3, .bytes = 1}};
+  EXPECT_EQ(history_text(history) + "\n", to_string(history));
 }
 
 }  // namespace

@@ -13,12 +13,20 @@
 #include <cstdint>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
 namespace tenon::test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+
+/// Slowness is no failure, and takes its time.
+std::vector<Flaw> flaws_with_a_failure() {
+  std::vector<Flaw> flaws(kFlaws.begin(), kFlaws.end());
+  std::erase_if(flaws, [](const Flaw& flaw) { return flaw.name == "slow"; });
+  return flaws;
+}
 
 Said kit(const Folder& folder, const std::string& flaw, std::vector<std::string> more) {
   std::vector<std::string> words = {"plugins", "test", fixture("buddy").string() + ":flaw=" + flaw};
@@ -92,19 +100,59 @@ TEST(KitOnMutants, TheSoundOnePassesUnderEveryOptionSet) {
   EXPECT_EQ(said.code, 0) << said.out << said.error;
 }
 
+class WholeKitOnAMutant : public testing::TestWithParam<Flaw> {};
+
+/// The checks behind lines that begin so.
+std::vector<std::string> checks_after(const std::string& out, const std::string& word) {
+  std::vector<std::string> checks;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, check;
+    if (line.starts_with("  " + word) && words >> first >> check) checks.push_back(check);
+  }
+  return checks;
+}
+
+// What else goes wrong for the same reason is told under the first failure.
+TEST_P(WholeKitOnAMutant, HasOneFailureForOneCause) {
+  const Folder folder;
+  const Said said = kit(folder, std::string(GetParam().name), {"--deadline", "5"});
+  const bool is_sound = GetParam().name == "none";
+  EXPECT_EQ(said.code, is_sound ? 0 : 1);
+  EXPECT_THAT(checks_after(said.out, "FAILED"), testing::SizeIs(is_sound ? 0 : 1)) << said.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Flaws, WholeKitOnAMutant, testing::ValuesIn(flaws_with_a_failure()),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+TEST(KitOnMutants, WhatMayComeOfAFailureNamesIt) {
+  const Folder folder;
+  const Said said = kit(folder, "bytes_doubled", {"--deadline", "5"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("  FAILED  never_overlaps"),
+                              HasSubstr("never_overlaps, and may come of it: the bytes of a live block"),
+                              HasSubstr(" 1 failed, "), HasSubstr(" that may come of it")));
+  const Said rows = kit(folder, "bytes_doubled", {"--deadline", "5", "--format", "json"});
+  bool is_told = false;
+  for (const auto& row : nlohmann::json::parse(rows.out)["rows"])
+    is_told |= row["check"] == "keeps_payloads" && row["may_come_of"] == "never_overlaps";
+  EXPECT_TRUE(is_told) << rows.out;
+}
+
 // A leak at the end is met by nearly every check.
 TEST(KitOnMutants, OneCauseIsOneFailure) {
   const Folder folder;
   const Said said = kit(folder, "leaks_a_chunk", {});
   EXPECT_THAT(said.out, AllOf(HasSubstr(" 1 failed, "), HasSubstr("more for the same cause"),
-                              HasSubstr("as in   reuses_memory"), HasSubstr("frees_all_at_the_end: after")));
+                              HasSubstr("as in   reuses_memory"), HasSubstr("frees_all_at_the_end: after"),
+                              HasSubstr("bytes were not given back to the device: 1 segment")));
 }
 
 TEST(KitOnMutants, ACrashIsShownWithItsSeedItsCallsAndItsStack) {
   const Folder folder;
   const Said said = kit(folder, "segfault", {"--only", "never_overlaps"});
   EXPECT_THAT(said.out, AllOf(HasSubstr("in allocate("), HasSubstr("the shortest history that does it (seed 47)"),
-                              HasSubstr("Buddy::misbehave"), HasSubstr("#0 = allocate 1 bytes")));
+                              HasSubstr("Buddy::misbehave"), HasSubstr("    #0 to #29 = allocate 1 bytes")));
 }
 
 // One sleeps for ever, one computes for ever.

@@ -1,5 +1,5 @@
-// Two builds of one plugin, or two sets of its options, side by side in a sweep, and an experiment of a plugin run
-// under another allocator.
+// Two builds of one plugin, or two sets of its options, side by side in a replay, its pages and comparisons, and in a
+// sweep; and an experiment of a plugin run under another allocator.
 #include "cli/program.h"
 
 #include <gmock/gmock.h>
@@ -51,6 +51,71 @@ TEST_F(SideBySide, BuildsAndOptionSetsOfOnePluginAreCellsOfASweepThatCompareSets
   EXPECT_EQ(compared.code, 0) << compared.error;
   EXPECT_THAT(compared.out, AllOf(HasSubstr("old/buddy.so"), HasSubstr("new/buddy.so:chunk=1MiB"),
                                   HasSubstr("peak reserved"), HasSubstr("1.00 MiB")));
+}
+
+class ReplaySideBySide : public SideBySide {
+ protected:
+  void SetUp() override {
+    SideBySide::SetUp();
+    folder_.write("short.trace", "a 1 1000 0\na 2 5000000 0\nf 1\nf 2\n");
+  }
+  Said replay(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"replay", "short.trace",  "-a", "old/buddy.so",
+                                      "-a",     "new/buddy.so", "-a", "new/buddy.so:chunk=8MiB"};
+    words.insert(words.end(), more.begin(), more.end());
+    return tenon(words);
+  }
+  std::string path_of(const char* build) { return (folder_.path() / build / "buddy.so").string(); }
+};
+
+TEST_F(ReplaySideBySide, TheTableTellsBuildsApartByTheEndOfTheirPaths) {
+  const Said said = replay({});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("\nold/buddy.so "), HasSubstr("\nnew/buddy.so "), HasSubstr("chunk=8")));
+  const Said whole = tenon({"replay", "short.trace", "-a", path_of("old"), "-a", path_of("new"), "-a", "direct"});
+  EXPECT_THAT(whole.out, AllOf(HasSubstr("\nold/buddy.so "), HasSubstr("\nnew/buddy.so "), HasSubstr("\ndirect ")));
+  const Said alone = tenon({"replay", "short.trace", "-a", path_of("old"), "-a", path_of("old") + ":chunk=8MiB"});
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("\nbuddy "), testing::Not(HasSubstr("buddy.so"))))
+      << "one build has its name, and its options in their column";
+}
+
+TEST_F(ReplaySideBySide, ProgramsReadTheSpecThatWasTyped) {
+  const auto rows = nlohmann::json::parse(replay({"--format", "json"}).out)["rows"];
+  ASSERT_EQ(rows.size(), 4U);
+  const char* const specs[] = {"old/buddy.so", "new/buddy.so", "new/buddy.so:chunk=8MiB", "ideal"};
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i]["spec"], specs[i]);
+  EXPECT_EQ(rows[0]["allocator"], "buddy");
+  EXPECT_THAT(replay({"--format", "csv"}).out, HasSubstr(",new/buddy.so:chunk=8MiB,"));
+}
+
+TEST_F(ReplaySideBySide, PagesAndGatesNameTheBuild) {
+  const Said said = tenon({"replay", "short.trace", "-a", path_of("old"), "-a", path_of("new") + ":chunk=4MiB",
+                           "--html", "page.html", "--fail-if", "peak_reserved_bytes > 14MiB"});
+  EXPECT_EQ(said.code, 3) << said.error;
+  EXPECT_THAT(said.error, AllOf(HasSubstr("old/buddy.so"), testing::Not(HasSubstr("new/buddy.so"))));
+  const std::string page = read_bytes(folder_.path() / "page.html");
+  EXPECT_THAT(page, AllOf(HasSubstr(">old/buddy.so<"), HasSubstr(">new/buddy.so:chunk=4MiB<")));
+}
+
+TEST_F(ReplaySideBySide, ComparisonsAndBaselinesHoldEachBuildAgainstItself) {
+  folder_.write("rows.json", replay({"--format", "json"}).out);
+  const Said compared = tenon({"compare", "rows.json", "rows.json"});
+  EXPECT_EQ(compared.code, 0) << compared.error;
+  EXPECT_THAT(tenon({"compare", "rows.json", "rows.json", "--all"}).out,
+              AllOf(HasSubstr("old/buddy.so"), HasSubstr("new/buddy.so"), HasSubstr("new/buddy.so:chunk=8")));
+  auto document = nlohmann::json::parse(read_bytes(folder_.path() / "rows.json"));
+  document["rows"][0]["peak_reserved_bytes"] = 1;
+  folder_.write("baseline.json", document.dump());
+  const Said gated = replay({"--baseline", "baseline.json", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(gated.code, 3);
+  EXPECT_THAT(gated.error, AllOf(HasSubstr("old/buddy.so: peak_reserved_bytes"),
+                                 testing::Not(HasSubstr("new/buddy.so: peak_reserved_bytes"))));
+}
+
+TEST_F(SideBySide, TheKitHeadsTheLinesOfEachBuildWithWhatTellsItApart) {
+  const Said said = tenon({"plugins", "test", "old/buddy.so", "new/buddy.so:chunk=1MiB", "--only", "aligns"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("old/buddy.so, seed 47\n"), HasSubstr("new/buddy.so:chunk=1MiB, seed 47\n")));
 }
 
 TEST_F(SideBySide, OfTwoBuildsTheOneThatCrashesIsNamed) {

@@ -196,8 +196,8 @@ std::string figure_verdict(const FigureInfo& info, const ResultCase& first, cons
   if (const auto ratio = unpaired_ratio(then->samples, now->samples)) return speed_sentence(ratio);
   const std::string change = then->value > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now->value / then->value - 1)) : "";
   const auto counted = [](const ResultFigure& figure) { return std::max<std::size_t>(1, figure.samples.size()); };
-  return fmt::format("no evidence from {} against {} measurement{}{}", counted(*then), counted(*now),
-                     counted(*now) == 1 ? "" : "s", change);
+  if (counted(*then) == 1 && counted(*now) == 1) return "no verdict: one measurement each" + change;
+  return fmt::format("no verdict: {} against {} measurements are too few{}", counted(*then), counted(*now), change);
 }
 
 bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {

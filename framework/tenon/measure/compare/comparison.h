@@ -40,7 +40,7 @@ TENON_API bool passes(const ResultCase& found, const std::vector<std::string>& f
 TENON_API Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters);
 
 /// What is to be said of a figure of one set against that of the first: "same", "better by 2.0 %", "worse: 3 instead of
-/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no evidence from 1 against 1 measurement", "OOM at
+/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no verdict: one measurement each (+3.0 %)", "OOM at
 /// event 12". Empty where one of them has no figure.
 TENON_API std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
 

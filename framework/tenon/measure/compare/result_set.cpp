@@ -6,6 +6,7 @@
 #include <tenon/core/file_text.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
+#include <tenon/replay/results/row_names.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -88,10 +89,21 @@ void add_known(ResultCase& found, const Json& row) {
   }
 }
 
-ResultCase replay_case(const Json& row) {
+/// As in the table of a replay: of several builds of one plugin each by the end of its path.
+std::vector<std::string> names_of_allocators(const Json& rows) {
+  std::vector<replay::ReplayRow> named;
+  for (const Json& row : rows) {
+    named.emplace_back();
+    named.back().allocator = text_of(member(row, "allocator"));
+    named.back().label = text_of(member(row, "spec"));
+  }
+  return replay::allocator_names(named);
+}
+
+ResultCase replay_case(const Json& row, const std::string& allocator) {
   ResultCase found;
   add_field(found, "trace", text_of(member(row, "trace")));
-  std::string allocator = text_of(member(row, "allocator")), options;
+  std::string options;
   for (const auto& [key, value] : object(row, "options").items())
     options += (options.empty() ? ":" : ",") + key + "=" + text_of(value);
   add_field(found, "allocator", allocator + options);
@@ -228,9 +240,11 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   const std::optional<ResultKind> kind = kind_of(json, rows.front());
   if (!kind) fail("its rows are those of another verb");
   set.kind = *kind;
-  for (const Json& row : rows) {
+  const std::vector<std::string> names = names_of_allocators(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json& row = rows[i];
     if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == "harness") continue;
-    set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row)
+    set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row, names[i])
                         : *kind == ResultKind::kBench ? bench_case(row)
                                                       : sweep_case(row));
   }

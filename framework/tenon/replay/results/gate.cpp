@@ -193,12 +193,15 @@ Gate parse_gate(std::string_view text) {
 }
 
 const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRow& row) {
+  const ReplayRow* found = nullptr;
   for (const ReplayRow& other : rows) {
-    if (other.trace == row.trace && other.allocator == row.allocator && other.options == row.options &&
-        other.capacity_bytes == row.capacity_bytes)
-      return &other;
+    if (other.trace != row.trace || other.allocator != row.allocator || other.options != row.options ||
+        other.capacity_bytes != row.capacity_bytes)
+      continue;
+    if (other.label == row.label) return &other;  // of several builds of one plugin the one that was typed so
+    if (found == nullptr) found = &other;
   }
-  return nullptr;
+  return found;
 }
 
 std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,

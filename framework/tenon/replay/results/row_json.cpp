@@ -50,6 +50,7 @@ Json to_json(const ReplayRow& row) {
   Json options = Json::object();
   for (const auto& [name, value] : row.options) options[name] = value;
   json["options"] = std::move(options);
+  json["spec"] = row.label.empty() ? row.allocator : row.label;
   json["capacity_bytes"] = optional_json(row.capacity_bytes);
   for_each_number(row, [&](const char* key, const auto& value) { json[key] = value; });
   json["first_oom_event"] = optional_json(row.first_oom_event);
@@ -72,6 +73,7 @@ ReplayRow from_json(const Json& json) {
   if (const auto options = json.find("options"); options != json.end()) {
     for (const auto& [name, value] : options->items()) row.options.emplace_back(name, value.get<std::string>());
   }
+  row.label = text_of(json, "spec");
   row.capacity_bytes = optional_of(json, "capacity_bytes");
   for_each_number(row, [&](const char* key, auto& value) {
     if (const auto it = json.find(key); it != json.end() && it->is_number()) it->get_to(value);

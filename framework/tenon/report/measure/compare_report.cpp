@@ -154,8 +154,19 @@ bool has_speed_verdict(const Comparison& comparison) {
   return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
     for (std::size_t s = 1; s < found.of_set.size(); ++s) {
       const std::string verdict = verdict_of(step_ms, found, s);
-      if (!verdict.empty() && !verdict.starts_with("no evidence")) return true;
+      if (!verdict.empty() && !verdict.starts_with("no ")) return true;
     }
+    return false;
+  });
+}
+
+/// Whether replays have times that were measured too seldom.
+bool has_few_passes(const Comparison& comparison) {
+  if (comparison.sets.front().kind != measure::ResultKind::kReplay) return false;
+  const FigureInfo& seconds = *measure::find_figure("seconds");
+  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
+    for (std::size_t s = 1; s < found.of_set.size(); ++s)
+      if (verdict_of(seconds, found, s).starts_with("no verdict")) return true;
     return false;
   });
 }
@@ -184,6 +195,10 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
+  if (has_few_passes(comparison))
+    remarks.push_back(
+        "a verdict on speed needs more than these passes: `tenon replay --repeat 10 --format json`, which interleaves "
+        "them");
   if (has_speed_verdict(comparison))
     remarks.push_back(
         "step times are of one run each, at different times: a machine that was busier meanwhile shows as slower too; "

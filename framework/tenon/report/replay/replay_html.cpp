@@ -3,6 +3,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
+#include <tenon/replay/results/row_names.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
@@ -68,6 +69,17 @@ std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
   return bytes;
 }
 
+/// What their names are made of.
+std::vector<replay::ReplayRow> named_alone(const std::vector<const replay::ReplayRow*>& rows) {
+  std::vector<replay::ReplayRow> named;
+  for (const replay::ReplayRow* row : rows) {
+    named.emplace_back();
+    named.back().allocator = row->allocator;
+    named.back().label = row->label;
+  }
+  return named;
+}
+
 }  // namespace
 
 SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay::ReplayRow*>& rows) {
@@ -79,9 +91,11 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
       chart.marks.emplace_back(static_cast<double>(event), trace.marks[entry.bytes]);
     if (replay::is_counted(entry.kind)) ++event;
   }
-  for (const replay::ReplayRow* row : rows) {
+  const std::vector<std::string> titles = row_titles(named_alone(rows));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const replay::ReplayRow* const row = rows[i];
     if (row->curve.empty()) continue;
-    const std::string line_name = row->label.empty() ? row->allocator : row->label;
+    const std::string& line_name = titles[i];
     SvgLine line{.name = line_name};
     for (const replay::CurvePoint& point : row->curve)
       line.points.emplace_back(static_cast<double>(point.event), static_cast<double>(point.reserved_bytes));
@@ -109,8 +123,6 @@ namespace {
 std::string sentence(const std::string& text, const char* style) {
   return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
 }
-
-std::string name_of(const replay::ReplayRow& row) { return row.label.empty() ? row.allocator : row.label; }
 
 /// The columns of times stand in a table of their own: all of them beside each other are wider than a page.
 bool is_time(const Column& column) {
@@ -187,10 +199,12 @@ std::string section(const replay::Trace& trace, std::size_t number,
     out += "<h3>Segments at the peak of reserved memory</h3>\n" + html_layout_key();
     std::uint64_t most = 0;
     for (const replay::ReplayRow* row : of_trace) most = std::max(most, layout_bytes(row->layout));
-    for (const replay::ReplayRow* row : of_trace) {
+    const std::vector<std::string> titles = row_titles(copies);
+    for (std::size_t i = 0; i < of_trace.size(); ++i) {
+      const replay::ReplayRow* const row = of_trace[i];
       if (row->layout.empty()) continue;
-      out += fmt::format("<details open><summary>{}: {} segments, {}</summary>\n{}</details>\n",
-                         html_escape(name_of(*row)), row->layout.size(), format_bytes(layout_bytes(row->layout)),
+      out += fmt::format("<details open><summary>{}: {} segments, {}</summary>\n{}</details>\n", html_escape(titles[i]),
+                         row->layout.size(), format_bytes(layout_bytes(row->layout)),
                          html_layout(row->layout, static_cast<double>(most) / kLayoutRows));
     }
   }

@@ -4,6 +4,7 @@
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
+#include <tenon/replay/results/row_names.h>
 #include <tenon/report/replay/replay_table.h>
 
 #include <fmt/format.h>
@@ -76,6 +77,8 @@ const std::vector<ColumnSource>& sources() {
   static const std::vector<ColumnSource> kSources = {
       {{"trace", "trace"}, [](const ReplayRow& row) -> TableCell { return row.trace; }},
       {{"allocator", "allocator"}, [](const ReplayRow& row) -> TableCell { return row.allocator; }},
+      {{"spec", "spec", false},
+       [](const ReplayRow& row) -> TableCell { return row.label.empty() ? row.allocator : row.label; }},
       {{"options", "options"},
        [](const ReplayRow& row) -> TableCell {
          return row.options.empty() ? TableCell() : TableCell(options_text(row));
@@ -170,10 +173,13 @@ Table replay_table(const std::vector<ReplayRow>& rows, TableFormat format) {
     if (source.column.key == "trace" && has_one_trace) columns.back().for_people = false;
   }
   Table table(std::move(columns));
-  for (const ReplayRow& row : rows) {
+  const std::vector<std::string> names = replay::allocator_names(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ReplayRow& row = rows[i];
     std::vector<TableCell> cells;
     for (const ColumnSource& source : sources()) {
       TableCell cell = source.cell(row);
+      if (for_people && source.column.key == "allocator") cell = names[i];
       if (for_people && was_observed(row) && ran_out(row)) {
         if (source.column.key == "excess") cell = out_of_memory(row);
         if (source.column.key.ends_with("_fragmentation")) cell = {};

@@ -1,4 +1,5 @@
 // Runs side by side: the table of `tenon run`. Declared in run_report.h.
+#include <tenon/core/spec_names.h>
 #include <tenon/report/run/run_report.h>
 
 #include <fmt/format.h>
@@ -94,6 +95,19 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   };
 }
 
+/// The values of cells with the SPECs of their allocators cut as short as tells them apart.
+std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::string>& keys,
+                                                       std::vector<std::vector<std::string>> values) {
+  const auto key = std::ranges::find(keys, "allocator.name");
+  if (key == keys.end()) return values;
+  const auto at = static_cast<std::size_t>(key - keys.begin());
+  std::vector<std::string> specs;
+  for (const std::vector<std::string>& cell : values) specs.push_back(cell[at]);
+  const std::vector<std::string> names = short_specs(specs);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i][at] = names[i];
+  return values;
+}
+
 /// "the backward pass".
 std::string phase_words(const std::string& phase) {
   static const std::map<std::string, std::string> kWords = {{"setup", "the setup before the first step"},
@@ -156,8 +170,10 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
   for (const std::string& key : keys) columns.push_back({key, key, true, 5});
   for (const Field& field : shown) columns.push_back(field.column);
   Table table(std::move(columns));
+  const bool for_people = view.format == TableFormat::kTable || view.format == TableFormat::kMarkdown;
+  const std::vector<std::vector<std::string>> names = for_people ? with_short_specs(keys, values) : values;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::vector<TableCell> row(values[i].begin(), values[i].end());
+    std::vector<TableCell> row(names[i].begin(), names[i].end());
     for (const Field& field : shown) row.push_back(field.value(runs[i]));
     table.add_row(std::move(row));
     table.tone("status", runs[i].status == "done" ? Tone::kGood : Tone::kBad);
