@@ -39,8 +39,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"modules", "functional"},
       {".", "containers", "serialize"},
       {"options"}}},
-    // The kit runs the checks, and the checks take the kit's options.
-    {"conformance", {{"checks", "."}}},
+    // The kit runs the checks, and the checks take the kit's options; it words findings, which are its own.
+    {"conformance", {{"checks", ".", "findings"}}},
     {"data", {{"."}, {"detail"}}},
     {"runtime",
      {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*", "conf_policy.*"}, {"plugins"}, {"log.*"}}},
