@@ -134,7 +134,8 @@ TEST(KitOnMutants, WhatMayComeOfAFailureNamesIt) {
                               HasSubstr(" 1 failed, "), HasSubstr(" that may come of it")));
   const Said rows = kit(folder, "bytes_doubled", {"--deadline", "5", "--format", "json"});
   bool is_told = false;
-  for (const auto& row : nlohmann::json::parse(rows.out)["rows"])
+  const auto document = nlohmann::json::parse(rows.out);
+  for (const auto& row : document["rows"])
     is_told |= row["check"] == "keeps_payloads" && row["may_come_of"] == "never_overlaps";
   EXPECT_TRUE(is_told) << rows.out;
 }
