@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (format->mend != nullptr) format->mend(bytes);
   try {
     InputFile input("input", bytes);
-    format->read(input, {.with_stacks = true});
+    format->read(input, {.with_stacks = true, .with_columns = true});
   } catch (const TraceError&) {
   }
   return 0;

@@ -68,6 +68,19 @@ TEST_F(RecordVerb, TheSnapshotReachesToTheEndOfTheLastTest) {
   EXPECT_GT(info("res/memory.pickle")["end_live_bytes"], 0) << "the model is there";
 }
 
+TEST_F(RecordVerb, TimesAndPurposesReachThePageOfEveryRecording) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "all", "--out", "res"}).code, 0);
+  const auto page_of = [&](const std::string& file) {
+    EXPECT_EQ(tenon({"view", file, "-o", "page.html"}).code, 0) << file;
+    return read_bytes(folder_.path() / "page.html");
+  };
+  for (const char* file : {"res/memory.tenon", "res/memory.trace.gz"})
+    EXPECT_THAT(page_of(file), AllOf(HasSubstr("Live memory over time"), HasSubstr("optimizer state"))) << file;
+  EXPECT_THAT(page_of("res/memory.pickle"), HasSubstr("Live memory over time"));
+  ASSERT_EQ(tenon({"trace", "slice", "res/memory.tenon", "cut.tenon", "--from", "step 2"}).code, 0);
+  EXPECT_THAT(page_of("cut.tenon"), AllOf(HasSubstr("Live memory over time"), HasSubstr("optimizer state")));
+}
+
 TEST_F(RecordVerb, StepsAreMarksThatCutATrace) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--record", "trace", "--out", "res"}).code, 0);
   const Said said = tenon({"trace", "slice", "res/memory.tenon", "cut.trace", "--from", "step 2", "--until", "step 3"});

@@ -73,6 +73,7 @@ std::string told(Trace trace) {
   std::string text;
   std::map<std::uint32_t, std::uint64_t> block_in;  // by slot
   std::uint64_t blocks = 0, event_number = 0;
+  const auto& [times, purposes] = trace.columns;
   std::size_t next_failure = 0;
   for (const TraceEvent& event : trace.events) {
     const std::uint64_t stream = trace.streams[event.stream];
@@ -85,6 +86,7 @@ std::string told(Trace trace) {
         if (failed)
           text += fmt::format("; it ran out of memory with {} bytes reserved and {} left", failed->reserved_bytes,
                               failed->device_free_bytes);
+        if (block < purposes.size()) text += fmt::format("; for {}", name_of(purposes[block]));
         break;
       case EventKind::kFree:
         text += fmt::format("free block {}{}", block, event.deferred ? "; it waits for a stream" : "");
@@ -102,6 +104,7 @@ std::string told(Trace trace) {
         text += fmt::format("block {} waits no longer", block);
         break;
     }
+    if (is_counted(event.kind) && !times.empty()) text += fmt::format("; at {}", times[event_number - 1]);
     text += '\n';
   }
   if (trace.facts.seeded_blocks != 0)
@@ -120,7 +123,7 @@ TEST(TextDocument, EveryExampleDoesWhatStandsUnderIt) {
     if (example.kind == "refused") {
       EXPECT_EQ(refusal_of(example.history) + "\n", example.outcome);
     } else {
-      EXPECT_EQ(told(read_one(example.history)), example.outcome);
+      EXPECT_EQ(told(read_one(example.history, {.with_columns = true})), example.outcome);
     }
   }
 }
@@ -130,7 +133,7 @@ TEST(TextDocument, WhatIsTakenIsTheSameWhenItWasWrittenAndReadAgain) {
   for (const Example& example : examples()) {
     if (example.kind != "events") continue;
     SCOPED_TRACE(fmt::format("{}:{}", kDocument, example.line));
-    const Trace first = read_one(example.history);
+    const Trace first = read_one(example.history, {.with_columns = true});
     write_trace(first, path);
     const auto events = [](Trace trace) {
       // Handles are written as indices.
@@ -139,7 +142,7 @@ TEST(TextDocument, WhatIsTakenIsTheSameWhenItWasWrittenAndReadAgain) {
       const std::string text = told(trace);
       return text.substr(0, text.find("header "));
     };
-    EXPECT_EQ(events(read_traces(path).front()), events(first));
+    EXPECT_EQ(events(read_traces(path, {.with_columns = true}).front()), events(first));
   }
 }
 

@@ -101,7 +101,7 @@ ExitCode write(const replay::Trace& trace, const replay::Format& format, const T
 ExitCode convert(const TraceOptions& options) {
   const ProgressLine progress(options.quiet);
   const replay::Format& format = check_output(options);
-  return write(one_trace(options.input, options.device, {.with_stacks = true}), format, options);
+  return write(one_trace(options.input, options.device, {.with_stacks = true, .with_columns = true}), format, options);
 }
 
 /// A number of an event, or the name of a mark.
@@ -114,7 +114,7 @@ std::uint64_t position(const replay::Trace& trace, const std::string& text, std:
 ExitCode cut(const TraceOptions& options) {
   const ProgressLine progress(options.quiet);
   const replay::Format& format = check_output(options);
-  const replay::Trace trace = one_trace(options.input, options.device);
+  const replay::Trace trace = one_trace(options.input, options.device, {.with_columns = true});
   const std::uint64_t from = replay::outside_requests(trace, position(trace, options.first, 0));
   const std::uint64_t to = replay::outside_requests(trace, position(trace, options.last, trace.facts.events));
   if (from >= to || from >= trace.facts.events) {

@@ -58,7 +58,8 @@ ExitCode view(ViewOptions options) {
   const StackConfig policy =
       allocator_from_spec(options.allocator.empty() ? std::string(kDefaultAllocator) : options.allocator);
   check_files({.read = {options.file}, .written = {options.output}});  // a plugin is known by now, and stays
-  const replay::Trace trace = one_trace(options.file, options.device, {.with_stacks = true, .as_replayed = true});
+  const replay::Trace trace =
+      one_trace(options.file, options.device, {.with_stacks = true, .with_columns = true, .as_replayed = true});
   const std::vector<replay::ReplayRow> rows = replayed(trace, policy, options);
   write_trace_html(options.output, trace, rows);
   if (!options.quiet) say("report: " + options.output);

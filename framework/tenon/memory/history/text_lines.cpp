@@ -94,6 +94,26 @@ std::string_view TextLines::mark(std::string_view name) {
   return text_;
 }
 
+std::string_view TextLines::at(std::int64_t time_us) {
+  text_.clear();
+  if (time_us_ == time_us) return text_;
+  // Later by so much, which is short; a clock that goes back has its time written out.
+  const bool is_later = time_us_ && time_us > *time_us_;
+  text_.append(kTextTime).append(is_later ? " +" : " ");
+  text_ += std::to_string(is_later ? time_us - *time_us_ : time_us);
+  text_.push_back('\n');
+  time_us_ = time_us;
+  return text_;
+}
+
+std::string_view TextLines::meant_for(Purpose purpose) {
+  text_.clear();
+  if (purpose_ == purpose) return text_;
+  text_.append(kTextPurpose).append(" ").append(name_of(purpose)).push_back('\n');
+  purpose_ = purpose;
+  return text_;
+}
+
 std::string_view TextLines::recording_starts() {
   text_ = "m ";
   text_ += text_marks::kRecordingStarts;

@@ -2,13 +2,15 @@
 // the layer `trace`, the recorder of `tenon run`, `tenon trace convert`. What the lines mean is read in
 // replay/formats/text_reader.cpp, and explained line by line in replay/text_histories.md.
 //
-//   a ID SIZE STREAM   f ID   u ID STREAM   e   m NAME   # KEY: VALUE
+//   a ID SIZE STREAM   f ID   u ID STREAM   e   m NAME   # KEY: VALUE   #t TIME   #p PURPOSE
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/purpose.h>
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,14 +37,24 @@ class TENON_API TextLines {
   std::string_view mark(std::string_view name);
   /// The mark that ends the blocks from before the recording.
   std::string_view recording_starts();
+  /// When the lines from here on were, in microseconds; empty where it is the time of those before. To earlier readers
+  /// a comment, as `meant_for` is.
+  std::string_view at(std::int64_t time_us);
+  /// What the allocations from here on are for; empty where it is that of those before.
+  std::string_view meant_for(Purpose purpose);
 
  private:
   void add(std::string_view record, std::initializer_list<std::uint64_t> numbers, std::string_view before = {});
   std::string text_;
+  std::optional<std::int64_t> time_us_;
+  std::optional<Purpose> purpose_;
 };
 
 /// The letters with which records begin.
 inline constexpr std::string_view kTextRecords = "afuem#";
+
+/// Comments that have a meaning, with a space and a value behind them.
+inline constexpr std::string_view kTextTime = "#t", kTextPurpose = "#p";
 
 /// Marks that have a meaning: `m tenon:failed ID RESERVED LEFT`.
 namespace text_marks {

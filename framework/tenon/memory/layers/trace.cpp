@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace tenon {
@@ -36,16 +37,31 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
+  /// What the allocation that comes next is for.
+  void meant_for(Purpose purpose) noexcept { purpose_ = purpose; }
   void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) noexcept {
+    now();
+    write(lines_of_.meant_for(purpose_));
     write(lines_of_.allocate(id, bytes, stream));
   }
   void failed(std::uint64_t id, const FailedRequest& failed) noexcept {
+    now();
+    write(lines_of_.meant_for(failed.purpose));
     write(lines_of_.failed(id, failed.bytes, failed.stream, failed.reserved_bytes, failed.device_free_bytes));
     write(lines_of_.free(id));
   }
-  void used(std::uint64_t id, std::uint64_t stream) noexcept { write(lines_of_.use(id, stream)); }
-  void freed(std::uint64_t id) noexcept { write(lines_of_.free(id)); }
-  void emptied_cache() noexcept { write(lines_of_.empty_cache()); }
+  void used(std::uint64_t id, std::uint64_t stream) noexcept {
+    now();
+    write(lines_of_.use(id, stream));
+  }
+  void freed(std::uint64_t id) noexcept {
+    now();
+    write(lines_of_.free(id));
+  }
+  void emptied_cache() noexcept {
+    now();
+    write(lines_of_.empty_cache());
+  }
   void mark(std::string_view name) noexcept { write(lines_of_.mark(name)); }
 
   std::vector<std::pair<std::string, std::string>> summary() const {
@@ -55,8 +71,12 @@ class TraceFile {
   }
 
  private:
+  void now() noexcept {
+    const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+    write(lines_of_.at(std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()));
+  }
   void write(std::string_view text) noexcept {
-    if (file_ == nullptr) return;
+    if (file_ == nullptr || text.empty()) return;
     if (gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0) {
       ++lines_;
       return;
@@ -70,6 +90,7 @@ class TraceFile {
 
   const std::string path_;
   TextLines lines_of_;
+  Purpose purpose_ = Purpose::kOther;
   gzFile file_ = nullptr;
   std::uint64_t lines_ = 0;
   std::string failure_;
@@ -87,6 +108,7 @@ class Trace final : public LayerAllocator {
   Block allocate(const Request& request) override {
     try {
       const Block block = inner_->allocate(request);
+      file_.meant_for(request.purpose);
       log_.allocated(block.data, request.bytes, request.stream.id, file_);
       return block;
     } catch (const OutOfMemory&) {
@@ -128,7 +150,8 @@ class Trace final : public LayerAllocator {
     log_.failed({.bytes = request.bytes,
                  .stream = request.stream.id,
                  .reserved_bytes = now.reserved_bytes,
-                 .device_free_bytes = available_bytes(now)},
+                 .device_free_bytes = available_bytes(now),
+                 .purpose = request.purpose},
                 file_);
   }
 

@@ -15,7 +15,8 @@ namespace {
 
 void write_binary(const Trace& trace, const std::string& path) {
   OutputFile file(path);
-  BinaryTraceWriter out(file);
+  const auto& [times, purposes] = trace.columns;
+  BinaryTraceWriter out(file, !times.empty() || !purposes.empty());
   for (const auto& [key, value] : trace.header) out.header(key, value);
   if (trace.header.find("name") == trace.header.end()) out.header("name", trace.name);
   for (const auto& [key, value] : recorded_lines(trace)) out.header(key, value);
@@ -38,6 +39,7 @@ void write_binary(const Trace& trace, const std::string& path) {
     meter.step();
     if (is_counted(event.kind)) {
       write_actions(number);
+      if (number < times.size()) out.at(times[number]);
       if (const RecordedOom* const failure = trace.failure_at(number++, next_failure))
         out.next_fails(failure->reserved_bytes, failure->device_free_bytes);
     }
@@ -45,6 +47,7 @@ void write_binary(const Trace& trace, const std::string& path) {
       case EventKind::kAllocate: {
         const bool has_stack = allocation < trace.stack_of_allocation.size();
         const StackId stack = has_stack ? trace.stack_of_allocation[allocation] : 0;
+        if (allocation < purposes.size()) out.meant_for(purposes[allocation]);
         ++allocation;
         blocks.allocate(event.slot);
         out.allocate(event.bytes, trace.streams[event.stream], trace.stacks.frames_of(stack));

@@ -10,6 +10,8 @@
 //   since version 2, of a recording whose device calls are known:
 //     kDeviceCall kind, bytes, events since     kSegment address, bytes, stream, 1 large + 2 expandable: at the start
 //     kSeedAddress more than the last one: where the blocks of the start lay, in their order
+//   since version 3, which is written only where it is so:
+//     kTime later than the last one, zigzag, in microseconds     kPurpose number: of what follows
 #pragma once
 
 #include <tenon/core/export.h>
@@ -19,6 +21,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,7 +30,8 @@
 namespace tenon::replay {
 
 inline constexpr char kBinaryMagic[] = "TENONTRC";
-inline constexpr std::uint8_t kBinaryVersion = 2;
+inline constexpr std::uint8_t kBinaryVersion = 3;
+inline constexpr std::uint8_t kBinaryVersionWithoutColumns = 2;  ///< so that earlier programs can read it
 inline constexpr std::uint32_t kMaxChunkBytes = 1 << 24;
 
 enum class BinaryTag : std::uint8_t {
@@ -44,7 +48,9 @@ enum class BinaryTag : std::uint8_t {
   kFails,
   kDeviceCall,
   kSegment,
-  kSeedAddress
+  kSeedAddress,
+  kTime,
+  kPurpose
 };
 
 /// The kind of a device call in the file: 0 alloc, 1 free, 2 map, 3 unmap, 4 out of memory.
@@ -64,12 +70,13 @@ Trace read_binary(InputFile& input, const ReadOptions& options);
 /// Writes as events come. Not thread-safe.
 class TENON_API BinaryTraceWriter {
  public:
+  /// has_columns: `at` and `meant_for` may be called.
   /// Of a program that runs: each chunk is appended at once, so that the file is valid up to its last flush when the
   /// program is killed. Throws Error when the file cannot be written.
-  explicit BinaryTraceWriter(std::string path);
+  explicit BinaryTraceWriter(std::string path, bool has_columns = false);
   /// Of a history that is there already: whole or not at all, "-" and .gz as OutputFile has them. `out` outlives it;
   /// closing that is the caller's business.
-  explicit BinaryTraceWriter(OutputFile& out);
+  explicit BinaryTraceWriter(OutputFile& out, bool has_columns = false);
   /// Flushes what it can.
   ~BinaryTraceWriter();
   BinaryTraceWriter(const BinaryTraceWriter&) = delete;
@@ -86,6 +93,9 @@ class TENON_API BinaryTraceWriter {
   void empty_cache();
   void mark(std::string_view name);
   void recording_starts();
+  /// When the events from here on were, and what the allocations from here on are for.
+  void at(std::int64_t time_us);
+  void meant_for(Purpose purpose);
   /// The number of device calls, the segments and the places of the blocks that the recording began with.
   void start_of(const RecordedAllocator& recorded);
   /// `events_since`: counted events that were written after the one it belongs before.
@@ -109,6 +119,8 @@ class TENON_API BinaryTraceWriter {
   OutputFile* out_ = nullptr;  ///< instead of the descriptor
   std::string chunk_;
   std::uint64_t allocations_ = 0;
+  std::int64_t time_us_ = 0;
+  std::optional<Purpose> purpose_;
   std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
   std::unordered_map<std::uint64_t, std::uint64_t> streams_;
   std::unordered_map<std::string, std::uint64_t> texts_;

@@ -21,13 +21,14 @@ constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxExpansion = 64;
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaxAddress = std::uint64_t{1} << 63;
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // microseconds
 constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
 
 class BinaryReader {
  public:
   BinaryReader(InputFile& input, const ReadOptions& options)
-      : input_(input), with_stacks_(options.with_stacks), builder_(input.path()) {
+      : input_(input), with_stacks_(options.with_stacks), with_columns_(options.with_columns), builder_(input.path()) {
     builder_.trace().format = "binary";
   }
 
@@ -224,6 +225,21 @@ class BinaryReader {
     recorded_.initial_segments.push_back(segment);
   }
 
+  void time() {
+    const std::uint64_t zigzag = varint();
+    const auto half = static_cast<std::int64_t>(zigzag >> 1);
+    const std::int64_t later = (zigzag & 1) != 0 ? ~half : half;
+    if (later > kMaxTime || later < -kMaxTime || time_us_ + later > kMaxTime || time_us_ + later < 0)
+      fail("a time out of range");
+    time_us_ += later;
+    if (with_columns_) builder_.at(time_us_);
+  }
+  void purpose() {
+    const std::uint64_t purpose = varint();
+    if (purpose >= kPurposeCount) fail("an unknown purpose");
+    if (with_columns_) builder_.meant_for(static_cast<Purpose>(purpose));
+  }
+
   void record() {
     const auto tag = static_cast<BinaryTag>(payload_[next_++]);
     if (fails_ || has_failed_) check_order(tag);
@@ -291,6 +307,10 @@ class BinaryReader {
         recorded_.seed_addresses.push_back(last + distance);
         return;
       }
+      case BinaryTag::kTime:
+        return time();
+      case BinaryTag::kPurpose:
+        return purpose();
     }
     --next_;
     fail("unknown record " + std::to_string(static_cast<int>(tag)));
@@ -298,7 +318,9 @@ class BinaryReader {
 
   InputFile& input_;
   bool with_stacks_;
+  bool with_columns_;
   TraceBuilder builder_;
+  std::int64_t time_us_ = 0;
   std::uint64_t chunk_offset_ = 0;
   std::string payload_;
   std::size_t next_ = 0;

@@ -23,20 +23,22 @@ void write_all(int descriptor, const char* data, std::size_t count, const std::s
     count -= static_cast<std::size_t>(written);
   }
 }
-std::string file_head() {
+std::string file_head(bool has_columns) {
   std::string head(kBinaryMagic);
-  head.push_back(static_cast<char>(kBinaryVersion));
+  head.push_back(static_cast<char>(has_columns ? kBinaryVersion : kBinaryVersionWithoutColumns));
   return head;
 }
 }  // namespace
 
-BinaryTraceWriter::BinaryTraceWriter(std::string path) : path_(std::move(path)) {
+BinaryTraceWriter::BinaryTraceWriter(std::string path, bool has_columns) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0666);
   if (descriptor_ < 0) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
-  append(file_head());
+  append(file_head(has_columns));
 }
 
-BinaryTraceWriter::BinaryTraceWriter(OutputFile& out) : path_(out.path()), out_(&out) { append(file_head()); }
+BinaryTraceWriter::BinaryTraceWriter(OutputFile& out, bool has_columns) : path_(out.path()), out_(&out) {
+  append(file_head(has_columns));
+}
 
 void BinaryTraceWriter::append(std::string_view bytes) {
   if (out_ != nullptr) return out_->write(bytes);
@@ -148,6 +150,21 @@ void BinaryTraceWriter::mark(std::string_view name) {
 void BinaryTraceWriter::recording_starts() {
   tag(BinaryTag::kStarts);
   end_record();
+}
+
+void BinaryTraceWriter::at(std::int64_t time_us) {
+  const std::int64_t later = time_us - time_us_;
+  if (later == 0) return;
+  tag(BinaryTag::kTime);
+  varint(later < 0 ? ~(static_cast<std::uint64_t>(later) << 1) : static_cast<std::uint64_t>(later) << 1);
+  time_us_ = time_us;
+}
+
+void BinaryTraceWriter::meant_for(Purpose purpose) {
+  if (purpose_ == purpose) return;
+  tag(BinaryTag::kPurpose);
+  varint(static_cast<std::uint64_t>(purpose));
+  purpose_ = purpose;
 }
 
 void BinaryTraceWriter::start_of(const RecordedAllocator& recorded) {

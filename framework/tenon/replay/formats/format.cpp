@@ -72,6 +72,8 @@ std::vector<std::string> left_out_of_plain(const Trace& trace) {
   add(trace.facts.marks, "marks");
   if (trace.facts.seeded_blocks != 0)
     parts.push_back(fmt::format("which blocks are older than the recording ({})", trace.facts.seeded_blocks));
+  if (!trace.columns.times_us.empty()) parts.emplace_back("when events were");
+  if (!trace.columns.purposes.empty()) parts.emplace_back("what blocks are for");
   if (trace.recorded) parts.push_back("what is known of the recording (settings, reserved memory)");
   return parts;
 }

@@ -24,7 +24,8 @@ namespace tenon::replay {
 struct SnapshotImage;
 
 struct ReadOptions {
-  bool with_stacks = false;  ///< keep call stacks, for flame graphs and conversions
+  bool with_stacks = false;   ///< keep call stacks, for flame graphs and conversions
+  bool with_columns = false;  ///< keep when each event was and what each block is for: Trace::columns
   /// Of a file that a replay wrote: `recorded` is what that replay's allocator did, for pages that show the file as it
   /// is. Without, it is what is known of the recording behind it, which is what advice is about.
   bool as_replayed = false;

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kMaxMarks = 1'000'000;
 
+/// Since the epoch.
+std::int64_t microseconds_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 bool is_text(const std::string& name) {
   const Format* const format = format_of_ending(name);
   return format != nullptr && format->name == "text";
@@ -30,10 +36,10 @@ class Recording final : public LayerAllocator {
   Block allocate(const Request& request) override {
     try {
       const Block block = inner_->allocate(request);
-      recorder_->allocated(block.data, request.bytes, request.stream.id);
+      recorder_->allocated(block.data, request.bytes, request.stream.id, request.purpose);
       return block;
     } catch (const OutOfMemory&) {
-      recorder_->failed(request.bytes, request.stream.id);
+      recorder_->failed(request.bytes, request.stream.id, request.purpose);
       throw;
     }
   }
@@ -74,7 +80,7 @@ void Recorder::write_to(const std::string& path, const std::vector<std::pair<std
     text_ = std::make_unique<OutputFile>(path);
     for (const auto& [key, value] : header) text_->write(lines_.header(key, value));
   } else {
-    binary_ = std::make_unique<BinaryTraceWriter>(path);
+    binary_ = std::make_unique<BinaryTraceWriter>(path, /*has_columns=*/true);
     for (const auto& [key, value] : header) binary_->header(key, value);
     binary_->flush();
   }
@@ -120,8 +126,10 @@ void Recorder::guarded(Change change) noexcept {
 /// Where the log's records go.
 struct Recorder::Records {
   Recorder& recorder;
+  Purpose purpose = Purpose::kOther;  ///< of the allocation that is told
   void allocated(std::uint64_t id, std::uint64_t bytes, std::uint64_t stream) const {
-    recorder.keep_locked({.id = id, .request = {.bytes = bytes, .stream = stream}, .kind = EventKind::kAllocate});
+    recorder.keep_locked(
+        {.id = id, .request = {.bytes = bytes, .stream = stream, .purpose = purpose}, .kind = EventKind::kAllocate});
   }
   void failed(std::uint64_t id, const FailedRequest& request) const { recorder.keep_locked(failure_of(id, request)); }
   void used(std::uint64_t id, std::uint64_t stream) const {
@@ -131,12 +139,12 @@ struct Recorder::Records {
   void emptied_cache() const { recorder.keep_locked({.kind = EventKind::kEmptyCache}); }
 };
 
-void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept {
-  guarded([&] { log_.allocated(data, bytes, stream, Records{*this}); });
+void Recorder::allocated(const void* data, std::uint64_t bytes, std::uint64_t stream, Purpose purpose) noexcept {
+  guarded([&] { log_.allocated(data, bytes, stream, Records{*this, purpose}); });
 }
 
-void Recorder::failed(std::uint64_t bytes, std::uint64_t stream) noexcept {
-  guarded([&] { log_.failed({.bytes = bytes, .stream = stream}, Records{*this}); });
+void Recorder::failed(std::uint64_t bytes, std::uint64_t stream, Purpose purpose) noexcept {
+  guarded([&] { log_.failed({.bytes = bytes, .stream = stream, .purpose = purpose}, Records{*this}); });
 }
 
 void Recorder::explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept {
@@ -162,8 +170,7 @@ void Recorder::mark(std::string_view name) noexcept {
     names_.emplace_back(name);
     std::ranges::replace(names_.back(), '\n', ' ');
     std::ranges::replace(names_.back(), '\r', ' ');
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    marks_.emplace_back(std::chrono::duration_cast<std::chrono::microseconds>(now).count(), names_.back());
+    marks_.emplace_back(microseconds_now(), names_.back());
     if (marks_.size() > kMaxMarks) marks_.pop_front();
     keep_locked({.id = names_.size() - 1, .kind = EventKind::kMark});
   });
@@ -178,8 +185,10 @@ void Recorder::settle_locked() { log_.settle(Records{*this}); }
 void Recorder::keep_locked(const Event& event) {
   if (events_.size() >= 2 * tail_events_) forget_locked();
   events_.push_back(event);
-  if (text_ != nullptr) write_text_locked(event);
-  if (binary_ != nullptr) write_binary_locked(event);
+  if (text_ == nullptr && binary_ == nullptr) return;
+  const std::int64_t time_us = microseconds_now();
+  if (text_ != nullptr) write_text_locked(event, time_us);
+  if (binary_ != nullptr) write_binary_locked(event, time_us);
 }
 
 // The older half goes; what it allocated and did not free becomes the state that the tail begins with.
@@ -200,7 +209,9 @@ void Recorder::forget_locked() {
   names_ = std::move(names);
 }
 
-void Recorder::write_text_locked(const Event& event) {
+void Recorder::write_text_locked(const Event& event, std::int64_t time_us) {
+  if (event.kind != EventKind::kMark) text_->write(lines_.at(time_us));
+  if (event.kind == EventKind::kAllocate) text_->write(lines_.meant_for(event.request.purpose));
   switch (event.kind) {
     case EventKind::kAllocate:
       if (!event.has_failed) return text_->write(lines_.allocate(event.id, event.request.bytes, event.request.stream));
@@ -220,7 +231,9 @@ void Recorder::write_text_locked(const Event& event) {
   }
 }
 
-void Recorder::write_binary_locked(const Event& event) {
+void Recorder::write_binary_locked(const Event& event, std::int64_t time_us) {
+  if (event.kind != EventKind::kMark) binary_->at(time_us);
+  if (event.kind == EventKind::kAllocate) binary_->meant_for(event.request.purpose);
   const auto known = [&] { return file_ids_.find(event.id); };
   switch (event.kind) {
     case EventKind::kAllocate:

@@ -40,8 +40,9 @@ class TENON_API Recorder {
   void close();
   std::string failure() const;
 
-  void allocated(const void* data, std::uint64_t bytes, std::uint64_t stream) noexcept;
-  void failed(std::uint64_t bytes, std::uint64_t stream) noexcept;
+  void allocated(const void* data, std::uint64_t bytes, std::uint64_t stream,
+                 Purpose purpose = Purpose::kOther) noexcept;
+  void failed(std::uint64_t bytes, std::uint64_t stream, Purpose purpose = Purpose::kOther) noexcept;
   /// Figures of the request that failed last, once the host knows them: what was reserved and what was left.
   void explain_failure(std::uint64_t reserved_bytes, std::uint64_t device_free_bytes) noexcept;
   void used(const void* data, std::uint64_t stream) noexcept;
@@ -69,8 +70,8 @@ class TENON_API Recorder {
   void keep_locked(const Event& event);
   void settle_locked();
   void forget_locked();
-  void write_text_locked(const Event& event);
-  void write_binary_locked(const Event& event);
+  void write_text_locked(const Event& event, std::int64_t time_us);
+  void write_binary_locked(const Event& event, std::int64_t time_us);
   template <class Change>
   void guarded(Change change) noexcept;
 

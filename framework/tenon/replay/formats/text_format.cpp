@@ -26,7 +26,7 @@ const Format& text_format() {
       .endings = {".trace", ".txt"},
       .written_as = "text",
       .likeness = likeness,
-      .read = [](InputFile& input, const ReadOptions&) { return only(read_text(input)); },
+      .read = [](InputFile& input, const ReadOptions& options) { return only(read_text(input, options)); },
       .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_text(trace, path); }};
   return format;
 }

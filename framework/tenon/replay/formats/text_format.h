@@ -6,7 +6,7 @@
 
 namespace tenon::replay {
 
-Trace read_text(InputFile& input);
+Trace read_text(InputFile& input, const ReadOptions& options);
 
 /// Reading it back gives the same events.
 void write_text(const Trace& trace, const std::string& path);

@@ -7,8 +7,10 @@
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 
 namespace tenon::replay {
 
@@ -18,6 +20,7 @@ constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::ptrdiff_t kSafeDigits = std::numeric_limits<std::int64_t>::digits10;  ///< that many always fit
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // microseconds
 
 /// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
 class TextIds {
@@ -41,6 +44,14 @@ class TextIds {
 };
 
 constexpr bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+/// Empty for what is no such name.
+std::optional<Purpose> purpose_of(std::string_view name) {
+  for (int i = 0; i < kPurposeCount; ++i) {
+    if (name_of(static_cast<Purpose>(i)) == name) return static_cast<Purpose>(i);
+  }
+  return std::nullopt;
+}
 
 /// What a mark of ours says of the next event.
 enum class Announced : std::uint8_t { kNothing, kFailedRequest, kEndOfFailedRequest, kWaitingFree };
@@ -90,7 +101,10 @@ class Fields {
 
 class TextReader {
  public:
-  explicit TextReader(InputFile& input) : input_(input), builder_(input.path()) { builder_.trace().format = "text"; }
+  TextReader(InputFile& input, const ReadOptions& options)
+      : input_(input), with_columns_(options.with_columns), builder_(input.path()) {
+    builder_.trace().format = "text";
+  }
 
   Trace read() {
     std::string_view line;
@@ -237,7 +251,32 @@ class TextReader {
     }
   }
 
+  /// `#t TIME`, `#t +LATER`, `#p PURPOSE`; false: a comment like any other.
+  bool column(std::string_view line) {
+    const bool is_time = line.starts_with(kTextTime);
+    if (!is_time && !line.starts_with(kTextPurpose)) return false;
+    line.remove_prefix(kTextTime.size());
+    if (line.empty() || !is_space(line.front())) return false;
+    while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
+    while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
+    if (!is_time) {
+      const std::optional<Purpose> purpose = purpose_of(line);
+      if (purpose && with_columns_) builder_.meant_for(*purpose);
+      return purpose.has_value();
+    }
+    const bool is_later = line.starts_with("+");
+    line.remove_prefix(is_later ? 1 : 0);
+    std::int64_t time = 0;
+    const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), time);
+    const bool is_number = problem == std::errc() && end == line.data() + line.size() && line.front() != '-';
+    if (!is_number || time > kMaxTime - (is_later ? time_us_ : 0)) return false;
+    time_us_ = is_later ? time_us_ + time : time;
+    if (with_columns_) builder_.at(time_us_);
+    return true;
+  }
+
   void header(std::string_view line) {
+    if (column(line)) return;
     line.remove_prefix(1);
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return;
@@ -267,7 +306,9 @@ class TextReader {
   }
 
   InputFile& input_;
+  bool with_columns_;
   TraceBuilder builder_;
+  std::int64_t time_us_ = 0;
   TextIds ids_;
   IdMap pending_;
   FailedRequest failed_;  ///< the next allocation, where that is announced
@@ -278,6 +319,6 @@ class TextReader {
 
 }  // namespace
 
-Trace read_text(InputFile& input) { return TextReader(input).read(); }
+Trace read_text(InputFile& input, const ReadOptions& options) { return TextReader(input, options).read(); }
 
 }  // namespace tenon::replay

@@ -23,6 +23,7 @@ class TextWriter {
     WorkMeter meter("writing " + out_.path(), trace_.events.size());
     for (const TraceEvent& event : trace_.events) {
       meter.step();
+      columns(event);
       const RecordedOom* failure = nullptr;
       if (is_counted(event.kind)) failure = trace_.failure_at(number_++, next_failure_);
       out_.write(line(event, failure));
@@ -71,6 +72,14 @@ class TextWriter {
 
   std::uint64_t stream(std::uint16_t index) const {
     return has_small_handles_ ? trace_.streams[index] : std::uint64_t{index};
+  }
+
+  /// What comes before the line of an event.
+  void columns(const TraceEvent& event) {
+    const auto& [times, purposes] = trace_.columns;
+    if (is_counted(event.kind) && number_ < times.size()) out_.write(lines_.at(times[number_]));
+    if (event.kind == EventKind::kAllocate && allocations_ < purposes.size())
+      out_.write(lines_.meant_for(purposes[allocations_]));
   }
 
   std::string_view line(const TraceEvent& event, const RecordedOom* failure) {

@@ -82,6 +82,23 @@ std::vector<Holder> holders_at_peak(const Trace& trace) {
   return holders;
 }
 
+std::vector<std::uint64_t> purposes_at_peak(const Trace& trace) {
+  if (trace.columns.purposes.empty()) return {};
+  std::vector<Purpose> purpose_of_slot(trace.slot_count);
+  std::vector<std::uint64_t> live(kPurposeCount);
+  std::uint64_t event = 0;
+  std::size_t allocation = 0;
+  for (const TraceEvent& entry : trace.events) {
+    if (!is_counted(entry.kind)) continue;
+    if (entry.kind == EventKind::kAllocate) purpose_of_slot[entry.slot] = trace.columns.purposes[allocation++];
+    std::uint64_t& bytes = live[static_cast<std::size_t>(purpose_of_slot[entry.slot])];
+    if (entry.kind == EventKind::kAllocate) bytes += entry.bytes;
+    if (entry.kind == EventKind::kFree) bytes -= entry.bytes;
+    if (event++ == trace.facts.peak_event) break;
+  }
+  return live;
+}
+
 std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack) {
   const std::vector<std::uint32_t>& frames = trace.stacks.stacks[stack];
   std::vector<std::uint32_t> own;

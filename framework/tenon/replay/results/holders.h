@@ -20,6 +20,9 @@ struct Holder {
 /// besides what lived.
 TENON_API std::vector<Holder> holders_at_peak(const Trace& trace);
 
+/// What lives at the peak by what it is for, in bytes by Purpose; empty where the trace does not say.
+TENON_API std::vector<std::uint64_t> purposes_at_peak(const Trace& trace);
+
 /// The frames of a stack that are the program's own, innermost first: without those of Python, PyTorch, CUDA and the C
 /// library, as far as a path or a name tells. Where none is its own: one that names the operator, or the innermost.
 TENON_API std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack);

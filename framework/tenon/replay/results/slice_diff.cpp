@@ -75,6 +75,10 @@ RecordedAllocator recorded_part(const Trace& trace, std::uint64_t from, std::uin
   return part;
 }
 
+void keep_purpose(const Trace& trace, std::uint64_t allocation, TraceBuilder& builder) {
+  if (allocation < trace.columns.purposes.size()) builder.meant_for(trace.columns.purposes[allocation]);
+}
+
 /// What is there at a cut: blocks that live, and those whose free still waits.
 class AtTheCut {
  public:
@@ -84,7 +88,11 @@ class AtTheCut {
     Held& block = blocks_[entry.slot];
     switch (entry.kind) {
       case EventKind::kAllocate:
-        block = {.bytes = entry.bytes, .stream = trace_.streams[entry.stream], .allocated = event, .is_held = true};
+        block = {.bytes = entry.bytes,
+                 .stream = trace_.streams[entry.stream],
+                 .allocated = event,
+                 .allocation = allocations_++,
+                 .is_held = true};
         break;
       case EventKind::kFree:
         block.is_held = block.is_pending = entry.deferred;
@@ -100,6 +108,7 @@ class AtTheCut {
         break;
     }
   }
+  std::uint64_t allocations() const { return allocations_; }
   /// As blocks from before the recording; `slot_of` receives their slots in the new trace.
   void put(TraceBuilder& builder, std::vector<std::uint32_t>& slot_of) const {
     std::vector<std::uint32_t> held, pending;
@@ -109,7 +118,10 @@ class AtTheCut {
     }
     std::ranges::sort(held, {}, [&](std::uint32_t slot) { return blocks_[slot].allocated; });
     std::ranges::sort(pending, {}, [&](std::uint32_t slot) { return blocks_[slot].freed; });
-    for (const std::uint32_t slot : held) slot_of[slot] = builder.allocate(blocks_[slot].bytes, blocks_[slot].stream);
+    for (const std::uint32_t slot : held) {
+      keep_purpose(trace_, blocks_[slot].allocation, builder);
+      slot_of[slot] = builder.allocate(blocks_[slot].bytes, blocks_[slot].stream);
+    }
     builder.recording_starts();
     for (const Use& use : uses_) {
       const Held& block = blocks_[use.slot];
@@ -123,6 +135,7 @@ class AtTheCut {
     std::uint64_t bytes = 0;
     std::uint64_t stream = 0;
     std::uint64_t allocated = 0, freed = 0;  ///< events
+    std::uint64_t allocation = 0;
     bool is_held = false;
     bool is_pending = false;
   };
@@ -134,6 +147,7 @@ class AtTheCut {
   const Trace& trace_;
   std::vector<Held> blocks_;
   std::vector<Use> uses_;
+  std::uint64_t allocations_ = 0;
 };
 
 }  // namespace
@@ -163,17 +177,20 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
     static_cast<void>(trace.failure_at(event, next_failure));
     ++event;
   }
+  std::uint64_t allocation = state.allocations();
   std::vector<std::uint32_t> slot_of(trace.slot_count, kNone);
   state.put(builder, slot_of);
   for (; i < trace.events.size() && event < to; ++i) {
     const TraceEvent& entry = trace.events[i];
     const bool is_at_seeds = event == seeds && seeds != 0;
     if (is_counted(entry.kind)) {
+      if (event < trace.columns.times_us.size()) builder.at(trace.columns.times_us[event]);
       if (const RecordedOom* const failure = trace.failure_at(event, next_failure)) builder.next_fails(*failure);
       ++event;
     }
     switch (entry.kind) {
       case EventKind::kAllocate:
+        keep_purpose(trace, allocation++, builder);
         slot_of[entry.slot] = builder.allocate(entry.bytes, trace.streams[entry.stream]);
         break;
       case EventKind::kFree:

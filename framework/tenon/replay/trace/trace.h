@@ -8,6 +8,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
 #include <tenon/memory/history/failed_request.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/memory/snapshot.h>
 
 #include <cstddef>
@@ -85,6 +86,13 @@ struct RecordedAllocator {
   std::vector<Segment> final_segments;
 };
 
+/// When each event was and what each block is for, where the file says so and the reader was asked to keep it: columns
+/// beside the events, which no replay reads.
+struct EventColumns {
+  std::vector<std::int64_t> times_us;  ///< by the recording's clock; by counted event, or empty
+  std::vector<Purpose> purposes;       ///< by allocation, in order of the kAllocate events, or empty
+};
+
 struct TraceFacts {
   std::uint64_t events = 0;  ///< counted ones
   std::uint64_t allocations = 0;
@@ -126,6 +134,7 @@ struct TENON_EXPORT Trace {
   /// Where allocations were made, when the file says so and the reader was asked to keep it.
   CallStacks stacks;
   std::vector<StackId> stack_of_allocation;  ///< in order of the kAllocate events; empty: not known
+  EventColumns columns;
   std::uint64_t sizes_are_rounded =
       0;  ///< quantum to which the recorder had rounded the sizes already; 0 = not rounded
 

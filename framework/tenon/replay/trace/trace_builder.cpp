@@ -58,6 +58,21 @@ bool TraceBuilder::would_overflow(std::uint64_t bytes) const {
   return bytes > kLimit || live_bytes_ + bytes > kLimit || trace_.facts.total_requested_bytes > kLimit;
 }
 
+void TraceBuilder::count_event() {
+  ++trace_.facts.events;
+  if (time_us_) trace_.columns.times_us.push_back(*time_us_);
+}
+
+void TraceBuilder::at(std::int64_t time_us) {
+  if (!time_us_) trace_.columns.times_us.assign(trace_.facts.events, time_us);
+  time_us_ = time_us;
+}
+
+void TraceBuilder::meant_for(Purpose purpose) {
+  if (!purpose_) trace_.columns.purposes.assign(trace_.facts.allocations, Purpose::kOther);
+  purpose_ = purpose;
+}
+
 std::uint32_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) {
   const std::uint16_t index = stream_index(stream);
   std::uint32_t slot = 0;
@@ -80,7 +95,8 @@ std::uint32_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) 
   facts.total_requested_bytes += bytes;
   facts.max_request_bytes = std::max(facts.max_request_bytes, bytes);
   ++facts.allocations;
-  ++facts.events;
+  if (purpose_) trace_.columns.purposes.push_back(*purpose_);
+  count_event();
   return slot;
 }
 
@@ -90,7 +106,7 @@ void TraceBuilder::free(std::uint32_t slot, bool deferred) {
   trace_.events.push_back({.bytes = bytes, .slot = slot, .kind = EventKind::kFree, .deferred = deferred});
   live_bytes_ -= bytes;
   ++trace_.facts.frees;
-  ++trace_.facts.events;
+  count_event();
   if (deferred) {
     ++trace_.facts.deferred_frees;
   } else {
@@ -106,7 +122,7 @@ void TraceBuilder::free_completed(std::uint32_t slot) {
 void TraceBuilder::use(std::uint32_t slot, std::uint64_t stream) {
   trace_.events.push_back({.slot = slot, .stream = stream_index(stream), .kind = EventKind::kUse});
   ++trace_.facts.uses;
-  ++trace_.facts.events;
+  count_event();
 }
 
 void TraceBuilder::next_fails(const FailedRequest& request) { trace_.ooms.push_back({request, trace_.facts.events}); }
@@ -119,7 +135,7 @@ void TraceBuilder::fail(const FailedRequest& request) {
 void TraceBuilder::empty_cache() {
   trace_.events.push_back({.kind = EventKind::kEmptyCache});
   ++trace_.facts.empty_caches;
-  ++trace_.facts.events;
+  count_event();
 }
 
 void TraceBuilder::mark(std::string_view name) {

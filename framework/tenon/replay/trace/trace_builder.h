@@ -3,6 +3,7 @@
 
 #include <tenon/replay/trace/trace.h>
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -35,6 +36,11 @@ class TENON_API TraceBuilder {
   /// Tenon are counted in a note.
   void header(std::string key, std::string value);
 
+  /// When the events from here on were. Those before the first time, as blocks from before the recording, get that one.
+  void at(std::int64_t time_us);
+  /// What the allocations from here on are for; those before the first purpose are for kOther.
+  void meant_for(Purpose purpose);
+
   std::uint64_t live_bytes() const { return live_bytes_; }
   std::uint64_t counted() const { return trace_.facts.events; }
   bool would_overflow(std::uint64_t bytes) const;
@@ -43,12 +49,14 @@ class TENON_API TraceBuilder {
 
  private:
   std::uint16_t stream_index(std::uint64_t stream);
-  void count(std::uint64_t live_before);
+  void count_event();
 
   Trace trace_;
   std::vector<std::uint64_t> bytes_of_slot_;
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t live_bytes_ = 0;
+  std::optional<std::int64_t> time_us_;
+  std::optional<Purpose> purpose_;
   std::uint64_t dropped_lines_ = 0;
   std::uint64_t last_stream_ = 0;
   std::uint16_t last_stream_index_ = 0;

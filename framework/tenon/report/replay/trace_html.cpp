@@ -6,11 +6,13 @@
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
 #include <tenon/report/svg.h>
+#include <tenon/report/table.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace tenon {
 
@@ -142,6 +144,41 @@ SvgLine reserved_as_recorded(const replay::Trace& trace) {
   return line;
 }
 
+/// The same chart with the time of each event in its place; empty where the file does not say when its events were.
+std::string over_time(SvgChart chart, const replay::Trace& trace) {
+  std::vector<double> seconds;  // a clock that goes back stands still
+  const std::vector<std::int64_t>& times = trace.columns.times_us;
+  seconds.reserve(times.size());
+  for (const std::int64_t time : times)
+    seconds.push_back(std::max(static_cast<double>(time - times.front()) / 1e6, seconds.empty() ? 0 : seconds.back()));
+  if (seconds.empty() || seconds.back() == 0) return {};
+  const auto moment = [&](double event) {
+    return seconds[std::min(static_cast<std::size_t>(event), seconds.size() - 1)];
+  };
+  for (SvgLine& line : chart.lines) {
+    for (auto& [x, y] : line.points) x = moment(x);
+  }
+  for (auto& [x, name] : chart.marks) x = moment(x);
+  chart.title = "live and reserved memory over time";
+  chart.x_label = "seconds";
+  return "<h2>Live memory over time</h2>\n" + line("The same by the clock of the recording.") + svg_chart(chart);
+}
+
+std::string what_it_is_for(const replay::Trace& trace) {
+  const std::vector<std::uint64_t> live = replay::purposes_at_peak(trace);
+  if (live.empty()) return {};
+  const std::uint64_t all = std::accumulate(live.begin(), live.end(), std::uint64_t{0});
+  Table table({{"purpose", "purpose"}, {"bytes", "live at the peak"}, {"share", "share"}});
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (live[i] == 0) continue;
+    std::string name(name_of(static_cast<Purpose>(i)));
+    std::ranges::replace(name, '_', ' ');
+    table.add_row({name, Bytes{static_cast<std::int64_t>(live[i])},
+                   Ratio{static_cast<double>(live[i]) / static_cast<double>(all)}});
+  }
+  return "<h2>What it is for, at the peak</h2>\n" + html_table(table);
+}
+
 std::string memory_over_events(const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
   std::string body = "<h2>Live memory</h2>\n";
   if (is_state_only(trace) && rows.empty())
@@ -151,7 +188,7 @@ std::string memory_over_events(const replay::Trace& trace, const std::vector<rep
   SvgChart chart = memory_chart(trace, shown);
   if (trace.recorded && trace.recorded->has_device_calls && !trace.recorded->actions.empty())
     chart.lines.push_back(reserved_as_recorded(trace));
-  body += svg_chart(chart);
+  body += svg_chart(chart) + over_time(chart, trace);
   if (!trace.ooms.empty())
     body += line(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
                              trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
@@ -205,7 +242,7 @@ void write_trace_html(const std::string& path, const replay::Trace& trace, const
                        facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
                        format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
   for (const std::string& note : trace.notes) body += line(note);
-  body += memory_over_events(trace, rows) + who_holds_it(trace);
+  body += memory_over_events(trace, rows) + what_it_is_for(trace) + who_holds_it(trace);
   if (trace.recorded && !trace.recorded->final_segments.empty()) body += recorded_layout(trace);
   for (const replay::ReplayRow& row : rows) {
     if (row.layout.empty()) continue;

@@ -22,7 +22,7 @@ const Format& chrome_format() {
                              .endings = {".json"},
                              .written_as = "Chrome counters",
                              .likeness = likeness,
-                             .read = [](InputFile& input, const ReadOptions&) { return read_chrome(input); },
+                             .read = read_chrome,
                              .write = [](const Trace& trace, const std::string& path,
                                          const WriteOptions&) { write_chrome_counters(trace, path); },
                              .write_image = write_chrome_counters};

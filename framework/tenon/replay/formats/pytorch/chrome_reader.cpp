@@ -18,6 +18,7 @@ namespace {
 using MemoryEvent = ProfilerMemoryEvent;
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
+constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::uint64_t kRounding = 512;    // of PyTorch's device allocator
 constexpr std::int32_t kCpuDeviceType = 0;  // c10::DeviceType
 
@@ -31,11 +32,12 @@ std::string device_name(const MemoryEvent& event) {
 class DeviceHistory {
  public:
   DeviceHistory(const InputFile& input, std::vector<MemoryEvent> events, std::vector<MemoryEvent> failures,
-                const std::vector<ProfilerStep>& steps, const std::string& suffix)
+                const std::vector<ProfilerStep>& steps, const std::string& suffix, bool with_columns)
       : input_(input),
         events_(std::move(events)),
         failures_(std::move(failures)),
         steps_(steps),
+        with_columns_(with_columns),
         builder_(input.path()),
         trace_(builder_.trace()) {
     // The profiler writes thread by thread; the list within one moment is in the order of recording.
@@ -52,6 +54,7 @@ class DeviceHistory {
     for (const MemoryEvent& event : events_) {
       fail_before(event.time);
       mark_before(event.time);
+      if (with_columns_) builder_.at(event.time / kNanosecondsPerMicrosecond);
       add(event);
       hold_against_totals(event);
     }
@@ -156,6 +159,7 @@ class DeviceHistory {
   std::vector<MemoryEvent> events_;
   std::vector<MemoryEvent> failures_;
   const std::vector<ProfilerStep>& steps_;
+  bool with_columns_;
   TraceBuilder builder_;
   Trace& trace_;
   IdMap slots_;
@@ -187,7 +191,7 @@ std::uint64_t leave_out_host(EventsByDevice& by_device) {
 
 }  // namespace
 
-std::vector<Trace> read_chrome(InputFile& input) {
+std::vector<Trace> read_chrome(InputFile& input, const ReadOptions& options) {
   ProfilerEvents found = read_profiler_events(input);
   if (found.memory.empty()) {
     throw TraceError(input.path() +
@@ -206,7 +210,9 @@ std::vector<Trace> read_chrome(InputFile& input) {
     std::vector<MemoryEvent> failures;
     std::ranges::copy_if(found.failures, std::back_inserter(failures),
                          [&key = key](const MemoryEvent& failure) { return key_of(failure) == key; });
-    traces.push_back(DeviceHistory(input, std::move(events), std::move(failures), found.steps, suffix).build());
+    traces.push_back(
+        DeviceHistory(input, std::move(events), std::move(failures), found.steps, suffix, options.with_columns)
+            .build());
     traces.back().device = std::get<1>(key);
     if (homeless != 0) {
       traces.back().notes.push_back(std::to_string(homeless) +

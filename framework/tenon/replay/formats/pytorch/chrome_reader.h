@@ -8,6 +8,6 @@
 namespace tenon::replay {
 
 /// The "[memory]" events of each device, as a history.
-std::vector<Trace> read_chrome(InputFile& input);
+std::vector<Trace> read_chrome(InputFile& input, const ReadOptions& options);
 
 }  // namespace tenon::replay

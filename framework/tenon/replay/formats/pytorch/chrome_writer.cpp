@@ -1,8 +1,10 @@
-// Live bytes over events as counters of a Chrome trace.
+// Live bytes over time, or over events, as counters of a Chrome trace.
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/trace/long_work.h>
+
+#include <algorithm>
 
 namespace tenon::replay {
 
@@ -18,18 +20,22 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   std::uint64_t event = 0;
   std::size_t next_failure = 0;
   const char* separator = "";
+  const std::vector<std::int64_t>& times = trace.columns.times_us;
+  const auto moment = [&]() -> std::uint64_t {  // of the next event; its number where the trace knows no times
+    return times.empty() ? event : static_cast<std::uint64_t>(times[std::min<std::size_t>(event, times.size() - 1)]);
+  };
   WorkMeter meter("writing " + path, trace.events.size());
   for (const TraceEvent& entry : trace.events) {
     meter.step();
     if (entry.kind == EventKind::kMark) {
-      out.write(separator + chrome_instant(trace.marks[entry.bytes], event));
+      out.write(separator + chrome_instant(trace.marks[entry.bytes], moment()));
       separator = ",\n";
       continue;
     }
     if (!is_counted(entry.kind)) continue;
     if (trace.failure_at(event, next_failure) != nullptr) {
       out.write(separator);
-      out.write(chrome_instant("out of memory", event));
+      out.write(chrome_instant("out of memory", moment()));
       separator = ",\n";
     }
     const std::uint64_t before = live;
@@ -37,7 +43,7 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
     if (entry.kind == EventKind::kFree) live -= entry.bytes;
     if (live != before || event == 0) {
       out.write(std::string(separator) + R"({"ph":"C","pid":1,"name":"live memory","ts":)");
-      out.number(event);
+      out.number(moment());
       out.write(",\"args\":{\"bytes\":");
       out.number(live);
       out.write("}}");

@@ -20,7 +20,8 @@ constexpr char kEndOf[] = "end of ";
 
 }  // namespace
 
-SnapshotEvents::SnapshotEvents(SnapshotFields& fields, SnapshotStacks& stacks) : fields_(fields), stacks_(stacks) {
+SnapshotEvents::SnapshotEvents(SnapshotFields& fields, SnapshotStacks& stacks, bool with_times)
+    : fields_(fields), stacks_(stacks), with_times_(with_times) {
   constexpr std::array<const char*, kFieldCount> kNames = {"action", "addr",    "device_free", "size",
                                                            "stream", "time_us", "frames"};
   for (std::size_t i = 0; i < kFieldCount; ++i) field_ids_[i] = fields_.pickle.key_id(kNames[i]);
@@ -63,13 +64,17 @@ void SnapshotEvents::of_device(PickleValue list, const std::string& place, Snaps
     }
   };
   WorkMeter meter("reading", count);
+  std::int64_t last_time = 0;
   fields_.pickle.for_each(list, [&](std::uint64_t i, PickleValue value) {
     meter.step();
     std::int64_t time = 0;
     const MemoryEvent made = event(value, place, i, time);
     annotate(i, time);
     device.events.push_back(made);
+    if (time > 0) last_time = time;  // an entry without one was with the one before
+    if (with_times_) device.times_us.push_back(last_time);
   });
+  if (last_time == 0) device.times_us.clear();
   annotate(device.events.size(), std::numeric_limits<std::int64_t>::max());
 }
 

@@ -14,7 +14,7 @@ namespace tenon::replay {
 
 class SnapshotEvents {
  public:
-  SnapshotEvents(SnapshotFields& fields, SnapshotStacks& stacks);
+  SnapshotEvents(SnapshotFields& fields, SnapshotStacks& stacks, bool with_times);
 
   /// Before the first list: what is no list, or too long, is left out.
   void annotations(PickleValue list);
@@ -38,6 +38,7 @@ class SnapshotEvents {
 
   SnapshotFields& fields_;
   SnapshotStacks& stacks_;
+  bool with_times_;
   std::array<std::uint32_t, kFieldCount> field_ids_{};
   std::vector<Positions> positions_;  ///< by shape: where each field stands
   std::vector<bool> positions_known_;

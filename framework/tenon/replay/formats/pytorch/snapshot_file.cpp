@@ -19,8 +19,8 @@ constexpr std::uint64_t kMaxBytes = SnapshotFields::kMaxBytes;
 
 class Decoder {
  public:
-  Decoder(InputFile& input, bool with_stacks)
-      : fields_(input), stacks_(fields_, file_, with_stacks), events_(fields_, stacks_) {}
+  Decoder(InputFile& input, const ReadOptions& options)
+      : fields_(input), stacks_(fields_, file_, options.with_stacks), events_(fields_, stacks_, options.with_columns) {}
 
   SnapshotFile decode() {
     const Pickle& pickle = fields_.pickle;
@@ -187,10 +187,10 @@ std::vector<Segment> tiled_segments(const SnapshotDevice& device) {
   return tiled;
 }
 
-SnapshotFile read_snapshot_file(InputFile& input, bool with_stacks) {
+SnapshotFile read_snapshot_file(InputFile& input, const ReadOptions& options) {
   constexpr double kPickleShare = 0.85;  // of the time; its events are decoded in the rest
   std::optional<WorkPart> part(std::in_place, "reading", 0, kPickleShare);
-  Decoder decoder(input, with_stacks);
+  Decoder decoder(input, options);
   part.emplace("reading", kPickleShare, 1);
   return decoder.decode();
 }

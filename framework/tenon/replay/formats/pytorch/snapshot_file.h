@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/memory/snapshot.h>
-#include <tenon/replay/formats/io/input_file.h>
+#include <tenon/replay/formats/format.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
@@ -15,10 +15,11 @@
 namespace tenon::replay {
 
 /// One device of the file. The types are those of a running device (memory/snapshot.h), in a form that keeps a file of
-/// a gigabyte cheap: events without their times, and of a segment's blocks only those that are in use.
+/// a gigabyte cheap: times of events where they are wanted, and of a segment's blocks only those that are in use.
 struct SnapshotDevice {
   std::int64_t index = 0;
-  std::vector<MemoryEvent> events;  ///< kSnapshot and kOther hold no figures
+  std::vector<MemoryEvent> events;     ///< kSnapshot and kOther hold no figures
+  std::vector<std::int64_t> times_us;  ///< of each, where they are wanted and the file has any
   std::vector<Segment> segments;
   std::vector<std::pair<std::uint64_t, std::string>> marks;  ///< before which event, name: annotations by time
 };
@@ -44,6 +45,6 @@ struct SnapshotFile {
 std::vector<Segment> tiled_segments(const SnapshotDevice& device);
 
 /// Throws TraceError naming the place: "file: device_traces[0][12]: …".
-SnapshotFile read_snapshot_file(InputFile& input, bool with_stacks);
+SnapshotFile read_snapshot_file(InputFile& input, const ReadOptions& options);
 
 }  // namespace tenon::replay

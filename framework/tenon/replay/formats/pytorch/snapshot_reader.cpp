@@ -97,11 +97,13 @@ class Rebuilder {
   void forward() {
     std::size_t next_mark = 0;
     const auto& entries = device_.events;
+    const bool has_times = !device_.times_us.empty() && !file_.is_replay;  // a replay numbers its events
     WorkMeter meter("reading", entries.size());
     for (std::size_t i = 0; i < entries.size(); ++i) {
       meter.step();
       while (next_mark < device_.marks.size() && device_.marks[next_mark].first <= i)
         builder_.mark(device_.marks[next_mark++].second);
+      if (has_times) builder_.at(device_.times_us[i]);
       const MemoryEvent& event = entries[i];
       const bool is_emptied = empty_caches(i);
       switch (event.action) {
@@ -341,7 +343,7 @@ class Rebuilder {
 std::vector<Trace> read_snapshot(InputFile& input, const ReadOptions& options) {
   const std::string work = "reading " + input.path();
   std::optional<WorkPart> part(std::in_place, work, 0, kFileShare);
-  SnapshotFile file = read_snapshot_file(input, options.with_stacks);
+  SnapshotFile file = read_snapshot_file(input, options);
   std::erase_if(file.devices,
                 [](const SnapshotDevice& device) { return device.events.empty() && device.segments.empty(); });
   std::vector<Trace> traces;
