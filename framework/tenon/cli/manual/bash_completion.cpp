@@ -47,7 +47,7 @@ void gather(const VerbFacts& verb, const std::string& key, Cases& cases) {
     for (const std::string& name : option.names) {
       if (!words.empty()) words += ' ';
       words += name;
-      if (option.kind != ValueKind::kNone) cases.values[key + ":" + name] = value_command(option);
+      if (option.kind != ValueKind::kNone) cases.values[fmt::format("{}:{}", key, name)] = value_command(option);
     }
   }
   for (const OptionFacts& option : verb.options) {  // a positional of fixed words is completed like a verb

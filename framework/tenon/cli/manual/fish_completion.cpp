@@ -60,7 +60,7 @@ void add_lines(const VerbFacts& verb, const std::string& condition, const std::s
   }
   for (const VerbFacts& below : verb.verbs) {
     const std::string mine = "__fish_seen_subcommand_from " + below.name;
-    add_lines(below, condition.empty() ? mine : condition + "; and " + mine, program, out);
+    add_lines(below, condition.empty() ? mine : fmt::format("{}; and {}", condition, mine), program, out);
   }
 }
 
