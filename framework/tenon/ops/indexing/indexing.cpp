@@ -14,7 +14,6 @@
 namespace tenon {
 
 using namespace ops;
-using indexing::TensorIndex;
 using Indices = std::vector<std::optional<Tensor>>;
 
 namespace {
