@@ -27,7 +27,9 @@ set(TENON_FORMAT_SUPPORT
   core/nearest_file.cpp
   core/options.cpp
   core/units.cpp
+  memory/call_stacks.cpp
   memory/history/text_lines.cpp
+  memory/purpose.cpp
   memory/snapshot.cpp
   replay/formats/foreign_file.cpp
   replay/formats/format.cpp
