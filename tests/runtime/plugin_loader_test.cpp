@@ -107,6 +107,16 @@ TEST_F(PluginLoader, AnAllocatorIsFoundByNameByPathOrInAnyPluginOfTheFolders) {
   EXPECT_EQ(find_allocator("right").name, "right") << "supplied by a plugin of another name";
 }
 
+TEST_F(PluginLoader, ABareNameMeansTheShippedAllocatorThoughAFileOfThatNameWasAskedForFirst) {
+  const Folder folder;
+  std::filesystem::copy_file(find_plugin("cub_bins"), folder.path() / "cub_bins.so");
+  const AllocatorInfo& own = find_allocator((folder.path() / "cub_bins.so").string());
+  const AllocatorInfo& shipped = find_allocator("cub_bins");
+  EXPECT_NE(&own, &shipped);
+  EXPECT_EQ(&find_allocator((folder.path() / "cub_bins.so").string()), &own);
+  EXPECT_EQ(&find_allocator("cub_bins"), &shipped);
+}
+
 TEST_F(PluginLoader, APathToSeveralAllocatorsAsksWhich) {
   EXPECT_THAT(message_of<ConfigError>([] { find_allocator(fixture("pair").string()); }),
               AllOf(HasSubstr("left, right"), HasSubstr("plugins.load")));

@@ -40,7 +40,8 @@ struct Registry {
   std::deque<LoadedPlugin> plugins;
   std::vector<boost::dll::shared_library> libraries;
   std::map<std::string, Supplied<AllocatorInfo>, std::less<>> allocators;
-  // Of plugins that were asked for by path, under a name that another plugin supplies: only their path means them.
+  // Of plugins that were asked for by path, under a name that another plugin supplies, loaded yet or not: only their
+  // path means them.
   std::map<fs::path, std::map<std::string, AllocatorInfo>> by_path;
   std::map<std::string, Supplied<std::unique_ptr<Backend>>, std::less<>> backends;
 };
@@ -154,6 +155,21 @@ void run_registration(const plugin::Descriptor& descriptor, const PluginFile& fi
   }
 }
 
+bool has_plugin_file(std::string_view name) {
+  std::error_code ignored;
+  const auto folders = plugin_folders();
+  return std::any_of(folders.begin(), folders.end(), [&](const PluginFolder& folder) {
+    return fs::is_regular_file(folder.path / fmt::format("{}.so", name), ignored);
+  });
+}
+
+/// Whether the search folders have NAME.so, and it is another file than this: the bare name means that one then, in
+/// whatever order the two are asked for.
+bool name_means_another_file(const std::string& name, const fs::path& path) {
+  std::error_code ignored;
+  return has_plugin_file(name) && fs::canonical(find_plugin(name), ignored) != path;
+}
+
 // The lock is held while the plugin's register function runs: two threads must not load the same file at once, and the
 // function only fills the staging area.
 const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, TakenName taken_name) {
@@ -182,7 +198,9 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
   record.sha256 = std::move(hash);
   for (auto& [name, info] : staging.allocators) {
     record.allocators.push_back(name);
-    if (registry.allocators.contains(name))
+    const bool is_reached_by_path = registry.allocators.contains(name) ||
+                                    (taken_name == TakenName::kReachByPath && name_means_another_file(name, path));
+    if (is_reached_by_path)
       registry.by_path[path].emplace(name, std::move(info));
     else
       registry.allocators.emplace(name, Supplied<AllocatorInfo>{std::move(info), &record});
@@ -212,14 +230,6 @@ std::string unknown(std::string_view kind, std::string_view name, const Map& map
   return fmt::format("unknown {} \"{}\"; known: {}. No {}.so in:{}", kind, name,
                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), name,
                      describe_plugin_search());
-}
-
-bool has_plugin_file(std::string_view name) {
-  std::error_code ignored;
-  const auto folders = plugin_folders();
-  return std::any_of(folders.begin(), folders.end(), [&](const PluginFolder& folder) {
-    return fs::is_regular_file(folder.path / fmt::format("{}.so", name), ignored);
-  });
 }
 
 /// Brings `name` into `map`: from NAME.so, else from any plugin of the search folders that supplies it.
