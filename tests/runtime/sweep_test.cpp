@@ -114,6 +114,14 @@ TEST_F(Sweep, AllocatorsByPathBecomeAbsolute) {
                           ElementsAre("allocator.name=\"direct\"")));
 }
 
+TEST_F(Sweep, PathsInAListOfTheCommandLineAreRelativeToTheCurrentFolder) {
+  const std::string tiny = std::filesystem::relative(std::filesystem::canonical(fixture("tiny"))).string();
+  const Config config = load("", {"allocator.name=[\"./" + tiny + "\", \"direct\"]"}, /*sweep=*/true);
+  ASSERT_THAT(config.sweep_cells(), SizeIs(2));
+  EXPECT_EQ(std::filesystem::canonical(config.sweep_cells()[0].overrides[0].substr(15)),
+            std::filesystem::canonical(fixture("tiny")));
+}
+
 constexpr char kRows[] =
     "[sweep.rows]\n\"as it is\" = {}\ncheckpointing = { \"train.checkpoint\" = true }\n"
     "both = { \"train.checkpoint\" = true, \"train.epochs\" = 3 }\n";

@@ -105,6 +105,9 @@ class Sweep {
 
  private:
   const fs::path& path() const { return folder_->path(); }
+  std::string go_on_command() const {
+    return resume_command(path()) + (options_.jobs > 1 ? fmt::format(" -j {}", options_.jobs) : "");
+  }
   fs::path folder_of(std::size_t index) const {
     return path() / kCellsFolder / folder_name(index, cells_[index].values);
   }
@@ -275,7 +278,7 @@ class Sweep {
       const std::string why = is_interrupted() ? "ended by " + interrupt_name() + ", " : "";
       const char* const next = is_interrupted() ? "go on with" : "once what was wrong is mended, go on with";
       say(fmt::format("tenon: {}{} of {} cells are finished{}", why, finished, cells_.size(),
-                      can_go_on ? fmt::format("; {}\n  {}", next, resume_command(path())) : ""));
+                      can_go_on ? fmt::format("; {}\n  {}", next, go_on_command()) : ""));
     }
     if (!is_interrupted() && interrupt_signal() != 0 && !options_.quiet)
       say(fmt::format("tenon: {} came when the last cell was done: nothing was cut short", interrupt_name()));
@@ -308,7 +311,7 @@ class Sweep {
       say(
           fmt::format("tenon: {} was removed while the sweep ran, with the recordings of {} finished cell{}; run what "
                       "is missing again with\n  {}",
-                      path().string(), lost_, lost_ == 1 ? "" : "s", resume_command(path())));
+                      path().string(), lost_, lost_ == 1 ? "" : "s", go_on_command()));
   }
 
   /// What goes wrong there: the table is printed first.

@@ -7,6 +7,10 @@
 #include <dlfcn.h>
 #include <unwind.h>
 
+// GCC has backtrace.h among its own headers, where clang-tidy does not look.
+#if defined(TENON_HAVE_LIBBACKTRACE) && !__has_include(<backtrace.h>)
+#undef TENON_HAVE_LIBBACKTRACE
+#endif
 #if defined(TENON_HAVE_LIBBACKTRACE)
 #include <backtrace.h>
 #endif

@@ -12,13 +12,21 @@ namespace tenon {
 
 namespace {
 
+/// A list's items stand where the list was typed: a relative path among them is relative to the same folder.
+void place(ConfigValue& value, const Position& position) {
+  value.position = position;
+  if (auto* const items = std::get_if<ConfigList>(&value.value)) {
+    for (ConfigValue& item : *items) place(item, position);
+  }
+}
+
 ConfigValue value_from_words(const std::string& typed, const Position& position) {
   ConfigValue value = read_toml_value(typed).value_or(ConfigValue{});
   if (std::holds_alternative<std::monostate>(value.value)) {
     value.value = typed;
     value.text = toml_quote(typed);
   }
-  value.position = position;
+  place(value, position);
   value.bare = true;
   value.typed = typed;
   return value;
