@@ -97,6 +97,22 @@ TEST_F(FullDisk, CostsARunFilesAndNoFiguresAndItGoesOnOnceThereIsSpace) {
   }
 }
 
+TEST_F(FullDisk, CostsTensorBoardsEventsAndNoFigures) {
+  if (!may_mount()) {
+    if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;
+    return;
+  }
+  int cut_short = 0;
+  for (std::size_t room = 16 << 10; room <= 64 << 10; room += 8 << 10) {
+    mount_with_room(room);
+    const Said said = tenon({"run", "run.toml", "--record", "tensorboard", "--out", "disk/out"});
+    if (said.error.find("epoch 1/") == std::string::npos) continue;
+    EXPECT_THAT(said.out, HasSubstr("peak reserved")) << room << said.error;
+    cut_short += said.code;
+  }
+  EXPECT_GT(cut_short, 0) << "every room was large enough";
+}
+
 TEST_F(FullDisk, KeepsTheFinishedCellsOfASweep) {
   if (!may_mount()) {
     if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;

@@ -125,6 +125,18 @@ replay::SnapshotImage RunRecording::picture() const {
   return image;
 }
 
+template <class Tell>
+void RunRecording::tell_tensorboard(Tell tell) {
+  if (tensorboard_ == nullptr) return;
+  try {
+    tell(*tensorboard_);
+    tensorboard_->flush();
+  } catch (const Error& problem) {
+    unwritten_ = problem;
+    tensorboard_.reset();
+  }
+}
+
 void RunRecording::progress(const Progress& now) {
   inner_.progress(now);
   // With the model still there, when the run has ended nothing is; after the last test, whose batches may be the peak.
@@ -132,18 +144,17 @@ void RunRecording::progress(const Progress& now) {
   if (now.phase != "train" || now.step <= last_written_step_) return;
   last_written_step_ = now.step;
   last_step_of_epoch_[now.epoch] = now.step;
-  if (tensorboard_ != nullptr) {
+  tell_tensorboard([&](TensorboardWriter& tensorboard) {
     const MemoryStats stats = device_state(device_).allocator().stats();
     const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-    tensorboard_->add(now.step, {{"train/loss", now.loss},
-                                 {"memory/requested_bytes", real(stats.requested_bytes.current)},
-                                 {"memory/allocated_bytes", real(stats.allocated_bytes.current)},
-                                 {"memory/reserved_bytes", real(stats.reserved_bytes.current)},
-                                 {"memory/step_peak_allocated_bytes", real(stats.allocated_bytes.peak)},
-                                 {"memory/step_peak_reserved_bytes", real(stats.reserved_bytes.peak)},
-                                 {"memory/device_calls", real(stats.device_calls())}});
-    tensorboard_->flush();
-  }
+    tensorboard.add(now.step, {{"train/loss", now.loss},
+                               {"memory/requested_bytes", real(stats.requested_bytes.current)},
+                               {"memory/allocated_bytes", real(stats.allocated_bytes.current)},
+                               {"memory/reserved_bytes", real(stats.reserved_bytes.current)},
+                               {"memory/step_peak_allocated_bytes", real(stats.allocated_bytes.peak)},
+                               {"memory/step_peak_reserved_bytes", real(stats.reserved_bytes.peak)},
+                               {"memory/device_calls", real(stats.device_calls())}});
+  });
 }
 
 void RunRecording::note(std::string_view line) { inner_.note(line); }
@@ -170,16 +181,16 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
     }
     device_state(device_).history().stop();
   }
-  if (tensorboard_ != nullptr) {
+  tell_tensorboard([&](TensorboardWriter& tensorboard) {
     for (const EpochResult& epoch : result.epochs) {
-      tensorboard_->add(last_step_of_epoch_[epoch.epoch], {{"epoch/train_loss", epoch.train_loss},
-                                                           {"epoch/test_loss", epoch.test_loss},
-                                                           {"epoch/test_accuracy", epoch.test_accuracy},
-                                                           {"epoch/seconds", epoch.seconds}});
+      tensorboard.add(last_step_of_epoch_[epoch.epoch], {{"epoch/train_loss", epoch.train_loss},
+                                                         {"epoch/test_loss", epoch.test_loss},
+                                                         {"epoch/test_accuracy", epoch.test_accuracy},
+                                                         {"epoch/seconds", epoch.seconds}});
     }
-    tensorboard_->flush();
-    written.push_back(files().at("tensorboard"));
-  }
+  });
+  if (unwritten_) throw Error(*unwritten_);
+  if (tensorboard_ != nullptr) written.push_back(files().at("tensorboard"));
   return written;
 }
 

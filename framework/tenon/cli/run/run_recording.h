@@ -53,6 +53,9 @@ class RunRecording final : public ProgressSink {
   bool wants(const char* format) const { return formats_.contains(format); }
   bool wants_history() const { return wants("snapshot") || wants("chrome") || wants("folded"); }
   replay::SnapshotImage picture() const;
+  /// A file that cannot be written costs no step: what went wrong is kept for finish().
+  template <class Tell>
+  void tell_tensorboard(Tell tell);
 
   Device device_;
   StackConfig policy_;
@@ -61,7 +64,8 @@ class RunRecording final : public ProgressSink {
   std::set<std::string> formats_;
   bool with_stacks_ = true;
   std::shared_ptr<replay::Recorder> recorder_;
-  std::unique_ptr<TensorboardWriter> tensorboard_;
+  std::unique_ptr<TensorboardWriter> tensorboard_;  ///< null once it could not be written
+  std::optional<Error> unwritten_;
   std::optional<replay::SnapshotImage> last_step_, at_failure_;
   std::uint64_t observer_ = 0;
   bool is_observing_ = false;
