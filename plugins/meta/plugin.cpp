@@ -2,13 +2,11 @@
 // ask for is counted by the allocator in service, and takes no memory anywhere.
 #include "driver.h"
 
-#include <tenon/core/units.h>
+#include <tenon/device/lazy_drivers.h>
 #include <tenon/plugin/backend_plugin.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 namespace tenon::meta {
 namespace {
@@ -29,22 +27,14 @@ class MetaBackend final : public Backend {
     drivers_.resize(static_cast<std::size_t>(options.integer("count")));
   }
 
-  int device_count() override { return static_cast<int>(drivers_.size()); }
+  int device_count() override { return drivers_.count(); }
 
   DeviceDriver& device(int index) override {
-    std::lock_guard lock(mutex_);
-    if (index < 0 || index >= device_count()) {
-      throw Error("there is no device meta:" + std::to_string(index) + ": " + std::to_string(device_count()) +
-                  " are configured; raise device.meta.count");
-    }
-    auto& driver = drivers_[static_cast<std::size_t>(index)];
-    if (driver == nullptr) driver = std::make_unique<MetaDriver>("meta:" + std::to_string(index), capacity_bytes_);
-    return *driver;
+    return drivers_.get(
+        index, [this](const std::string& device) { return std::make_unique<MetaDriver>(device, capacity_bytes_); });
   }
 
-  void shutdown() noexcept override {
-    for (auto& driver : drivers_) driver.reset();
-  }
+  void shutdown() noexcept override { drivers_.destroy_all(); }
 
   /// None of them runs, but operators choose their way by the kernels that there are: a step asks for what it asks for
   /// on the CPU.
@@ -52,8 +42,7 @@ class MetaBackend final : public Backend {
 
  private:
   std::size_t capacity_bytes_ = 0;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<MetaDriver>> drivers_;
+  LazyDrivers<MetaDriver> drivers_{"meta"};
 };
 
 void register_meta(plugin::Host& host) { host.add_backend(std::make_unique<MetaBackend>()); }

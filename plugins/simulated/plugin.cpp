@@ -2,12 +2,12 @@
 #include "driver.h"
 
 #include <tenon/core/units.h>
+#include <tenon/device/lazy_drivers.h>
 #include <tenon/plugin/backend_plugin.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace tenon::simulated {
 namespace {
@@ -43,34 +43,24 @@ class SimulatedBackend final : public Backend {
     drivers_.resize(static_cast<std::size_t>(options.integer("count")));
   }
 
-  int device_count() override { return static_cast<int>(drivers_.size()); }
+  int device_count() override { return drivers_.count(); }
 
   DeviceDriver& device(int index) override {
-    std::lock_guard lock(mutex_);
-    if (index < 0 || index >= device_count()) {
-      throw Error("there is no device simulated:" + std::to_string(index) + ": " + std::to_string(device_count()) +
-                  " are configured; raise device.simulated.count");
-    }
-    auto& driver = drivers_[static_cast<std::size_t>(index)];
-    if (driver == nullptr) {
+    return drivers_.get(index, [this](const std::string& device) {
       DriverConfig config = config_;
-      config.device = "simulated:" + std::to_string(index);
-      driver = std::make_unique<SimulatedDriver>(std::move(config));
-    }
-    return *driver;
+      config.device = device;
+      return std::make_unique<SimulatedDriver>(std::move(config));
+    });
   }
 
-  void shutdown() noexcept override {
-    for (auto& driver : drivers_) driver.reset();
-  }
+  void shutdown() noexcept override { drivers_.destroy_all(); }
 
   std::string kernels_like() const override { return "cpu"; }
   bool takes_host_memory(const Options& options) const override { return options.text("mode") == "backed"; }
 
  private:
   DriverConfig config_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<SimulatedDriver>> drivers_;
+  LazyDrivers<SimulatedDriver> drivers_{"simulated"};
 };
 
 void register_simulated(plugin::Host& host) { host.add_backend(std::make_unique<SimulatedBackend>()); }

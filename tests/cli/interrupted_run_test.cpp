@@ -216,6 +216,16 @@ TEST_F(InterruptedRun, ACellThatIsKilledCostsNoOtherOne) {
   }
 }
 
+/// Of two in one folder the first has it; the other is refused while it does.
+void expect_one_at_a_time(const Said& first, const Said& second, const std::string& out) {
+  for (const Said* said : {&first, &second}) {
+    if (said->code == 0) continue;
+    EXPECT_EQ(said->code, 2) << said->error;
+    EXPECT_THAT(said->error, AllOf(HasSubstr("writes to " + out), HasSubstr("--out"))) << out;
+  }
+  EXPECT_TRUE(first.code == 0 || second.code == 0) << out;
+}
+
 TEST_F(InterruptedRun, OfTwoSweepsAtOnceInOneFolderOneIsRefused) {
   const double seconds = seconds_of({"run", "sweep.toml", "--out", "whole"});
   const auto whole = json_of(at("whole/result.json"));
@@ -224,13 +234,7 @@ TEST_F(InterruptedRun, OfTwoSweepsAtOnceInOneFolderOneIsRefused) {
     StartedProgram one(folder_, {"run", "sweep.toml", "--out", out});
     wait_a_part_of(seconds / 2);
     StartedProgram other(folder_, {"run", "sweep.toml", "--out", out});
-    const Said first = one.wait(), second = other.wait();
-    for (const Said* said : {&first, &second}) {
-      if (said->code == 0) continue;
-      EXPECT_EQ(said->code, 2) << said->error;
-      EXPECT_THAT(said->error, AllOf(HasSubstr("writes to " + out), HasSubstr("--out"))) << out;
-    }
-    EXPECT_TRUE(first.code == 0 || second.code == 0) << out;
+    expect_one_at_a_time(one.wait(), other.wait(), out);
     expect_same_rows(whole, out, out);
     expect_no_partials(at(out), out);
   }
@@ -243,13 +247,7 @@ TEST_F(InterruptedRun, OfTwoAtOnceInOneFolderOneIsRefused) {
     StartedProgram one(folder_, {"run", "run.toml", "--record", "trace", "--out", out});
     wait_a_part_of(seconds / 2);
     StartedProgram other(folder_, {"run", "run.toml", "--record", "trace", "--out", out});
-    const Said first = one.wait(), second = other.wait();
-    for (const Said* said : {&first, &second}) {
-      if (said->code == 0) continue;
-      EXPECT_EQ(said->code, 2) << said->error;
-      EXPECT_THAT(said->error, AllOf(HasSubstr("writes to " + out), HasSubstr("--out"))) << out;
-    }
-    EXPECT_TRUE(first.code == 0 || second.code == 0) << out;
+    expect_one_at_a_time(one.wait(), other.wait(), out);
     expect_same_result("whole", out, out);
     EXPECT_EQ(tenon({"trace", "info", out + "/memory.tenon"}).code, 0) << out << ": the recording is of one run";
   }

@@ -9,7 +9,24 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-class RemovedFolder : public InterruptedProgram {};
+class RemovedFolder : public InterruptedProgram {
+ protected:
+  void remove(const std::string& out, bool at_once) const {
+    std::error_code problem;
+    if (at_once) {
+      fs::rename(at(out), at(out + "-gone"), problem);
+    } else {
+      fs::remove_all(at(out), problem);  // file by file: what is written meanwhile may stay
+    }
+  }
+
+  /// Without figures the program has to say that it found no folder to write to.
+  static bool went_while_it_was_made(const Said& said) {
+    if (!said.out.empty()) return false;
+    EXPECT_THAT(said.error, AnyOf(HasSubstr("cannot make"), HasSubstr("cannot write"))) << "it went while it was made";
+    return true;
+  }
+};
 
 TEST_F(RemovedFolder, AFolderThatIsRemovedUnderItComesBackWithTheResult) {
   const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
@@ -17,19 +34,10 @@ TEST_F(RemovedFolder, AFolderThatIsRemovedUnderItComesBackWithTheResult) {
     const std::string out = "removed" + std::to_string(moment);
     StartedProgram program(folder_, {"run", "run.toml", "--out", out});
     wait_a_part_of(seconds);
-    std::error_code problem;
     const bool goes_at_once = moment % 2 == 0;
-    if (goes_at_once) {
-      fs::rename(at(out), at(out + "-gone"), problem);
-    } else {
-      fs::remove_all(at(out), problem);  // file by file: what is written meanwhile may stay
-    }
+    remove(out, goes_at_once);
     const Said said = program.wait();
-    if (said.out.empty()) {
-      EXPECT_THAT(said.error, AnyOf(HasSubstr("cannot make"), HasSubstr("cannot write")))
-          << "it went while it was made";
-      continue;
-    }
+    if (went_while_it_was_made(said)) continue;
     EXPECT_THAT(said.out, HasSubstr("peak reserved")) << "the figures are printed" << said.error;
     expect_nothing_corrupt(at(out), out);
     const bool is_there = fs::exists(at(out));  // else it went when all was written
@@ -45,18 +53,9 @@ TEST_F(RemovedFolder, ASweepWhoseFolderIsRemovedHasItsTableAndItsCellsAgain) {
     const std::string out = "removed" + std::to_string(moment);
     StartedProgram program(folder_, {"run", "sweep.toml", "--out", out, "-j", moment % 4 < 2 ? "1" : "2"});
     wait_a_part_of(seconds);
-    std::error_code problem;
-    if (moment % 2 == 0) {
-      fs::rename(at(out), at(out + "-gone"), problem);
-    } else {
-      fs::remove_all(at(out), problem);  // file by file: what is written meanwhile may stay
-    }
+    remove(out, moment % 2 == 0);
     const Said said = program.wait();
-    if (said.out.empty()) {
-      EXPECT_THAT(said.error, AnyOf(HasSubstr("cannot make"), HasSubstr("cannot write")))
-          << "it went while it was made";
-      continue;
-    }
+    if (went_while_it_was_made(said)) continue;
     EXPECT_THAT(said.out, AllOf(HasSubstr("peak reserved"), HasSubstr("results: " + out))) << out << said.error;
     EXPECT_THAT(said.code, AnyOf(0, 1, 2)) << out << said.error;
     expect_nothing_corrupt(at(out), out);

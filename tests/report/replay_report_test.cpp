@@ -275,7 +275,7 @@ TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
 }
 
 TEST(SvgChart, ARequestThatRanOutIsMarkedInRedAndNamedAboveOtherMarks) {
-  SvgChart chart{.title = "memory", .marks = {{4, "step 1"}, {5, "OOM: caching"}}};
+  SvgChart chart{.title = "memory", .marks = {{4, "step 1"}, {5, "OOM: caching", true}}};
   chart.lines.push_back({"live", {{0, 10}, {9, 30}}});
   const std::string svg = svg_chart(chart);
   EXPECT_NE(svg.find("class=\"oom\">OOM: caching</text>"), std::string::npos) << svg;

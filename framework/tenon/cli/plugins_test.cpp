@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace tenon::cli {
 
@@ -42,15 +42,13 @@ struct Subject {
 };
 
 void give_titles(std::vector<Subject>& subjects) {
-  std::vector<std::string> words;
-  for (const Subject& subject : subjects) words.emplace_back(word_of_spec(subject.spec));
-  const std::vector<std::string> names = short_specs(words);
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    const bool has_double = std::ranges::any_of(subjects, [&](const Subject& other) {
-      return other.info->name == subjects[i].info->name && word_of_spec(other.spec) != words[i];
-    });
-    subjects[i].title = has_double ? names[i] : subjects[i].info->name;
+  std::vector<std::string> names, specs;
+  for (const Subject& subject : subjects) {
+    names.push_back(subject.info->name);
+    specs.push_back(subject.spec);
   }
+  std::vector<std::string> titles = allocator_titles(names, specs);
+  for (std::size_t i = 0; i < subjects.size(); ++i) subjects[i].title = std::move(titles[i]);
 }
 
 std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
@@ -86,7 +84,7 @@ std::vector<Subject> edges_of(const Subject& base) {
     Subject subject = base;
     subject.is_edge = true;
     const std::string why = take_edge(subject, edge);
-    subject.spec = fmt::format("{}:{}", base.spec.substr(0, base.spec.find(':')), subject.options.spec());
+    subject.spec = fmt::format("{}:{}", word_of_spec(base.spec), subject.options.spec());
     if (why.empty())
       subjects.push_back(std::move(subject));
     else
@@ -98,7 +96,7 @@ std::vector<Subject> edges_of(const Subject& base) {
 std::vector<Subject> subjects_of(const std::vector<std::string>& specs, bool has_edges) {
   std::vector<Subject> subjects;
   for (const std::string& spec : specs) {
-    for (const AllocatorInfo* info : allocators_of(spec.substr(0, spec.find(':')))) {
+    for (const AllocatorInfo* info : allocators_of(std::string(word_of_spec(spec)))) {
       Subject subject{spec, info, Options(info->options)};
       set_options_from_spec(subject.options, spec);
       subjects.push_back(subject);

@@ -2,6 +2,7 @@
 #include <tenon/core/spec_names.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace tenon {
@@ -23,10 +24,9 @@ std::string_view end_of(std::string_view path, int parts) {
 
 std::string_view word_of_spec(std::string_view spec) { return spec.substr(0, spec.find(':')); }
 
-bool names_a_file(std::string_view spec) {
-  const std::string_view word = word_of_spec(spec);
-  return word.ends_with(".so") || word.find('/') != std::string_view::npos;
-}
+bool is_plugin_path(std::string_view text) { return text.find('/') != std::string_view::npos || text.ends_with(".so"); }
+
+bool names_a_file(std::string_view spec) { return is_plugin_path(word_of_spec(spec)); }
 
 std::vector<std::string> short_specs(const std::vector<std::string>& specs) {
   std::set<std::string_view> paths;
@@ -48,6 +48,22 @@ std::vector<std::string> short_specs(const std::vector<std::string>& specs) {
     names.push_back(std::string(name) + spec.substr(path.size()));
   }
   return names;
+}
+
+std::vector<std::string> allocator_titles(const std::vector<std::string>& names,
+                                          const std::vector<std::string>& specs) {
+  const std::vector<std::string> short_ones = short_specs(specs);
+  std::map<std::string_view, std::set<std::string_view>> files;  // by name; "" for one found by its name
+  const auto file_of = [&](std::size_t i) {
+    return names_a_file(specs[i]) ? word_of_spec(specs[i]) : std::string_view();
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) files[names[i]].insert(file_of(i));
+  std::vector<std::string> titles;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool needs_file = !file_of(i).empty() && files[names[i]].size() > 1;
+    titles.emplace_back(needs_file ? word_of_spec(short_ones[i]) : std::string_view(names[i]));
+  }
+  return titles;
 }
 
 }  // namespace tenon

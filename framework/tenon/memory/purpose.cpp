@@ -1,6 +1,7 @@
 // Purposes and labels: the thread's current ones, and the table of interned label names.
 #include <tenon/core/error.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/memory/purpose_named.h>
 
 #include <fmt/format.h>
 
@@ -68,6 +69,13 @@ std::string_view name_of(Purpose purpose) {
       return "data";
   }
   return "unknown";
+}
+
+std::optional<Purpose> purpose_named(std::string_view name) {
+  for (int i = 0; i < kPurposeCount; ++i) {
+    if (name_of(static_cast<Purpose>(i)) == name) return static_cast<Purpose>(i);
+  }
+  return std::nullopt;
 }
 
 PurposeGuard::PurposeGuard(Purpose purpose) noexcept : previous_(purpose_of_thread) { purpose_of_thread = purpose; }

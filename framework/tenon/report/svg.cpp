@@ -107,22 +107,21 @@ class ChartWriter {
                         html_escape(chart_.x_label));
   }
 
-  /// Names where there is room for them, all of them as tooltips; requests that ran out of memory in red, named on top.
+  /// Names where there is room for them, all of them as tooltips; failures in red, named on top.
   void marks() {
     double next_text[2] = {kLeft, kLeft};
-    for (const auto& [at, name] : chart_.marks) {
+    for (const auto& [at, name, is_failure] : chart_.marks) {
       const double px = x(at);
       if (px < kLeft || px > kWidth - kRight) continue;
-      const bool is_oom = name.starts_with("OOM");
       out_ += fmt::format(
           "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"{3}\" "
           "stroke-dasharray=\"2 3\"><title>{4}</title></line>\n",
-          px, kTop, kHeight - kBottom, is_oom ? "#b00020" : "#888", html_escape(name));
-      if (px < next_text[is_oom ? 1 : 0] || name.size() > kMarkLetters) continue;
-      out_ +=
-          fmt::format("<text x=\"{:.1f}\" y=\"{}\"{}>{}</text>\n", px + 3, is_oom ? kTop + 22 : kHeight - kBottom - 5,
-                      is_oom ? " class=\"oom\"" : "", html_escape(name));
-      next_text[is_oom ? 1 : 0] = px + 8 + 7 * static_cast<double>(name.size());
+          px, kTop, kHeight - kBottom, is_failure ? "#b00020" : "#888", html_escape(name));
+      if (px < next_text[is_failure ? 1 : 0] || name.size() > kMarkLetters) continue;
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\"{}>{}</text>\n", px + 3,
+                          is_failure ? kTop + 22 : kHeight - kBottom - 5, is_failure ? " class=\"oom\"" : "",
+                          html_escape(name));
+      next_text[is_failure ? 1 : 0] = px + 8 + 7 * static_cast<double>(name.size());
     }
   }
 

@@ -21,14 +21,21 @@ struct SvgLine {
   bool is_dashed = false;
 };
 
+/// A vertical line.
+struct SvgMark {
+  double x = 0;
+  std::string name;
+  bool is_failure = false;  ///< in red, named on top
+};
+
 struct SvgChart {
   std::string title;
   std::string x_label;
   bool y_is_bytes = true;
   std::vector<SvgLine> lines;
-  double y_low = 0;                                   ///< where the axis begins
-  std::vector<std::pair<double, std::string>> marks;  ///< x, name: vertical lines
-  double y_limit = 0;                                 ///< a horizontal line, such as the capacity; 0 = none
+  double y_low = 0;  ///< where the axis begins
+  std::vector<SvgMark> marks;
+  double y_limit = 0;  ///< a horizontal line, such as the capacity; 0 = none
   std::string y_limit_name;
 };
 

@@ -1,5 +1,6 @@
 // SPEC -> policy and options.
 #include <tenon/core/error.h>
+#include <tenon/core/spec_names.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -53,7 +54,7 @@ void set_options_from_spec(Options& options, std::string_view spec) {
 
 StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
   StackConfig config;
-  config.policy = find_allocator(spec.substr(0, spec.find(':')), base);
+  config.policy = find_allocator(word_of_spec(spec), base);
   config.options = Options(config.policy.options);
   set_options_from_spec(config.options, spec);
   return config;

@@ -1,6 +1,7 @@
 // The loaded plugins, searched.
 #include <tenon/cli/run/allocator_file.h>
 
+#include <tenon/core/spec_names.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace tenon::cli {
 namespace fs = std::filesystem;
 
 fs::path file_of_allocator(const std::string& name, std::string_view spec, const ExperimentConfig& experiment) {
-  const fs::path word = spec.substr(0, spec.find(':'));
+  const fs::path word = word_of_spec(spec);
   const auto is_it = [&](const fs::path& file) {
     std::error_code none;
     return fs::equivalent(file, experiment.resolve(word.string()), none) || fs::equivalent(file, word, none);

@@ -2,6 +2,7 @@
 #include <tenon/cli/run/estimate_apart.h>
 
 #include <tenon/cli/run/allocator_file.h>
+#include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/hang_watch.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/conformance/service_watch.h>
@@ -138,15 +139,13 @@ void wait_for_silence(int descriptor) {
 /// What a child that did not come to its end was doing.
 void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, const Ender& ender, double call_seconds,
                    const ExperimentConfig& experiment) {
-  const std::string file = file_of_allocator(experiment).string();
   const std::string allocator =
-      fmt::format("allocator '{}'{}", experiment.allocator.policy.name, file.empty() ? "" : " (" + file + ")");
+      titled(fmt::format("allocator '{}'", experiment.allocator.policy.name), file_of_allocator(experiment).string());
   std::string& problem = result.estimate.problem;
   result.stack = crash_stack_text(page.crash);
   if (ender.is_overdue()) {
     result.exit_code = static_cast<int>(ExitCode::kFailed);
-    problem = fmt::format("{} did not come back from {} within {:.3g} s (--deadline)", allocator,
-                          text_of(ender.facts()), call_seconds);
+    problem = hang_sentence(allocator, text_of(ender.facts()), call_seconds);
     return;
   }
   if (!WIFSIGNALED(status)) {
@@ -156,11 +155,10 @@ void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, 
   }
   const int signal = WTERMSIG(status);
   const auto slot = std::ranges::find_if(page.board.slots(), [](const CallSlot& one) { return one.is_under_way(); });
-  const std::string cause = crash_cause(page.crash, signal);
+  const bool is_in_a_call = slot != page.board.slots().end();
   result.exit_code = 128 + signal;
-  problem = slot == page.board.slots().end()
-                ? fmt::format("the estimate crashed, in no call of {}: {}", allocator, cause)
-                : fmt::format("{} crashed in {}: {}", allocator, text_of(slot->facts), cause);
+  problem = crash_sentence("the estimate", allocator, is_in_a_call ? text_of(slot->facts) : "",
+                           crash_cause(page.crash, signal));
 }
 
 EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) {
@@ -187,7 +185,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   result.estimate.problem = page->problem;
   result.exit_code = page->exit_code;
   for (const auto& fault : page->faults)
-    if (fault[0] != 0) result.faults.emplace_back(fault);
+    if (fault[0] != 0) result.faults.push_back({.allocator = {}, .what = fault});
   if (!result.faults.empty()) result.exit_code = static_cast<int>(ExitCode::kFailed);
   if (!is_whole) tell_of_death(result, *page, status, ender, call_seconds, experiment);
   return result;
@@ -196,9 +194,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
 }  // namespace
 
 std::vector<std::string> EstimateApart::complaints(const std::string& allocator) const {
-  std::vector<std::string> sentences;
-  for (const std::string& fault : faults)
-    sentences.push_back(fmt::format("allocator '{}' is disqualified: it {}", allocator, fault));
+  std::vector<std::string> sentences = disqualifications(allocator, faults);
   if (exit_code != 0 && !estimate.problem.empty()) sentences.push_back(estimate.problem + stack);
   return sentences;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/report/run/estimate_report.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/config/experiment.h>
 
 #include <string>
@@ -11,9 +12,9 @@ namespace tenon::cli {
 
 struct EstimateApart {
   Estimate estimate;
-  std::string stack;                ///< lines to put behind the problem; empty where there are none
-  std::vector<std::string> faults;  ///< what the allocator did against its contract
-  int exit_code = 0;                ///< of a run that ends so; 0 also for an estimate that cannot be made
+  std::string stack;  ///< lines to put behind the problem; empty where there are none
+  std::vector<RunFault> faults;
+  int exit_code = 0;  ///< of a run that ends so; 0 also for an estimate that cannot be made
 
   /// What is wrong with the allocator, in sentences for people; empty: nothing is.
   std::vector<std::string> complaints(const std::string& allocator) const;

@@ -147,12 +147,12 @@ class OneRun {
     record_.faults = watch_->faults();
     if (record_.faults.empty() || record_.status != "done") return;
     record_.status = "disqualified";
-    record_.error = disqualifications(experiment_.allocator.policy.name, record_).front();
+    record_.error = disqualifications(experiment_.allocator.policy.name, record_.faults).front();
     record_.exit_code = static_cast<int>(ExitCode::kFailed);
   }
 
   void say_faults() const {
-    for (const std::string& sentence : disqualifications(experiment_.allocator.policy.name, record_))
+    for (const std::string& sentence : disqualifications(experiment_.allocator.policy.name, record_.faults))
       say(options_.label + "tenon: " + sentence);
   }
 

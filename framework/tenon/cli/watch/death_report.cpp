@@ -3,6 +3,7 @@
 
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
+#include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/core/child_process.h>
@@ -30,16 +31,13 @@ namespace {
 constexpr int kLookMilliseconds = 100, kMostLooks = 300;  // for the stack of a process that may be stuck in its handler
 constexpr unsigned kLifetimeSeconds = 600;
 
-std::string title_of(const KeptAllocator& allocator) {
-  return allocator.plugin[0] == 0 ? allocator.title : fmt::format("{} ({})", allocator.title, allocator.plugin);
-}
-
 RunRecord record_of(const RunPage& page) {
   const std::string during = page.doing[0] == 0 ? "" : fmt::format(", in {}", page.doing);
   const int overdue = page.overdue_slot, signal = page.crash.signal;
   const CallSlot* const call = overdue != 0 ? &page.board.slots()[static_cast<std::size_t>(overdue - 1)]
                                             : page.board.under_way(page.dying_thread);
-  const std::string allocator = title_of(page.allocators[call == nullptr ? 0 : call->facts.allocator]);
+  const KeptAllocator& kept = page.allocators[call == nullptr ? 0 : call->facts.allocator];
+  const std::string allocator = titled(kept.title, kept.plugin);
   RunCrash crash{.signal = overdue != 0 ? 0 : signal,
                  .call = call == nullptr ? "" : text_of(call->facts),
                  .during = page.doing,
@@ -53,14 +51,11 @@ RunRecord record_of(const RunPage& page) {
   } else if (overdue != 0) {
     record.status = "hung";
     record.exit_code = static_cast<int>(ExitCode::kFailed);
-    record.error = fmt::format("{} did not come back from {} within {:.3g} s (--deadline){}", allocator, crash.call,
-                               page.overdue_seconds, during);
+    record.error = hang_sentence(allocator, crash.call, page.overdue_seconds, during);
   } else {
     record.status = "crashed";
     record.exit_code = 128 + signal;
-    const std::string cause = crash_cause(page.crash, signal);
-    record.error = call == nullptr ? fmt::format("the run crashed{}, in no call of {}: {}", during, allocator, cause)
-                                   : fmt::format("{} crashed in {}{}: {}", allocator, crash.call, during, cause);
+    record.error = crash_sentence("the run", allocator, crash.call, crash_cause(page.crash, signal), during);
   }
   record.result = result_of(page);
   record.seconds = static_cast<double>(std::time(nullptr) - page.started_seconds);

@@ -4,9 +4,9 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/file_text.h>
+#include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
-#include <tenon/replay/results/row_names.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -91,13 +91,13 @@ void add_known(ResultCase& found, const Json& row) {
 
 /// As in the table of a replay: of several builds of one plugin each by the end of its path.
 std::vector<std::string> names_of_allocators(const Json& rows) {
-  std::vector<replay::ReplayRow> named;
+  std::vector<std::string> names, specs;
   for (const Json& row : rows) {
-    named.emplace_back();
-    named.back().allocator = text_of(member(row, "allocator"));
-    named.back().label = text_of(member(row, "spec"));
+    names.push_back(text_of(member(row, "allocator")));
+    specs.push_back(text_of(member(row, "spec")));
+    if (specs.back().empty()) specs.back() = names.back();
   }
-  return replay::allocator_names(named);
+  return allocator_titles(names, specs);
 }
 
 ResultCase replay_case(const Json& row, const std::string& allocator) {

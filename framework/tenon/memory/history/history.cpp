@@ -1,9 +1,9 @@
 // The ring of memory events, and the stacks that belong to them.
 #include <tenon/memory/history/call_stack.h>
+#include <tenon/memory/history/event_time.h>
 #include <tenon/memory/history/history.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace tenon {
 
@@ -73,8 +73,7 @@ bool History::merge_locked(const HistoryEvent& event) {
 
 void History::record(const MemoryEvent& told, std::uint64_t pool) noexcept {
   HistoryEvent event{told, 0, pool};
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  event.time_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  event.time_us = microseconds_now();
   try {
     std::lock_guard lock(mutex_);
     if (!recording()) return;

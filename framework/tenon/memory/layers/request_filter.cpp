@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/layers/request_filter.h>
+#include <tenon/memory/purpose_named.h>
 
 #include <fmt/format.h>
 
@@ -12,14 +13,6 @@ static std::vector<std::string> purpose_choices() {
   std::vector<std::string> words{"any"};
   for (int i = 0; i < kPurposeCount; ++i) words.emplace_back(name_of(static_cast<Purpose>(i)));
   return words;
-}
-
-/// Empty for "any".
-static std::optional<Purpose> purpose_named(std::string_view name) {
-  for (int i = 0; i < kPurposeCount; ++i) {
-    if (name_of(static_cast<Purpose>(i)) == name) return static_cast<Purpose>(i);
-  }
-  return std::nullopt;
 }
 
 OptionSchema RequestFilter::options() {
@@ -35,7 +28,7 @@ OptionSchema RequestFilter::options() {
 RequestFilter::RequestFilter(const Options& options)
     : min_bytes_(options.size("min_size")),
       max_bytes_(options.size("max_size")),
-      purpose_(purpose_named(options.text("purpose"))) {
+      purpose_(purpose_named(options.text("purpose"))) {  // empty: any
   if (max_bytes_ == 0) max_bytes_ = std::numeric_limits<std::size_t>::max();
   if (max_bytes_ < min_bytes_) {
     throw ConfigError(fmt::format("max_size = {} is below min_size = {}: no request would match",

@@ -1,6 +1,7 @@
 // Layer `trace`: writes what passes as a text history, which `tenon replay` reads.
 #include <tenon/core/error.h>
 #include <tenon/memory/available_bytes.h>
+#include <tenon/memory/history/event_time.h>
 #include <tenon/memory/history/request_log.h>
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/layers/layer.h>
@@ -10,7 +11,6 @@
 #include <zlib.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 namespace tenon {
@@ -71,10 +71,7 @@ class TraceFile {
   }
 
  private:
-  void now() noexcept {
-    const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-    write(lines_of_.at(std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()));
-  }
+  void now() noexcept { write(lines_of_.at(microseconds_now())); }
   void write(std::string_view text) noexcept {
     if (file_ == nullptr || text.empty()) return;
     if (gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0) {

@@ -33,6 +33,8 @@ struct ReplayRow {
   std::string allocator;
   std::vector<std::pair<std::string, std::string>> options;  ///< those that differ from their defaults
   std::string label;                                         ///< as typed: "caching:max_split_size=128MiB"
+  /// What was typed, or the allocator's name where nothing was.
+  const std::string& spec() const { return label.empty() ? allocator : label; }
   std::optional<std::uint64_t> capacity_bytes;
 
   std::uint64_t events = 0, allocations = 0, frees = 0, streams = 0;

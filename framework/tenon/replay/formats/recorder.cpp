@@ -1,4 +1,5 @@
 // Recording requests as they pass.
+#include <tenon/memory/history/event_time.h>
 #include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/output_file.h>
@@ -6,7 +7,6 @@
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace tenon::replay {
@@ -14,12 +14,6 @@ namespace tenon::replay {
 namespace {
 
 constexpr std::size_t kMaxMarks = 1'000'000;
-
-/// Since the epoch.
-std::int64_t microseconds_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
 
 bool is_text(const std::string& name) {
   const Format* const format = format_of_ending(name);

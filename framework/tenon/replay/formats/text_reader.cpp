@@ -1,6 +1,7 @@
 // The text form: one record a line. The loop below is what a replay of a large history spends its reading time in.
 // Declared in text_format.h.
 #include <tenon/memory/history/text_lines.h>
+#include <tenon/memory/purpose_named.h>
 #include <tenon/replay/formats/text_format.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
@@ -44,14 +45,6 @@ class TextIds {
 };
 
 constexpr bool is_space(char c) { return c == ' ' || c == '\t'; }
-
-/// Empty for what is no such name.
-std::optional<Purpose> purpose_of(std::string_view name) {
-  for (int i = 0; i < kPurposeCount; ++i) {
-    if (name_of(static_cast<Purpose>(i)) == name) return static_cast<Purpose>(i);
-  }
-  return std::nullopt;
-}
 
 /// What a mark of ours says of the next event.
 enum class Announced : std::uint8_t { kNothing, kFailedRequest, kEndOfFailedRequest, kWaitingFree };
@@ -260,7 +253,7 @@ class TextReader {
     while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
     while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
     if (!is_time) {
-      const std::optional<Purpose> purpose = purpose_of(line);
+      const std::optional<Purpose> purpose = purpose_named(line);
       if (purpose && with_columns_) builder_.meant_for(*purpose);
       return purpose.has_value();
     }

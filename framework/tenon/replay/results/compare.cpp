@@ -12,7 +12,7 @@ namespace tenon::replay {
 
 namespace {
 
-std::string name_of(const ReplayRow& row) { return row.trace + ", " + (row.label.empty() ? row.allocator : row.label); }
+std::string name_of(const ReplayRow& row) { return row.trace + ", " + row.spec(); }
 
 /// Figures that repeat exactly: any change is one.
 std::string exact_verdict(const ReplayRow& row, const ReplayRow& before, const char* metric) {

@@ -49,7 +49,7 @@ std::string figure(std::string_view metric, double value) {
 }
 
 std::string name_of(const ReplayRow& row) {
-  std::string name = row.trace + ", " + (row.label.empty() ? row.allocator : row.label);
+  std::string name = row.trace + ", " + row.spec();
   if (row.capacity_bytes) name += " at " + format_bytes(*row.capacity_bytes);
   return name;
 }

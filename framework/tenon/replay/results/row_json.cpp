@@ -50,7 +50,7 @@ Json to_json(const ReplayRow& row) {
   Json options = Json::object();
   for (const auto& [name, value] : row.options) options[name] = value;
   json["options"] = std::move(options);
-  json["spec"] = row.label.empty() ? row.allocator : row.label;
+  json["spec"] = row.spec();
   json["capacity_bytes"] = optional_json(row.capacity_bytes);
   for_each_number(row, [&](const char* key, const auto& value) { json[key] = value; });
   json["first_oom_event"] = optional_json(row.first_oom_event);

@@ -1,9 +1,9 @@
 // The HTML report of a replay.
 #include <tenon/core/error.h>
+#include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
-#include <tenon/replay/results/row_names.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
@@ -69,15 +69,11 @@ std::uint64_t layout_bytes(const std::vector<Segment>& segments) {
   return bytes;
 }
 
-/// What their names are made of.
-std::vector<replay::ReplayRow> named_alone(const std::vector<const replay::ReplayRow*>& rows) {
-  std::vector<replay::ReplayRow> named;
-  for (const replay::ReplayRow* row : rows) {
-    named.emplace_back();
-    named.back().allocator = row->allocator;
-    named.back().label = row->label;
-  }
-  return named;
+/// What each row is called where its options do not stand beside it: what was typed, with a path cut short.
+std::vector<std::string> titles_of(const std::vector<const replay::ReplayRow*>& rows) {
+  std::vector<std::string> specs;
+  for (const replay::ReplayRow* row : rows) specs.push_back(row->spec());
+  return short_specs(specs);
 }
 
 }  // namespace
@@ -88,10 +84,10 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
   std::size_t event = 0;
   for (const replay::TraceEvent& entry : trace.events) {
     if (entry.kind == replay::EventKind::kMark && chart.marks.size() < kShownMarks)
-      chart.marks.emplace_back(static_cast<double>(event), trace.marks[entry.bytes]);
+      chart.marks.push_back({static_cast<double>(event), trace.marks[entry.bytes]});
     if (replay::is_counted(entry.kind)) ++event;
   }
-  const std::vector<std::string> titles = row_titles(named_alone(rows));
+  const std::vector<std::string> titles = titles_of(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const replay::ReplayRow* const row = rows[i];
     if (row->curve.empty()) continue;
@@ -104,12 +100,14 @@ SvgChart memory_chart(const replay::Trace& trace, const std::vector<const replay
       chart.y_limit = static_cast<double>(*row->capacity_bytes);
       chart.y_limit_name = "capacity " + format_bytes(*row->capacity_bytes);
     }
-    if (row->first_oom_event) chart.marks.emplace_back(static_cast<double>(*row->first_oom_event), "OOM: " + line_name);
+    if (row->first_oom_event)
+      chart.marks.push_back({static_cast<double>(*row->first_oom_event), "OOM: " + line_name, /*is_failure=*/true});
   }
   for (const replay::RecordedOom& oom : trace.ooms) {
-    if (chart.marks.size() < 2 * kShownMarks) chart.marks.emplace_back(static_cast<double>(oom.event), "OOM, recorded");
+    if (chart.marks.size() < 2 * kShownMarks)
+      chart.marks.push_back({static_cast<double>(oom.event), "OOM, recorded", /*is_failure=*/true});
   }
-  std::ranges::stable_sort(chart.marks, {}, &std::pair<double, std::string>::first);
+  std::ranges::stable_sort(chart.marks, {}, &SvgMark::x);
   return chart;
 }
 
@@ -199,7 +197,7 @@ std::string section(const replay::Trace& trace, std::size_t number,
     out += "<h3>Segments at the peak of reserved memory</h3>\n" + html_layout_key();
     std::uint64_t most = 0;
     for (const replay::ReplayRow* row : of_trace) most = std::max(most, layout_bytes(row->layout));
-    const std::vector<std::string> titles = row_titles(copies);
+    const std::vector<std::string> titles = titles_of(of_trace);
     for (std::size_t i = 0; i < of_trace.size(); ++i) {
       const replay::ReplayRow* const row = of_trace[i];
       if (row->layout.empty()) continue;

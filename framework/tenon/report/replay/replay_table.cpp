@@ -1,10 +1,10 @@
 // Rows of a replay as a table.
+#include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
-#include <tenon/replay/results/row_names.h>
 #include <tenon/report/replay/replay_table.h>
 
 #include <fmt/format.h>
@@ -77,8 +77,7 @@ const std::vector<ColumnSource>& sources() {
   static const std::vector<ColumnSource> kSources = {
       {{"trace", "trace"}, [](const ReplayRow& row) -> TableCell { return row.trace; }},
       {{"allocator", "allocator"}, [](const ReplayRow& row) -> TableCell { return row.allocator; }},
-      {{"spec", "spec", false},
-       [](const ReplayRow& row) -> TableCell { return row.label.empty() ? row.allocator : row.label; }},
+      {{"spec", "spec", false}, [](const ReplayRow& row) -> TableCell { return row.spec(); }},
       {{"options", "options"},
        [](const ReplayRow& row) -> TableCell {
          return row.options.empty() ? TableCell() : TableCell(options_text(row));
@@ -173,13 +172,18 @@ Table replay_table(const std::vector<ReplayRow>& rows, TableFormat format) {
     if (source.column.key == "trace" && has_one_trace) columns.back().for_people = false;
   }
   Table table(std::move(columns));
-  const std::vector<std::string> names = replay::allocator_names(rows);
+  std::vector<std::string> names, specs;
+  for (const ReplayRow& row : rows) {
+    names.push_back(row.allocator);
+    specs.push_back(row.spec());
+  }
+  const std::vector<std::string> titles = allocator_titles(names, specs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ReplayRow& row = rows[i];
     std::vector<TableCell> cells;
     for (const ColumnSource& source : sources()) {
       TableCell cell = source.cell(row);
-      if (for_people && source.column.key == "allocator") cell = names[i];
+      if (for_people && source.column.key == "allocator") cell = titles[i];
       if (for_people && was_observed(row) && ran_out(row)) {
         if (source.column.key == "excess") cell = out_of_memory(row);
         if (source.column.key.ends_with("_fragmentation")) cell = {};
@@ -202,7 +206,7 @@ std::string replay_legend() {
 std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
   std::vector<std::string> remarks;
   for (const ReplayRow& row : rows) {
-    const std::string name = row.label.empty() ? row.allocator : row.label;
+    const std::string& name = row.spec();
     if (row.failure == replay::kNotMeasured) {
       remarks.push_back(fmt::format("{} on {} was {}", name, row.trace, row.failure));
     } else if (!row.failure.empty()) {

@@ -158,7 +158,7 @@ std::string over_time(SvgChart chart, const replay::Trace& trace) {
   for (SvgLine& line : chart.lines) {
     for (auto& [x, y] : line.points) x = moment(x);
   }
-  for (auto& [x, name] : chart.marks) x = moment(x);
+  for (SvgMark& mark : chart.marks) mark.x = moment(mark.x);
   chart.title = "live and reserved memory over time";
   chart.x_label = "seconds";
   return "<h2>Live memory over time</h2>\n" + line("The same by the clock of the recording.") + svg_chart(chart);

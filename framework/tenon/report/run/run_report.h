@@ -59,7 +59,7 @@ TENON_API std::string result_json(const Config& config, const RunRecord& record)
 TENON_API std::string ended_result_json(const std::string& result_json, const RunRecord& record, bool has_figures);
 
 /// "…" of the sentence "allocator 'x' is disqualified: …", for each fault.
-TENON_API std::vector<std::string> disqualifications(const std::string& allocator, const RunRecord& record);
+TENON_API std::vector<std::string> disqualifications(const std::string& allocator, const std::vector<RunFault>& faults);
 
 /// The figures of one run that comparisons show.
 struct RunSummary {

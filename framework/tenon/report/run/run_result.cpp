@@ -168,9 +168,9 @@ std::string ended_result_json(const std::string& result_json, const RunRecord& r
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::vector<std::string> disqualifications(const std::string& allocator, const RunRecord& record) {
+std::vector<std::string> disqualifications(const std::string& allocator, const std::vector<RunFault>& faults) {
   std::vector<std::string> sentences;
-  for (const RunFault& fault : record.faults) {
+  for (const RunFault& fault : faults) {
     const std::string who = fault.allocator.empty() ? fmt::format("allocator '{}'", allocator) : fault.allocator;
     sentences.push_back(fmt::format("{} is disqualified: it {}", who, fault.what));
   }

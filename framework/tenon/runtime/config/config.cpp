@@ -1,6 +1,7 @@
 // Merging and validating settings. Order matters: plugins first, since the schemas of devices and allocators come from
 // them.
 #include <tenon/core/error.h>
+#include <tenon/core/spec_names.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config.h>
@@ -38,8 +39,6 @@ Position position_of(const State& state, std::string_view key) {
   const Setting* setting = state.find(key);
   return setting == nullptr ? Position{} : setting->winner().value.position;
 }
-
-std::string policy_part(const std::string& spec) { return spec.substr(0, spec.find(':')); }
 
 void merge(State& state, ConfigEntry entry) {
   const auto known = std::find_if(state.settings.begin(), state.settings.end(),
@@ -87,8 +86,8 @@ void load_named_plugins(State& state) {
 void load_allocator_files(State& state) {
   const auto load = [&](const ConfigValue& value) {
     const auto* word = std::get_if<std::string>(&value.value);
-    if (word == nullptr || !is_plugin_path(policy_part(*word))) return;
-    positioned(value.position, [&] { find_allocator(policy_part(*word), state.base_of(value.position)); });
+    if (word == nullptr || !is_plugin_path(word_of_spec(*word))) return;
+    positioned(value.position, [&] { find_allocator(word_of_spec(*word), state.base_of(value.position)); });
   };
   const Setting* name = state.find("allocator.name");
   if (name != nullptr) load(name->winner().value);
@@ -132,7 +131,7 @@ Device parse_device(const std::string& text, const Position& position) {
 StackConfig parse_stack(State& state, const std::string& spec, const Position& position) {
   StackConfig stack;
   positioned(position, [&] {
-    stack.policy = find_allocator(policy_part(spec), state.base_of(position));
+    stack.policy = find_allocator(word_of_spec(spec), state.base_of(position));
     stack.options =
         options_for(stack.policy.options, state.options_of(state.book.allocator_section(stack.policy.name)));
     set_options_from_spec(stack.options, spec);

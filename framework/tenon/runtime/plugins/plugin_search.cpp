@@ -73,8 +73,6 @@ std::string describe_plugin_search() {
          "a .so)";
 }
 
-bool is_plugin_path(std::string_view text) { return text.find('/') != std::string_view::npos || text.ends_with(".so"); }
-
 fs::path find_plugin(std::string_view name, const fs::path& base) {
   std::error_code ignored;
   if (is_plugin_path(name)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/spec_names.h>
 #include <tenon/runtime/plugins/plugin_file.h>
 
 #include <filesystem>
@@ -25,9 +26,6 @@ TENON_API void set_plugin_search(std::vector<std::filesystem::path> folders);
 TENON_API std::vector<PluginFolder> plugin_folders();
 /// The folders, one a line, and how to add one: the end of every "not found".
 TENON_API std::string describe_plugin_search();
-
-/// Whether the text means a file rather than a name.
-TENON_API bool is_plugin_path(std::string_view name_or_path);
 
 /// The file for a name or a path (relative ones against `base`, or the current folder when that is empty). Throws
 /// PluginError that lists where it looked and the nearest plugin that is there.
