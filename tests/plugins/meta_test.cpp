@@ -75,6 +75,9 @@ TEST_F(Meta, EveryAllocatorServesIt) {
 TEST_F(Meta, ResultsHaveSizesDtypesAndStrides) {
   const Tensor x = empty({2, 3}, here());
   EXPECT_EQ(x.device().type(), DeviceType::Meta);
+  EXPECT_TRUE(x.is_meta());
+  EXPECT_FALSE(x.is_cpu());
+  EXPECT_FALSE(ones({2}).is_meta()) << "on the CPU";
   EXPECT_EQ(sizes_of(x.matmul(empty({3, 5}, here()))), (Sizes{2, 5}));
   EXPECT_EQ((x + empty({4, 1, 3}, here(kDouble))).scalar_type(), kDouble);
   EXPECT_EQ(sizes_of(x + empty({4, 1, 3}, here())), (Sizes{4, 2, 3}));

@@ -104,6 +104,8 @@ class TENON_EXPORT Tensor {
   bool is_cuda() const { return device().is_cuda(); }
   /// Whether the memory is the host's.
   bool is_cpu() const { return device().is_cpu(); }
+  /// Whether it has sizes and a dtype but no data: a tensor of the `meta` device.
+  bool is_meta() const { return device().type() == DeviceType::Meta; }
   /// False: there are no sparse tensors.
   bool is_sparse() const { return false; }
   /// False: there are no complex tensors.
