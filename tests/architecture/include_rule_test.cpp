@@ -131,6 +131,14 @@ TEST(IncludeRule, ALibraryStaysWithItsLayer) {
   }
 }
 
+TEST(IncludeRule, NoVerbSeesTheParserOfCommandLinesWhichTakesLongerToCompile) {
+  for (const auto& file : sources_below("framework/tenon/cli")) {
+    const std::string name = file.filename();
+    if (name == "verb.cpp" || name == "verb_facts.cpp") continue;
+    EXPECT_THAT(includes_of(file), testing::Not(testing::Contains(testing::StartsWith("CLI/")))) << shown(file);
+  }
+}
+
 TEST(IncludeRule, HeadersThatUsersIncludeNeedNoLibraryOfOurs) {
   for (const auto& file : files_below("framework/tenon", {".h"})) {
     if (shown(file).starts_with("framework/tenon/cli/")) continue;  // not installed

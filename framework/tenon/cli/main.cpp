@@ -15,7 +15,7 @@
 
 // CMake writes verbs.inc from the list in CMakeLists.txt.
 namespace tenon::cli {
-#define ROW(name) void add_##name(CLI::App& program, Outcome& outcome);
+#define ROW(name) void add_##name(Verb program, Outcome& outcome);
 #include "verbs.inc"
 #undef ROW
 }  // namespace tenon::cli
@@ -32,7 +32,7 @@ constexpr char kExamples[] =
     "Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 a gate was tripped,\n"
     "            4 out of memory, 5 a plugin would not load";
 
-void add_verbs(CLI::App& program, cli::Outcome& outcome) {
+void add_verbs(cli::Verb program, cli::Outcome& outcome) {
 #define ROW(name) cli::add_##name(program, outcome);
 #include "verbs.inc"
 #undef ROW
@@ -43,40 +43,33 @@ int complain(const std::string& message, ExitCode code) {
   return static_cast<int>(code);
 }
 
-const CLI::App& deepest(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : deepest(*chosen.front());
-}
-
-void print_help(const CLI::App& verb) { cli::print_exactly(cli::help_text(verb, output_screen().columns)); }
-
-/// A verb that has others below it, alone.
-bool lacks_a_verb(const CLI::App& verb) {
-  return verb.get_require_subcommand_min() != 0 && verb.get_subcommands().empty() && verb.remaining(true).empty();
-}
+void print_help(cli::Verb verb) { cli::print_exactly(cli::help_text(verb, output_screen().columns)); }
 
 int run(int argc, char** argv) {
-  CLI::App program("Tensors, autograd and interchangeable allocators: memory experiments from TOML.", "tenon");
+  cli::Program program("tenon", "Tensors, autograd and interchangeable allocators: memory experiments from TOML.",
+                       environment().version);
   cli::Outcome outcome;
   set_output_screen(cli::screen_of(STDOUT_FILENO));
-  program.set_version_flag("--version,-V", "tenon " + environment().version);
-  program.require_subcommand(1);
-  program.footer(kExamples);
-  add_verbs(program, outcome);
+  program.verb().require_verb(1);
+  program.verb().footer(kExamples);
+  add_verbs(program.verb(), outcome);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (const std::string problem = cli::unknown_verb(program, words); !problem.empty())
+  if (const std::string problem = cli::unknown_verb(cli::facts_of(program.verb()), words); !problem.empty())
     return complain(problem, ExitCode::kUsage);
-  try {
-    program.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    print_help(deepest(program));
-  } catch (const CLI::CallForVersion& version) {
-    cli::print(std::string(version.what()) + "\n");
-  } catch (const CLI::ParseError& error) {
-    const CLI::App& verb = deepest(program);
-    if (!lacks_a_verb(verb)) return complain(cli::usage_message(verb, error), ExitCode::kUsage);
-    print_help(verb);
-    return static_cast<int>(ExitCode::kUsage);
+  const cli::Parsed parsed = program.parse(argc, argv);
+  switch (parsed.kind) {
+    case cli::Parsed::Kind::kRan:
+      break;
+    case cli::Parsed::Kind::kHelp:
+      print_help(parsed.verb);
+      break;
+    case cli::Parsed::Kind::kVersion:
+      cli::print(parsed.text + "\n");
+      break;
+    case cli::Parsed::Kind::kRefused:
+      if (!parsed.lacks_verb) return complain(cli::usage_message(parsed), ExitCode::kUsage);
+      print_help(parsed.verb);
+      return static_cast<int>(ExitCode::kUsage);
   }
   return static_cast<int>(outcome.exit_code);
 }

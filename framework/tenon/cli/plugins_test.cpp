@@ -183,24 +183,24 @@ ExitCode test(const TestOptions& options) {
 
 }  // namespace
 
-void add_plugins_test(CLI::App& plugins, Outcome& outcome) {
+void add_plugins_test(Verb plugins, Outcome& outcome) {
   auto options = std::make_shared<TestOptions>();
-  CLI::App* verb = plugins.add_subcommand("test", "run the conformance kit on every allocator of a plugin");
-  verb->add_option("spec", options->specs, "a path to a .so, or an allocator's name; either with :OPTION=VALUE,…")
-      ->required()
-      ->type_name("SPEC");
-  verb->add_option("--only", options->only, "checks whose name contains this")->type_name("TEXT");
-  verb->add_option("--seed", options->seed, "of the random histories; default: 47")->type_name("N");
-  verb->add_option("--deadline", options->deadline_seconds,
-                   "time limit of each check; default: 60; one call of the allocator gets a tenth of it")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0));
-  verb->add_flag("--edges", options->has_edges,
-                 "test each option at the ends of its range and in its other choices too, with fewer histories");
-  verb->add_flag("--here", options->is_here, "run all checks in this process, for a debugger");
-  add_format_option(*verb, options->format);
-  verb->footer(example("tenon plugins test build/my_cache.so build/my_cache.so:chunk=1MiB"));
-  verb->callback([options, &outcome] { outcome.exit_code = test(*options); });
+  const Verb verb = plugins.add_verb("test", "run the conformance kit on every allocator of a plugin");
+  verb.add_option("spec", options->specs, "a path to a .so, or an allocator's name; either with :OPTION=VALUE,…")
+      .required()
+      .type_name("SPEC");
+  verb.add_option("--only", options->only, "checks whose name contains this").type_name("TEXT");
+  verb.add_option("--seed", options->seed, "of the random histories; default: 47").type_name("N");
+  verb.add_option("--deadline", options->deadline_seconds,
+                  "time limit of each check; default: 60; one call of the allocator gets a tenth of it")
+      .type_name("SECONDS")
+      .range(0.1, 86400.0);
+  verb.add_flag("--edges", options->has_edges,
+                "test each option at the ends of its range and in its other choices too, with fewer histories");
+  verb.add_flag("--here", options->is_here, "run all checks in this process, for a debugger");
+  add_format_option(verb, options->format);
+  verb.footer(example("tenon plugins test build/my_cache.so build/my_cache.so:chunk=1MiB"));
+  verb.callback([options, &outcome] { outcome.exit_code = test(*options); });
 }
 
 }  // namespace tenon::cli

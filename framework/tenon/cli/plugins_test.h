@@ -5,6 +5,6 @@
 
 namespace tenon::cli {
 
-void add_plugins_test(CLI::App& plugins, Outcome& outcome);
+void add_plugins_test(Verb plugins, Outcome& outcome);
 
 }  // namespace tenon::cli

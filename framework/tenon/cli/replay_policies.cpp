@@ -2,7 +2,7 @@
 #include <tenon/cli/replay_policies.h>
 
 #include <tenon/cli/sections.h>
-#include <tenon/cli/verb.h>
+#include <tenon/cli/terminal/print.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/sources/address_only_source.h>

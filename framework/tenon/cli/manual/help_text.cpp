@@ -15,13 +15,8 @@ constexpr std::size_t kHelpColumn = 30;  // where CLI11 begins what an option is
 
 }  // namespace
 
-std::string path_of(const CLI::App& app) {
-  return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
-}
-
-std::string help_text(const CLI::App& app, std::size_t columns) {
-  // Not App::help, which is that of the verb on the command line.
-  std::string text = app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
+std::string help_text(Verb verb, std::size_t columns) {
+  std::string text = verb.help();
   if (columns == 0) return text;
   std::istringstream lines(text);
   std::string out;

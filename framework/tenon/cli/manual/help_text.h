@@ -1,7 +1,7 @@
 // The help of a verb as it is printed: CLI11's, in lines that fit the terminal.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <tenon/cli/verb.h>
 
 #include <cstddef>
 #include <string>
@@ -10,9 +10,6 @@ namespace tenon::cli {
 
 /// For a terminal of `columns` (0: any width). A command of an example that is longer is continued with a backslash, so
 /// that it can be pasted.
-std::string help_text(const CLI::App& app, std::size_t columns);
-
-/// "tenon trace info".
-std::string path_of(const CLI::App& app);
+std::string help_text(Verb verb, std::size_t columns);
 
 }  // namespace tenon::cli

@@ -1,6 +1,8 @@
 // Reading CLI11's table.
 #include <tenon/cli/manual/verb_facts.h>
 
+#include <CLI/CLI.hpp>
+
 #include <map>
 #include <set>
 
@@ -45,12 +47,6 @@ OptionFacts facts_of(const CLI::Option& option) {
   return facts;
 }
 
-}  // namespace
-
-void set_words(const CLI::Option* option, std::vector<std::string> words) {
-  words_of_options()[option] = std::move(words);
-}
-
 VerbFacts facts_of(const CLI::App& app) {
   VerbFacts facts{.name = app.get_name(), .path = app.get_name(), .help = app.get_description()};
   for (const CLI::App* above = app.get_parent(); above != nullptr; above = above->get_parent())
@@ -63,5 +59,13 @@ VerbFacts facts_of(const CLI::App& app) {
     facts.verbs.push_back(facts_of(*verb));
   return facts;
 }
+
+}  // namespace
+
+void set_words(const CLI::Option* option, std::vector<std::string> words) {
+  words_of_options()[option] = std::move(words);
+}
+
+VerbFacts facts_of(Verb verb) { return facts_of(verb.app()); }
 
 }  // namespace tenon::cli

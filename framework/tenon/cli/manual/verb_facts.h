@@ -2,7 +2,7 @@
 // manual pages are made of.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <tenon/cli/verb.h>
 
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ struct VerbFacts {
 };
 
 /// Without what the help hides.
-VerbFacts facts_of(const CLI::App& app);
+VerbFacts facts_of(Verb verb);
 
 /// The words that an option takes.
 void set_words(const CLI::Option* option, std::vector<std::string> words);

@@ -8,8 +8,8 @@
 #include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
+#include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/progress_line.h>
-#include <tenon/cli/verb.h>
 #include <tenon/cli/watch/run_watch.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>

@@ -1,6 +1,6 @@
 // Where a run is, and the time left.
 #include <tenon/cli/run/run_progress.h>
-#include <tenon/cli/verb.h>
+#include <tenon/cli/terminal/print.h>
 
 #include <tenon/cli/process/interrupt.h>
 

@@ -8,9 +8,9 @@
 #include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_recording.h>
+#include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/terminal/status_line.h>
-#include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>

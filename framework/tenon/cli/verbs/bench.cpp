@@ -110,38 +110,38 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& program, Outcome& outcome) {
+void add_bench(Verb program, Outcome& outcome) {
   auto options = std::make_shared<BenchVerbOptions>();
-  CLI::App* verb = program.add_subcommand("bench", "measure the speed of allocators, with intervals and a verdict");
-  verb->add_option("specs", options->specs, "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
-      ->type_name("SPEC");
-  verb->add_option("--allocator,-a", options->more_specs, "the same; the first one is the baseline")
-      ->type_name("SPEC")
-      ->allow_extra_args(false);
-  verb->add_option("--workload,-w", options->workloads, "see below; default: a selection of them")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  verb->add_option("--history", options->histories, "also measure with this recorded history")
-      ->type_name("TRACE")
-      ->allow_extra_args(false);
-  verb->add_option("--rounds", options->rounds, "rounds of measurements; default: at least 20")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
-  verb->add_option("--seed", options->seed, "of the random order of turns")->type_name("N")->capture_default_str();
-  verb->add_option("--deadline", options->deadline_s, "seconds for one turn; a plugin that takes longer counts as hung")
-      ->type_name("S")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  verb->add_option("--fail-if", options->gates,
-                   "exit 3 when the measurements prove it: 'b > 1.05 * a', 'ns_per_pair > +5%'")
-      ->type_name("EXPR")
-      ->allow_extra_args(false);
-  add_format_option(*verb, options->format);
-  verb->add_flag("--json", options->is_json, "the same as --format json");
-  add_quiet_option(*verb, options->quiet);
-  verb->footer("Workloads:\n" + measure::workload_help() +
-               example("tenon bench caching ./mine.so --fail-if 'b > 1.05 * a'"));
-  verb->callback([options, &outcome] { outcome.exit_code = bench_verb(*options); });
+  const Verb verb = program.add_verb("bench", "measure the speed of allocators, with intervals and a verdict");
+  verb.add_option("specs", options->specs, "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
+      .type_name("SPEC");
+  verb.add_option("--allocator,-a", options->more_specs, "the same; the first one is the baseline")
+      .type_name("SPEC")
+      .one_at_a_time();
+  verb.add_option("--workload,-w", options->workloads, "see below; default: a selection of them")
+      .type_name("NAME")
+      .one_at_a_time();
+  verb.add_option("--history", options->histories, "also measure with this recorded history")
+      .type_name("TRACE")
+      .one_at_a_time();
+  verb.add_option("--rounds", options->rounds, "rounds of measurements; default: at least 20")
+      .type_name("N")
+      .range(1, 10000);
+  verb.add_option("--seed", options->seed, "of the random order of turns").type_name("N").shows_default();
+  verb.add_option("--deadline", options->deadline_s, "seconds for one turn; a plugin that takes longer counts as hung")
+      .type_name("S")
+      .range(0.1, 86400.0)
+      .shows_default();
+  verb.add_option("--fail-if", options->gates,
+                  "exit 3 when the measurements prove it: 'b > 1.05 * a', 'ns_per_pair > +5%'")
+      .type_name("EXPR")
+      .one_at_a_time();
+  add_format_option(verb, options->format);
+  verb.add_flag("--json", options->is_json, "the same as --format json");
+  add_quiet_option(verb, options->quiet);
+  verb.footer("Workloads:\n" + measure::workload_help() +
+              example("tenon bench caching ./mine.so --fail-if 'b > 1.05 * a'"));
+  verb.callback([options, &outcome] { outcome.exit_code = bench_verb(*options); });
 }
 
 }  // namespace tenon::cli

@@ -89,35 +89,35 @@ ExitCode compare_verb(const CompareOptions& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& program, Outcome& outcome) {
+void add_compare(Verb program, Outcome& outcome) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* verb = program.add_subcommand("compare", "compare results of runs, sweeps, replays or benches");
-  verb->add_option("results", options->results,
-                   "folders or result.json of `tenon run`; JSON of `tenon replay` and `tenon bench`")
-      ->required()
-      ->type_name("RESULT")
-      ->check([](const std::string& path) { return path.empty() ? std::string("an empty name") : std::string(); });
-  verb->add_option("--filter", options->filters, "only cases with WORD in their name, or FIELD=WORD; '*' is anything")
-      ->type_name("WORD")
-      ->allow_extra_args(false);
-  verb->add_option("--fail-if", options->gates,
-                   "exit 3 when it holds: 'peak_reserved_bytes > +2%', 'b.step_ms > 1.05 * a.step_ms'")
-      ->type_name("EXPR")
-      ->allow_extra_args(false);
-  verb->add_option("--matrix", options->matrix, "figure shown in the matrix of histories and allocators")
-      ->type_name("FIGURE");
-  verb->add_flag("--all", options->all, "also show figures that are equal");
-  verb->add_option("--html", options->html, "write one page with all of it; - is standard output")->type_name("FILE");
-  add_format_option(*verb, options->format);
-  add_quiet_option(*verb, options->quiet);
-  verb->footer(
+  const Verb verb = program.add_verb("compare", "compare results of runs, sweeps, replays or benches");
+  verb.add_option("results", options->results,
+                  "folders or result.json of `tenon run`; JSON of `tenon replay` and `tenon bench`")
+      .required()
+      .type_name("RESULT")
+      .check([](const std::string& path) { return path.empty() ? std::string("an empty name") : std::string(); });
+  verb.add_option("--filter", options->filters, "only cases with WORD in their name, or FIELD=WORD; '*' is anything")
+      .type_name("WORD")
+      .one_at_a_time();
+  verb.add_option("--fail-if", options->gates,
+                  "exit 3 when it holds: 'peak_reserved_bytes > +2%', 'b.step_ms > 1.05 * a.step_ms'")
+      .type_name("EXPR")
+      .one_at_a_time();
+  verb.add_option("--matrix", options->matrix, "figure shown in the matrix of histories and allocators")
+      .type_name("FIGURE");
+  verb.add_flag("--all", options->all, "also show figures that are equal");
+  verb.add_option("--html", options->html, "write one page with all of it; - is standard output").type_name("FILE");
+  add_format_option(verb, options->format);
+  add_quiet_option(verb, options->quiet);
+  verb.footer(
       "Names:\n"
       "  a, b, …            the results in their order; in EXPR their figures: b.step_ms\n"
       "  FIGURE > +2%       of every later result, against the first\n"
       "  FIELD of --filter  trace, allocator, capacity of replays; workload, allocator of benches; keys of a sweep\n"
       "  FIGURE             as in --format json: peak_reserved_bytes, excess, ooms, step_ms, ns_per_pair …\n" +
       example("tenon compare tenon-out/old tenon-out/new --fail-if 'peak_reserved_bytes > +2%'"));
-  verb->callback([options, &outcome] { outcome.exit_code = compare_verb(*options); });
+  verb.callback([options, &outcome] { outcome.exit_code = compare_verb(*options); });
 }
 
 }  // namespace tenon::cli

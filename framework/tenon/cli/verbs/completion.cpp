@@ -14,7 +14,7 @@ namespace tenon::cli {
 
 namespace {
 
-void complete(const CLI::App& program, const std::string& shell) {
+void complete(Verb program, const std::string& shell) {
   if (shell == "bash") return print_exactly(bash_completion(facts_of(program)));
   if (shell == "zsh") return print_exactly(zsh_completion(facts_of(program)));
   if (shell == "fish") return print_exactly(fish_completion(facts_of(program)));
@@ -29,13 +29,12 @@ void complete(const CLI::App& program, const std::string& shell) {
 
 }  // namespace
 
-void add_completion(CLI::App& program, Outcome&) {
+void add_completion(Verb program, Outcome&) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* verb = program.add_subcommand("completion", "print a script that completes verbs and options in a shell");
-  CLI::Option* const choice = verb->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("SHELL");
-  set_words(choice, {"bash", "zsh", "fish"});
-  verb->footer(example("tenon completion bash > ~/.local/share/bash-completion/completions/tenon"));
-  verb->callback([shell, &program] { complete(program, *shell); });
+  const Verb verb = program.add_verb("completion", "print a script that completes verbs and options in a shell");
+  verb.add_option("shell", *shell, "bash, zsh or fish").required().type_name("SHELL").words({"bash", "zsh", "fish"});
+  verb.footer(example("tenon completion bash > ~/.local/share/bash-completion/completions/tenon"));
+  verb.callback([shell, program] { complete(program, *shell); });
 }
 
 }  // namespace tenon::cli

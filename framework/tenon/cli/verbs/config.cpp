@@ -109,10 +109,10 @@ ExitCode explain(const ConfigOptions& options) {
 
 }  // namespace
 
-void add_config(CLI::App& program, Outcome& outcome) {
-  CLI::App* verb = program.add_subcommand("config", "check and explain an experiment's file");
-  verb->require_subcommand(1);
-  verb->footer(example("tenon config explain experiment.toml train.lr=0.01"));
+void add_config(Verb program, Outcome& outcome) {
+  const Verb verb = program.add_verb("config", "check and explain an experiment's file");
+  verb.require_verb(1);
+  verb.footer(example("tenon config explain experiment.toml train.lr=0.01"));
   struct Kind {
     const char* name;
     const char* help;
@@ -124,12 +124,12 @@ void add_config(CLI::App& program, Outcome& outcome) {
                            Kind{"explain", "show which line, variable or argument set each value",
                                 "KEY=VALUE overrides, or keys and sections to show", &explain}}) {
     auto options = std::make_shared<ConfigOptions>();
-    CLI::App* inner = verb->add_subcommand(kind.name, kind.help);
-    inner->add_option("file", options->file, "the experiment's TOML file")->required();
-    inner->add_option("settings", options->words, kind.words);
-    add_format_option(*inner, options->format);
-    inner->footer(example(fmt::format("tenon config {} experiment.toml", kind.name)));
-    inner->callback([options, run = kind.run, &outcome] { outcome.exit_code = run(*options); });
+    const Verb inner = verb.add_verb(kind.name, kind.help);
+    inner.add_option("file", options->file, "the experiment's TOML file").required();
+    inner.add_option("settings", options->words, kind.words);
+    add_format_option(inner, options->format);
+    inner.footer(example(fmt::format("tenon config {} experiment.toml", kind.name)));
+    inner.callback([options, run = kind.run, &outcome] { outcome.exit_code = run(*options); });
   }
 }
 

@@ -68,13 +68,13 @@ ExitCode devices(const DeviceOptions& options) {
 
 }  // namespace
 
-void add_devices(CLI::App& program, Outcome& outcome) {
+void add_devices(Verb program, Outcome& outcome) {
   auto options = std::make_shared<DeviceOptions>();
-  CLI::App* verb = program.add_subcommand("devices", "list the devices of this machine");
-  verb->add_option("--config", options->file, "a TOML file with [plugins] and [device.KIND] settings");
-  add_format_option(*verb, options->format);
-  verb->footer(example("tenon devices"));
-  verb->callback([options, &outcome] { outcome.exit_code = devices(*options); });
+  const Verb verb = program.add_verb("devices", "list the devices of this machine");
+  verb.add_option("--config", options->file, "a TOML file with [plugins] and [device.KIND] settings");
+  add_format_option(verb, options->format);
+  verb.footer(example("tenon devices"));
+  verb.callback([options, &outcome] { outcome.exit_code = devices(*options); });
 }
 
 }  // namespace tenon::cli

@@ -69,25 +69,24 @@ ExitCode doctor_history(const DoctorOptions& options) {
 
 }  // namespace
 
-void add_doctor(CLI::App& program, Outcome& outcome) {
+void add_doctor(Verb program, Outcome& outcome) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* verb = program.add_subcommand(
-      "doctor", "check this installation; with a FILE: why memory ran out and what would have fitted");
-  verb->add_option("file", options->file, "a memory history that ended out of memory")->type_name("FILE");
-  CLI::Option* const capacity =
-      add_capacity_option(*verb, options->capacity, "memory of the device; default: what the file says");
-  CLI::Option* const allocator =
-      verb->add_option("--allocator,-a", options->allocator, "the allocator of Tenon that was in use")
-          ->type_name("SPEC");
-  CLI::Option* const conf = verb->add_option("--pytorch-conf", options->pytorch_conf,
-                                             "PyTorch's settings that were in use; default: what the file says")
-                                ->type_name("STRING")
-                                ->excludes(allocator);
-  add_format_option(*verb, options->format);
-  add_quiet_option(*verb, options->quiet);
-  verb->footer(example("tenon doctor memory.pickle --capacity 24GiB"));
-  verb->callback([=, &outcome] {
-    if (options->file.empty() && capacity->count() + allocator->count() + conf->count() != 0)
+  const Verb verb =
+      program.add_verb("doctor", "check this installation; with a FILE: why memory ran out and what would have fitted");
+  verb.add_option("file", options->file, "a memory history that ended out of memory").type_name("FILE");
+  const Option capacity =
+      add_capacity_option(verb, options->capacity, "memory of the device; default: what the file says");
+  const Option allocator =
+      verb.add_option("--allocator,-a", options->allocator, "the allocator of Tenon that was in use").type_name("SPEC");
+  const Option conf = verb.add_option("--pytorch-conf", options->pytorch_conf,
+                                      "PyTorch's settings that were in use; default: what the file says")
+                          .type_name("STRING")
+                          .excludes(allocator);
+  add_format_option(verb, options->format);
+  add_quiet_option(verb, options->quiet);
+  verb.footer(example("tenon doctor memory.pickle --capacity 24GiB"));
+  verb.callback([=, &outcome] {
+    if (options->file.empty() && (capacity.is_given() || allocator.is_given() || conf.is_given()))
       throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf need the file of a memory history");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor_machine(*options) : doctor_history(*options);

@@ -7,14 +7,15 @@
 
 namespace tenon::cli {
 
-void add_help(CLI::App& program, Outcome&) {
+void add_help(Verb program, Outcome&) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* verb = program.add_subcommand("help", "show what a verb does, and its options");
-  verb->add_option("verb", *words, "the verb, as in: tenon help trace info; default: the program")->type_name("VERB");
-  verb->footer(example("tenon help replay"));
-  verb->callback([words, &program] {
-    if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);
-    print_exactly(help_text(verb_of(program, *words), output_screen().columns));
+  const Verb verb = program.add_verb("help", "show what a verb does, and its options");
+  verb.add_option("verb", *words, "the verb, as in: tenon help trace info; default: the program").type_name("VERB");
+  verb.footer(example("tenon help replay"));
+  verb.callback([words, program] {
+    if (const std::string problem = unknown_verb(facts_of(program), *words); !problem.empty())
+      throw ConfigError(problem);
+    print_exactly(help_text(program.below(*words), output_screen().columns));
   });
 }
 

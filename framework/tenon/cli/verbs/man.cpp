@@ -9,14 +9,15 @@
 
 namespace tenon::cli {
 
-void add_man(CLI::App& program, Outcome&) {
+void add_man(Verb program, Outcome&) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* verb = program.add_subcommand("man", "print a manual page in roff: tenon man replay | man -l -");
-  verb->add_option("verb", *words, "the verb; default: the program")->type_name("VERB");
-  verb->footer(example("tenon man replay > tenon-replay.1"));
-  verb->callback([words, &program] {
-    if (const std::string problem = unknown_verb(program, *words); !problem.empty()) throw ConfigError(problem);
-    print_exactly(man_page(facts_of(verb_of(program, *words)), environment().version));
+  const Verb verb = program.add_verb("man", "print a manual page in roff: tenon man replay | man -l -");
+  verb.add_option("verb", *words, "the verb; default: the program").type_name("VERB");
+  verb.footer(example("tenon man replay > tenon-replay.1"));
+  verb.callback([words, program] {
+    if (const std::string problem = unknown_verb(facts_of(program), *words); !problem.empty())
+      throw ConfigError(problem);
+    print_exactly(man_page(facts_of(program.below(*words)), environment().version));
   });
 }
 

@@ -89,17 +89,17 @@ ExitCode make_project(const NewOptions& options) {
 
 }  // namespace
 
-void add_new(CLI::App& program, Outcome& outcome) {
-  CLI::App* verb = program.add_subcommand("new", "begin a plugin of your own");
-  verb->require_subcommand(1);
-  verb->footer(example("tenon new allocator my_cache"));
+void add_new(Verb program, Outcome& outcome) {
+  const Verb verb = program.add_verb("new", "begin a plugin of your own");
+  verb.require_verb(1);
+  verb.footer(example("tenon new allocator my_cache"));
   auto options = std::make_shared<NewOptions>();
-  CLI::App* allocator =
-      verb->add_subcommand("allocator", "write a project with one C++ file, a TOML file, a test and a README");
-  allocator->add_option("name", options->name, "name of the allocator: lower-case letters, digits, '_'")->required();
-  allocator->add_option("--dir", options->folder, "folder of the project; default: NAME")->type_name("DIR");
-  allocator->footer(example("tenon new allocator my_cache --dir ~/my_cache"));
-  allocator->callback([options, &outcome] { outcome.exit_code = make_project(*options); });
+  const Verb allocator =
+      verb.add_verb("allocator", "write a project with one C++ file, a TOML file, a test and a README");
+  allocator.add_option("name", options->name, "name of the allocator: lower-case letters, digits, '_'").required();
+  allocator.add_option("--dir", options->folder, "folder of the project; default: NAME").type_name("DIR");
+  allocator.footer(example("tenon new allocator my_cache --dir ~/my_cache"));
+  allocator.callback([options, &outcome] { outcome.exit_code = make_project(*options); });
 }
 
 }  // namespace tenon::cli

@@ -185,28 +185,26 @@ ExitCode info(const PluginOptions& options) {
 
 }  // namespace
 
-void add_plugins(CLI::App& program, Outcome& outcome) {
-  CLI::App* verb = program.add_subcommand("plugins", "list plugins, show their options, test their allocators");
-  verb->footer(example("tenon plugins info caching"));
-  verb->require_subcommand(0, 1);
+void add_plugins(Verb program, Outcome& outcome) {
+  const Verb verb = program.add_verb("plugins", "list plugins, show their options, test their allocators");
+  verb.footer(example("tenon plugins info caching"));
+  verb.require_verb(0);
   auto options = std::make_shared<PluginOptions>();
 
-  CLI::App* listing = verb->add_subcommand("list", "list every plugin in the search folders, in their order");
-  add_format_option(*listing, options->format);
-  listing->footer(example("tenon plugins list --format json"));
-  listing->callback([options, &outcome] { outcome.exit_code = list(*options); });
+  const Verb listing = verb.add_verb("list", "list every plugin in the search folders, in their order");
+  add_format_option(listing, options->format);
+  listing.footer(example("tenon plugins list --format json"));
+  listing.callback([options, &outcome] { outcome.exit_code = list(*options); });
 
-  CLI::App* details =
-      verb->add_subcommand("info", "show what a plugin supplies, and each option's type, default and range");
-  details->add_option("name", options->name, "a plugin, allocator, device kind or layer; or a path to a .so")
-      ->required();
-  add_format_option(*details, options->format);
-  details->footer(example("tenon plugins info caching"));
-  details->callback([options, &outcome] { outcome.exit_code = info(*options); });
+  const Verb details = verb.add_verb("info", "show what a plugin supplies, and each option's type, default and range");
+  details.add_option("name", options->name, "a plugin, allocator, device kind or layer; or a path to a .so").required();
+  add_format_option(details, options->format);
+  details.footer(example("tenon plugins info caching"));
+  details.callback([options, &outcome] { outcome.exit_code = info(*options); });
 
-  add_plugins_test(*verb, outcome);
-  verb->callback([verb, options, &outcome] {
-    if (verb->get_subcommands().empty()) outcome.exit_code = list(*options);
+  add_plugins_test(verb, outcome);
+  verb.callback([verb, options, &outcome] {
+    if (verb.is_alone()) outcome.exit_code = list(*options);
   });
 }
 

@@ -236,51 +236,49 @@ ExitCode replay_verb(const ReplayOptions& options) {
 
 }  // namespace
 
-void add_replay(CLI::App& program, Outcome& outcome) {
+void add_replay(Verb program, Outcome& outcome) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* verb =
-      program.add_subcommand("replay", "replay memory histories under allocators, without their program or device");
-  verb->add_option("traces", options->traces, replay::read_files() + "; gz or not; - is standard input")
-      ->required()
-      ->type_name("TRACE");
-  verb->add_option("--allocator,-a", options->policies.allocators,
-                   "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
-      ->type_name("SPEC")
-      ->allow_extra_args(false);
-  verb->add_option("--pytorch-conf", options->policies.pytorch_confs,
-                   "what PyTorch would do with this value of PYTORCH_ALLOC_CONF")
-      ->type_name("STRING")
-      ->allow_extra_args(false);
-  verb->add_option("--config", options->policies.config, "take the [allocator] of this experiment")->type_name("FILE");
-  add_capacity_option(*verb, options->capacity, "memory of the device; default: unlimited");
-  verb->add_option("--html", options->html,
-                   "write a report; - is standard output (the table then goes to standard error)")
-      ->type_name("FILE");
-  verb->add_option("--svg", options->svg, "write only the picture of the report; - is standard output")
-      ->type_name("FILE");
-  verb->add_option("--snapshot", options->snapshot,
-                   "write a snapshot for PyTorch's memory viewer; needs one --allocator; - is standard output")
-      ->type_name("FILE");
-  verb->add_option("--fail-if", options->gates,
-                   "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%', 'seconds > 20ms'")
-      ->type_name("EXPR")
-      ->allow_extra_args(false);
-  verb->add_option("--baseline", options->baseline, "JSON of an earlier replay, to compare with")->type_name("FILE");
-  verb->add_option("--repeat", options->repeat, "timed passes for each row, interleaved")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
-  verb->add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  verb->add_option("--deadline", options->deadline_seconds, "time limit of each row; default: 600")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 1e6));
-  add_format_option(*verb, options->format);
-  verb->add_flag("--timeline", options->timeline,
-                 "with --format json: each row's memory over the events, for `compare --html`");
-  add_quiet_option(*verb, options->quiet);
-  verb->footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));
-  verb->callback([options, &outcome] { outcome.exit_code = replay_verb(*options); });
+  const Verb verb =
+      program.add_verb("replay", "replay memory histories under allocators, without their program or device");
+  verb.add_option("traces", options->traces, replay::read_files() + "; gz or not; - is standard input")
+      .required()
+      .type_name("TRACE");
+  verb.add_option("--allocator,-a", options->policies.allocators,
+                  "NAME or PATH.so, either with :OPTION=VALUE,…; default: all allocators")
+      .type_name("SPEC")
+      .one_at_a_time();
+  verb.add_option("--pytorch-conf", options->policies.pytorch_confs,
+                  "what PyTorch would do with this value of PYTORCH_ALLOC_CONF")
+      .type_name("STRING")
+      .one_at_a_time();
+  verb.add_option("--config", options->policies.config, "take the [allocator] of this experiment").type_name("FILE");
+  add_capacity_option(verb, options->capacity, "memory of the device; default: unlimited");
+  verb.add_option("--html", options->html,
+                  "write a report; - is standard output (the table then goes to standard error)")
+      .type_name("FILE");
+  verb.add_option("--svg", options->svg, "write only the picture of the report; - is standard output")
+      .type_name("FILE");
+  verb.add_option("--snapshot", options->snapshot,
+                  "write a snapshot for PyTorch's memory viewer; needs one --allocator; - is standard output")
+      .type_name("FILE");
+  verb.add_option("--fail-if", options->gates,
+                  "exit 3 when it holds: 'ooms > 0', 'peak_reserved_bytes > +2%', 'seconds > 20ms'")
+      .type_name("EXPR")
+      .one_at_a_time();
+  verb.add_option("--baseline", options->baseline, "JSON of an earlier replay, to compare with").type_name("FILE");
+  verb.add_option("--repeat", options->repeat, "timed passes for each row, interleaved").type_name("N").range(1, 1000);
+  verb.add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
+      .type_name("N")
+      .range(1, 1024);
+  verb.add_option("--deadline", options->deadline_seconds, "time limit of each row; default: 600")
+      .type_name("SECONDS")
+      .range(0.1, 1e6);
+  add_format_option(verb, options->format);
+  verb.add_flag("--timeline", options->timeline,
+                "with --format json: each row's memory over the events, for `compare --html`");
+  add_quiet_option(verb, options->quiet);
+  verb.footer(example("tenon replay train.pickle.gz --capacity 24GiB --allocator caching --allocator expandable"));
+  verb.callback([options, &outcome] { outcome.exit_code = replay_verb(*options); });
 }
 
 }  // namespace tenon::cli

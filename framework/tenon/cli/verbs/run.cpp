@@ -62,35 +62,34 @@ ExitCode run(const RunOptions& given) {
 
 }  // namespace
 
-void add_run(CLI::App& program, Outcome& outcome) {
+void add_run(Verb program, Outcome& outcome) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = program.add_subcommand("run", "run an experiment, or a sweep with one process for each cell");
-  verb->add_option("experiment", options->file, "the experiment's TOML file");
-  verb->add_option("settings", options->overrides, "KEY=VALUE: overrides a setting of the file; VALUE as in TOML");
-  CLI::Option* sweep =
-      verb->add_flag("--sweep", options->sweep, "sweep over KEY=[a, b] or KEY=a,b of the command line, too");
-  verb->add_flag("--no-sweep", options->no_sweep, "ignore [sweep]")->excludes(sweep);
-  verb->add_option("--out", options->out, "folder of the results; default: tenon-out/NAME-DATE-TIME")->type_name("DIR");
-  verb->add_option("--resume", options->resume, "continue the interrupted run or sweep of this folder")
-      ->type_name("DIR");
-  verb->add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  verb->add_option("--deadline", options->call_seconds,
-                   "for one call of the allocator (60): one that takes longer hangs, and the run says where")
-      ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--record", options->record,
-                   "record its memory: trace, text, snapshot, chrome, folded, tensorboard or all")
-      ->type_name("LIST");
-  verb->add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
-  add_format_option(*verb, options->format);
-  add_quiet_option(*verb, options->quiet);
-  verb->add_option("--label", options->label)->group("");
-  verb->add_option("--parent", options->parent)->group("");
-  verb->add_option("--after-death", options->after_death)->expected(2)->group("");
-  verb->footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
-  verb->callback([options, &outcome] { outcome.exit_code = run(*options); });
+  const Verb verb = program.add_verb("run", "run an experiment, or a sweep with one process for each cell");
+  verb.add_option("experiment", options->file, "the experiment's TOML file");
+  verb.add_option("settings", options->overrides, "KEY=VALUE: overrides a setting of the file; VALUE as in TOML");
+  const Option sweep =
+      verb.add_flag("--sweep", options->sweep, "sweep over KEY=[a, b] or KEY=a,b of the command line, too");
+  verb.add_flag("--no-sweep", options->no_sweep, "ignore [sweep]").excludes(sweep);
+  verb.add_option("--out", options->out, "folder of the results; default: tenon-out/NAME-DATE-TIME").type_name("DIR");
+  verb.add_option("--resume", options->resume, "continue the interrupted run or sweep of this folder").type_name("DIR");
+  verb.add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
+      .type_name("N")
+      .range(1, 1024);
+  verb.add_option("--deadline", options->call_seconds,
+                  "for one call of the allocator (60): one that takes longer hangs, and the run says where")
+      .type_name("SECONDS")
+      .positive();
+  verb.add_option("--record", options->record,
+                  "record its memory: trace, text, snapshot, chrome, folded, tensorboard or all")
+      .type_name("LIST");
+  verb.add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
+  add_format_option(verb, options->format);
+  add_quiet_option(verb, options->quiet);
+  verb.add_option("--label", options->label).hidden();
+  verb.add_option("--parent", options->parent).hidden();
+  verb.add_option("--after-death", options->after_death).expects(2).hidden();
+  verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
+  verb.callback([options, &outcome] { outcome.exit_code = run(*options); });
 }
 
 }  // namespace tenon::cli

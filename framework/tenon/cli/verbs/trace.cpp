@@ -138,64 +138,63 @@ ExitCode compare(const TraceOptions& options) {
   return difference.are_equal ? ExitCode::kDone : ExitCode::kFailed;
 }
 
-CLI::App* sub(CLI::App& trace, const char* name, const char* help, const std::shared_ptr<TraceOptions>& options) {
-  CLI::App* verb = trace.add_subcommand(name, help);
-  add_quiet_option(*verb, options->quiet);
+Verb sub(Verb trace, const char* name, const char* help, const std::shared_ptr<TraceOptions>& options) {
+  const Verb verb = trace.add_verb(name, help);
+  add_quiet_option(verb, options->quiet);
   return verb;
 }
 
-void add_output(CLI::App& verb, const std::shared_ptr<TraceOptions>& options) {
+void add_output(Verb verb, const std::shared_ptr<TraceOptions>& options) {
   verb.add_option("output", options->output,
                   fmt::format("the file to write; its ending selects the format: {}; .gz compresses; - is standard "
                               "output and needs --to",
                               replay::written_endings()))
-      ->required()
-      ->type_name("OUT");
-  verb.add_option("--to", options->to, replay::written_names())->type_name("FORMAT");
+      .required()
+      .type_name("OUT");
+  verb.add_option("--to", options->to, replay::written_names()).type_name("FORMAT");
   verb.add_option("--allocator,-a", options->allocator,
                   "allocator that places the blocks of a snapshot; default: caching")
-      ->type_name("SPEC");
+      .type_name("SPEC");
   add_capacity_option(verb, options->capacity, "memory of the device for a snapshot; default: unlimited");
-  verb.add_option("--device", options->device, "device of a file with several, by its recorded number")->type_name("N");
+  verb.add_option("--device", options->device, "device of a file with several, by its recorded number").type_name("N");
 }
 
 }  // namespace
 
-void add_trace(CLI::App& program, Outcome& outcome) {
-  CLI::App* trace = program.add_subcommand("trace", "inspect, convert, cut and compare memory histories");
-  trace->require_subcommand(1);
-  trace->footer(example("tenon trace convert memory.pickle history.trace.gz"));
+void add_trace(Verb program, Outcome& outcome) {
+  const Verb trace = program.add_verb("trace", "inspect, convert, cut and compare memory histories");
+  trace.require_verb(1);
+  trace.footer(example("tenon trace convert memory.pickle history.trace.gz"));
   auto options = std::make_shared<TraceOptions>();
 
-  CLI::App* verb =
-      sub(*trace, "info", "show events, streams, peak and the share of bytes that was not recorded", options);
-  verb->add_option("files", options->files, "histories")->required()->type_name("FILE");
-  add_format_option(*verb, options->format);
-  verb->footer(example("tenon trace info memory.pickle"));
-  verb->callback([options, &outcome] { outcome.exit_code = info(*options); });
+  Verb verb = sub(trace, "info", "show events, streams, peak and the share of bytes that was not recorded", options);
+  verb.add_option("files", options->files, "histories").required().type_name("FILE");
+  add_format_option(verb, options->format);
+  verb.footer(example("tenon trace info memory.pickle"));
+  verb.callback([options, &outcome] { outcome.exit_code = info(*options); });
 
-  verb = sub(*trace, "convert", "write a history in another format", options);
-  verb->add_option("input", options->input, "a history")->required()->type_name("IN");
-  add_output(*verb, options);
-  verb->footer(example("tenon trace convert memory.pickle history.trace.gz"));
-  verb->callback([options, &outcome] { outcome.exit_code = convert(*options); });
+  verb = sub(trace, "convert", "write a history in another format", options);
+  verb.add_option("input", options->input, "a history").required().type_name("IN");
+  add_output(verb, options);
+  verb.footer(example("tenon trace convert memory.pickle history.trace.gz"));
+  verb.callback([options, &outcome] { outcome.exit_code = convert(*options); });
 
-  verb = sub(*trace, "slice", "cut a history at events or marks; blocks that live at the cut are put at the start",
+  verb = sub(trace, "slice", "cut a history at events or marks; blocks that live at the cut are put at the start",
              options);
-  verb->add_option("input", options->input, "a history")->required()->type_name("IN");
-  add_output(*verb, options);
-  verb->add_option("--from", options->first, "first event, or a mark's name")->type_name("EVENT");
-  verb->add_option("--until", options->last, "event after the last one, or a mark's name")->type_name("EVENT");
-  verb->footer(example("tenon trace slice history.trace.gz steady.trace.gz --from \"step 2\" --until \"step 4\""));
-  verb->callback([options, &outcome] { outcome.exit_code = cut(*options); });
+  verb.add_option("input", options->input, "a history").required().type_name("IN");
+  add_output(verb, options);
+  verb.add_option("--from", options->first, "first event, or a mark's name").type_name("EVENT");
+  verb.add_option("--until", options->last, "event after the last one, or a mark's name").type_name("EVENT");
+  verb.footer(example("tenon trace slice history.trace.gz steady.trace.gz --from \"step 2\" --until \"step 4\""));
+  verb.callback([options, &outcome] { outcome.exit_code = cut(*options); });
 
-  verb = sub(*trace, "diff", "show the first event in which two histories differ; exit 1 when they do", options);
-  verb->add_option("first", options->input, "a history")->required()->type_name("A");
-  verb->add_option("second", options->output, "another")->required()->type_name("B");
-  verb->add_option("--device", options->device, "device of files with several, by its recorded number")->type_name("N");
-  add_format_option(*verb, options->format);
-  verb->footer(example("tenon trace diff before.trace.gz after.trace.gz"));
-  verb->callback([options, &outcome] { outcome.exit_code = compare(*options); });
+  verb = sub(trace, "diff", "show the first event in which two histories differ; exit 1 when they do", options);
+  verb.add_option("first", options->input, "a history").required().type_name("A");
+  verb.add_option("second", options->output, "another").required().type_name("B");
+  verb.add_option("--device", options->device, "device of files with several, by its recorded number").type_name("N");
+  add_format_option(verb, options->format);
+  verb.footer(example("tenon trace diff before.trace.gz after.trace.gz"));
+  verb.callback([options, &outcome] { outcome.exit_code = compare(*options); });
 }
 
 }  // namespace tenon::cli

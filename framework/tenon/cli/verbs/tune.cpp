@@ -93,20 +93,20 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
 
 }  // namespace
 
-void add_tune(CLI::App& program, Outcome& outcome) {
+void add_tune(Verb program, Outcome& outcome) {
   auto options = std::make_shared<TuneVerbOptions>();
-  CLI::App* verb =
-      program.add_subcommand("tune", "search allocator settings for memory histories and recommend the line to paste");
-  verb->add_option("traces", options->traces, "memory histories, as for replay")->required()->type_name("TRACE");
-  add_capacity_option(*verb, options->capacity, "memory of the device that it must fit");
-  verb->add_option("--budget", options->budget, "time to search: 30s, 2m")->type_name("TIME")->capture_default_str();
-  verb->add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  add_format_option(*verb, options->format);
-  add_quiet_option(*verb, options->quiet);
-  verb->footer(example("tenon tune memory.pickle --capacity 24GiB"));
-  verb->callback([options, &outcome] { outcome.exit_code = tune_verb(*options); });
+  const Verb verb =
+      program.add_verb("tune", "search allocator settings for memory histories and recommend the line to paste");
+  verb.add_option("traces", options->traces, "memory histories, as for replay").required().type_name("TRACE");
+  add_capacity_option(verb, options->capacity, "memory of the device that it must fit");
+  verb.add_option("--budget", options->budget, "time to search: 30s, 2m").type_name("TIME").shows_default();
+  verb.add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
+      .type_name("N")
+      .range(1, 1024);
+  add_format_option(verb, options->format);
+  add_quiet_option(verb, options->quiet);
+  verb.footer(example("tenon tune memory.pickle --capacity 24GiB"));
+  verb.callback([options, &outcome] { outcome.exit_code = tune_verb(*options); });
 }
 
 }  // namespace tenon::cli

@@ -77,21 +77,20 @@ ExitCode view(ViewOptions options) {
 
 }  // namespace
 
-void add_view(CLI::App& program, Outcome& outcome) {
+void add_view(Verb program, Outcome& outcome) {
   auto options = std::make_shared<ViewOptions>();
-  CLI::App* verb = program.add_subcommand("view", "write one offline HTML page: live memory, call stacks, segments");
-  verb->add_option("file", options->file, "a memory history")->required()->type_name("FILE");
-  verb->add_option("-o,--output", options->output, "the page; - is standard output; default: NAME.html for NAME.pickle")
-      ->type_name("HTML");
-  verb->add_option("--allocator,-a", options->allocator,
-                   "also show a replay under this allocator; default: caching, if no segments are recorded")
-      ->type_name("SPEC");
-  add_capacity_option(*verb, options->capacity, "memory of the device in that replay; default: unlimited");
-  verb->add_option("--device", options->device, "device of a file with several, by its recorded number")
-      ->type_name("N");
-  add_quiet_option(*verb, options->quiet);
-  verb->footer(example("tenon view memory.pickle -o memory.html"));
-  verb->callback([options, &outcome] { outcome.exit_code = view(*options); });
+  const Verb verb = program.add_verb("view", "write one offline HTML page: live memory, call stacks, segments");
+  verb.add_option("file", options->file, "a memory history").required().type_name("FILE");
+  verb.add_option("-o,--output", options->output, "the page; - is standard output; default: NAME.html for NAME.pickle")
+      .type_name("HTML");
+  verb.add_option("--allocator,-a", options->allocator,
+                  "also show a replay under this allocator; default: caching, if no segments are recorded")
+      .type_name("SPEC");
+  add_capacity_option(verb, options->capacity, "memory of the device in that replay; default: unlimited");
+  verb.add_option("--device", options->device, "device of a file with several, by its recorded number").type_name("N");
+  add_quiet_option(verb, options->quiet);
+  verb.footer(example("tenon view memory.pickle -o memory.html"));
+  verb.callback([options, &outcome] { outcome.exit_code = view(*options); });
 }
 
 }  // namespace tenon::cli

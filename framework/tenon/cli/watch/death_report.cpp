@@ -1,8 +1,8 @@
 // A page read, and made into words and a file.
 #include <tenon/cli/watch/death_report.h>
 
+#include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/terminal.h>
-#include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/core/atomic_file.h>

@@ -1,0 +1,33 @@
+// Both streams, with the status line out of the way.
+#include <tenon/cli/terminal/print.h>
+
+#include <tenon/cli/terminal/status_line.h>
+#include <tenon/cli/terminal/terminal.h>
+#include <tenon/core/error.h>
+#include <tenon/report/text/display_width.h>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace tenon::cli {
+
+void print(std::string_view text) { print_exactly(wrapped(text, output_screen().columns)); }
+
+void print_exactly(std::string_view text) {
+  erase_status_line();
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  }
+}
+
+void say(std::string_view line) {
+  erase_status_line();
+  fmt::print(stderr, "{}\n", wrapped(line, screen_of(STDERR_FILENO).columns));
+}
+
+}  // namespace tenon::cli
