@@ -4,6 +4,7 @@
 #include <tenon/ops/indexing/embedding_bag.h>
 #include <tenon/ops/indexing/enumeration.h>
 #include <tenon/ops/indexing/index_put.h>
+#include <tenon/ops/indexing/repeat_interleave.h>
 #include <tenon/ops/indexing/search.h>
 #include <tenon/ops/indexing/sets.h>
 #include <tenon/ops/linalg/linalg.h>

@@ -13,6 +13,7 @@
 #include <tenon/ops/nn/loss.h>
 #include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/nn/pooling.h>
+#include <tenon/ops/nn/recurrent/packing.h>
 #include <tenon/ops/nn/recurrent/rnn.h>
 #include <tenon/ops/pointwise/activation.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -20,6 +21,5 @@
 #include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/reduce/sorting.h>
 #include <tenon/ops/shape/copy.h>
-#include <tenon/ops/shape/packing.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/tensor/literal.h>

@@ -3,7 +3,6 @@
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/pinned.h>
-#include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -205,15 +204,6 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
     const SequenceAttributes attributes{start.value(), Scalar(step).value(), end.value()};
     run(TENON_OP("linspace"), ops::state_of(result), {view_of(result)}, {}, &attributes);
   }
-  return with_grad(std::move(result), options);
-}
-Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, double base, const TensorOptions& options) {
-  if (options.has_dtype() && !is_floating_point(options.dtype())) {
-    const TensorOptions exact = options.dtype(kFloat64).requires_grad(std::nullopt);
-    return tenon::pow(Scalar(base), tenon::linspace(start, end, steps, exact)).to(options.dtype());
-  }
-  Tensor result = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
-  result = result.mul(std::log(base)).exp();
   return with_grad(std::move(result), options);
 }
 Tensor eye(std::int64_t n, const TensorOptions& options) { return eye(n, n, options); }

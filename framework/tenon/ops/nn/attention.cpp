@@ -5,7 +5,13 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/kernel/attributes/attention.h>
 #include <tenon/kernel/attributes/random.h>
-#include <tenon/ops/ops.h>
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/linalg/linear.h>
+#include <tenon/ops/nn/dropout.h>
+#include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/reduce/softmax.h>
+#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 
 #include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/binary_operands.h>
+#include <tenon/ops/pointwise/symbolic.h>
 #include <tenon/ops/pointwise/unary.h>
-#include <tenon/ops/support/symbolic.h>
 
 namespace tenon::ops {
 

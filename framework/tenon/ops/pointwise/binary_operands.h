@@ -4,6 +4,7 @@
 
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/write_checks.h>
 
 #include <string>
 
@@ -69,22 +70,6 @@ inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Bin
   const bool left = attributes.scalar_side == ScalarSide::kLeft;
   run(op, state_of(out), {view_of(out)}, {left ? undefined_view() : view_of(a), left ? view_of(a) : undefined_view()},
       &attributes);
-}
-
-/// Throws Error where the broadcast sizes are not those of `self`.
-inline void check_inplace_sizes(const Tensor& self, const Dims& sizes) {
-  if (!(self.impl().sizes() == sizes)) {
-    throw Error("output with shape " + to_string(self.impl().sizes()) + " doesn't match the broadcast shape " +
-                to_string(sizes));
-  }
-}
-
-/// Throws Error where an in-place result of dtype `from` cannot be kept in `to`.
-inline void check_castable(const char* op, Dtype from, Dtype to) {
-  if (!can_cast(from, to)) {
-    throw Error(std::string("result type ") + toString(from) + " can't be cast to the desired output type " +
-                toString(to) + " (in operator " + op + ")");
-  }
 }
 
 /// A rank-0 tensor on another device than its partner takes part as a number.

@@ -3,10 +3,10 @@
 
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/pointwise.h>
+#include <tenon/ops/pointwise/symbolic.h>
 #include <tenon/ops/support/kernel_call.h>
 #include <tenon/ops/support/recording.h>
 #include <tenon/ops/support/scalar_operand.h>
-#include <tenon/ops/support/symbolic.h>
 
 #include <string>
 

@@ -1,10 +1,10 @@
 // Reductions, each with its gradient.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>
-#include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/reduce/row_norm.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>

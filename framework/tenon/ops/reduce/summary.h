@@ -1,4 +1,4 @@
-// Reductions out of others: both extremes, sums without NaN, distances, norms with a bound.
+// Reductions out of others: both extremes, sums without NaN, the distance of two tensors, norms with a bound.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -29,11 +29,5 @@ inline Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p = 2)
 inline Tensor renorm(const Tensor& self, const Scalar& p, std::int64_t dim, const Scalar& maxnorm) {
   return self.renorm(p, dim, maxnorm);
 }
-/// p-norms of the differences of all rows: (…, P, M) and (…, R, M) to (…, P, R). The leading dims are broadcast. As in
-/// PyTorch Euclidean distances (p = 2) come from one matrix product where P or R is above 25: that needs no memory for
-/// P * R * M differences, but is less exact for rows close to each other. `compute_mode` 1 always does so, 2 never.
-/// Throws Error for a negative p, and a dtype that is not floating.
-TENON_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2,
-                       std::optional<std::int64_t> compute_mode = std::nullopt);
 
 }  // namespace tenon

@@ -63,15 +63,6 @@ inline Tensor diag_embed(const Tensor& self, std::int64_t offset = 0, std::int64
 inline Tensor diagflat(const Tensor& self, std::int64_t offset = 0) { return self.diagflat(offset); }
 /// The elements as a vector: a view where strides allow, else a copy.
 inline Tensor ravel(const Tensor& self) { return self.ravel(); }
-/// A copy with position i of `dim` repeats[i] times (`repeats` of one element stands for all); without a dim, of the
-/// flattened tensor. Throws Error for a negative number, and an output_size that is not the new size of the dim.
-inline Tensor repeat_interleave(const Tensor& self, const Tensor& repeats,
-                                std::optional<std::int64_t> dim = std::nullopt,
-                                std::optional<std::int64_t> output_size = std::nullopt) {
-  return self.repeat_interleave(repeats, dim, output_size);
-}
-/// repeats[i] times the number i, for every i: (repeats.sum()), of repeats' dtype, which is int64 or int32.
-TENON_API Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> output_size = std::nullopt);
 
 /// The tensor itself; of a number (a tensor of no dimension) a view (1).
 TENON_API Tensor atleast_1d(const Tensor& self);

@@ -1,7 +1,7 @@
 // For operators that are written with other operators.
-#include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/ops/support/write_checks.h>
 
 namespace tenon::ops {
 

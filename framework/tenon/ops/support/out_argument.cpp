@@ -1,7 +1,8 @@
 // What the _out forms share.
 #include <tenon/autograd/variable.h>
-#include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/support/out_argument.h>
+#include <tenon/ops/support/support.h>
+#include <tenon/ops/support/write_checks.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/ops/shape/packing.h>
+#include <tenon/ops/nn/recurrent/packing.h>
 #include <tenon/tensor/tensor.h>
 
 #include <optional>

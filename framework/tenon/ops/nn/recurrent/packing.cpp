@@ -1,5 +1,5 @@
 // Packing is one index_select, its inverse one index_put: both know their gradients already.
-#include <tenon/ops/shape/packing.h>
+#include <tenon/ops/nn/recurrent/packing.h>
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/create/factory.h>

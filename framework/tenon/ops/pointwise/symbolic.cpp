@@ -1,7 +1,7 @@
 // Symbolic arithmetic in terms of operators on tensors.
 #include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/support/symbolic.h>
+#include <tenon/ops/pointwise/symbolic.h>
 
 #include <cmath>
 

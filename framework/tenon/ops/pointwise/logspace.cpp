@@ -1,0 +1,20 @@
+// The factory whose elements are powers. Declared in factory.h.
+#include <tenon/ops/create/factory.h>
+#include <tenon/ops/pointwise/pointwise.h>
+
+#include <cmath>
+
+namespace tenon {
+
+Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, double base, const TensorOptions& options) {
+  if (options.has_dtype() && !is_floating_point(options.dtype())) {
+    const TensorOptions exact = options.dtype(kFloat64).requires_grad(std::nullopt);
+    return tenon::pow(Scalar(base), tenon::linspace(start, end, steps, exact)).to(options.dtype());
+  }
+  Tensor result = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
+  result = result.mul(std::log(base)).exp();
+  if (options.requires_grad()) result.set_requires_grad(true);
+  return result;
+}
+
+}  // namespace tenon
