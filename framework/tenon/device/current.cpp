@@ -12,10 +12,9 @@ namespace tenon {
 
 namespace {
 
-#define TENON_FAST_TLS __attribute__((tls_model("initial-exec")))
-constinit thread_local TENON_FAST_TLS std::array<DeviceIndex, kMaxDeviceTypes> device_of_thread{};
+constinit thread_local std::array<DeviceIndex, kMaxDeviceTypes> device_of_thread{};
 // Most threads never leave stream 0: then this number is all that is read.
-constinit thread_local TENON_FAST_TLS int guards_of_thread = 0;
+constinit thread_local int guards_of_thread = 0;
 
 struct StreamChoice {
   Device device;

@@ -23,7 +23,7 @@ std::vector<Scope>& scopes_of_thread() {
 }  // namespace
 
 namespace detail {
-constinit thread_local __attribute__((tls_model("initial-exec"))) int open_pool_scopes = 0;
+constinit thread_local int open_pool_scopes = 0;
 }
 
 std::uint64_t scoped_pool(const AllocatorStack& allocator) noexcept {

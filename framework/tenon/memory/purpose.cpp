@@ -14,10 +14,8 @@ namespace tenon {
 
 namespace {
 
-// initial-exec: read on every allocation, so it must not go through __tls_get_addr.
-#define TENON_FAST_TLS __attribute__((tls_model("initial-exec")))
-constinit thread_local TENON_FAST_TLS Purpose purpose_of_thread = Purpose::kActivation;
-constinit thread_local TENON_FAST_TLS std::uint16_t label_of_thread = 0;
+constinit thread_local Purpose purpose_of_thread = Purpose::kActivation;
+constinit thread_local std::uint16_t label_of_thread = 0;
 
 constexpr std::size_t kMaxLabels = 65535;
 

@@ -6,7 +6,7 @@
 
 namespace tenon::detail {
 
-constinit thread_local __attribute__((tls_model("initial-exec"))) int thread_slot_or_none = -1;
+constinit thread_local int thread_slot_or_none = -1;
 
 std::atomic<int> thread_slots_claimed{0};
 

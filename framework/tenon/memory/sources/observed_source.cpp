@@ -6,7 +6,7 @@
 namespace tenon {
 
 namespace detail {
-constinit thread_local __attribute__((tls_model("initial-exec"))) std::uint64_t operation_of_thread = 0;
+constinit thread_local std::uint64_t operation_of_thread = 0;
 }
 using detail::operation_of_thread;
 

@@ -8,7 +8,7 @@
 namespace tenon {
 
 namespace {
-constinit thread_local __attribute__((tls_model("initial-exec"))) std::int32_t number_of_thread = 0;
+constinit thread_local std::int32_t number_of_thread = 0;
 }
 
 CallSlot* CallBoard::begins(const CallFacts& facts) noexcept {
