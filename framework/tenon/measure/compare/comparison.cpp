@@ -184,20 +184,45 @@ Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& 
   return comparison;
 }
 
-std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other) {
+namespace {
+
+using Kind = FigureVerdict::Kind;
+
+/// Of a figure that another run would give another value.
+FigureVerdict measured_verdict(const ResultFigure& then, const ResultFigure& now) {
+  if (const auto ratio = unpaired_ratio(then.samples, now.samples))
+    return {verdict_on(ratio) == Verdict::kNoEvidence ? Kind::kNoEvidence : Kind::kDifferent, speed_sentence(ratio)};
+  const std::string change = then.value > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now.value / then.value - 1)) : "";
+  const auto counted = [](const ResultFigure& figure) { return std::max<std::size_t>(1, figure.samples.size()); };
+  if (counted(then) == 1 && counted(now) == 1) return {Kind::kTooFew, "no verdict: one measurement each" + change};
+  return {Kind::kTooFew,
+          fmt::format("no verdict: {} against {} measurements are too few{}", counted(then), counted(now), change)};
+}
+
+/// Why a measured figure says nothing about speed; empty where it does.
+std::string why_shared(const ResultCase& found) {
+  return found.cells_at_a_time < 2 ? "" : fmt::format("its sweep ran up to {} cells at a time", found.cells_at_a_time);
+}
+
+}  // namespace
+
+FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other) {
   const ResultFigure* const then = figure_of(first, info);
   const ResultFigure* const now = figure_of(other, info);
-  if (then == nullptr || now == nullptr) return {};
-  if (info.needs_completion && (!first.ran_out.empty() || !other.ran_out.empty())) {
-    if (first.ran_out == other.ran_out && then->value == now->value) return "same";
-    return other.ran_out.empty() ? "not comparable: the first ran out" : "not comparable: " + other.ran_out;
+  if (then == nullptr || now == nullptr) {
+    const ResultCase& failed = first.failure.empty() ? other : first;
+    return failed.failure.empty() ? FigureVerdict{} : FigureVerdict{Kind::kFailed, "no verdict: " + failed.mark};
   }
-  if (!info.is_measured) return exact_verdict(info, then->value, now->value);
-  if (const auto ratio = unpaired_ratio(then->samples, now->samples)) return speed_sentence(ratio);
-  const std::string change = then->value > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now->value / then->value - 1)) : "";
-  const auto counted = [](const ResultFigure& figure) { return std::max<std::size_t>(1, figure.samples.size()); };
-  if (counted(*then) == 1 && counted(*now) == 1) return "no verdict: one measurement each" + change;
-  return fmt::format("no verdict: {} against {} measurements are too few{}", counted(*then), counted(*now), change);
+  if (info.needs_completion && (!first.ran_out.empty() || !other.ran_out.empty())) {
+    if (first.ran_out == other.ran_out && then->value == now->value) return {Kind::kSame, "same"};
+    return {Kind::kNotComparable,
+            other.ran_out.empty() ? "not comparable: the first ran out" : "not comparable: " + other.ran_out};
+  }
+  if (info.is_measured) {
+    const std::string why = why_shared(first).empty() ? why_shared(other) : why_shared(first);
+    return why.empty() ? measured_verdict(*then, *now) : FigureVerdict{Kind::kShared, "no verdict: shared machine"};
+  }
+  return {then->value == now->value ? Kind::kSame : Kind::kDifferent, exact_verdict(info, then->value, now->value)};
 }
 
 bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {
@@ -225,6 +250,10 @@ std::vector<std::string> unjudged(const Comparison& comparison, const GateExpres
       const ResultCase* const first = is_relative ? found.of_set[base] : one;
       if (one == nullptr || first == nullptr) continue;
       std::string why = one->failure;
+      if (why.empty() && !first->failure.empty())
+        why = fmt::format("{}: {}", comparison.sets[base].path, first->failure);
+      if (why.empty() && is_relative && info.is_measured && s != base)
+        why = why_shared(*first).empty() ? why_shared(*one) : why_shared(*first);
       if (why.empty() && info.needs_completion && !(is_relative && first->ran_out == one->ran_out)) why = one->ran_out;
       if (!why.empty()) {
         sentences.push_back(fmt::format("{}, {}: {} cannot be judged, {}: tripped '{}'", found.name,

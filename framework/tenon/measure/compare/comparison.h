@@ -39,10 +39,24 @@ TENON_API bool passes(const ResultCase& found, const std::vector<std::string>& f
 /// Throws ConfigError where the sets are of different kinds, or where no case passes the filters.
 TENON_API Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters);
 
-/// What is to be said of a figure of one set against that of the first: "same", "better by 2.0 %", "worse: 3 instead of
-/// 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no verdict: one measurement each (+3.0 %)", "OOM at
-/// event 12". Empty where one of them has no figure.
-TENON_API std::string figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
+/// What can be said of a figure of one set against that of the first.
+struct FigureVerdict {
+  enum class Kind {
+    kNone,           ///< one of them has no figure
+    kSame,           ///< equal, of figures that are exact
+    kDifferent,      ///< by an exact figure, or by an interval of measured ones
+    kNoEvidence,     ///< the interval reaches 1
+    kTooFew,         ///< measurements
+    kShared,         ///< cells ran beside each other
+    kNotComparable,  ///< memory ran out
+    kFailed,         ///< one of the runs did
+  };
+  Kind kind = Kind::kNone;
+  /// "same", "better by 2.0 %", "worse: 3 instead of 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no
+  /// verdict: one measurement each (+3.0 %)", "no verdict: disqualified"; empty for kNone
+  std::string text;
+};
+TENON_API FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
 
 /// Whether the verdict is that nothing differs: exact figures that are equal.
 TENON_API bool is_same_figure(const FigureInfo& info, const ComparedCase& found);

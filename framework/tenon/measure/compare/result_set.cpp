@@ -7,6 +7,7 @@
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
+#include <tenon/runtime/run_status.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -100,6 +101,12 @@ std::vector<std::string> names_of_allocators(const Json& rows) {
   return allocator_titles(names, specs);
 }
 
+/// Of verbs that have no word for it.
+void note_failure(ResultCase& found, const Json& row) {
+  found.failure = text_of(member(row, "failure"));
+  if (!found.failure.empty()) found.mark = "failed";
+}
+
 ResultCase replay_case(const Json& row, const std::string& allocator) {
   ResultCase found;
   add_field(found, "trace", text_of(member(row, "trace")));
@@ -117,7 +124,7 @@ ResultCase replay_case(const Json& row, const std::string& allocator) {
   }
   if (const auto seconds = found.figures.find("seconds"); seconds != found.figures.end())
     seconds->second.samples = samples_of(member(row, "pass_seconds"));
-  found.failure = text_of(member(row, "failure"));
+  note_failure(found, row);
   if (const Json& event = member(row, "first_oom_event"); event.is_number())
     found.ran_out = fmt::format("OOM at event {}", event.get<std::uint64_t>());
   return found;
@@ -128,24 +135,28 @@ ResultCase bench_case(const Json& row) {
   add_field(found, "workload", text_of(member(row, "workload")));
   add_field(found, "allocator", text_of(member(row, "allocator")));
   add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
-  found.failure = text_of(member(row, "failure"));
+  note_failure(found, row);
   return found;
 }
 
 /// Columns of a sweep's rows that are no settings.
 bool is_result_column(const std::string& key) {
-  static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64", "peak_phase"};
+  static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64", "peak_phase", "cells_at_a_time"};
   return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");
 }
 
 void note_status(ResultCase& found, const Json& object) {
-  const std::string status = text_of(member(object, "status"));
-  if (status == "out_of_memory") {
-    found.ran_out = "OOM";
-  } else if (!status.empty() && status != "done") {
-    const std::string error = text_of(member(object, "error"));
-    found.failure = error.empty() ? status : status + ": " + error;
-  }
+  const std::string word = text_of(member(object, "status"));
+  if (const Json& cells = member(object, "cells_at_a_time"); cells.is_number_integer())
+    found.cells_at_a_time = cells.get<std::int64_t>();
+  if (word.empty()) return;
+  const RunStatus status = parse_run_status(word).value_or(RunStatus::kFailed);
+  if (status == RunStatus::kOutOfMemory) found.ran_out = "OOM";
+  if (status == RunStatus::kOutOfMemory || status == RunStatus::kDone) return;
+  const std::string error = text_of(member(object, "error"));
+  found.mark = word;
+  // "allocator 'x' is disqualified: …" says it already.
+  found.failure = error.empty() ? word : error.find(word) != std::string::npos ? error : word + ": " + error;
 }
 
 ResultCase sweep_case(const Json& row) {

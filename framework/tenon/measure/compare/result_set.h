@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct TENON_API ResultCase {
   std::map<std::string, ResultFigure> figures;  ///< by the key of a FigureInfo
   std::string losses_hash;                      ///< of a run; empty where there is none
   std::string failure;                          ///< empty, or why its figures mean nothing
+  std::string mark;                             ///< of a failure, a word: "failed", "disqualified"
+  std::int64_t cells_at_a_time = 1;             ///< of a sweep: how many shared the machine with it at most
   std::string ran_out;                          ///< empty, or "OOM at event 12"
   std::vector<ResultCurve> curves;              ///< none where the file holds no timeline
 

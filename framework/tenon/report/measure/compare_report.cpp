@@ -18,6 +18,7 @@ using measure::ComparedCase;
 using measure::Comparison;
 using measure::FigureInfo;
 using measure::FigureUnit;
+using measure::FigureVerdict;
 using measure::ResultCase;
 using measure::ResultKind;
 using Json = nlohmann::ordered_json;
@@ -41,7 +42,7 @@ bool is_purpose(const FigureInfo& info) {
 
 TableCell cell_of(const FigureInfo& info, const ResultCase* found) {
   if (found == nullptr) return {};
-  if (!found->failure.empty()) return "failed";
+  if (!found->failure.empty()) return found->mark;
   const auto figure = found->figures.find(std::string(info.key));
   if (figure == found->figures.end()) return {};
   if (info.needs_completion && info.unit == FigureUnit::kShare && !found->ran_out.empty()) return found->ran_out;
@@ -70,10 +71,20 @@ bool has_figure(const FigureInfo& info, const ComparedCase& found) {
   });
 }
 
-std::string verdict_of(const FigureInfo& info, const ComparedCase& found, std::size_t set) {
+FigureVerdict verdict_of(const FigureInfo& info, const ComparedCase& found, std::size_t set) {
   const ResultCase* const first = found.of_set[0];
   const ResultCase* const other = found.of_set[set];
-  return first == nullptr || other == nullptr ? std::string() : figure_verdict(info, *first, *other);
+  return first == nullptr || other == nullptr ? FigureVerdict{} : figure_verdict(info, *first, *other);
+}
+
+/// Whether a figure of any case has such a verdict.
+bool has_verdict(const Comparison& comparison, std::string_view figure, FigureVerdict::Kind kind) {
+  const FigureInfo& info = *measure::find_figure(figure);
+  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
+    for (std::size_t s = 1; s < found.of_set.size(); ++s)
+      if (verdict_of(info, found, s).kind == kind) return true;
+    return false;
+  });
 }
 
 std::string default_metric(const Comparison& comparison, const std::string& metric) {
@@ -120,7 +131,7 @@ Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
       std::vector<TableCell> row = {found.name, std::string(info.title)};
       for (const ResultCase* one : found.of_set) row.push_back(cell_of(info, one));
       for (std::size_t s = 1; s < sets; ++s) {
-        const std::string verdict = verdict_of(info, found, s);
+        const std::string verdict = verdict_of(info, found, s).text;
         row.push_back(verdict.empty() ? TableCell() : TableCell(verdict));
       }
       rows.push_back(std::move(row));
@@ -146,33 +157,6 @@ std::string figures_title(const Comparison& comparison, const Table& figures, bo
   return names_case ? title : title + " of " + show(figures.rows()[0][0]);
 }
 
-namespace {
-
-/// Whether the steps of one run are called faster or slower than those of another.
-bool has_speed_verdict(const Comparison& comparison) {
-  const FigureInfo& step_ms = *measure::find_figure("step_ms");
-  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
-    for (std::size_t s = 1; s < found.of_set.size(); ++s) {
-      const std::string verdict = verdict_of(step_ms, found, s);
-      if (!verdict.empty() && !verdict.starts_with("no ")) return true;
-    }
-    return false;
-  });
-}
-
-/// Whether replays have times that were measured too seldom.
-bool has_few_passes(const Comparison& comparison) {
-  if (comparison.sets.front().kind != measure::ResultKind::kReplay) return false;
-  const FigureInfo& seconds = *measure::find_figure("seconds");
-  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
-    for (std::size_t s = 1; s < found.of_set.size(); ++s)
-      if (verdict_of(seconds, found, s).starts_with("no verdict")) return true;
-    return false;
-  });
-}
-
-}  // namespace
-
 std::vector<std::string> compare_remarks(const Comparison& comparison) {
   std::vector<std::string> remarks;
   if (comparison.sets.size() < 2) return remarks;
@@ -184,27 +168,40 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
       if (one == nullptr) {
         remarks.push_back(fmt::format("{} is not in {}", found.name, title_of(comparison, s)));
       } else if (!one->failure.empty()) {
-        remarks.push_back(fmt::format("{} of {}: {}", found.name, title_of(comparison, s), one->failure));
+        remarks.push_back(
+            fmt::format("{} of {}: {}; no verdict on it", found.name, title_of(comparison, s), one->failure));
       } else if (!one->ran_out.empty()) {
         remarks.push_back(
             fmt::format("{} of {} ran out of memory: {}", found.name, title_of(comparison, s), one->ran_out));
       }
       if (s == 0 || one == nullptr || found.of_set[0] == nullptr || one->losses_hash.empty()) continue;
+      if (!one->failure.empty() || !found.of_set[0]->failure.empty()) continue;
       const bool is_equal = one->losses_hash == found.of_set[0]->losses_hash;
       remarks.push_back(fmt::format("{}: the losses of {} are {} those of a", found.name, letter(s),
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
-  if (has_few_passes(comparison))
+  using Kind = FigureVerdict::Kind;
+  const bool is_replay = comparison.sets.front().kind == ResultKind::kReplay;
+  if (is_replay && has_verdict(comparison, "seconds", Kind::kTooFew))
     remarks.push_back(
         "a verdict on speed needs more than these passes: `tenon replay --repeat 10 --format json`, which interleaves "
         "them");
-  if (has_speed_verdict(comparison))
+  if (has_verdict(comparison, "step_ms", Kind::kShared))
+    remarks.push_back(
+        "cells of these sweeps ran beside each other and slowed one another: no verdict on speed; run the sweep with "
+        "-j 1 for one");
+  if (has_verdict(comparison, "step_ms", Kind::kDifferent))
     remarks.push_back(
         "step times are of one run each, at different times: a machine that was busier meanwhile shows as slower too; "
         "`tenon bench` takes turns");
-  remarks.push_back(
-      fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
+  const bool is_any_compared = std::ranges::any_of(comparison.cases, [](const ComparedCase& found) {
+    return std::ranges::all_of(found.of_set,
+                               [](const ResultCase* one) { return one != nullptr && one->failure.empty(); });
+  });
+  if (is_any_compared)
+    remarks.push_back(
+        fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
   return remarks;
 }
 
@@ -275,7 +272,7 @@ std::string compare_json(const Comparison& comparison, bool all, const std::vect
         const ResultCase* const one = found.of_set[s];
         const bool is_there = one != nullptr && one->figures.contains(std::string(info.key));
         row["values"].push_back(is_there ? Json(one->figures.at(std::string(info.key)).value) : Json(nullptr));
-        const std::string verdict = s == 0 ? std::string() : verdict_of(info, found, s);
+        const std::string verdict = s == 0 ? std::string() : verdict_of(info, found, s).text;
         row["verdicts"].push_back(verdict.empty() ? Json(nullptr) : Json(verdict));
       }
       json["rows"].push_back(std::move(row));
