@@ -31,4 +31,4 @@ else
 fi
 
 printf '\nReports (open in a browser, no network needed):\n'
-find "$out" -name '*.html' | sort | sed "s|^|  $PWD/|"
+find "$out" -name '*.html' -not -path '*/previous-*' | sort | sed "s|^|  $PWD/|"

@@ -19,7 +19,7 @@ using Group = std::set<std::string>;
 
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
-    {"cli", {{"verbs"}, {"run"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
+    {"cli", {{"verbs"}, {"run"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
     {"train", {{"models"}, {".", "input"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
@@ -43,7 +43,10 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"conformance", {{"checks", ".", "findings"}}},
     {"data", {{"."}, {"detail"}}},
     {"runtime",
-     {{"config"}, {"environment.*", "device_setup.*", "allocator_spec.*", "conf_policy.*"}, {"plugins"}, {"log.*"}}},
+     {{"config"},
+      {"environment.*", "device_setup.*", "allocator_spec.*", "conf_policy.*"},
+      {"plugins"},
+      {"log.*", "run_status.*"}}},
     {"ops",
      {{"."},
       {"nn", "nn/recurrent"},

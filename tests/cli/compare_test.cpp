@@ -70,6 +70,53 @@ TEST_F(CompareVerb, GatesAreExitCode3) {
   EXPECT_EQ(tenon({"compare", "old", "new", "--fail-if", "peak_reservd_bytes > 1"}).code, 2);
 }
 
+TEST_F(CompareVerb, CellsThatRanBesideEachOtherGetNoVerdictOnSpeed) {
+  const std::vector<std::string> sweep = {"run", "exp.toml", "allocator.name=direct,caching", "--sweep", "--quiet"};
+  for (const char* jobs : {"1", "2"}) {
+    std::vector<std::string> words = sweep;
+    words.insert(words.end(), {"-j", jobs, "--out", std::string("jobs") + jobs});
+    ASSERT_EQ(tenon(words).code, 0);
+  }
+  for (const auto& [a, b] :
+       {std::pair("jobs2", "jobs2"), {"jobs1", "jobs2"}, {"jobs2/cells/001-direct", "jobs2/cells/002-caching"}}) {
+    const Said said = tenon({"compare", a, b, "--all"});
+    EXPECT_THAT(said.out, AllOf(HasSubstr("no verdict: shared machine"), Not(HasSubstr("one measurement")))) << a << b;
+    EXPECT_THAT(said.error, HasSubstr("ran beside each other and slowed one another: no verdict on speed")) << a << b;
+  }
+  EXPECT_THAT(tenon({"compare", "jobs1", "jobs1", "--all"}).out, Not(HasSubstr("shared machine")));
+  const Said gate = tenon({"compare", "jobs1", "jobs2", "--fail-if", "step_ms > +1000%"});
+  EXPECT_EQ(gate.code, 3) << "what cannot be judged is no pass";
+  EXPECT_THAT(gate.error, HasSubstr("step_ms cannot be judged, its sweep ran up to 2 cells at a time"));
+}
+
+TEST_F(CompareVerb, ADisqualifiedSideGetsNoVerdictAndFailsAGate) {
+  run("good");
+  const Said bad = tenon({"run", "exp.toml", "allocator.name=\"" + fixture("faulty").string() + ":how=forgets\"",
+                          "--out", "bad", "--quiet"});
+  ASSERT_EQ(bad.code, 1);
+  for (const auto& [a, b] : {std::pair("good", "bad"), {"bad", "good"}, {"bad", "bad"}}) {
+    const Said said = tenon({"compare", a, b});
+    EXPECT_EQ(said.code, 0) << "nothing was asked";
+    EXPECT_THAT(said.out,
+                AllOf(HasSubstr("no verdict: disqualified"), Not(HasSubstr("better")), Not(HasSubstr("same"))))
+        << a << " " << b;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("bad: allocator 'faulty' is disqualified: it"),
+                                  Not(HasSubstr("the same in all")), Not(HasSubstr("the losses"))));
+    const Said gate = tenon({"compare", a, b, "--fail-if", "peak_reserved_bytes > +1000%"});
+    EXPECT_EQ(gate.code, 3) << a << " " << b;
+    EXPECT_THAT(gate.error, HasSubstr("peak_reserved_bytes cannot be judged"));
+  }
+}
+
+TEST_F(CompareVerb, ADisqualifiedCellOfTheFirstSweepFailsARelativeGate) {
+  const std::string faulty = fixture("faulty").string() + ":how=forgets";
+  ASSERT_EQ(tenon({"run", "exp.toml", "allocator.name=[\"" + faulty + "\", \"direct\"]", "--sweep", "--out", "a"}).code,
+            1);
+  const Said said = tenon({"compare", "a", "a", "--fail-if", "b.peak_reserved_bytes > 2 * a.peak_reserved_bytes"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, HasSubstr("is disqualified"));
+}
+
 TEST_F(CompareVerb, OfReplaysHasAMatrixOfHistoriesAndAllocators) {
   replay("a.json", {"-a", "direct", "-a", "caching"});
   const Said alone = tenon({"compare", "a.json"});

@@ -77,6 +77,16 @@ TEST_F(PluginsVerb, EachThatWouldNotLoadEndsTheRunWithCodeFive) {
   }
 }
 
+TEST_F(PluginsVerb, WhatWouldNotLoadIsToldOnceByTheKit) {
+  for (const char* plugin : {"undefined", "plain", "throws"}) {
+    const Said said = tenon({"plugins", "test", fixture(plugin).string()});
+    EXPECT_EQ(said.code, 5);
+    const std::size_t first = said.error.find("tenon: ");
+    EXPECT_NE(first, std::string::npos) << plugin;
+    EXPECT_EQ(said.error.find("tenon: ", first + 1), std::string::npos) << said.error;
+  }
+}
+
 TEST_F(PluginsVerb, TestRunsTheKitOnEachSpec) {
   const Said good = tenon({"plugins", "test", "direct", "caching:max_split_size=24MiB", "--only", "aligns"});
   EXPECT_EQ(good.code, 0) << good.out << good.error;

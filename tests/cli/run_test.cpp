@@ -123,13 +123,28 @@ TEST_F(RunVerb, AnEstimateThatCannotBeMadeSaysWhy) {
   EXPECT_THAT(said.out, AllOf(HasSubstr("# no estimate of its memory"), HasSubstr("train-labels-idx1-ubyte")));
 }
 
-TEST_F(RunVerb, AMissingDataFileFailsTheRunAndIsNamed) {
+TEST_F(RunVerb, AMissingDataFileIsNamedBeforeAnythingIsMade) {
   std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
   const Said said = tenon({"run", "exp.toml", "--out", "res"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.error, AllOf(HasSubstr("train-labels-idx1-ubyte"), HasSubstr("no such data file")));
-  EXPECT_EQ(result("res")["status"], "failed");
-  EXPECT_EQ(result("res")["exit_code"], 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
+}
+
+TEST_F(RunVerb, SaysHowFarItsEstimateWasOff) {
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  EXPECT_THAT(said.out, HasSubstr("\nestimate: peak requested "));
+  EXPECT_THAT(read_bytes(folder_.path() / "res/report.html"), HasSubstr("Estimated before the run: peak requested "));
+  EXPECT_THAT(tenon({"run", "exp.toml", "report.estimate=false"}).out, Not(HasSubstr("estimate:")));
+}
+
+TEST_F(RunVerb, QuietSaysNoRemarks) {
+  const Said loud = tenon({"run", "exp.toml", "--out", "loud"});
+  EXPECT_THAT(loud.out, HasSubstr("\npeak: "));
+  const Said quiet = tenon({"run", "exp.toml", "--out", "res", "-q"});
+  EXPECT_THAT(quiet.out, AllOf(HasSubstr("peak reserved"), EndsWith("results: res\n")));
+  EXPECT_THAT(quiet.out, AllOf(Not(HasSubstr("peak: ")), Not(HasSubstr("estimate"))));
+  EXPECT_EQ(quiet.error, "");
 }
 
 TEST_F(RunVerb, ATruncatedDataFileFailsTheRunAndIsNamed) {

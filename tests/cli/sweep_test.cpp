@@ -71,6 +71,39 @@ TEST_F(SweepVerb, ACrashLosesOneCell) {
   EXPECT_TRUE(cells[0]["peak_reserved_bytes"].is_null());
 }
 
+TEST_F(SweepVerb, ABadCellIsToldOnce) {
+  const Said said = tenon(
+      {"run", "exp.toml",
+       "allocator.name=[\"" + fixture("faulty").string() + ":how=forgets\", \"" + fixture("crasher").string() + "\"]",
+       "allocator.layers=[\"limit\"]", "allocator.limit.bytes=[\"64MiB\", \"16KiB\"]", "--sweep"});
+  const std::string all = said.out + said.error;
+  const auto count = [&](const std::string& words) {
+    int times = 0;
+    for (std::size_t at = all.find(words); at != std::string::npos; at = all.find(words, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_EQ(count("is disqualified: "), 1) << all;
+  EXPECT_EQ(count("OutOfMemory: "), 2) << all << "two cells run out";
+  EXPECT_EQ(count("SIGSEGV"), 1) << all;
+  EXPECT_THAT(said.error, AllOf(HasSubstr("[1/4] tenon: allocator 'faulty' is disqualified"),
+                                HasSubstr("[2/4] tenon: OutOfMemory: faulty")));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("disqualified"), HasSubstr("out_of_memory")));
+}
+
+TEST_F(SweepVerb, CellsBesideEachOtherSayThatTheirTimesAreOfASharedMachine) {
+  const std::vector<std::string> words = {"run", "exp.toml", "allocator.name=direct,caching", "--sweep", "--out"};
+  std::vector<std::string> two = words, one = words;
+  two.insert(two.end(), {"two", "-j", "2"});
+  one.emplace_back("one");
+  EXPECT_THAT(tenon(two).out, HasSubstr("times: up to 2 cells ran at a time and slowed one another"));
+  EXPECT_THAT(tenon(one).out, testing::Not(HasSubstr("times: ")));
+  const auto cells = [&](const std::string& file) {
+    return nlohmann::json::parse(read_bytes(folder_.path() / file))["cells_at_a_time"];
+  };
+  EXPECT_EQ(cells("two/cells/001-direct/result.json"), 2);
+  EXPECT_EQ(cells("one/cells/001-direct/result.json"), 1);
+}
+
 TEST_F(SweepVerb, ARunThatEndsWithoutAWordIsAFailedRow) {
   const Said said = tenon({"run", "exp.toml", "allocator.name=[\"" + fixture("crasher").string() + ":how=exit\"]",
                            "--sweep", "--format", "json", "--quiet"});

@@ -1,6 +1,7 @@
 // What `tenon run` says of runs: honest rows after an out of memory, where the peak lies, the page of a sweep.
 #include <tenon/core/units.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/report/svg.h>
 
@@ -19,7 +20,7 @@ using testing::Not;
 
 RunSummary run_of(std::int64_t peak, const std::string& phase, std::map<std::string, std::int64_t> held) {
   RunSummary run;
-  run.status = "done";
+  run.status = RunStatus::kDone;
   run.peak_requested_bytes = run.peak_allocated_bytes = run.peak_reserved_bytes = run.peak_in_steps_bytes = peak;
   run.peak_phase = phase;
   run.bytes_in_peak_phase = std::move(held);
@@ -28,7 +29,7 @@ RunSummary run_of(std::int64_t peak, const std::string& phase, std::map<std::str
 
 TEST(RunReport, AfterAnOutOfMemoryPeopleSeeWhereAndProgramsTheFigure) {
   RunSummary run = run_of(10 * MiB, "forward", {});
-  run.status = "out_of_memory";
+  run.status = RunStatus::kOutOfMemory;
   run.peak_reserved_bytes = 15 * MiB;
   run.first_oom_event = 17;
   const auto table = [&](TableFormat format) { return run_comparison({}, {{}}, {run}, {.format = format}); };

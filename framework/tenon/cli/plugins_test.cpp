@@ -53,8 +53,8 @@ void give_titles(std::vector<Subject>& subjects) {
 
 std::vector<const AllocatorInfo*> allocators_of(const std::string& plugin) {
   if (!is_plugin_path(plugin)) return {&find_allocator(plugin)};
-  // A plugin may crash while it is loaded.
-  const Ending ending = run_again({"plugins", "info", plugin, "--format", "json"}, true);
+  // A plugin may crash while it is loaded. What else is wrong with it is said here.
+  const Ending ending = try_silently({"plugins", "info", plugin, "--format", "json"});
   if (ending.signal != 0)
     throw PluginError(fmt::format("plugin {}: loading it ended by {}", plugin, ending.signal_text()));
   std::vector<const AllocatorInfo*> allocators = allocators_of_file(plugin);

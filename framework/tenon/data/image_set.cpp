@@ -16,9 +16,11 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
   throw Error(fmt::format("no such data file: '{}' (nor without .gz)", packed.string()));
 }
 
-}  // namespace
+struct SplitFiles {
+  std::filesystem::path images, labels;
+};
 
-ImageSet read_mnist(const std::filesystem::path& folder, Split split) {
+SplitFiles find_files(const std::filesystem::path& folder, Split split) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw Error(
@@ -27,8 +29,15 @@ ImageSet read_mnist(const std::filesystem::path& folder, Split split) {
                     folder.string()));
   }
   const std::string stem = split == Split::kTrain ? "train" : "t10k";
-  const std::filesystem::path image_file = find_file(folder, stem + "-images-idx3-ubyte");
-  const std::filesystem::path label_file = find_file(folder, stem + "-labels-idx1-ubyte");
+  return {find_file(folder, stem + "-images-idx3-ubyte"), find_file(folder, stem + "-labels-idx1-ubyte")};
+}
+
+}  // namespace
+
+void check_mnist(const std::filesystem::path& folder, Split split) { static_cast<void>(find_files(folder, split)); }
+
+ImageSet read_mnist(const std::filesystem::path& folder, Split split) {
+  const auto [image_file, label_file] = find_files(folder, split);
   IdxArray images = read_idx(image_file, 3);
   IdxArray labels = read_idx(label_file, 1);
   if (images.sizes[0] != labels.sizes[0]) {

@@ -25,6 +25,9 @@ enum class Split { kTrain, kTest };
 /// Where Debian's package dataset-fashion-mnist puts its files.
 inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 
+/// Throws what read_mnist does where the folder or one of its files is missing; reads none of them.
+TENON_API void check_mnist(const std::filesystem::path& folder, Split split);
+
 /// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, with or without .gz, from a folder. Throws Error that names the
 /// file and, where the folder itself is missing, the package to install; also for a label of 10 or more and for counts
 /// that differ.

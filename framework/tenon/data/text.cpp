@@ -32,11 +32,16 @@ std::vector<fs::path> files_of(const fs::path& path) {
   return files;
 }
 
-std::string bytes_of(const fs::path& path) {
+std::ifstream opened(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(fmt::format("no such text: '{}'; [data] path names a file or a folder of text files", path.string()));
   }
+  return file;
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file = opened(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -70,6 +75,10 @@ std::string TextCorpus::decode(const std::vector<std::int32_t>& symbols) const {
     }
   }
   return text;
+}
+
+void check_text(const fs::path& path) {
+  for (const fs::path& file : files_of(path)) static_cast<void>(opened(file));
 }
 
 TextCorpus read_text(const fs::path& path, TextUnit unit) {

@@ -32,6 +32,8 @@ class TENON_EXPORT ProgressSink {
   virtual void note(std::string_view line) = 0;
   /// What begins now: "step 3 of 100", "the test of epoch 1".
   virtual void entering(std::string_view /*what*/) {}
+  /// All is set up: the first step comes next.
+  virtual void beginning() {}
   /// The figures of this part of the run, after each step and each epoch.
   virtual void figures(const ExperimentResult& /*part*/) {}
   /// Those of the parts that a resumed run goes on from, once.

@@ -56,6 +56,7 @@ ExperimentResult Training::run() {
   resume();
   result_.memory = device_.allocator().stats();
   phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
+  progress_.beginning();
   const auto is_untested = [&](int epoch) { return steps_done() > (epoch - 1) * steps_per_epoch_; };
   for (int epoch = epoch_; epoch <= epochs_ && (steps_done() < last_step_ || is_untested(epoch)); ++epoch) {
     result_.interrupted = !run_epoch(epoch);

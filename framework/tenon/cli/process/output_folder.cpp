@@ -31,9 +31,22 @@ ConfigError cannot_make(const fs::path& folder, const std::string& reason) {
   return ConfigError(fmt::format("cannot make the folder {}: {}; choose another with --out", folder.string(), reason));
 }
 
+/// Those of the folder and the ones that it lies in that are not there.
+std::vector<fs::path> missing_folders(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  fs::path path;
+  for (const fs::path& part : folder) {
+    path /= part;
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) missing.push_back(path);
+  }
+  return missing;
+}
+
 /// A folder that was not there before, named after the experiment and the time.
-fs::path new_folder(const std::string& name) {
+fs::path new_folder(const std::string& name, std::vector<fs::path>& made) {
   const fs::path parent = "tenon-out";
+  made = missing_folders(parent);
   const std::string stem =
       fmt::format("{}-{:%Y%m%d-%H%M%S}", plain_name(name, '-'), fmt::localtime(std::time(nullptr)));
   std::error_code problem;
@@ -41,7 +54,10 @@ fs::path new_folder(const std::string& name) {
   for (int n = 1;; ++n) {
     fs::path folder = parent / (n == 1 ? stem : fmt::format("{}-{}", stem, n));
     // Another run may take the name at this moment: whoever makes the folder has it.
-    if (fs::create_directory(folder, problem)) return folder;
+    if (fs::create_directory(folder, problem)) {
+      made.push_back(folder);
+      return folder;
+    }
     if (problem) throw cannot_make(folder, problem.message());
   }
 }
@@ -60,7 +76,7 @@ std::string holder_of(const struct stat& folder) {
 }  // namespace
 
 OutputFolder::OutputFolder(const fs::path& wanted, const std::string& name, double patience_seconds)
-    : path_(wanted.empty() ? new_folder(name) : wanted) {
+    : path_(wanted.empty() ? new_folder(name, new_) : wanted) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_seconds);
   while (!lock()) {
     if (std::chrono::steady_clock::now() >= give_up) {
@@ -81,6 +97,8 @@ OutputFolder::~OutputFolder() {
 /// False when somebody else has it.
 bool OutputFolder::lock() {
   std::error_code problem;
+  const std::vector<fs::path> missing = missing_folders(path_);
+  new_.insert(new_.end(), missing.begin(), missing.end());
   fs::create_directories(path_, problem);
   if (problem) throw cannot_make(path_, problem.message());
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -103,6 +121,11 @@ bool OutputFolder::restore() {
   if (is_there) return false;
   if (!lock()) throw Error(fmt::format("{} was removed, and another process has taken its place", path_.string()));
   return true;
+}
+
+void OutputFolder::remove_new() {
+  std::error_code ignored;
+  for (auto folder = new_.rbegin(); folder != new_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 
 std::string plain_name(const std::string& text, char instead) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace tenon::cli {
 
@@ -21,9 +22,12 @@ class OutputFolder {
   const std::filesystem::path& path() const { return path_; }
   /// Makes and locks it again where somebody has removed it; whether that was so.
   bool restore();
+  /// Removes the folders that this made, as far as they are empty.
+  void remove_new();
 
  private:
   bool lock();
+  std::vector<std::filesystem::path> new_;  ///< that were not there before, the innermost last
   std::filesystem::path path_;
   int descriptor_ = -1;  ///< of the folder itself
 };

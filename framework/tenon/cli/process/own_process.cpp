@@ -26,7 +26,7 @@ std::string Ending::signal_text() const {
 namespace {
 
 struct Start {
-  bool drops_stdout = false;
+  bool drops_stderr = false;
   bool has_own_group = false;
   std::vector<std::string> variables;  ///< NAME=VALUE
 };
@@ -51,7 +51,8 @@ pid_t start(const std::vector<std::string>& arguments, const Start& how) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (how.drops_stdout) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (how.drops_stderr) ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   if (how.has_own_group) ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
   const int problem = ::posix_spawn(&child, program.c_str(), &actions, &attributes, words.data(), variables.data());
@@ -74,12 +75,12 @@ Ended wait_for(pid_t child) {
 
 }  // namespace
 
-Ending run_again(const std::vector<std::string>& arguments, bool drop_stdout) {
-  return wait_for(start(arguments, {.drops_stdout = drop_stdout, .has_own_group = false, .variables = {}})).ending;
+Ending try_silently(const std::vector<std::string>& arguments) {
+  return wait_for(start(arguments, {.drops_stderr = true, .has_own_group = false, .variables = {}})).ending;
 }
 
 pid_t start_again(const std::vector<std::string>& arguments, const std::vector<std::string>& variables) {
-  return start(arguments, {.drops_stdout = true, .has_own_group = true, .variables = variables});
+  return start(arguments, {.drops_stderr = false, .has_own_group = true, .variables = variables});
 }
 
 Ended wait_for_child() { return wait_for(-1); }

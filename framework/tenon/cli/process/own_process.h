@@ -15,8 +15,8 @@ struct Ending {
   std::string signal_text() const;
 };
 
-/// Runs `tenon ARGUMENTS…` and waits. It has our environment, our stderr and, unless dropped, our stdout.
-Ending run_again(const std::vector<std::string>& arguments, bool drop_stdout);
+/// Runs `tenon ARGUMENTS…` in our environment and waits. What it says is dropped: how it ends is what is asked for.
+Ending try_silently(const std::vector<std::string>& arguments);
 
 /// Starts `tenon ARGUMENTS…` in a process group of its own, so that Ctrl-C reaches us alone (interrupt.h hands it on),
 /// with our stderr, its stdout dropped, and these variables (NAME=VALUE) instead of ours.

@@ -69,6 +69,10 @@ CellNeed need_of(const ExperimentConfig& experiment, double call_seconds) {
 
 CellBudget::CellBudget(unsigned most) : CellBudget(most, replay::usable_cores(), available_host_bytes() / 10 * 9) {}
 
+unsigned CellBudget::most(std::size_t cells) const {
+  return std::max(1U, static_cast<unsigned>(std::min<std::size_t>(std::min(most_, cores_), cells)));
+}
+
 bool CellBudget::allows(const CellNeed& cell) const {
   if (running_.empty()) return true;
   if (running_.size() >= std::min(most_, cores_) || cell.bytes == 0) return false;

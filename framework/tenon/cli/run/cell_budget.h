@@ -30,6 +30,8 @@ class CellBudget {
   void start(const CellNeed& cell) { running_.push_back(cell); }
   void end(const CellNeed& cell);
   std::size_t running() const { return running_.size(); }
+  /// How many of so many cells run at a time at most.
+  unsigned most(std::size_t cells) const;
 
  private:
   unsigned most_;

@@ -1,7 +1,7 @@
 // A folder and an ending, read.
 #include <tenon/cli/run/cell_outcome.h>
 
-#include <tenon/cli/run/run_folder.h>
+#include <tenon/cli/results/run_folder.h>
 #include <tenon/core/file_text.h>
 
 #include <fmt/format.h>
@@ -18,7 +18,9 @@ namespace {
 void take_last_words(const fs::path& folder, CellOutcome& outcome) {
   try {
     const RunSummary summary = read_summary(folder / kResultFile);
-    if (summary.status == "crashed") outcome.summary = summary;
+    if (summary.status != RunStatus::kCrashed) return;
+    outcome.summary = summary;
+    outcome.is_told = true;
   } catch (const Error&) {  // it left none
   }
 }
@@ -27,7 +29,7 @@ CellOutcome outcome_of_signal(const fs::path& folder, const Ending& ending) {
   CellOutcome outcome;
   outcome.exit_code = ending.exit_code;
   const bool from_outside = ending.signal == SIGKILL || ending.signal == SIGTERM || ending.signal == SIGINT;
-  outcome.summary.status = from_outside ? "killed" : "crashed";
+  outcome.summary.status = from_outside ? RunStatus::kKilled : RunStatus::kCrashed;
   outcome.summary.error = "ended by " + ending.signal_text();
   if (ending.signal == SIGKILL) outcome.summary.error += "; the kernel does this when the host runs out of memory";
   if (!from_outside) take_last_words(folder, outcome);
@@ -42,13 +44,14 @@ CellOutcome outcome_of(const fs::path& folder, const Ending& ending) {
   outcome.exit_code = ending.exit_code;
   try {
     outcome.summary = read_summary(folder / kResultFile);
-    if (is_finished_status(outcome.summary.status)) outcome.result = text_of_file(folder / kResultFile);
+    outcome.is_told = !outcome.summary.error.empty();
+    if (is_finished(outcome.summary.status)) outcome.result = text_of_file(folder / kResultFile);
   } catch (const Error&) {
-    outcome.summary.status = "failed";
+    outcome.summary.status = RunStatus::kFailed;
     if (outcome.exit_code == 0) outcome.exit_code = static_cast<int>(ExitCode::kFailed);
   }
   if (outcome.exit_code != 0 && outcome.summary.error.empty()) {
-    outcome.summary.status = "failed";
+    outcome.summary.status = RunStatus::kFailed;
     outcome.summary.error = ending.exit_code == 0
                                 ? "its result is not in " + folder.string()
                                 : fmt::format("exit code {}; its messages are above", ending.exit_code);
@@ -62,7 +65,7 @@ CellOutcome kept_outcome(const fs::path& folder, bool has_report) {
   outcome.summary = read_summary(folder / kResultFile);
   outcome.exit_code = static_cast<int>(exit_code_of_finished(outcome.summary.status));
   outcome.result = text_of_file(folder / kResultFile);
-  outcome.is_kept = true;
+  outcome.is_kept = outcome.is_told = true;
   return outcome;
 }
 

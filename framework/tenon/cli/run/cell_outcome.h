@@ -14,6 +14,7 @@ struct CellOutcome {
   int exit_code = 0;     ///< 1 for a process that a signal ended
   std::string result;    ///< the text of its result.json; empty where it is not finished
   bool is_kept = false;  ///< from before, when the sweep was resumed
+  bool is_told = false;  ///< its process has said what went wrong
 };
 
 /// Of a process that ended so, with its folder.

@@ -1,7 +1,7 @@
 // A fork that shares a page with this process: the figures, the call under way and the note of a crash stand there.
 #include <tenon/cli/run/estimate_apart.h>
 
-#include <tenon/cli/run/allocator_file.h>
+#include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/hang_watch.h>
 #include <tenon/cli/watch/run_page.h>

@@ -2,10 +2,12 @@
 #include <tenon/cli/run/one_run.h>
 
 #include <tenon/cli/process/interrupt.h>
-#include <tenon/cli/run/allocator_file.h>
+#include <tenon/cli/results/allocator_file.h>
+#include <tenon/cli/results/former_results.h>
+#include <tenon/cli/results/recording_names.h>
+#include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/oom_advice.h>
-#include <tenon/cli/run/run_folder.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
@@ -15,6 +17,8 @@
 #include <tenon/device/device_state.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_messages.h>
+#include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
@@ -27,7 +31,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace tenon::cli {
 
@@ -50,11 +54,8 @@ Table table_of(const RunSummary& run, const ExperimentConfig& experiment, TableF
 /// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
 void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
   for (LayerConfig& layer : experiment.allocator.layers) {
-    for (const OptionSpec& option : layer.options.schema()) {
-      if (option.name != "file" || option.type != OptionType::kText) continue;
-      const fs::path file = layer.options.text("file");
-      if (!file.empty() && file.is_relative()) layer.options.set("file", fs::absolute(folder / file).string());
-    }
+    if (const std::string file = layer_file(layer); !file.empty())
+      layer.options.set("file", fs::absolute(folder / file).string());
   }
 }
 
@@ -64,14 +65,15 @@ class OneRun {
       : options_(options),
         config_(config),
         experiment_(config.experiment()),
-        manifest_(manifest_of(options, config)),
-        folder_(open_run_folder(options, config)) {
+        opened_(open_run_folder(options, config)) {
+    if (!options.quiet) say_what_was_there();
     place_layer_files(experiment_, path());
     line_ = std::make_unique<RunProgress>(options.label, options.quiet);
     std::error_code ignored;
     state_ = {.file = fs::absolute(path() / kStateFile),
-              .go_on = !options.resume.empty() && fs::exists(path() / kStateFile, ignored)};
-    if (!options.resume.empty()) begin_again();
+              .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored)};
+    if (opened_.goes_on) begin_again();
+    record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
     record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
     recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
@@ -99,9 +101,9 @@ class OneRun {
     promise_results();
     const bool is_interrupted = record_.result.interrupted;
     if (is_interrupted) {
-      settle("interrupted", interruption().c_str(), interrupted_exit_code());
+      settle(RunStatus::kInterrupted, interruption(interrupt_name(), record_.result), interrupted_exit_code());
     } else {
-      settle("done", "", ExitCode::kDone);
+      settle(RunStatus::kDone, "", ExitCode::kDone);
     }
     if (record_.leaked_bytes != 0) {
       say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record_.leaked_bytes,
@@ -121,17 +123,19 @@ class OneRun {
     if (options_.is_cell() && unwritten_)  // nobody reads the table of a cell, and the sweep has no result to read
       say(options_.label + "\n" + table_of(summary_of(record_), experiment_, TableFormat::kTable).text());
     say_faults();
-    if (is_interrupted) say(how_to_go_on());
+    if (is_interrupted)
+      say(options_.label +
+          interrupted_message(record_.error, record_.result, options_.is_cell() ? "" : go_on_command()));
     if (!is_interrupted && interrupt_signal() != 0 && !options_.is_cell() && !options_.quiet)
       say(fmt::format("tenon: {} came when the last step was done: the run is finished", interrupt_name()));
     if (options_.format == TableFormat::kTable)
-      print(fmt::format("{}\nresults: {}\n", peak_remark({summary_of(record_)}), path().string()));
-    if (unwritten_) throw Error(unwritten_->what() + how_to_write_again());
+      print(fmt::format("{}\nresults: {}\n", options_.quiet ? "" : remarks(), path().string()));
+    if (unwritten_) throw Error(unwritten_->what() + how_to_write_again(writing_command()));
     return is_interrupted ? interrupted_exit_code() : static_cast<ExitCode>(record_.exit_code);
   }
 
  private:
-  const fs::path& path() const { return folder_->path(); }
+  const fs::path& path() const { return opened_.folder->path(); }
   const Options& report_section() const { return experiment_.section("report"); }
 
   /// What a signal brings about from here on: there is no step any more that the run could end after.
@@ -145,8 +149,8 @@ class OneRun {
                                fmt::format("handed out blocks of {} bytes in all with only {} taken from the device",
                                            memory.allocated_bytes.peak, memory.reserved_bytes.peak));
     record_.faults = watch_->faults();
-    if (record_.faults.empty() || record_.status != "done") return;
-    record_.status = "disqualified";
+    if (record_.faults.empty() || record_.status != RunStatus::kDone) return;
+    record_.status = RunStatus::kDisqualified;
     record_.error = disqualifications(experiment_.allocator.policy.name, record_.faults).front();
     record_.exit_code = static_cast<int>(ExitCode::kFailed);
   }
@@ -154,6 +158,26 @@ class OneRun {
   void say_faults() const {
     for (const std::string& sentence : disqualifications(experiment_.allocator.policy.name, record_.faults))
       say(options_.label + "tenon: " + sentence);
+    if (record_.status != RunStatus::kDisqualified || options_.is_cell()) return;
+    if (const std::string command = go_on_command(); !command.empty()) say(once_mended_message(command));
+  }
+
+  std::string remarks() const {
+    const RunSummary summary = summary_of(record_);
+    return peak_remark({summary}) + estimate_remark({summary});
+  }
+
+  void say_what_was_there() const {
+    std::vector<std::string> plugins;
+    for (const UsedPlugin& plugin : opened_.change.plugins) plugins.push_back(plugin.path.string());
+    if (!plugins.empty()) {
+      say(options_.label + begins_again_message(plugins, opened_.kept));
+    } else if (!opened_.kept.empty()) {
+      say(options_.label + kept_message(path(), opened_.kept));
+    } else if (opened_.change.is_tenon) {
+      say(options_.label + other_build_message(opened_.earlier_version, environment().version,
+                                               "the steps of this run will be of two builds"));
+    }
   }
 
   /// What stands in the folder of a part before this one makes room for the whole.
@@ -172,29 +196,16 @@ class OneRun {
     if (!state_.go_on && !options_.quiet) say(fmt::format("{}no state was kept: from the beginning", options_.label));
   }
 
-  std::string interruption() const {
-    return fmt::format("{} after step {} of {}", interrupt_name(), record_.result.steps, record_.result.planned_steps);
-  }
-
-  std::string how_to_go_on() const {
-    std::string ended = options_.label + "tenon: ended by " + interruption();
-    if (options_.is_cell()) return ended;
-    if (!record_.result.state_problem.empty() && record_.result.kept_step == 0)
-      return ended + "; its state could not be kept: " + record_.result.state_problem;
+  /// Empty where nothing can go on.
+  std::string go_on_command() const {
     std::error_code ignored;
-    if (!fs::exists(path() / kManifestFile, ignored)) return ended;
-    const std::string from = record_.result.kept_step == record_.result.steps
-                                 ? ""
-                                 : fmt::format(" (from step {})", record_.result.kept_step);
-    return fmt::format("{}; go on{} with\n  {}", ended, from, resume_command(path()));
+    return fs::exists(path() / kManifestFile, ignored) ? resume_command(path()) : "";
   }
 
   /// The way on from what could not be written, where there is one: the results again, from the last state if need be.
-  std::string how_to_write_again() const {
-    std::error_code ignored;
-    const bool has_results = manifest_.is_finished || options_.is_cell();
-    if (has_results || record_.result.interrupted || !fs::exists(path() / kManifestFile, ignored)) return {};
-    return "; once there is room, write the results with\n  " + resume_command(path());
+  std::string writing_command() const {
+    const bool has_results = opened_.manifest.is_finished || options_.is_cell();
+    return has_results || record_.result.interrupted ? "" : go_on_command();
   }
 
   void train() {
@@ -210,27 +221,45 @@ class OneRun {
         record_.would_fit = replay_failure(config_.experiment().allocator, recording_->recorder(), info);
       }
       const OutOfMemory error(std::move(info));
-      fail("out_of_memory", error.what(), error.exit_code());
+      fail(RunStatus::kOutOfMemory, error.what(), error.exit_code());
       throw OutOfMemory(error);
     } catch (const Error& error) {
-      fail("failed", error.what(), error.exit_code());
+      fail(RunStatus::kFailed, error.what(), error.exit_code());
       throw;
     } catch (const std::exception& error) {
-      fail("failed", error.what(), ExitCode::kFailed);
+      fail(RunStatus::kFailed, error.what(), ExitCode::kFailed);
       throw;
     }
   }
 
-  void fail(const char* status, const char* error, ExitCode code) {
+  void fail(RunStatus status, const std::string& error, ExitCode code) {
     record_.faults = watch_->faults();
+    const bool has_nothing = !watch_->has_begun() && status == RunStatus::kFailed && record_.faults.empty();
+    if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);
     say_faults();
-    if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again()));
-    say("results: " + path().string());
+    if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again(writing_command())));
+    if (!options_.is_cell()) say("results: " + path().string());
+  }
+
+  /// What went wrong before the first step is no result.
+  void leave_as_it_was() {
+    line_.reset();
+    try {
+      static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false));
+    } catch (const Error&) {  // of a file that goes
+    }
+    const ResultFiles files(path(), opened_.manifest.files);
+    files.remove();
+    if (!opened_.kept.empty()) {
+      files.put_back(opened_.kept);
+      if (!options_.quiet) say(fmt::format("tenon: {} is as it was", path().string()));
+    }
+    opened_.folder->remove_new();
   }
 
   /// The run is over: its figures are taken and written.
-  void settle(const char* status, const char* error, ExitCode code) {
+  void settle(RunStatus status, const std::string& error, ExitCode code) {
     line_.reset();
     record_.status = status;
     record_.error = error;
@@ -241,7 +270,7 @@ class OneRun {
         record_.earlier_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     if (DeviceState* device = opened(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
-      const bool has_ended_early = std::string_view(status) != "done" && std::string_view(status) != "interrupted";
+      const bool has_ended_early = status != RunStatus::kDone && status != RunStatus::kInterrupted;
       if (has_ended_early) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
       try {
@@ -274,24 +303,23 @@ class OneRun {
   }
 
   void write_all() {
-    if (folder_->restore()) write_manifest(path(), manifest_);
+    if (opened_.folder->restore()) write_manifest(path(), opened_.manifest);
     const std::string json = result_json(config_, record_);
     write_atomically(path() / kResultFile, json);
-    if (report_section().boolean("html")) write_atomically(path() / "report.html", run_html(json));
-    if (!is_finished_status(record_.status)) return;
+    if (report_section().boolean("html")) write_atomically(path() / kReportFile, run_html(json));
+    if (!is_finished(record_.status)) return;
     std::error_code ignored;
     fs::remove(state_.file, ignored);
-    RunManifest finished = manifest_;
+    RunManifest finished = opened_.manifest;
     finished.is_finished = true;
     write_manifest(path(), finished);
-    manifest_ = finished;
+    opened_.manifest = finished;
   }
 
   const RunOptions& options_;
   const Config& config_;
   ExperimentConfig experiment_;
-  RunManifest manifest_;
-  std::unique_ptr<OutputFolder> folder_;
+  OpenedFolder opened_;
   RunState state_;
   ExperimentConfig recorded_;  ///< with a layer more
   std::unique_ptr<RunProgress> line_;
@@ -319,9 +347,18 @@ ExitCode show_finished(const RunOptions& options, const Config& config) {
 
 ExitCode run_one(const RunOptions& options, const Config& config) {
   if (!options.resume.empty() && has_finished_result(options.resume)) {
-    refuse_changes(options.resume, manifest_of(options, config));
-    return show_finished(options, config);
+    const RunManifest now = manifest_of(options, config);
+    refuse_changes(options.resume, now);
+    const RunManifest then = read_manifest(options.resume).value();
+    const BasisChange change = change_between(then.basis, now.basis.value());
+    if (change.plugins.empty()) {
+      const ExitCode code = show_finished(options, config);
+      if (change.is_tenon && !options.quiet)
+        say(other_build_message(then.basis->version, now.basis->version, "this result is of the earlier build"));
+      return code;
+    }
   }
+  check_experiment(config.experiment());
   return OneRun(options, config).run();
 }
 

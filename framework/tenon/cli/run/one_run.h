@@ -1,7 +1,7 @@
 // One experiment in this process, with its recording, its folder and its report.
 #pragma once
 
-#include <tenon/cli/run/run_options.h>
+#include <tenon/cli/results/run_options.h>
 #include <tenon/core/error.h>
 
 namespace tenon::cli {

@@ -1,4 +1,5 @@
 // Recording a run: requests through a layer, the rest from the device's history.
+#include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/run/run_recording.h>
 
 #include <tenon/device/device_state.h>
@@ -6,7 +7,6 @@
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stats.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/runtime/config/section_spec.h>
 
 #include <fmt/format.h>
 
@@ -17,65 +17,7 @@ namespace {
 constexpr char kLayer[] = "tenon run's recorder";
 constexpr const char* kPictures[] = {"snapshot", "chrome", "folded"};  // formats that are written at the end
 
-const std::map<std::string, std::string>& files() {
-  static const auto* names = new std::map<std::string, std::string>{
-      {"trace", "memory.tenon"},        {"text", "memory.trace.gz"}, {"snapshot", "memory.pickle"},
-      {"chrome", "memory.chrome.json"}, {"folded", "memory.folded"}, {"tensorboard", "tensorboard"}};
-  return *names;
-}
-
 }  // namespace
-
-std::set<std::string> recorded_formats(const ExperimentConfig& experiment) {
-  std::vector<std::string> known;
-  for (const auto& [word, file] : files()) known.push_back(word);
-  std::set<std::string> formats;
-  for (const std::string& word : split_list(experiment.section("report").text("record"))) {
-    if (word == "all") {
-      formats.insert(known.begin(), known.end());
-    } else if (files().contains(word)) {
-      formats.insert(word);
-    } else {
-      const std::string near = nearest_name(word, known);
-      throw experiment.error("report.record",
-                             fmt::format("unknown format \"{}\"{}; known: {}, all", word,
-                                         near.empty() ? "" : "; did you mean " + near + "?", fmt::join(known, ", ")));
-    }
-  }
-  return formats;
-}
-
-std::vector<std::string> recorded_files() {
-  std::vector<std::string> names;
-  for (const auto& [word, file] : files()) names.push_back(file);
-  return names;
-}
-
-namespace {
-constexpr char kUntil[] = ".until-step-";
-
-/// "memory" and ".trace.gz".
-std::pair<std::string, std::string> parts_of(const std::string& file) {
-  const std::size_t dot = std::min(file.find('.'), file.size());
-  return {file.substr(0, dot), file.substr(dot)};
-}
-}  // namespace
-
-bool is_earlier_recording(const std::string& name, const std::string& file) {
-  const auto [stem, suffix] = parts_of(file);
-  const std::string begin = stem + kUntil;
-  return name.starts_with(begin) && name.size() > begin.size() + suffix.size() && name.ends_with(suffix) &&
-         name.find_first_not_of("0123456789", begin.size()) == name.size() - suffix.size();
-}
-
-void keep_earlier_recordings(const std::filesystem::path& folder, std::int64_t step) {
-  for (const std::string& file : recorded_files()) {
-    const auto [stem, suffix] = parts_of(file);
-    std::error_code ignored;  // most are not there; TensorBoard reads all files of its folder
-    if (!suffix.empty())
-      std::filesystem::rename(folder / file, folder / fmt::format("{}{}{}{}", stem, kUntil, step, suffix), ignored);
-  }
-}
 
 RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner)
     : device_(experiment.device),
@@ -95,10 +37,10 @@ RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path f
       {"allocator", experiment.allocator.policy.name},
       {"allocator_options", experiment.allocator.options.spec()}};
   for (const char* format : {"trace", "text"}) {
-    if (wants(format)) recorder_->write_to((folder_ / files().at(format)).string(), header);
+    if (wants(format)) recorder_->write_to((folder_ / recording_names().at(format)).string(), header);
   }
   if (wants("tensorboard"))
-    tensorboard_ = std::make_unique<TensorboardWriter>((folder_ / files().at("tensorboard")).string());
+    tensorboard_ = std::make_unique<TensorboardWriter>((folder_ / recording_names().at("tensorboard")).string());
 }
 
 RunRecording::~RunRecording() {
@@ -167,7 +109,7 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
     recorder_->close();
     if (const std::string failure = recorder_->failure(); !failure.empty()) throw Error(failure);
     for (const char* format : {"trace", "text"}) {
-      if (wants(format)) written.push_back(files().at(format));
+      if (wants(format)) written.push_back(recording_names().at(format));
     }
   }
   if (wants_history()) {
@@ -176,8 +118,8 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
                                                                      : picture();
     for (const char* format : kPictures) {
       if (!wants(format)) continue;
-      replay::find_format(format)->write_image(image, (folder_ / files().at(format)).string());
-      written.push_back(files().at(format));
+      replay::find_format(format)->write_image(image, (folder_ / recording_names().at(format)).string());
+      written.push_back(recording_names().at(format));
     }
     device_state(device_).history().stop();
   }
@@ -190,7 +132,7 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
     }
   });
   if (unwritten_) throw Error(*unwritten_);
-  if (tensorboard_ != nullptr) written.push_back(files().at("tensorboard"));
+  if (tensorboard_ != nullptr) written.push_back(recording_names().at("tensorboard"));
   return written;
 }
 

@@ -1,20 +1,22 @@
 // Starting the cells, and making a row of whatever becomes of each.
 #include <tenon/cli/run/sweep.h>
+#include <tenon/cli/run/sweep_cells.h>
 
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
+#include <tenon/cli/results/recording_names.h>
+#include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/cell_outcome.h>
-#include <tenon/cli/run/estimate_apart.h>
-#include <tenon/cli/run/run_folder.h>
-#include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
-#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_messages.h>
+#include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/environment.h>
+#include <tenon/train/run_experiment.h>
 
 #include <unistd.h>
 
@@ -35,42 +37,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The settings of a cell on the command line: those of the user that the cell does not set itself, then its own.
-std::vector<std::string> overrides_of(const RunOptions& options, const SweepPoint& cell) {
-  const auto key_of = [](const std::string& word) { return word.substr(0, word.find('=')); };
-  std::vector<std::string> words;
-  for (const std::string& word : options.overrides) {
-    const bool is_swept = std::any_of(cell.overrides.begin(), cell.overrides.end(),
-                                      [&](const std::string& own) { return key_of(own) == key_of(word); });
-    if (!is_swept) words.push_back(word);
-  }
-  words.insert(words.end(), cell.overrides.begin(), cell.overrides.end());
-  return words;
-}
-
-/// Those of a cell that is run by itself.
-RunOptions alone(const RunOptions& options, const SweepPoint& cell) {
-  RunOptions one = options;
-  one.sweep = false;
-  one.no_sweep = true;
-  one.overrides = overrides_of(options, cell);
-  return one;
-}
-
-std::string folder_name(std::size_t index, const std::vector<std::string>& values) {
-  std::string name = fmt::format("{:03}", index + 1);
-  for (const std::string& value : values) name += "-" + value;
-  return plain_name(name, '_').substr(0, 100);
-}
-
-std::string label_of(std::size_t index, std::size_t count) { return fmt::format("[{}/{}] ", index + 1, count); }
-
-/// Of a sweep: that of its cells where those that failed agree.
-int code_of_both(int one, int other) {
-  if (one == 0 || other == 0 || one == other) return one != 0 ? one : other;
-  return static_cast<int>(ExitCode::kFailed);
-}
-
 /// One that runs.
 struct RunningCell {
   std::size_t index = 0;
@@ -85,16 +51,12 @@ class Sweep {
         config_(config),
         keys_(config.sweep_keys()),
         cells_(config.sweep_cells()),
-        manifest_(manifest_of(options, config)),
-        folder_(open_run_folder(options, config)),
+        opened_(open_run_folder(options, config)),
         runs_(cells_.size()) {}
 
   ExitCode run() {
-    for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (options_.resume.empty()) continue;
-      wait_for_cell(folder_of(i));
-      if (has_finished_result(folder_of(i))) keep(i);
-    }
+    if (!opened_.kept.empty() && !options_.quiet) say(kept_message(path(), opened_.kept));
+    if (opened_.goes_on) look_at_what_is_there();
     run_cells();
     report();
     if (is_interrupted()) return interrupted_exit_code();
@@ -104,24 +66,56 @@ class Sweep {
   }
 
  private:
-  const fs::path& path() const { return folder_->path(); }
-  std::string go_on_command() const {
-    return resume_command(path()) + (options_.jobs > 1 ? fmt::format(" -j {}", options_.jobs) : "");
-  }
+  const fs::path& path() const { return opened_.folder->path(); }
+  std::string go_on_command() const { return resume_command(path(), options_.jobs); }
+  OutputFolder& folder() { return *opened_.folder; }
   fs::path folder_of(std::size_t index) const {
-    return path() / kCellsFolder / folder_name(index, cells_[index].values);
+    return path() / kCellsFolder / cell_folder_name(index, cells_[index].values);
   }
 
   /// A signal that comes when the last cell is done ends nothing.
   bool is_interrupted() const {
     return interrupt_signal() != 0 && std::ranges::any_of(runs_, [](const CellOutcome& run) {
-             const std::string& status = run.summary.status;
-             return status == "not run" || status == "interrupted" || status == "killed";
+             const RunStatus status = run.summary.status;
+             return status == RunStatus::kNotRun || status == RunStatus::kInterrupted || status == RunStatus::kKilled;
            });
+  }
+
+  /// Finished cells stay, unless one of their plugins is another file now: then all of the cell is made again, what it
+  /// had not finished included.
+  void look_at_what_is_there() {
+    std::vector<std::string> plugins;
+    std::vector<std::size_t> again;
+    fs::path kept;
+    std::string earlier_version;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      wait_for_cell(folder_of(i));
+      const std::optional<RunManifest> then = read_manifest(folder_of(i));
+      const BasisChange change = change_between(then ? then->basis : std::nullopt, basis_of(experiment_of(i)));
+      fs::path former;
+      if (!change.plugins.empty()) former = keep_former(folder_of(i));
+      if (!former.empty()) {
+        kept = former;
+        again.push_back(i);
+        for (const UsedPlugin& plugin : change.plugins) {
+          if (std::ranges::find(plugins, plugin.path.string()) == plugins.end())
+            plugins.push_back(plugin.path.string());
+        }
+      } else if (has_finished_result(folder_of(i))) {
+        keep(i);
+        if (change.is_tenon) earlier_version = then->basis->version;
+      }
+    }
+    if (options_.quiet) return;
+    if (!again.empty()) say(cells_again_message(plugins, again, kept));
+    if (!earlier_version.empty())
+      say(other_build_message(earlier_version, environment().version,
+                              "cells that were finished before are of the earlier build"));
   }
 
   void run_cells() {
     CellBudget budget(options_.jobs);
+    at_a_time_ = budget.most(cells_.size() - kept_);
     std::vector<RunningCell> running;
     std::map<pid_t, CellNeed> needs;
     std::size_t next = 0;
@@ -165,20 +159,21 @@ class Sweep {
         done_ == 0 ? 0 : elapsed / static_cast<double>(done_) * static_cast<double>(cells_.size() - kept_ - done_);
     const std::string about = done_ == 0 || elapsed < 2 ? "" : fmt::format("  (about {} left)", format_duration(left));
     const std::vector<std::string>& words = keys_.front() == "row" ? cells_[index].values : cells_[index].overrides;
-    say(fmt::format("{}{}{}", label_of(index, cells_.size()), fmt::join(words, " "), about));
+    say(fmt::format("{}{}{}", cell_label(index, cells_.size()), fmt::join(words, " "), about));
   }
 
   /// The cell as a command line of this program, without the program's name.
   std::vector<std::string> arguments_of(std::size_t index) const {
     const fs::path folder = folder_of(index);
     std::error_code ignored;
-    const bool goes_on = !options_.resume.empty() && read_manifest(folder) && fs::exists(folder / kStateFile, ignored);
+    const bool goes_on = opened_.goes_on && read_manifest(folder) && fs::exists(folder / kStateFile, ignored);
     std::vector<std::string> words = {"run", options_.file};
     for (std::string& word : overrides_of(options_, cells_[index])) words.push_back(std::move(word));
     if (!options_.record.empty()) words.push_back(record_override(options_));
     words.insert(words.end(), {"--no-sweep", goes_on ? "--resume" : "--out", folder.string(), "--label",
-                               label_of(index, cells_.size()), "--parent", std::to_string(::getpid())});
-    words.insert(words.end(), {"--deadline", fmt::format("{}", options_.call_seconds)});
+                               cell_label(index, cells_.size()), "--parent", std::to_string(::getpid())});
+    words.insert(words.end(), {"--deadline", fmt::format("{}", options_.call_seconds), "--cells-at-a-time",
+                               std::to_string(at_a_time_)});
     if (options_.quiet) words.push_back("--quiet");
     return words;
   }
@@ -186,7 +181,7 @@ class Sweep {
   /// Runs this program again. Its messages go to our stderr; its table is dropped: ours has the row.
   RunningCell start(std::size_t index) {
     if (!options_.quiet) announce(index);
-    if (folder_->restore()) write_manifest(path(), manifest_);
+    if (folder().restore()) write_manifest(path(), opened_.manifest);
     wait_for_cell(folder_of(index));
     std::error_code ignored;
     fs::remove(folder_of(index) / kResultFile, ignored);  // an older run's result must not stand in for a crash
@@ -202,9 +197,9 @@ class Sweep {
     ++done_;
     CellOutcome& run = runs_[index];
     run.exit_code = static_cast<int>(ExitCode::kFailed);
-    run.summary.status = "failed";
+    run.summary.status = RunStatus::kFailed;
     run.summary.error = why;
-    if (!options_.quiet) say(fmt::format("{}failed: {}", label_of(index, cells_.size()), why));
+    note_outcome(index);
   }
 
   /// A cell has ended: what it left becomes its row.
@@ -212,31 +207,40 @@ class Sweep {
     ++done_;
     CellOutcome& run = runs_[index];
     run = outcome_of(folder_of(index), ending);
-    if (run.exit_code != 0 && !options_.quiet && interrupt_signal() == 0)
-      say(fmt::format("{}{}: {}", label_of(index, cells_.size()), run.summary.status, run.summary.error));
+    if (run.exit_code != 0 && !run.is_told && interrupt_signal() == 0) note_outcome(index);
+  }
+
+  /// Of a cell whose process could not say it: why stands under the table, if there is one for people.
+  void note_outcome(std::size_t index) const {
+    if (options_.format != TableFormat::kTable) return say_outcome(index);
+    if (!options_.quiet) say(cell_label(index, cells_.size()) + std::string(to_string(runs_[index].summary.status)));
+  }
+
+  /// Of a cell that was finished before, too: nothing else says it now.
+  void say_outcome(std::size_t index, const char* when = "") const {
+    const RunSummary& run = runs_[index].summary;
+    say(fmt::format("{}{}{}: {}", cell_label(index, cells_.size()), when, to_string(run.status), run.error));
   }
 
   void keep(std::size_t index) {
     ++kept_;
     runs_[index] = kept_outcome(folder_of(index), config_.experiment().section("report").boolean("html"));
-    if (!options_.quiet) say(fmt::format("{}finished before", label_of(index, cells_.size())));
+    if (runs_[index].exit_code != 0) return say_outcome(index, "finished before, ");
+    if (!options_.quiet) say(cell_label(index, cells_.size()) + "finished before");
   }
 
   void report() {
     std::vector<std::vector<std::string>> values;
     std::vector<RunSummary> summaries, done;
-    std::size_t finished = 0;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (runs_[i].summary.status.empty()) {
-        runs_[i].summary.status = "not run";
+      RunSummary& run = runs_[i].summary;
+      if (run.status == RunStatus::kNotRun) {
         runs_[i].exit_code = static_cast<int>(ExitCode::kFailed);
-        runs_[i].summary.error = "the sweep was interrupted before it";
+        run.error = "the sweep was interrupted before it";
       }
-      const std::string& status = runs_[i].summary.status;
-      finished += is_finished_status(status) ? 1 : 0;
-      if (status == "done") done.push_back(runs_[i].summary);
+      if (run.status == RunStatus::kDone) done.push_back(run);
       values.push_back(cells_[i].values);
-      summaries.push_back(runs_[i].summary);
+      summaries.push_back(run);
     }
     std::optional<Error> unwritten = problem_of([this] { restore_folder(); });
     const ExperimentConfig experiment = config_.experiment();
@@ -244,53 +248,69 @@ class Sweep {
     const auto table_for = [&](TableFormat format) {
       return run_comparison(keys_, values, summaries, {.by_purpose = section.boolean("by_purpose"), .format = format});
     };
-    std::vector<SweepPageCell> cells;
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      const std::string page = fmt::format("{}/{}/report.html", kCellsFolder, folder_of(i).filename().string());
-      std::error_code ignored;
-      cells.push_back({.name = fmt::format("{}", fmt::join(cells_[i].values, ", ")),
-                       .result = runs_[i].exit_code == 0 ? runs_[i].result : "",
-                       .page = fs::exists(path() / page, ignored) ? page : ""});
-    }
-    const std::string remarks =
-        losses_remark(done) + peak_remark(summaries) + checkpoint_remark(keys_, values, summaries);
+    const std::string remarks = losses_remark(done) + peak_remark(summaries) +
+                                checkpoint_remark(keys_, values, summaries) + estimate_remark(summaries) +
+                                sharing_remark(summaries);
     const std::string html = section.boolean("html")
-                                 ? sweep_html(experiment.name, table_for(TableFormat::kTable), cells, remarks)
+                                 ? sweep_html(experiment.name, table_for(TableFormat::kTable), page_cells(), remarks)
                                  : std::string();
     if (!unwritten) {
       unwritten = problem_of([&] {
         write_atomically(path() / kResultFile,
                          render(table_for(TableFormat::kJson), TableFormat::kJson, environment_json()));
-        if (!html.empty()) write_atomically(path() / "report.html", html);
-        manifest_.is_finished = !is_interrupted();
-        write_manifest(path(), manifest_);
+        if (!html.empty()) write_atomically(path() / kReportFile, html);
+        opened_.manifest.is_finished = !is_interrupted();
+        write_manifest(path(), opened_.manifest);
       });
     }
     print(render(table_for(options_.format), options_.format, environment_json()));
-    const bool for_people = options_.format == TableFormat::kTable;
-    for (std::size_t i = 0; i < runs_.size() && for_people; ++i) {
-      if (runs_[i].exit_code != 0)
-        print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), summaries[i].error));
+    for (std::size_t i = 0; i < runs_.size() && options_.format == TableFormat::kTable; ++i) {
+      if (runs_[i].exit_code != 0 && !runs_[i].is_told)
+        print(fmt::format("cell {} ({}): {}\n", i + 1, fmt::join(values[i], ", "), runs_[i].summary.error));
     }
-    if (is_interrupted() || unwritten || (finished < runs_.size() && !options_.quiet)) {
+    say_ending(unwritten.has_value());
+    if (options_.format == TableFormat::kTable)
+      print(fmt::format("{}\nresults: {}\n", options_.quiet ? "" : remarks, path().string()));
+    if (unwritten) throw Error(*unwritten);
+  }
+
+  std::vector<SweepPageCell> page_cells() const {
+    std::vector<SweepPageCell> cells;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const std::string page = fmt::format("{}/{}/{}", kCellsFolder, folder_of(i).filename().string(), kReportFile);
       std::error_code ignored;
-      const bool can_go_on = fs::exists(path() / kManifestFile, ignored);
-      const std::string why = is_interrupted() ? "ended by " + interrupt_name() + ", " : "";
-      const char* const next = is_interrupted() ? "go on with" : "once what was wrong is mended, go on with";
-      say(fmt::format("tenon: {}{} of {} cells are finished{}", why, finished, cells_.size(),
-                      can_go_on ? fmt::format("; {}\n  {}", next, go_on_command()) : ""));
+      cells.push_back({.name = fmt::format("{}", fmt::join(cells_[i].values, ", ")),
+                       .result = runs_[i].exit_code == 0 ? runs_[i].result : "",
+                       .page = fs::exists(path() / page, ignored) ? page : ""});
     }
+    return cells;
+  }
+
+  /// What is left to do, and what happened meanwhile.
+  void say_ending(bool has_unwritten) const {
+    const auto count = [&](const auto& is_counted) {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(runs_, [&](const CellOutcome& run) { return is_counted(run.summary.status); }));
+    };
+    std::error_code ignored;
+    const SweepEnding ending{.signal = is_interrupted() ? interrupt_name() : "",
+                             .finished = count(is_finished),
+                             .cells = cells_.size(),
+                             .disqualified = count([](RunStatus status) { return status == RunStatus::kDisqualified; }),
+                             .is_unwritten = has_unwritten,
+                             .command = fs::exists(path() / kManifestFile, ignored) ? go_on_command() : ""};
+    const std::string message = sweep_ended_message(ending);
+    if (!message.empty() && (!options_.quiet || is_interrupted() || has_unwritten)) say(message);
     if (!is_interrupted() && interrupt_signal() != 0 && !options_.quiet)
       say(fmt::format("tenon: {} came when the last cell was done: nothing was cut short", interrupt_name()));
-    say_removal();
-    if (for_people) print(fmt::format("{}\nresults: {}\n", remarks, path().string()));
-    if (unwritten) throw Error(*unwritten);
+    if (restored_ != 0 && !options_.quiet) say(restored_message(path(), restored_));
+    if (lost_ != 0) say(lost_message(path(), lost_, go_on_command()));
   }
 
   /// Somebody may remove the folder while the sweep runs. What finished cells had in it is written again, except where
   /// they recorded something: those have to run again.
   void restore_folder() {
-    if (folder_->restore()) write_manifest(path(), manifest_);
+    if (folder().restore()) write_manifest(path(), opened_.manifest);
     const bool has_recordings = !recorded_formats(config_.experiment()).empty();
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].result.empty() || has_finished_result(folder_of(i))) continue;
@@ -301,17 +321,6 @@ class Sweep {
       write_finished(folder_of(i), manifest_of(own, config), runs_[i].result);
       complete_finished(folder_of(i), config.experiment().section("report").boolean("html"));
     }
-  }
-
-  void say_removal() const {
-    if (restored_ != 0 && !options_.quiet)
-      say(fmt::format("tenon: {} was removed while the sweep ran; the results of {} finished cell{} are written again",
-                      path().string(), restored_, restored_ == 1 ? "" : "s"));
-    if (lost_ != 0)
-      say(
-          fmt::format("tenon: {} was removed while the sweep ran, with the recordings of {} finished cell{}; run what "
-                      "is missing again with\n  {}",
-                      path().string(), lost_, lost_ == 1 ? "" : "s", go_on_command()));
   }
 
   /// What goes wrong there: the table is printed first.
@@ -328,9 +337,9 @@ class Sweep {
   const Config& config_;
   const std::vector<std::string> keys_;
   const std::vector<SweepPoint> cells_;
-  RunManifest manifest_;
-  const std::unique_ptr<OutputFolder> folder_;
+  OpenedFolder opened_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  unsigned at_a_time_ = 1;  ///< cells, at most
   std::size_t kept_ = 0, done_ = 0;
   std::size_t restored_ = 0, lost_ = 0;  ///< finished cells that somebody removed: written again, and not
   std::vector<CellOutcome> runs_;        ///< in the order of the cells
@@ -338,29 +347,10 @@ class Sweep {
 
 }  // namespace
 
-ExitCode run_sweep(const RunOptions& options, const Config& config) { return Sweep(options, config).run(); }
-
-ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
-  std::vector<std::vector<std::string>> values;
-  std::vector<Estimate> estimates;
-  int code = 0;
-  const std::vector<SweepPoint> cells = config.sweep_cells();
-  ProgressLine progress("estimating", options.quiet);
-  for (const SweepPoint& cell : cells) {
-    progress.update(estimates.size(), cells.size());
-    values.push_back(cell.values);
-    const ExperimentConfig experiment = Config::load(request_of(alone(options, cell))).experiment();
-    EstimateApart apart = estimate_apart(experiment, options.call_seconds);
-    code = code_of_both(code, apart.exit_code);
-    const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
-    estimates.push_back(std::move(apart.estimate));
-    for (const std::string& complaint : complaints) say(fmt::format("cell {}: {}", estimates.size(), complaint));
-    if (!estimates.back().memory && complaints.empty())
-      say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
-  }
-  print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
-  if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", estimates.size()));
-  return static_cast<ExitCode>(code);
+ExitCode run_sweep(const RunOptions& options, const Config& config) {
+  for (const SweepPoint& cell : config.sweep_cells())
+    check_experiment(Config::load(request_of(alone(options, cell))).experiment());
+  return Sweep(options, config).run();
 }
 
 }  // namespace tenon::cli

@@ -1,7 +1,7 @@
 // A sweep: every cell in a process of its own, so that a crash, a kill or an out-of-memory loses one row.
 #pragma once
 
-#include <tenon/cli/run/run_options.h>
+#include <tenon/cli/results/run_options.h>
 #include <tenon/core/error.h>
 
 namespace tenon::cli {

@@ -1,9 +1,9 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/results/recording_names.h>
+#include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/one_run.h>
-#include <tenon/cli/run/run_folder.h>
-#include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
@@ -38,8 +38,6 @@ RunOptions sorted(RunOptions options) {
 }
 
 ExitCode run(const RunOptions& given) {
-  if (!given.after_death.empty())
-    return static_cast<ExitCode>(report_death(given.after_death.at(0), given.after_death.at(1)));
   const RunOptions asked = sorted(given);
   if (asked.file.empty() && asked.resume.empty())
     throw ConfigError("name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)");
@@ -58,6 +56,19 @@ ExitCode run(const RunOptions& given) {
   if (options.is_cell()) end_with_parent(options.parent);
   catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
   return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
+}
+
+/// A cell says itself which one it is of those whose messages stand together.
+ExitCode run_labelled(const RunOptions& options) {
+  if (!options.after_death.empty())
+    return static_cast<ExitCode>(report_death(options.after_death.at(0), options.after_death.at(1)));
+  if (!options.is_cell()) return run(options);
+  try {
+    return run(options);
+  } catch (const Error& problem) {
+    say(options.label + "tenon: " + problem.what());
+    return problem.exit_code();
+  }
 }
 
 }  // namespace
@@ -87,9 +98,10 @@ void add_run(Verb program, Outcome& outcome) {
   add_quiet_option(verb, options->quiet);
   verb.add_option("--label", options->label).hidden();
   verb.add_option("--parent", options->parent).hidden();
+  verb.add_option("--cells-at-a-time", options->cells_at_a_time).hidden();
   verb.add_option("--after-death", options->after_death).expects(2).hidden();
   verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
-  verb.callback([options, &outcome] { outcome.exit_code = run(*options); });
+  verb.callback([options, &outcome] { outcome.exit_code = run_labelled(*options); });
 }
 
 }  // namespace tenon::cli

@@ -44,16 +44,16 @@ RunRecord record_of(const RunPage& page) {
                  .stack = crash_stack(page.crash)};
   RunRecord record;
   if (overdue != 0 && page.interrupt != 0) {
-    record.status = "interrupted";
+    record.status = RunStatus::kInterrupted;
     record.exit_code = 128 + page.interrupt;
     record.error = fmt::format("{}: {} has been in {} for {:.0f} s and does not come back{}",
                                signal_name(page.interrupt), allocator, crash.call, page.overdue_seconds, during);
   } else if (overdue != 0) {
-    record.status = "hung";
+    record.status = RunStatus::kHung;
     record.exit_code = static_cast<int>(ExitCode::kFailed);
     record.error = hang_sentence(allocator, crash.call, page.overdue_seconds, during);
   } else {
-    record.status = "crashed";
+    record.status = RunStatus::kCrashed;
     record.exit_code = 128 + signal;
     record.error = crash_sentence("the run", allocator, crash.call, crash_cause(page.crash, signal), during);
   }

@@ -189,6 +189,11 @@ void RunWatch::entering(std::string_view what) {
   inner_.entering(what);
 }
 
+void RunWatch::beginning() {
+  has_begun_ = true;
+  inner_.beginning();
+}
+
 void RunWatch::earlier_figures(const ExperimentResult& earlier) {
   add(earlier_, earlier);
   for (std::size_t i = 0; i < earlier.losses.size(); ++i) keep_step(*page_, static_cast<std::int64_t>(i), earlier, i);

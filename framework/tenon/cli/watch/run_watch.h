@@ -44,6 +44,8 @@ class RunWatch final : public ProgressSink {
   AllocatorInfo watched_behind_route(const AllocatorInfo& info, const std::filesystem::path& plugin);
   /// result.json stands: what comes now is told on top of it.
   void settled() { page_->is_settled = true; }
+  /// Whether the run has come to its first step.
+  bool has_begun() const { return has_begun_; }
   /// What the run's own allocator did wrong so far.
   conformance::ServiceFaults& own_faults() { return faults_.front(); }
   /// What each of them did wrong so far.
@@ -53,6 +55,7 @@ class RunWatch final : public ProgressSink {
   void note(std::string_view line) override { inner_.note(line); }
   bool is_stopping() const override { return inner_.is_stopping(); }
   void entering(std::string_view what) override;
+  void beginning() override;
   void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
 
@@ -68,6 +71,7 @@ class RunWatch final : public ProgressSink {
   mutable std::mutex faults_mutex_;                ///< of the list; each of its members has one of its own
   std::deque<conformance::ServiceFaults> faults_;  ///< by CallFacts::allocator
   KeptFigures earlier_;
+  bool has_begun_ = false;
   std::unique_ptr<HangWatch> hangs_;
 };
 

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace tenon {
 
@@ -35,6 +37,28 @@ std::string commented(const std::string& text, std::size_t columns) {
 }
 
 }  // namespace
+
+EstimateError estimate_error(const Estimate& estimate, const MemoryStats& measured) {
+  if (!estimate.memory) return {};
+  const auto error = [&](const Stat MemoryStats::*figure) -> std::optional<double> {
+    if ((measured.*figure).peak == 0) return std::nullopt;
+    return static_cast<double>((estimate.memory->memory.*figure).peak) / static_cast<double>((measured.*figure).peak) -
+           1;
+  };
+  return {.requested = error(&MemoryStats::requested_bytes), .reserved = error(&MemoryStats::reserved_bytes)};
+}
+
+std::string estimate_error_text(const EstimateError& error) {
+  std::string text;
+  for (const auto& [name, off] : {std::pair("requested", error.requested), {"reserved", error.reserved}}) {
+    if (!off) continue;
+    const double share = 100 * std::abs(*off);
+    const std::string percent = share < 0.1 ? "less than 0.1 %" : fmt::format("{:.1f} %", share);
+    const std::string words = *off == 0 ? "exact" : fmt::format("{} too {}", percent, *off < 0 ? "low" : "high");
+    text += fmt::format("{}peak {} {}", text.empty() ? "" : ", ", name, words);
+  }
+  return text;
+}
 
 std::string estimate_comment(const Estimate& estimate) {
   const std::size_t columns = output_screen().columns;

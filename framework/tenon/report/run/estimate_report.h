@@ -16,6 +16,14 @@ struct Estimate {
   std::string problem;  ///< why there is none
 };
 
+/// Estimate / measured - 1 of two peaks; empty where one of the figures is not known.
+struct EstimateError {
+  std::optional<double> requested, reserved;
+};
+TENON_API EstimateError estimate_error(const Estimate& estimate, const MemoryStats& measured);
+/// "peak requested 0.4 % too low, peak reserved exact"; empty where nothing is known.
+TENON_API std::string estimate_error_text(const EstimateError& error);
+
 /// A few lines, each with a '#' before it, so that they may stand in the TOML that a dry run prints.
 TENON_API std::string estimate_comment(const Estimate& estimate);
 

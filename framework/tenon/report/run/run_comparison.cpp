@@ -48,7 +48,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   };
   const auto excess = [for_people](const RunSummary& run) -> TableCell {
     // What was not served takes no memory.
-    if (for_people && run.status == "out_of_memory")
+    if (for_people && run.status == RunStatus::kOutOfMemory)
       return run.first_oom_event ? fmt::format("OOM at event {}", *run.first_oom_event) : std::string("OOM");
     if (!run.peak_requested_bytes || !run.peak_reserved_bytes || *run.peak_requested_bytes == 0) return {};
     return Ratio{static_cast<double>(*run.peak_reserved_bytes) / static_cast<double>(*run.peak_requested_bytes) - 1};
@@ -61,7 +61,8 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
     return Field{{name, title, by_purpose, -2}, [name](const RunSummary& run) { return figure_bytes(run, name); }};
   };
   return {
-      {{"status", "status", true, 4}, [](const RunSummary& run) { return TableCell(run.status); }},
+      {{"status", "status", true, 4},
+       [](const RunSummary& run) { return TableCell(std::string(to_string(run.status))); }},
       {{"test_accuracy", "test accuracy", !by_purpose, 1},
        [](const RunSummary& run) { return run.test_accuracy ? TableCell(Ratio{*run.test_accuracy}) : TableCell(); }},
       {{"final_loss", "final loss", true, 1}, [](const RunSummary& run) { return real(run.final_loss, 4); }},
@@ -90,6 +91,8 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       {{"seconds", "seconds", !by_purpose, -1}, [](const RunSummary& run) { return real(run.seconds, 1); }},
       {{"parameters", "elements of parameters", false}, [](const RunSummary& run) { return whole(run.parameters); }},
       {{"steps", "steps", false}, [](const RunSummary& run) { return whole(run.steps); }},
+      {{"cells_at_a_time", "cells at a time", false},
+       [](const RunSummary& run) { return TableCell(run.cells_at_a_time); }},
       {{"losses_fnv1a64", "losses", false}, [](const RunSummary& run) { return text(run.losses_hash); }},
       {{"error", "error", false}, [](const RunSummary& run) { return text(run.error); }},
   };
@@ -108,58 +111,6 @@ std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::st
   return values;
 }
 
-/// "the backward pass".
-std::string phase_words(const std::string& phase) {
-  static const std::map<std::string, std::string> kWords = {{"setup", "the setup before the first step"},
-                                                            {"forward", "the forward pass"},
-                                                            {"backward", "the backward pass"},
-                                                            {"update", "the update of the parameters"},
-                                                            {"testing", "testing"}};
-  const auto found = kWords.find(phase);
-  return found == kWords.end() ? phase : found->second;
-}
-
-std::string plural(std::string purpose) {
-  static const std::map<std::string, std::string> kWords = {{"activation", "activations"},
-                                                            {"gradient", "gradients"},
-                                                            {"parameter", "parameters"},
-                                                            {"optimizer_state", "optimizer state"}};
-  const auto found = kWords.find(purpose);
-  return found == kWords.end() ? purpose : found->second;
-}
-
-/// "30.2 MiB activations, 10.0 MiB parameters": the largest first, of what was held in the phase of the peak.
-std::string holdings(const RunSummary& run) {
-  std::vector<std::pair<std::int64_t, std::string>> held;
-  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) {
-    if (bytes > 0) held.emplace_back(bytes, plural(purpose));
-  }
-  std::ranges::sort(held, std::ranges::greater());
-  std::string words;
-  for (const auto& [bytes, purpose] : held)
-    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", show(Bytes{bytes}), purpose);
-  return words;
-}
-
-/// Of a run with checkpointing that peaks as high as one without.
-std::string why_no_saving(const RunSummary& run) {
-  if (run.peak_phase.empty() || run.bytes_in_peak_phase.empty()) return {};
-  const std::string place = fmt::format("the peak lies in {}", phase_words(run.peak_phase));
-  if (run.peak_phase == "testing") return place + ", which keeps no activations for a backward pass";
-  std::int64_t most = 0;
-  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) most = std::max(most, bytes);
-  const auto found = run.bytes_in_peak_phase.find("activation");
-  const std::int64_t activations = found == run.bytes_in_peak_phase.end() ? 0 : found->second;
-  if (2 * activations >= most && run.peak_phase != "update") {
-    return fmt::format(
-        "{}, where one checkpointed part holds its activations all at once, as when it is computed again ({} of "
-        "them): only smaller parts would take less",
-        place, show(Bytes{activations}));
-  }
-  return fmt::format("{}, which held at most {}: checkpointing takes less of the activations alone", place,
-                     holdings(run));
-}
-
 }  // namespace
 
 Table run_comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
@@ -176,68 +127,9 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
     std::vector<TableCell> row(names[i].begin(), names[i].end());
     for (const Field& field : shown) row.push_back(field.value(runs[i]));
     table.add_row(std::move(row));
-    table.tone("status", runs[i].status == "done" ? Tone::kGood : Tone::kBad);
+    table.tone("status", runs[i].status == RunStatus::kDone ? Tone::kGood : Tone::kBad);
   }
   return table;
-}
-
-std::string peak_remark(const std::vector<RunSummary>& runs) {
-  std::size_t count = 0;
-  const RunSummary* first = nullptr;
-  for (const RunSummary& run : runs) {
-    if (run.peak_phase != "testing" || !run.peak_allocated_bytes || !run.peak_in_steps_bytes) continue;
-    if (first == nullptr) first = &run;
-    ++count;
-  }
-  if (count != 0) {
-    return fmt::format(
-        "peak: in testing, not in a training step, {} ({} allocated there, {} in training): a smaller "
-        "train.test_batch_size lowers it; what changes training alone, as checkpointing does, cannot\n",
-        runs.size() == 1 ? std::string("of this run") : fmt::format("in {} of {} cells", count, runs.size()),
-        show(Bytes{*first->peak_allocated_bytes}), show(Bytes{*first->peak_in_steps_bytes}));
-  }
-  if (runs.size() != 1 || runs.front().peak_phase.empty()) return {};
-  return fmt::format("peak: in {}, which held at most {}{}\n", phase_words(runs.front().peak_phase),
-                     holdings(runs.front()),
-                     runs.front().is_checkpointed ? "; checkpointing takes less of the activations alone" : "");
-}
-
-std::string checkpoint_remark(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
-                              const std::vector<RunSummary>& runs) {
-  constexpr double kNoSaving = 0.98;
-  const auto key = std::ranges::find(keys, "train.checkpoint");
-  if (key == keys.end()) return {};
-  const auto swept = static_cast<std::size_t>(key - keys.begin());
-  std::size_t pairs = 0, without_saving = 0;
-  std::string why;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (values[i][swept] != "true" || runs[i].status != "done") continue;
-    std::vector<std::string> plain = values[i];
-    plain[swept] = "false";
-    const auto found = std::ranges::find(values, plain);
-    if (found == values.end()) continue;
-    const RunSummary& other = runs[static_cast<std::size_t>(found - values.begin())];
-    if (other.status != "done" || !runs[i].peak_allocated_bytes || !other.peak_allocated_bytes) continue;
-    ++pairs;
-    if (static_cast<double>(*runs[i].peak_allocated_bytes) <
-        kNoSaving * static_cast<double>(*other.peak_allocated_bytes))
-      continue;
-    ++without_saving;
-    if (why.empty()) why = why_no_saving(runs[i]);
-  }
-  if (without_saving == 0 || why.empty()) return {};
-  return fmt::format("checkpointing: lowers no peak{}: {}\n",
-                     pairs == 1 ? "" : fmt::format(" in {} of {} pairs of cells", without_saving, pairs), why);
-}
-
-std::string losses_remark(const std::vector<RunSummary>& runs) {
-  std::map<std::string, int> hashes;
-  for (const RunSummary& run : runs) {
-    if (!run.losses_hash.empty()) ++hashes[run.losses_hash];
-  }
-  if (runs.size() < 2 || hashes.empty() || (hashes.size() == 1 && hashes.begin()->second == 1)) return {};
-  if (hashes.size() == 1) return fmt::format("losses: equal to the last bit in {} cells\n", hashes.begin()->second);
-  return fmt::format("losses: {} different courses in {} cells\n", hashes.size(), runs.size());
 }
 
 }  // namespace tenon

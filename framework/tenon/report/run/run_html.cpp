@@ -1,6 +1,7 @@
 // Run and sweep reports.
 #include <tenon/core/error.h>
 #include <tenon/report/replay/replay_html.h>
+#include <tenon/report/run/estimate_report.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/svg.h>
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 namespace tenon {
@@ -142,6 +144,18 @@ std::string outside_the_steps(const Json& result) {
   return note(text);
 }
 
+/// How far the estimate before the run was off.
+std::string off_by(const Json& result) {
+  const Json errors = result.value("memory_estimate", Json::object()).value("error", Json::object());
+  const auto error = [&](const char* key) -> std::optional<double> {
+    const auto found = errors.find(key);
+    return found == errors.end() || !found->is_number() ? std::nullopt : std::optional(found->get<double>());
+  };
+  const std::string text =
+      estimate_error_text({.requested = error("peak_requested"), .reserved = error("peak_reserved")});
+  return text.empty() ? "" : note("Estimated before the run: " + text + ".");
+}
+
 std::string list_of(const Json& lines) {
   std::string text;
   for (const Json& line : lines)
@@ -176,7 +190,7 @@ std::string run_html(const std::string& result_json) {
                  line_of("allocated", samples(result, "allocated_bytes"))});
   body += outside_the_steps(result);
   body += chart("Loss", false, {line_of("training loss", losses(result))});
-  body += "<h2>Memory</h2>\n" + facts(memory) + purposes(memory) + settings(result);
+  body += "<h2>Memory</h2>\n" + facts(memory) + off_by(result) + purposes(memory) + settings(result);
   body += "<h2>Made on</h2>\n" + facts(result.value("environment", Json::object()));
   return html_page("Tenon run: " + result.value("name", std::string("experiment")), body);
 }

@@ -7,6 +7,7 @@
 #include <tenon/report/table.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/runtime/run_status.h>
 #include <tenon/train/experiment_result.h>
 
 #include <cstdint>
@@ -34,9 +35,7 @@ struct RunCrash {
 
 /// How a run ended.
 struct RunRecord {
-  /// "done", "disqualified" (it came to its end, under an allocator that broke its contract), "failed",
-  /// "out_of_memory", "interrupted", "crashed", "hung", "killed"
-  std::string status = "done";
+  RunStatus status = RunStatus::kDone;
   std::string error;  ///< empty when done
   int exit_code = 0;
   ExperimentResult result;                     ///< what there is of it
@@ -49,6 +48,7 @@ struct RunRecord {
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
   std::vector<RunFault> faults;
   std::optional<RunCrash> crash;
+  unsigned cells_at_a_time = 1;  ///< of a sweep's cell: how many shared the machine at most, itself included
 };
 
 /// result.json: schema_version 1, bytes as integers, the environment block.
@@ -63,7 +63,7 @@ TENON_API std::vector<std::string> disqualifications(const std::string& allocato
 
 /// The figures of one run that comparisons show.
 struct RunSummary {
-  std::string status;
+  RunStatus status = RunStatus::kNotRun;
   std::string error;
   std::optional<double> test_accuracy, final_loss, step_ms, device_calls_per_step, seconds;
   std::optional<std::int64_t> peak_requested_bytes, peak_allocated_bytes, peak_reserved_bytes, parameters, steps;
@@ -72,6 +72,8 @@ struct RunSummary {
   std::string losses_hash;
   std::optional<std::uint64_t> first_oom_event;  ///< where the history of a run that ran out of memory is known
   bool is_checkpointed = false;                  ///< train.checkpoint
+  std::int64_t cells_at_a_time = 1;              ///< that shared the machine at most
+  EstimateError estimate_error;                  ///< of what was expected before the run
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
   std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
   std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says
@@ -92,18 +94,5 @@ struct ComparisonView {
 TENON_API Table run_comparison(const std::vector<std::string>& keys,
                                const std::vector<std::vector<std::string>>& values, const std::vector<RunSummary>& runs,
                                const ComparisonView& view);
-
-/// Where the peak lies and what was held there, and what follows from it: in testing, a smaller test batch. Of several
-/// runs only those whose peak lies in testing. Ends in a newline, or is empty.
-TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
-
-/// Of a sweep over train.checkpoint: why checkpointing lowers no peak in cells where it does not. `values` are as in
-/// run_comparison. Ends in a newline, or is empty.
-TENON_API std::string checkpoint_remark(const std::vector<std::string>& keys,
-                                        const std::vector<std::vector<std::string>>& values,
-                                        const std::vector<RunSummary>& runs);
-
-/// One sentence on whether the runs computed the same thing; empty where there is nothing to compare.
-TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);
 
 }  // namespace tenon

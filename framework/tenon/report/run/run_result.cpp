@@ -137,7 +137,7 @@ Json timeline_json(const ExperimentResult& result) {
 }
 
 void add_ending(Json& json, const RunRecord& record) {
-  json["status"] = record.status;
+  json["status"] = to_string(record.status);
   json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
   json["exit_code"] = record.exit_code;
   for (const RunFault& fault : record.faults)
@@ -185,6 +185,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   for (const char* key : {"status", "error", "exit_code"}) json[key] = nullptr;  // their place; add_ending fills them
   json["seconds"] = record.seconds;
   json["earlier_seconds"] = record.earlier_seconds;
+  json["cells_at_a_time"] = record.cells_at_a_time;
   json["device"] = experiment.device.str();
   json["allocator"] = experiment.allocator.policy.name;
   json["allocator_options"] = experiment.allocator.options.spec();

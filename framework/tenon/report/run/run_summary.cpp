@@ -71,6 +71,8 @@ RunSummary summary_of(const RunRecord& record) {
   }
   if (record.would_fit) run.first_oom_event = failed_event(*record.would_fit);
   run.is_checkpointed = record.is_checkpointed;
+  run.cells_at_a_time = record.cells_at_a_time;
+  if (record.estimate) run.estimate_error = estimate_error(*record.estimate, stats);
   for (const auto& [name, value] : result.figures) {
     if (!std::isfinite(value)) continue;
     run.figures[name] = name.ends_with("_bytes") ? std::trunc(value) : value;
@@ -89,7 +91,11 @@ RunSummary read_summary(const std::filesystem::path& path) {
   const nlohmann::json result = block("result");
   const nlohmann::json memory = block("memory");
   RunSummary run;
-  run.status = json.value("status", "failed");
+  const auto status = json.find("status");
+  if (status != json.end() && status->is_string())
+    run.status = parse_run_status(status->get<std::string>()).value_or(RunStatus::kFailed);
+  else
+    run.status = RunStatus::kFailed;
   if (const auto error = json.find("error"); error != json.end() && error->is_string()) run.error = *error;
   if (const auto hash = result.find("losses_fnv1a64"); hash != result.end() && hash->is_string())
     run.losses_hash = *hash;
@@ -112,6 +118,10 @@ RunSummary read_summary(const std::filesystem::path& path) {
   const nlohmann::json in_phase = memory.value("requested_bytes_by_purpose_in_peak_phase", nlohmann::json::object());
   for (const auto& [purpose, bytes] : in_phase.items()) run.bytes_in_peak_phase[purpose] = bytes;
   run.first_oom_event = number<std::uint64_t>(block("out_of_memory"), "failed_event");
+  run.cells_at_a_time = number<std::int64_t>(json, "cells_at_a_time").value_or(1);
+  const nlohmann::json errors = block("memory_estimate").value("error", nlohmann::json::object());
+  run.estimate_error = {.requested = number<double>(errors, "peak_requested"),
+                        .reserved = number<double>(errors, "peak_reserved")};
   const nlohmann::json settings = block("settings");
   if (const auto found = settings.find("train.checkpoint"); found != settings.end() && found->is_object())
     run.is_checkpointed = found->value("value", "") == "true";

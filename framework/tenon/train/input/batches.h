@@ -51,6 +51,8 @@ struct TrainingData {
   std::unique_ptr<Batches> train, test;
   DataShape shape;
 };
+/// Throws ConfigError where the data do not suit the model, Error for files that are missing. Reads none.
+void check_data(const ExperimentConfig& config);
 /// Throws ConfigError where the data do not suit the model, Error for the files.
 TrainingData open_data(const ExperimentConfig& config, Dtype dtype);
 

@@ -53,17 +53,24 @@ TrainingData open_text(const ExperimentConfig& config) {
 
 }  // namespace
 
-TrainingData open_data(const ExperimentConfig& config, Dtype dtype) {
+void check_data(const ExperimentConfig& config) {
   const std::string& model = config.section("model").text("name");
   const std::string& data = config.section("data").text("name");
-  const Task task = task_of(model);
   const bool is_text = data == "text";
-  if (is_text != (task == Task::kLanguage)) {
+  if (is_text != (task_of(model) == Task::kLanguage)) {
     throw config.error(is_text ? "data.name" : "model.name",
                        fmt::format("the model '{}' learns from {}; data.name = \"{}\" has {}", model,
                                    is_text ? "pictures" : "text", data, is_text ? "text" : "pictures"));
   }
-  return is_text ? open_text(config) : open_pictures(config, task, dtype);
+  if (is_text) return data::check_text(folder_of(config, data::kTextFolder));
+  for (const data::Split split : {data::Split::kTrain, data::Split::kTest})
+    data::check_mnist(folder_of(config, data::kFashionMnistFolder), split);
+}
+
+TrainingData open_data(const ExperimentConfig& config, Dtype dtype) {
+  check_data(config);
+  const Task task = task_of(config.section("model").text("name"));
+  return task == Task::kLanguage ? open_text(config) : open_pictures(config, task, dtype);
 }
 
 }  // namespace tenon::train

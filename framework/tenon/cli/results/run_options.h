@@ -23,6 +23,7 @@ struct RunOptions {
   double call_seconds = 60;      ///< that one call of the allocator may take
   std::string label;             ///< of a cell, set by the sweep that started us
   int parent = 0;                ///< the sweep's process
+  unsigned cells_at_a_time = 1;  ///< of the sweep, at most
   std::vector<int> after_death;  ///< descriptors of a run that crashed: see watch/death_report.h
   bool is_cell() const { return !label.empty(); }
   TableFormat format = TableFormat::kTable;

@@ -1,5 +1,5 @@
 // The loaded plugins, searched.
-#include <tenon/cli/run/allocator_file.h>
+#include <tenon/cli/results/allocator_file.h>
 
 #include <tenon/core/spec_names.h>
 #include <tenon/runtime/plugins/plugins.h>

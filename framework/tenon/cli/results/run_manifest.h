@@ -1,7 +1,8 @@
 // run.json: what a folder of results is of, so that a run or a sweep can go on there, and nothing else gets mixed in.
 #pragma once
 
-#include <tenon/cli/run/run_options.h>
+#include <tenon/cli/results/run_basis.h>
+#include <tenon/cli/results/run_options.h>
 #include <tenon/runtime/config/config.h>
 
 #include <cstddef>
@@ -19,15 +20,22 @@ struct RunManifest {
   RunOptions command;              ///< file, overrides, sweep, no_sweep, record
   std::vector<std::string> cells;  ///< of a sweep: the settings of each
   std::string settings;            ///< the resolved TOML, of a sweep that of what it does not vary
+  std::optional<RunBasis> basis;   ///< empty in a folder that an older Tenon wrote
+  std::vector<std::string> files;  ///< that layers write into the folder
+  unsigned cells_at_a_time = 1;    ///< of a cell: how many its sweep ran beside each other at most, itself included
 };
 
 inline constexpr char kManifestFile[] = "run.json";
 inline constexpr char kSettingsFile[] = "config.resolved.toml";
 inline constexpr char kResultFile[] = "result.json";
+inline constexpr char kReportFile[] = "report.html";
 inline constexpr char kStateFile[] = "state.safetensors";  ///< what an interrupted run goes on from
 inline constexpr char kCellsFolder[] = "cells";
 
 RunManifest manifest_of(const RunOptions& options, const Config& config);
+
+/// The file that a layer writes into the run's folder; empty where it writes none, or the user gave it another place.
+std::string layer_file(const LayerConfig& layer);
 
 /// run.json and config.resolved.toml. Throws Error.
 void write_manifest(const std::filesystem::path& folder, const RunManifest& manifest);
@@ -35,7 +43,8 @@ void write_manifest(const std::filesystem::path& folder, const RunManifest& mani
 /// Empty where there is none, or one that says nothing.
 std::optional<RunManifest> read_manifest(const std::filesystem::path& folder);
 
-/// What differs, a line each: "train.lr was 0.001, is 0.01". Empty: the same experiment.
+/// What differs, a line each: "train.lr was 0.001, is 0.01". Empty: the same experiment. Options that a rebuilt plugin
+/// has got or lost are no difference: what stood on that plugin runs again anyway.
 std::vector<std::string> changes_between(const RunManifest& then, const RunManifest& now);
 
 }  // namespace tenon::cli

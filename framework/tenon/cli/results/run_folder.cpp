@@ -1,10 +1,11 @@
 // Rules for folders of results.
-#include <tenon/cli/run/run_folder.h>
+#include <tenon/cli/results/run_folder.h>
 
-#include <tenon/cli/run/run_recording.h>
+#include <tenon/cli/results/former_results.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/core/file_text.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/report/text/command_line.h>
 
@@ -44,17 +45,18 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
   }
 }
 
-/// What an older run or sweep left, so that nothing of it stands beside the new one's.
-void remove_old_results(const fs::path& folder) {
-  std::error_code ignored;
-  for (const char* name : {kManifestFile, kSettingsFile, kResultFile, kStateFile, "report.html", kCellsFolder})
-    fs::remove_all(folder / name, ignored);
-  for (const std::string& name : recorded_files()) {
-    fs::remove_all(folder / name, ignored);
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      if (is_earlier_recording(entry.path().filename().string(), name)) fs::remove_all(entry.path(), ignored);
-    }
-  }
+ResultFiles files_in(const fs::path& folder) {
+  const std::optional<RunManifest> manifest = read_manifest(folder);
+  return {folder, manifest ? manifest->files : std::vector<std::string>()};
+}
+
+/// Of results that stand in the way of a new run; returns where they are then. What failed before it had any leaves
+/// nothing to keep.
+fs::path make_room(const fs::path& folder) {
+  const ResultFiles files = files_in(folder);
+  if (files.has_results()) return files.keep();
+  files.remove();
+  return {};
 }
 
 }  // namespace
@@ -76,18 +78,14 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
       resume_command(folder), begin_command(now.command)));
 }
 
-bool is_finished_status(std::string_view status) {
-  return status == "done" || status == "disqualified" || status == "out_of_memory";
-}
-
-ExitCode exit_code_of_finished(std::string_view status) {
-  if (status == "out_of_memory") return ExitCode::kOutOfMemory;
-  return status == "disqualified" ? ExitCode::kFailed : ExitCode::kDone;
+ExitCode exit_code_of_finished(RunStatus status) {
+  if (status == RunStatus::kOutOfMemory) return ExitCode::kOutOfMemory;
+  return status == RunStatus::kDisqualified ? ExitCode::kFailed : ExitCode::kDone;
 }
 
 bool has_finished_result(const fs::path& folder) {
   try {
-    return is_finished_status(read_summary(folder / kResultFile).status);
+    return is_finished(read_summary(folder / kResultFile).status);
   } catch (const std::exception&) {
     return false;
   }
@@ -97,8 +95,8 @@ void complete_finished(const fs::path& folder, bool has_report) {
   const OutputFolder locked(folder, "", kCellPatienceSeconds);
   std::error_code ignored;
   fs::remove(folder / kStateFile, ignored);
-  if (has_report && !is_there(folder / "report.html"))
-    write_atomically(folder / "report.html", run_html(text_of_file(folder / kResultFile)));
+  if (has_report && !is_there(folder / kReportFile))
+    write_atomically(folder / kReportFile, run_html(text_of_file(folder / kResultFile)));
   std::optional<RunManifest> manifest = read_manifest(folder);
   if (!manifest || manifest->is_finished) return;
   manifest->is_finished = true;
@@ -132,22 +130,52 @@ FolderContent content_of(const fs::path& folder) {
   return content;
 }
 
-std::unique_ptr<OutputFolder> open_run_folder(const RunOptions& options, const Config& config) {
-  const bool goes_on = !options.resume.empty();
-  const RunManifest manifest = manifest_of(options, config);
-  if (goes_on && !is_there(options.resume))
+namespace {
+
+/// Of a folder that is gone on with: what has changed; the manifest stays that of its beginning. A sweep looks at each
+/// of its cells itself.
+void go_on(OpenedFolder& opened) {
+  const fs::path& path = opened.folder->path();
+  refuse_changes(path, opened.manifest);
+  const RunManifest then = read_manifest(path).value();
+  opened.goes_on = true;
+  if (opened.manifest.is_sweep) return;
+  opened.change = change_between(then.basis, opened.manifest.basis.value());
+  opened.goes_on = opened.change.plugins.empty();
+  if (!opened.goes_on) return;
+  if (then.basis) opened.earlier_version = then.basis->version;
+  opened.manifest.basis = then.basis;
+  if (opened.manifest.cells_at_a_time > then.cells_at_a_time) write_manifest(path, opened.manifest);
+  opened.manifest.cells_at_a_time = std::max(opened.manifest.cells_at_a_time, then.cells_at_a_time);
+}
+
+}  // namespace
+
+OpenedFolder open_run_folder(const RunOptions& options, const Config& config) {
+  const bool is_resumed = !options.resume.empty();
+  if (is_resumed && !is_there(options.resume))
     throw ConfigError(fmt::format("there is no folder {} to resume", options.resume));
-  auto folder = std::make_unique<OutputFolder>(goes_on ? options.resume : options.out, config.experiment().name,
-                                               options.is_cell() ? kCellPatienceSeconds : 0);
-  if (goes_on) {
-    refuse_changes(folder->path(), manifest);
-    return folder;
+  OpenedFolder opened;
+  opened.manifest = manifest_of(options, config);
+  opened.folder = std::make_unique<OutputFolder>(is_resumed ? options.resume : options.out, config.experiment().name,
+                                                 options.is_cell() ? kCellPatienceSeconds : 0);
+  const fs::path& path = opened.folder->path();
+  if (is_resumed) {
+    go_on(opened);
+    if (opened.goes_on) return opened;
+    opened.kept = make_room(path);
+  } else {
+    const FolderContent content = content_of(path);
+    refuse_to_mix(path, content, opened.manifest.is_sweep);
+    if (content.is_run || content.is_sweep) opened.kept = make_room(path);
   }
-  const FolderContent content = content_of(folder->path());
-  refuse_to_mix(folder->path(), content, manifest.is_sweep);
-  if (content.is_run || content.is_sweep) remove_old_results(folder->path());
-  write_manifest(folder->path(), manifest);
-  return folder;
+  write_manifest(path, opened.manifest);
+  return opened;
+}
+
+fs::path keep_former(const fs::path& folder) {
+  const OutputFolder locked(folder, "", kCellPatienceSeconds);
+  return make_room(folder);
 }
 
 RunOptions resumed_options(const RunOptions& options) {
@@ -189,7 +217,5 @@ std::string begin_command(const RunOptions& options) {
   if (!options.record.empty()) command += " --record " + shell_word(options.record);
   return command;
 }
-
-std::string resume_command(const fs::path& folder) { return "tenon run --resume " + shell_word(folder.string()); }
 
 }  // namespace tenon::cli

@@ -1,5 +1,5 @@
 // From a command line to a request for a configuration.
-#include <tenon/cli/run/run_options.h>
+#include <tenon/cli/results/run_options.h>
 
 #include <tenon/cli/sections.h>
 

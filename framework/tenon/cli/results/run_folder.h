@@ -2,8 +2,9 @@
 #pragma once
 
 #include <tenon/cli/process/output_folder.h>
-#include <tenon/cli/run/run_manifest.h>
+#include <tenon/cli/results/run_manifest.h>
 #include <tenon/core/error.h>
+#include <tenon/runtime/run_status.h>
 
 #include <filesystem>
 #include <memory>
@@ -22,12 +23,9 @@ struct FolderContent {
 };
 FolderContent content_of(const std::filesystem::path& folder);
 
-/// Whether a result of that status stays when its run is resumed: done, or what would happen again, out of memory and a
-/// broken promise of the allocator.
-bool is_finished_status(std::string_view status);
 /// How a run that is finished with that status ended.
-ExitCode exit_code_of_finished(std::string_view status);
-/// Whether there is such a result in the folder.
+ExitCode exit_code_of_finished(RunStatus status);
+/// Whether the folder has a result that stays when its run is resumed: see is_finished().
 bool has_finished_result(const std::filesystem::path& folder);
 
 /// Does what the process that left a finished result there did not come to: the report, what is kept no longer.
@@ -41,20 +39,32 @@ void write_finished(const std::filesystem::path& folder, RunManifest manifest, s
 /// not.
 void wait_for_cell(const std::filesystem::path& folder);
 
+/// A folder that a run or a sweep writes to from now on.
+struct OpenedFolder {
+  std::unique_ptr<OutputFolder> folder;
+  RunManifest manifest;         ///< as it stands there
+  BasisChange change;           ///< since what is in it began
+  std::string earlier_version;  ///< of Tenon then
+  std::filesystem::path kept;   ///< where the results are that were in it, if it begins anew; empty: there were none
+  bool goes_on = false;         ///< with what is there
+};
+
 /// The locked folder for a run or a sweep that begins, or goes on with options.resume; run.json and
-/// config.resolved.toml are written. Throws ConfigError where something else is in it, or work that would be lost, or
-/// an experiment that has changed.
-std::unique_ptr<OutputFolder> open_run_folder(const RunOptions& options, const Config& config);
+/// config.resolved.toml are written. Results that stand there are kept in a folder below it when a run begins, as does
+/// one that is resumed under another plugin. Throws ConfigError where something else is in it, or work that can go on,
+/// or an experiment that has changed.
+OpenedFolder open_run_folder(const RunOptions& options, const Config& config);
 
 /// Throws ConfigError that names what has changed since the run or sweep in the folder began.
 void refuse_changes(const std::filesystem::path& folder, const RunManifest& now);
+
+/// Moves what is in the folder of a run to a folder below it, which is returned; empty: there was nothing. Throws
+/// ConfigError while the run is still there.
+std::filesystem::path keep_former(const std::filesystem::path& folder);
 
 /// What was asked for with --resume alone, from run.json. Throws ConfigError where there is nothing to resume.
 RunOptions resumed_options(const RunOptions& options);
 
 /// "tenon run exp.toml train.lr=0.1": the same in a new folder.
 std::string begin_command(const RunOptions& options);
-/// "tenon run --resume DIR".
-std::string resume_command(const std::filesystem::path& folder);
-
 }  // namespace tenon::cli

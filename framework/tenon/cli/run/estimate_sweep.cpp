@@ -1,0 +1,38 @@
+// What each cell of a sweep would need. Declared in sweep.h.
+#include <tenon/cli/run/estimate_apart.h>
+#include <tenon/cli/run/sweep.h>
+#include <tenon/cli/run/sweep_cells.h>
+#include <tenon/cli/terminal/print.h>
+#include <tenon/cli/terminal/progress_line.h>
+#include <tenon/runtime/environment.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace tenon::cli {
+
+ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
+  std::vector<std::vector<std::string>> values;
+  std::vector<Estimate> estimates;
+  int code = 0;
+  const std::vector<SweepPoint> cells = config.sweep_cells();
+  ProgressLine progress("estimating", options.quiet);
+  for (const SweepPoint& cell : cells) {
+    progress.update(estimates.size(), cells.size());
+    values.push_back(cell.values);
+    const ExperimentConfig experiment = Config::load(request_of(alone(options, cell))).experiment();
+    EstimateApart apart = estimate_apart(experiment, options.call_seconds);
+    code = code_of_both(code, apart.exit_code);
+    const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
+    estimates.push_back(std::move(apart.estimate));
+    for (const std::string& complaint : complaints) say(fmt::format("cell {}: {}", estimates.size(), complaint));
+    if (!estimates.back().memory && complaints.empty())
+      say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
+  }
+  print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
+  if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", estimates.size()));
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,157 @@
+// Sentences about the figures of runs. Declared in run_remarks.h.
+#include <tenon/report/run/run_remarks.h>
+
+#include <tenon/report/table.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace tenon {
+
+namespace {
+
+/// "the backward pass".
+std::string phase_words(const std::string& phase) {
+  static const std::map<std::string, std::string> kWords = {{"setup", "the setup before the first step"},
+                                                            {"forward", "the forward pass"},
+                                                            {"backward", "the backward pass"},
+                                                            {"update", "the update of the parameters"},
+                                                            {"testing", "testing"}};
+  const auto found = kWords.find(phase);
+  return found == kWords.end() ? phase : found->second;
+}
+
+std::string plural(std::string purpose) {
+  static const std::map<std::string, std::string> kWords = {{"activation", "activations"},
+                                                            {"gradient", "gradients"},
+                                                            {"parameter", "parameters"},
+                                                            {"optimizer_state", "optimizer state"}};
+  const auto found = kWords.find(purpose);
+  return found == kWords.end() ? purpose : found->second;
+}
+
+/// "30.2 MiB activations, 10.0 MiB parameters": the largest first, of what was held in the phase of the peak.
+std::string holdings(const RunSummary& run) {
+  std::vector<std::pair<std::int64_t, std::string>> held;
+  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) {
+    if (bytes > 0) held.emplace_back(bytes, plural(purpose));
+  }
+  std::ranges::sort(held, std::ranges::greater());
+  std::string words;
+  for (const auto& [bytes, purpose] : held)
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", show(Bytes{bytes}), purpose);
+  return words;
+}
+
+/// Of a run with checkpointing that peaks as high as one without.
+std::string why_no_saving(const RunSummary& run) {
+  if (run.peak_phase.empty() || run.bytes_in_peak_phase.empty()) return {};
+  const std::string place = fmt::format("the peak lies in {}", phase_words(run.peak_phase));
+  if (run.peak_phase == "testing") return place + ", which keeps no activations for a backward pass";
+  std::int64_t most = 0;
+  for (const auto& [purpose, bytes] : run.bytes_in_peak_phase) most = std::max(most, bytes);
+  const auto found = run.bytes_in_peak_phase.find("activation");
+  const std::int64_t activations = found == run.bytes_in_peak_phase.end() ? 0 : found->second;
+  if (2 * activations >= most && run.peak_phase != "update") {
+    return fmt::format(
+        "{}, where one checkpointed part holds its activations all at once, as when it is computed again ({} of "
+        "them): only smaller parts would take less",
+        place, show(Bytes{activations}));
+  }
+  return fmt::format("{}, which held at most {}: checkpointing takes less of the activations alone", place,
+                     holdings(run));
+}
+
+}  // namespace
+
+std::string peak_remark(const std::vector<RunSummary>& runs) {
+  std::size_t count = 0;
+  const RunSummary* first = nullptr;
+  for (const RunSummary& run : runs) {
+    if (run.peak_phase != "testing" || !run.peak_allocated_bytes || !run.peak_in_steps_bytes) continue;
+    if (first == nullptr) first = &run;
+    ++count;
+  }
+  if (count != 0) {
+    return fmt::format(
+        "peak: in testing, not in a training step, {} ({} allocated there, {} in training): a smaller "
+        "train.test_batch_size lowers it; what changes training alone, as checkpointing does, cannot\n",
+        runs.size() == 1 ? std::string("of this run") : fmt::format("in {} of {} cells", count, runs.size()),
+        show(Bytes{*first->peak_allocated_bytes}), show(Bytes{*first->peak_in_steps_bytes}));
+  }
+  if (runs.size() != 1 || runs.front().peak_phase.empty()) return {};
+  return fmt::format("peak: in {}, which held at most {}{}\n", phase_words(runs.front().peak_phase),
+                     holdings(runs.front()),
+                     runs.front().is_checkpointed ? "; checkpointing takes less of the activations alone" : "");
+}
+
+std::string checkpoint_remark(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
+                              const std::vector<RunSummary>& runs) {
+  constexpr double kNoSaving = 0.98;
+  const auto key = std::ranges::find(keys, "train.checkpoint");
+  if (key == keys.end()) return {};
+  const auto swept = static_cast<std::size_t>(key - keys.begin());
+  std::size_t pairs = 0, without_saving = 0;
+  std::string why;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (values[i][swept] != "true" || runs[i].status != RunStatus::kDone) continue;
+    std::vector<std::string> plain = values[i];
+    plain[swept] = "false";
+    const auto found = std::ranges::find(values, plain);
+    if (found == values.end()) continue;
+    const RunSummary& other = runs[static_cast<std::size_t>(found - values.begin())];
+    if (other.status != RunStatus::kDone || !runs[i].peak_allocated_bytes || !other.peak_allocated_bytes) continue;
+    ++pairs;
+    if (static_cast<double>(*runs[i].peak_allocated_bytes) <
+        kNoSaving * static_cast<double>(*other.peak_allocated_bytes))
+      continue;
+    ++without_saving;
+    if (why.empty()) why = why_no_saving(runs[i]);
+  }
+  if (without_saving == 0 || why.empty()) return {};
+  return fmt::format("checkpointing: lowers no peak{}: {}\n",
+                     pairs == 1 ? "" : fmt::format(" in {} of {} pairs of cells", without_saving, pairs), why);
+}
+
+std::string losses_remark(const std::vector<RunSummary>& runs) {
+  std::map<std::string, int> hashes;
+  for (const RunSummary& run : runs) {
+    if (!run.losses_hash.empty()) ++hashes[run.losses_hash];
+  }
+  if (runs.size() < 2 || hashes.empty() || (hashes.size() == 1 && hashes.begin()->second == 1)) return {};
+  if (hashes.size() == 1) return fmt::format("losses: equal to the last bit in {} cells\n", hashes.begin()->second);
+  return fmt::format("losses: {} different courses in {} cells\n", hashes.size(), runs.size());
+}
+
+std::string estimate_remark(const std::vector<RunSummary>& runs) {
+  std::size_t count = 0;
+  EstimateError most;
+  const auto raise = [](std::optional<double>& to, const std::optional<double>& error) {
+    if (error && (!to || std::abs(*error) > std::abs(*to))) to = error;
+  };
+  for (const RunSummary& run : runs) {
+    if (!run.estimate_error.requested && !run.estimate_error.reserved) continue;
+    ++count;
+    raise(most.requested, run.estimate_error.requested);
+    raise(most.reserved, run.estimate_error.reserved);
+  }
+  const std::string text = estimate_error_text(most);
+  if (text.empty()) return {};
+  return count == 1 ? fmt::format("estimate: {}\n", text)
+                    : fmt::format("estimates: of {} cells the farthest off: {}\n", count, text);
+}
+
+std::string sharing_remark(const std::vector<RunSummary>& runs) {
+  std::int64_t most = 1;
+  for (const RunSummary& run : runs) most = std::max(most, run.cells_at_a_time);
+  if (most == 1) return {};
+  return fmt::format("times: up to {} cells ran at a time and slowed one another; -j 1 measures each alone\n", most);
+}
+
+}  // namespace tenon

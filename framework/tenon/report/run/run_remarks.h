@@ -1,0 +1,31 @@
+// What stands under the table of a run or a sweep: sentences about its figures. Each ends in a newline, or is empty.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/report/run/run_report.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// Where the peak lies and what was held there, and what follows from it: in testing, a smaller test batch. Of several
+/// runs only those whose peak lies in testing.
+TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
+
+/// Of a sweep over train.checkpoint: why checkpointing lowers no peak in cells where it does not. `values` are as in
+/// run_comparison.
+TENON_API std::string checkpoint_remark(const std::vector<std::string>& keys,
+                                        const std::vector<std::vector<std::string>>& values,
+                                        const std::vector<RunSummary>& runs);
+
+/// One sentence on whether the runs computed the same thing; empty where there is nothing to compare.
+TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);
+
+/// How far the estimate was off that was made of the memory: of one run, or the most of several.
+TENON_API std::string estimate_remark(const std::vector<RunSummary>& runs);
+
+/// That cells ran beside each other, so that their times say little.
+TENON_API std::string sharing_remark(const std::vector<RunSummary>& runs);
+
+}  // namespace tenon
