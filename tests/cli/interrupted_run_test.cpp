@@ -116,6 +116,23 @@ INSTANTIATE_TEST_SUITE_P(Of, InterruptedBySignal, testing::Values(SIGINT, SIGTER
   return signal.param == SIGINT ? "SIGINT" : signal.param == SIGTERM ? "SIGTERM" : "SIGKILL";
 });
 
+TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAnInterruptionIsNotForgotten) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=1000", "--out", "out"});
+  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  auto json = json_of(at("out/result.json"));
+  json["disqualified"] = {"lost a request, in step 3", "allocator 'tiny' behind the layer 'route' lost a block"};
+  folder_.write("out/result.json", json.dump());
+  const Said said = tenon({"run", "--resume", "out"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error,
+              AllOf(HasSubstr("tenon: allocator 'caching' is disqualified: it lost a request, in step 3\n"),
+                    HasSubstr("tenon: allocator 'tiny' behind the layer 'route' is disqualified: it lost a block\n")));
+  EXPECT_EQ(json_of(at("out/result.json"))["status"], "disqualified");
+  EXPECT_EQ(json_of(at("out/result.json"))["disqualified"], json["disqualified"]);
+}
+
 TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=100000", "--out", "out dir"});
   while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();

@@ -148,11 +148,23 @@ class OneRun {
       watch_->own_faults().add(conformance::ServiceFaults::Kind::kFigures,
                                fmt::format("handed out blocks of {} bytes in all with only {} taken from the device",
                                            memory.allocated_bytes.peak, memory.reserved_bytes.peak));
-    record_.faults = watch_->faults();
+    record_.faults = all_faults();
     if (record_.faults.empty() || record_.status != RunStatus::kDone) return;
     record_.status = RunStatus::kDisqualified;
     record_.error = disqualifications(experiment_.allocator.policy.name, record_.faults).front();
     record_.exit_code = static_cast<int>(ExitCode::kFailed);
+  }
+
+  /// Those of the parts before this one too: what was broken once was broken.
+  std::vector<RunFault> all_faults() const {
+    std::vector<RunFault> faults = earlier_faults_;
+    for (RunFault& fault : watch_->faults()) {
+      const bool is_known = std::ranges::any_of(faults, [&](const RunFault& earlier) {
+        return earlier.allocator == fault.allocator && earlier.what == fault.what;
+      });
+      if (!is_known) faults.push_back(std::move(fault));
+    }
+    return faults;
   }
 
   void say_faults() const {
@@ -190,6 +202,7 @@ class OneRun {
       }
     }();
     if (before) earlier_seconds_ = before->seconds;
+    if (before && state_.go_on) earlier_faults_ = before->faults;
     keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
@@ -233,7 +246,7 @@ class OneRun {
   }
 
   void fail(RunStatus status, const std::string& error, ExitCode code) {
-    record_.faults = watch_->faults();
+    record_.faults = all_faults();
     const bool has_nothing = !watch_->has_begun() && status == RunStatus::kFailed && record_.faults.empty();
     if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);
@@ -327,6 +340,7 @@ class OneRun {
   std::unique_ptr<RunWatch> watch_;
   std::chrono::steady_clock::time_point start_;
   std::optional<double> earlier_seconds_;  ///< as the result of the part before this one says
+  std::vector<RunFault> earlier_faults_;   ///< the same
   RunRecord record_;
   std::optional<Error> unwritten_;  ///< something that was asked for and is not there
 };

@@ -85,7 +85,7 @@ class Sweep {
   /// had not finished included.
   void look_at_what_is_there() {
     std::vector<std::string> plugins;
-    std::vector<std::size_t> again;
+    std::vector<std::size_t> again, finished;
     fs::path kept;
     std::string earlier_version;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -102,13 +102,13 @@ class Sweep {
             plugins.push_back(plugin.path.string());
         }
       } else if (has_finished_result(folder_of(i))) {
-        keep(i);
+        finished.push_back(i);
         if (change.is_tenon) earlier_version = then->basis->version;
       }
     }
-    if (options_.quiet) return;
-    if (!again.empty()) say(cells_again_message(plugins, again, kept));
-    if (!earlier_version.empty())
+    if (!again.empty() && !options_.quiet) say(cells_again_message(plugins, again, kept));
+    for (const std::size_t index : finished) keep(index);
+    if (!earlier_version.empty() && !options_.quiet)
       say(other_build_message(earlier_version, environment().version,
                               "cells that were finished before are of the earlier build"));
   }

@@ -74,6 +74,7 @@ struct RunSummary {
   bool is_checkpointed = false;                  ///< train.checkpoint
   std::int64_t cells_at_a_time = 1;              ///< that shared the machine at most
   EstimateError estimate_error;                  ///< of what was expected before the run
+  std::vector<RunFault> faults;                  ///< of its allocators
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
   std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
   std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says

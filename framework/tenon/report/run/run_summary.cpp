@@ -25,6 +25,15 @@ std::optional<T> number(const nlohmann::json& object, const char* key) {
   return found->get<T>();
 }
 
+/// A line of "disqualified": of an allocator behind a layer it begins with its title.
+RunFault fault_of(const std::string& line) {
+  constexpr std::string_view kBehind = " behind the layer '";
+  const std::size_t behind = line.find(kBehind);
+  const std::size_t quote = behind == std::string::npos ? behind : line.find('\'', behind + kBehind.size());
+  if (quote == std::string::npos || quote + 2 > line.size()) return {.allocator = {}, .what = line};
+  return {.allocator = line.substr(0, quote + 1), .what = line.substr(quote + 2)};
+}
+
 /// JSON has no other numbers.
 std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
@@ -72,6 +81,7 @@ RunSummary summary_of(const RunRecord& record) {
   if (record.would_fit) run.first_oom_event = failed_event(*record.would_fit);
   run.is_checkpointed = record.is_checkpointed;
   run.cells_at_a_time = record.cells_at_a_time;
+  run.faults = record.faults;
   if (record.estimate) run.estimate_error = estimate_error(*record.estimate, stats);
   for (const auto& [name, value] : result.figures) {
     if (!std::isfinite(value)) continue;
@@ -119,6 +129,8 @@ RunSummary read_summary(const std::filesystem::path& path) {
   for (const auto& [purpose, bytes] : in_phase.items()) run.bytes_in_peak_phase[purpose] = bytes;
   run.first_oom_event = number<std::uint64_t>(block("out_of_memory"), "failed_event");
   run.cells_at_a_time = number<std::int64_t>(json, "cells_at_a_time").value_or(1);
+  for (const auto& line : json.value("disqualified", nlohmann::json::array()))
+    if (line.is_string()) run.faults.push_back(fault_of(line));
   const nlohmann::json errors = block("memory_estimate").value("error", nlohmann::json::object());
   run.estimate_error = {.requested = number<double>(errors, "peak_requested"),
                         .reserved = number<double>(errors, "peak_reserved")};
