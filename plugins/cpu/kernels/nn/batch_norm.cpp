@@ -3,7 +3,7 @@
 // Means and squares are summed per (picture, channel) plane in parallel and added in order of the pictures.
 #include <tenon/kernel/attributes/normalization.h>
 
-#include "kernels/pointwise/lanes.h"
+#include "kernels/nn/staged.h"
 #include "kernels/pointwise/math.h"
 #include "kernels/reduce/sums.h"
 #include "kernels/register.h"
@@ -12,44 +12,6 @@ namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
 constexpr i64 kGrain = 8192;
-
-template <class T>
-constexpr Lane kLaneOf = sizeof(T) == 4 ? Lane::kF32 : Lane::kF64;
-
-template <class T>
-struct Lanes {
-  T* data = nullptr;
-  bool staged = false;
-
-  Lanes(KernelContext& context, const TensorView& view, bool input) {
-    if (view.rank < 0) return;
-    data = static_cast<T*>(view.data);
-    if (is_native(view.dtype, kLaneOf<T>) && contiguous(view)) return;
-    staged = true;
-    const i64 n = numel(view);
-    data = static_cast<T*>(context.scratch(static_cast<std::size_t>(n) * sizeof(T)));
-    if (input && n > 0) copy_view(plain(view, data), view);
-  }
-  void finish(const TensorView& view) const {
-    if (staged && numel(view) > 0) copy_view(view, plain(view, data));
-  }
-
- private:
-  // Strides of a contiguous tensor of the view's sizes, kept beside it.
-  TensorView plain(const TensorView& view, T* to) const {
-    TensorView result = view;
-    i64 expected = 1;
-    for (int d = view.rank - 1; d >= 0; --d) {
-      strides_[d] = expected;
-      expected *= view.sizes[d];
-    }
-    result.data = to;
-    result.strides = strides_;
-    result.dtype = sizeof(T) == 4 ? Dtype::kFloat32 : Dtype::kFloat64;
-    return result;
-  }
-  mutable i64 strides_[kMaxRank];
-};
 
 struct Shape {
   i64 batch, channels, inner;
@@ -87,16 +49,16 @@ template <class T>
 void forward(KernelContext& context, Views outputs, Views inputs, const BatchNormAttributes& a) {
   const TensorView& given = at(inputs, 0);
   const Shape s(given);
-  const Lanes<T> x(context, given, true), weight(context, at(inputs, 1), true), bias(context, at(inputs, 2), true);
-  const Lanes<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
+  const Staged<T> x(context, given, true), weight(context, at(inputs, 1), true), bias(context, at(inputs, 2), true);
+  const Staged<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
       rstd(context, at(outputs, 2), false);
   const bool track = a.training && outputs.size() > 3 && at(outputs, 3).rank >= 0;
   TensorView none;
   none.rank = -1;
   const TensorView& mean_view = inputs.size() > 3 ? at(inputs, 3) : none;
   const TensorView& var_view = inputs.size() > 4 ? at(inputs, 4) : none;
-  const Lanes<T> old_mean(context, mean_view, true), old_var(context, var_view, true);
-  const Lanes<T> new_mean(context, track ? at(outputs, 3) : none, false),
+  const Staged<T> old_mean(context, mean_view, true), old_var(context, var_view, true);
+  const Staged<T> new_mean(context, track ? at(outputs, 3) : none, false),
       new_var(context, track ? at(outputs, 4) : none, false);
   const double count = static_cast<double>(s.count());
   each_channel(s, [&](i64 c) {
@@ -151,9 +113,9 @@ void forward(KernelContext& context, Views outputs, Views inputs, const BatchNor
 template <class T>
 void backward(KernelContext& context, Views outputs, Views inputs, const BatchNormAttributes& a) {
   const Shape s(at(inputs, 1));
-  const Lanes<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
+  const Staged<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
       rstd(context, at(inputs, 3), true), weight(context, at(inputs, 4), true);
-  const Lanes<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
+  const Staged<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
       dbias(context, at(outputs, 2), false);
   const double count = static_cast<double>(s.count());
   each_channel(s, [&](i64 c) {

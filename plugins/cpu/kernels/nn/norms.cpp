@@ -4,7 +4,7 @@
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)),  g = dy * weight,  xhat = (x - mean) * rstd
 #include <tenon/kernel/attributes/normalization.h>
 
-#include "kernels/pointwise/lanes.h"
+#include "kernels/nn/staged.h"
 #include "kernels/pointwise/math.h"
 #include "kernels/reduce/sums.h"
 #include "kernels/register.h"
@@ -15,29 +15,6 @@ namespace {
 
 constexpr i64 kGrain = 8192;
 
-// A tensor as lanes: itself, or converted into scratch.
-template <class T>
-struct Lanes {
-  T* data = nullptr;
-  bool staged = false;
-
-  Lanes(KernelContext& context, const TensorView& view, bool input) {
-    if (view.rank < 0) return;
-    const Lane lane = sizeof(T) == 4 ? Lane::kF32 : Lane::kF64;
-    data = static_cast<T*>(view.data);
-    if (is_native(view.dtype, lane)) return;
-    staged = true;
-    const i64 n = numel(view);
-    data = static_cast<T*>(context.scratch(static_cast<std::size_t>(n) * sizeof(T)));
-    if (input) load_function(view.dtype, lane)(data, static_cast<const char*>(view.data), bytes_of(view.dtype), n);
-  }
-  void finish(const TensorView& view) const {
-    if (!staged) return;
-    store_function(view.dtype, sizeof(T) == 4 ? Lane::kF32 : Lane::kF64)(static_cast<char*>(view.data),
-                                                                         bytes_of(view.dtype), data, numel(view));
-  }
-};
-
 // Rows of n elements; weight and bias index: element j of row r uses affine(r, j).
 //   layer: affine = j.   group: channel = (r % groups) * (C / groups) + j / inner.
 struct Rows {
@@ -47,9 +24,9 @@ struct Rows {
 
 template <class T>
 void forward(KernelContext& context, Views outputs, Views inputs, const Rows& r, double eps) {
-  const Lanes<T> x(context, at(inputs, 0), true), weight(context, at(inputs, 1), true),
+  const Staged<T> x(context, at(inputs, 0), true), weight(context, at(inputs, 1), true),
       bias(context, at(inputs, 2), true);
-  const Lanes<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
+  const Staged<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
       rstd(context, at(outputs, 2), false);
   parallel(r.rows, kGrain / r.n + 1, 1, [&](i64 begin, i64 end) {
     for (i64 row = begin; row < end; ++row) {
@@ -196,9 +173,9 @@ void group_parameters(const Rows& r, const T* dy, const T* x, const T* mean, con
 
 template <class T>
 void backward(KernelContext& context, Views outputs, Views inputs, const Rows& r) {
-  const Lanes<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
+  const Staged<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
       rstd(context, at(inputs, 3), true), weight(context, at(inputs, 4), true);
-  const Lanes<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
+  const Staged<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
       dbias(context, at(outputs, 2), false);
   if (dx.data && r.rows > 0 && r.n > 0) input_gradient(r, dy.data, x.data, mean.data, rstd.data, weight.data, dx.data);
   if (dweight.data || dbias.data) {
