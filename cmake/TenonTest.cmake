@@ -2,10 +2,15 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# GoogleTest's headers are a second of each test file, so they are compiled once. They alone: a header of ours in there
-# would compile every test anew when it changes. They belong to a program, since a library is compiled with -fPIC.
-add_executable(tenon_test_headers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
-target_precompile_headers(tenon_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+# GoogleTest's headers are a second of each test file, and those of nlohmann/json two of each that reads what the program
+# writes, so they are compiled once. They alone: a header of ours in there would compile every test anew when it changes.
+# They belong to a program, since a library is compiled with -fPIC.
+find_package(nlohmann_json REQUIRED)
+foreach(headers tenon_test_headers tenon_test_json_headers)
+  add_executable(${headers} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
+  target_precompile_headers(${headers} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+endforeach()
+target_precompile_headers(tenon_test_json_headers PRIVATE <nlohmann/json.hpp>)
 
 # The folder directly under tests/: the label of a test, and tests_LABEL is the target that builds what the label needs.
 function(tenon_test_label out)
@@ -30,16 +35,29 @@ function(tenon_configure_test target)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endfunction()
 
-tenon_configure_test(tenon_test_headers)
-target_link_libraries(tenon_test_headers PRIVATE GTest::gtest GTest::gmock)
+foreach(headers tenon_test_headers tenon_test_json_headers)
+  tenon_configure_test(${headers})
+  target_link_libraries(${headers} PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+endforeach()
 
-# tenon_add_test(NAME sources…): one GoogleTest program, its cases registered one by one with CTest.
+add_library(tenon_test_json OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/json.cpp)
+tenon_configure_test(tenon_test_json)
+target_link_libraries(tenon_test_json PUBLIC nlohmann_json::nlohmann_json)
+
+# tenon_add_test(NAME [JSON] sources…): one GoogleTest program, its cases registered one by one with CTest. JSON: most of
+# its sources include "support/json.h".
 function(tenon_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "" "")
   tenon_test_label(label)
-  add_executable(${name} ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   tenon_configure_test(${name})
   target_link_libraries(${name} PRIVATE Tenon::tenon GTest::gtest GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
+  if(arg_JSON)
+    target_link_libraries(${name} PRIVATE tenon_test_json)
+    target_precompile_headers(${name} REUSE_FROM tenon_test_json_headers)
+  else()
+    target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
+  endif()
   add_dependencies(tests_${label} ${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${label})
 endfunction()

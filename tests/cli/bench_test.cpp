@@ -1,8 +1,8 @@
 // `tenon bench`: tables, JSON, gates, and what a bad plugin does to it. No assertion is about how fast anything is.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -35,13 +35,13 @@ TEST_F(BenchVerb, TwoFilesThatSupplyOneAllocatorStandSideBySide) {
   std::filesystem::copy_file(fixture("tiny"), folder_.path() / "new.so");
   const Said said = bench({"./old.so", "./new.so", "--json"});
   EXPECT_EQ(said.code, 0) << said.error;
-  const json document = json::parse(said.out);
+  const json document = parse_json(said.out);
   EXPECT_THAT(document["allocators"][0]["plugin"]["path"].get<std::string>(), HasSubstr("old.so"));
   EXPECT_THAT(document["allocators"][1]["plugin"]["path"].get<std::string>(), HasSubstr("new.so"));
 }
 
 TEST_F(BenchVerb, ItsJsonHasEveryRoundAndTheMethod) {
-  const json document = json::parse(bench({"direct", "caching", "--format", "json"}).out);
+  const json document = parse_json(bench({"direct", "caching", "--format", "json"}).out);
   EXPECT_EQ(document["schema_version"], 1);
   EXPECT_EQ(document["kind"], "bench");
   EXPECT_EQ(document["method"]["rounds"], 2);

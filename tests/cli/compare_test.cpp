@@ -1,8 +1,8 @@
 // `tenon compare`: runs, sweeps, replays and benches side by side.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <sstream>
 
@@ -131,7 +131,7 @@ TEST_F(CompareVerb, AReplayThatRanOutIsNotCalledBetter) {
   replay("a.json", {"-a", "direct"});
   replay("b.json", {"-a", "direct", "--capacity", "20MiB"});
   // The capacity is part of what a case is: taken out, so that the two are held against each other.
-  json document = json::parse(read_bytes(folder_.path() / "b.json"));
+  json document = parse_json(read_bytes(folder_.path() / "b.json"));
   for (json& row : document["rows"]) row["capacity_bytes"] = nullptr;
   folder_.write("b.json", document.dump());
   const Said said = tenon({"compare", "a.json", "b.json", "--filter", "allocator=direct"});
@@ -159,7 +159,7 @@ TEST_F(CompareVerb, OfReplaysGivesNoVerdictOnSpeedFromAFewMeasurements) {
 
 TEST_F(CompareVerb, AGateThatNothingIsJudgedByTrips) {
   replay("a.json", {"-a", "direct", "-a", "caching"});
-  json document = json::parse(read_bytes(folder_.path() / "a.json"));
+  json document = parse_json(read_bytes(folder_.path() / "a.json"));
   for (json& row : document["rows"]) row["failure"] = "crashed";
   folder_.write("failed.json", document.dump());
   const Said failed = tenon({"compare", "a.json", "failed.json", "--fail-if", "ooms > 0"});
@@ -208,7 +208,7 @@ TEST_F(CompareVerb, OfRunsHoldsTheStepTimesOfTheirStretchesAgainstEachOther) {
 
 TEST_F(CompareVerb, ARunRecordsTheMediansOfStretchesOfItsSteps) {
   run("old");
-  const json times = json::parse(read_bytes(folder_.path() / "old/result.json"))["result"]["step_ms"];
+  const json times = parse_json(read_bytes(folder_.path() / "old/result.json"))["result"]["step_ms"];
   EXPECT_THAT(times["stretch_medians"], testing::SizeIs(testing::AllOf(testing::Ge(1u), testing::Le(12u))));
   EXPECT_LE(times["p25"].get<double>(), times["p50"].get<double>());
   EXPECT_LE(times["p50"].get<double>(), times["p75"].get<double>());
@@ -260,7 +260,7 @@ TEST_F(CompareVerb, OfSweepsHoldsCellsOfOneNameAgainstEachOther) {
   for (const char* out : {"old", "new"}) EXPECT_EQ(tenon({"run", "sweep.toml", "--out", out, "--quiet"}).code, 0);
   const Said said = tenon({"compare", "old", "new", "--format", "json"});
   EXPECT_EQ(said.code, 0) << said.error;
-  const json document = json::parse(said.out);
+  const json document = parse_json(said.out);
   EXPECT_EQ(document["compared"], "sweep");
   EXPECT_EQ(document["rows"][0]["case"], "8");
 }

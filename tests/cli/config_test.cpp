@@ -1,8 +1,8 @@
 // `tenon config`, and what every mistake in a file looks like from outside: message, place, exit code.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -30,10 +30,10 @@ TEST_F(ConfigVerb, CheckSaysThatAFileIsFine) {
 
 TEST_F(ConfigVerb, CheckAndShowHaveAFormatForPrograms) {
   EXPECT_EQ(check(experiment()).code, 0);
-  const nlohmann::json fine = nlohmann::json::parse(tenon({"config", "check", "exp.toml", "--format", "json"}).out);
+  const nlohmann::json fine = parse_json(tenon({"config", "check", "exp.toml", "--format", "json"}).out);
   EXPECT_EQ(fine.at("rows").at(0).at("allocator"), "caching");
   EXPECT_EQ(fine.at("rows").at(0).at("sweep_cells"), 0);
-  const nlohmann::json shown = nlohmann::json::parse(tenon({"config", "show", "exp.toml", "--format", "json"}).out);
+  const nlohmann::json shown = parse_json(tenon({"config", "show", "exp.toml", "--format", "json"}).out);
   const auto& rows = shown.at("rows");
   EXPECT_TRUE(std::ranges::any_of(
       rows, [](const nlohmann::json& row) { return row.at("key") == "train.batch_size" && row.at("value") == "16"; }));

@@ -1,9 +1,9 @@
 // `tenon doctor`: what is missing; and with a history, what it would have fitted under.
 #include "cli/pinned_segments.h"
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -85,7 +85,7 @@ TEST_F(DoctorVerb, WithoutACapacityItComparesPeaksAndSaysWhatIsMissing) {
 TEST_F(DoctorVerb, JsonHasARowForEachSetting) {
   const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "--format", "json", "--quiet"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["rows"][0]["fits"], "no");
   EXPECT_EQ(json["rows"][0]["in_use"], "yes");
@@ -99,8 +99,7 @@ TEST_F(DoctorVerb, TheJsonOfSeveralDevicesIsOneDocument) {
   };
   folder_.write("devices.json", R"({"traceEvents":[)" + event(0, "1024") + "," + event(0, "-1024") + "," +
                                     event(2, "2048") + "," + event(2, "-2048") + "]}");
-  const auto json =
-      nlohmann::json::parse(tenon({"doctor", "devices.json", "--capacity", "1MiB", "--format", "json", "-q"}).out);
+  const auto json = parse_json(tenon({"doctor", "devices.json", "--capacity", "1MiB", "--format", "json", "-q"}).out);
   ASSERT_EQ(json["traces"].size(), 2u);
   EXPECT_EQ(json["traces"][0]["peak_requested_bytes"], 1024);
   EXPECT_EQ(json["traces"][1]["peak_requested_bytes"], 2048);
@@ -113,7 +112,7 @@ TEST_F(DoctorVerb, JsonHasTheVerdictAndWhatItIsAbout) {
   const auto doctor = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "doctor");
     words.insert(words.end(), {"--format", "json", "--quiet"});
-    return nlohmann::json::parse(tenon(words).out);
+    return parse_json(tenon(words).out);
   };
   const auto given = doctor({"pinned.trace", "--capacity", "420MiB"});
   EXPECT_EQ(given["capacity_bytes"], 420 * kMiB);
@@ -206,7 +205,7 @@ TEST_F(DoctorVerb, AnAllocatorThatGoesWrongIsDisqualifiedAndItsEventNamed) {
   }
   const Said said = tenon({"doctor", "pinned.trace", "-a", fixtures + "/faulty.so:after=2,how=overlap", "--capacity",
                            "2GiB", "--format", "json", "-q"});
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   EXPECT_EQ(json["verdict"], "failed");
   EXPECT_TRUE(json["recommendation"].is_null());
   EXPECT_EQ(json["rows"][0]["fits"], "failed");

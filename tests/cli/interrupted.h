@@ -5,9 +5,9 @@
 #pragma once
 
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <csignal>
@@ -66,9 +66,7 @@ class InterruptedProgram : public Program {
   }
 
   fs::path at(const std::string& name) const { return folder_.path() / name; }
-  nlohmann::json json_of(const fs::path& path) const {
-    return nlohmann::json::parse(read_bytes(path), nullptr, /*allow_exceptions=*/false);
-  }
+  nlohmann::json json_of(const fs::path& path) const { return try_parse_json(read_bytes(path)); }
   double seconds_of(const std::vector<std::string>& words) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(tenon(words).code, 0);

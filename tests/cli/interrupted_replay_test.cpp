@@ -1,8 +1,8 @@
 // Ctrl-C in replay and tune: what has been measured is printed.
 #include "cli/interrupted.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <random>
 #include <thread>
@@ -42,7 +42,7 @@ TEST_F(InterruptedReplay, PrintsTheRowsThatAreMeasured) {
   const Said said = program.wait();
   EXPECT_EQ(said.code, 130) << said.error;
   EXPECT_THAT(said.error, AllOf(HasSubstr("ending with the rows that are measured"), HasSubstr("ended by SIGINT")));
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[2]["allocator"], "ideal");
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "report.html")) << "no part of a report";
@@ -84,7 +84,7 @@ TEST_F(InterruptedReplay, TuneEndsThoughAReplayUnderWayNeverDoes) {
   program.send(SIGINT);
   const Said said = program.wait();
   EXPECT_EQ(said.code, 130) << said.error;
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   EXPECT_EQ(json["interrupted"], true);
   for (const auto& row : json["rows"]) EXPECT_GT(row["peak_reserved_bytes"], 0) << "measured to the end";
 }

@@ -1,8 +1,8 @@
 // `tenon plugins`, `tenon devices`, `tenon doctor`, and plugins that would not load: exit code 5.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -28,7 +28,7 @@ TEST_F(PluginsVerb, ListNamesWhatIsShipped) {
 }
 
 TEST_F(PluginsVerb, ListAsJsonFollowsTheSchema) {
-  const auto json = nlohmann::json::parse(tenon({"plugins", "list", "--format", "json"}).out);
+  const auto json = parse_json(tenon({"plugins", "list", "--format", "json"}).out);
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_GT(json["environment"]["cores"], 0);
   EXPECT_GE(json["rows"].size(), 5U);
@@ -101,7 +101,7 @@ TEST_F(PluginsVerb, TestTriesTheEdgesOfWhatIsDeclared) {
   const std::string tiny = fixture("tiny").string();
   const Said said = tenon({"plugins", "test", tiny, "--edges", "--only", "aligns", "--format", "json"});
   std::vector<std::string> specs;
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   for (const auto& row : json["rows"]) specs.push_back(row["spec"]);
   EXPECT_THAT(specs, testing::IsSupersetOf({tiny, tiny + ":chunk=512", tiny + ":chunk=1MiB", tiny + ":fit=first"}))
       << said.error;
@@ -127,7 +127,7 @@ TEST_F(PluginsVerb, TwoBuildsOfOnePluginAreTestedSideBySide) {
   std::filesystem::create_directory(folder_.path() / "new");
   std::filesystem::copy_file(old_build, folder_.path() / "new/tiny.so");
   const Said both = tenon({"plugins", "test", old_build, "new/tiny.so", "--only", "aligns", "--format", "json"});
-  const auto rows = nlohmann::json::parse(both.out)["rows"];
+  const auto rows = parse_json(both.out)["rows"];
   ASSERT_EQ(rows.size(), 2U) << both.error;
   EXPECT_EQ(rows[0]["spec"], old_build);
   EXPECT_EQ(rows[1]["spec"], "new/tiny.so");

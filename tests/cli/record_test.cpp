@@ -1,8 +1,8 @@
 // `tenon run --record`: what a run leaves of its memory, and what it says when memory ran out.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -14,12 +14,12 @@ using testing::Not;
 class RecordVerb : public Program {
  protected:
   nlohmann::json result(const std::string& folder) {
-    return nlohmann::json::parse(read_bytes(folder_.path() / folder / "result.json"));
+    return parse_json(read_bytes(folder_.path() / folder / "result.json"));
   }
   nlohmann::json info(const std::string& file) {
     const Said said = tenon({"trace", "info", file, "--format", "json", "--quiet"});
     EXPECT_EQ(said.code, 0) << said.error;
-    return nlohmann::json::parse(said.out)["rows"][0];
+    return parse_json(said.out)["rows"][0];
   }
   bool exists(const std::string& file) { return std::filesystem::exists(folder_.path() / file); }
 };
@@ -36,7 +36,7 @@ TEST_F(RecordVerb, WritesEveryFormatWhenAsked) {
   EXPECT_EQ(binary["end_live_bytes"], 0) << "everything was given back";
   EXPECT_EQ(info("res/memory.pickle")["unrecorded_bytes"], 0);
   EXPECT_LE(info("res/memory.pickle")["events"], binary["events"]);
-  const auto chrome = nlohmann::json::parse(read_bytes(folder_.path() / "res/memory.chrome.json"));
+  const auto chrome = parse_json(read_bytes(folder_.path() / "res/memory.chrome.json"));
   int counters = 0, steps = 0;
   for (const auto& event : chrome["traceEvents"]) {
     counters += event["ph"] == "C" ? 1 : 0;
@@ -54,7 +54,7 @@ TEST_F(RecordVerb, TheReplayOfARecordingReservesWhatTheRunDid) {
   ASSERT_EQ(tenon({"run", "exp.toml", "report.record=[trace]", "--out", "res"}).code, 0);
   const Said said = tenon({"replay", "res/memory.tenon", "-a", "caching", "--format", "json", "--quiet"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto row = nlohmann::json::parse(said.out)["rows"][0];
+  const auto row = parse_json(said.out)["rows"][0];
   EXPECT_EQ(row["peak_reserved_bytes"], result("res")["memory"]["peak_reserved_bytes"]);
   EXPECT_EQ(row["peak_requested_bytes"], result("res")["memory"]["peak_requested_bytes"]);
 }

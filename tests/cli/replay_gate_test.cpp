@@ -1,9 +1,9 @@
 // `tenon replay`: gates, baselines, repeated passes, and what it writes.
 #include "cli/pinned_segments.h"
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -101,7 +101,7 @@ TEST_F(ReplayGate, RepeatedPassesGiveIntervalsAndAVerdict) {
   folder_.write("base.json", replay({"--repeat", "5", "--format", "json", "--quiet"}).out);
   const Said said = replay({"--repeat", "5", "--baseline", "base.json", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto row = nlohmann::json::parse(said.out)["rows"][0];
+  const auto row = parse_json(said.out)["rows"][0];
   EXPECT_EQ(row["pass_seconds"].size(), 5U);
   EXPECT_LE(row["seconds_interval"][0], row["seconds_median"]);
   EXPECT_GE(row["seconds_interval"][1], row["seconds_median"]);
@@ -114,7 +114,7 @@ TEST_F(ReplayGate, TheAllocatorOfAnExperimentIsReplayed) {
   folder_.write("expandable.toml", experiment("[allocator]\nname = \"expandable\"\n"));
   const Said said = tenon({"replay", "pinned.trace", "--config", "expandable.toml", "--format", "json", "--quiet"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   ASSERT_EQ(json["rows"].size(), 2U);
   EXPECT_EQ(json["rows"][0]["allocator"], "expandable");
   EXPECT_EQ(json["rows"][1]["allocator"], "ideal");

@@ -1,8 +1,8 @@
 // `tenon replay`: the same settings as SPEC, as PyTorch's string and in TOML; mistakes in any of them are exit code 2.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -22,7 +22,7 @@ class ReplaySettings : public Program {
     words.insert(words.begin(), {"replay", "odd.trace", "--format", "json", "--quiet"});
     const Said said = tenon(words);
     EXPECT_EQ(said.code, 0) << said.error;
-    json row = json::parse(said.out).at("rows").at(0);
+    json row = parse_json(said.out).at("rows").at(0);
     EXPECT_TRUE(row["failure"].is_null()) << row;
     return row;
   }

@@ -1,9 +1,9 @@
 // `tenon replay`, `tenon tune` and `tenon view`: exit codes, and messages with file, position and reason.
 #include "cli/pinned_segments.h"
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ class ReplayVerb : public Program {
     words.insert(words.end(), {"--format", "json"});
     const Said said = replay(words);
     EXPECT_EQ(said.code, 0) << said.error;
-    return json::parse(said.out).at("rows");
+    return parse_json(said.out).at("rows");
   }
   static std::string faulty(const std::string& how) {
     return std::string(TENON_FIXTURE_DIR) + "/faulty.so:after=20,how=" + how;
@@ -43,7 +43,7 @@ class ReplayVerb : public Program {
 TEST_F(ReplayVerb, PrintsEveryKeyOfTheContract) {
   const Said said = replay({"steps.trace", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const json document = json::parse(said.out);
+  const json document = parse_json(said.out);
   EXPECT_EQ(document.at("schema_version"), 1);
   for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version", "plugins"})
     EXPECT_TRUE(document.at("environment").contains(key)) << key;
@@ -182,7 +182,7 @@ TEST_F(ReplayVerb, AnAllocatorThatGoesWrongFailsItsRowAlone) {
     EXPECT_EQ(said.code, 1) << how;
     // Request 20 is event 36: sixteen frees came before it.
     EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr("event 36"), HasSubstr(word))) << how;
-    const json rows = json::parse(said.out).at("rows");
+    const json rows = parse_json(said.out).at("rows");
     EXPECT_EQ(rows.at(0).at("failed_event"), 36) << how;
     EXPECT_TRUE(rows.at(1).at("failure").is_null()) << "the others are not touched";
     EXPECT_EQ(rows.at(1).at("events"), 76);
@@ -195,7 +195,7 @@ TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
                               "-a", "caching", "--format", "json"});
     EXPECT_EQ(said.code, 1) << how;
     EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr("event 36"))) << how;
-    EXPECT_TRUE(json::parse(said.out).at("rows").at(1).at("failure").is_null());
+    EXPECT_TRUE(parse_json(said.out).at("rows").at(1).at("failure").is_null());
   }
 }
 
@@ -270,7 +270,7 @@ TEST_F(ReplayVerb, TuneShowsCapacitiesInWholeMebibytesAndJsonHasThemToTheByte) {
   EXPECT_THAT(table, HasSubstr("runs from 300")) << "300 MiB are live at once";
   for (const char* unit : {"KiB", "GiB", "0B"}) EXPECT_THAT(table, Not(HasSubstr(unit)));
   const json document =
-      json::parse(tenon({"tune", "pinned.trace", "--budget", "20s", "--quiet", "--format", "json"}).out);
+      parse_json(tenon({"tune", "pinned.trace", "--budget", "20s", "--quiet", "--format", "json"}).out);
   EXPECT_EQ(document["rows"][0]["sensitivity"][0]["capacity_bytes"], 300 * kMiB);
 }
 
@@ -312,7 +312,7 @@ TEST_F(ReplayVerb, TuneNamesNoKeyTwiceInASetting) {
             0);
   const Said said = tenon({"tune", "gc.pickle", "--capacity", "84MiB", "--budget", "0.3s", "-q", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  for (const json& row : json::parse(said.out).at("rows")) {
+  for (const json& row : parse_json(said.out).at("rows")) {
     const std::string setting = row.at("setting");
     const std::string key = "garbage_collection_threshold";
     EXPECT_EQ(setting.find(key), setting.rfind(key)) << setting;
@@ -332,7 +332,7 @@ TEST_F(ReplayVerb, ARefusalAndATrippedGateAreInTheJson) {
   folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
   const Said refused = tenon({"tune", "state.trace", "--format", "json", "-q"});
   EXPECT_EQ(refused.code, 1);
-  const json why = json::parse(refused.out);
+  const json why = parse_json(refused.out);
   EXPECT_TRUE(why["recommendation"].is_null());
   EXPECT_EQ(why["fidelity"][0]["exact"], false);
   EXPECT_FALSE(why["fidelity"][0]["caveats"].empty()) << "the reason stands beside the figures";
@@ -342,7 +342,7 @@ TEST_F(ReplayVerb, ARefusalAndATrippedGateAreInTheJson) {
   const Said gated = replay({"steps.trace", "-a", "caching", "--capacity", "1MiB", "--fail-if", "ooms > 0", "--fail-if",
                              "events < 0", "--format", "json", "-q"});
   EXPECT_EQ(gated.code, 3);
-  const json gates = json::parse(gated.out).at("gates");
+  const json gates = parse_json(gated.out).at("gates");
   ASSERT_EQ(gates.size(), 2u);
   EXPECT_EQ(gates[0]["expression"], "ooms > 0");
   EXPECT_EQ(gates[0]["tripped"], true);

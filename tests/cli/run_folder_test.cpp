@@ -1,8 +1,8 @@
 // Folders of results: what may begin in one, what goes on there, and what is refused.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -133,8 +133,8 @@ TEST_F(RunFolder, CellsAtATimeGiveTheSameRowsInTheSameOrder) {
   ASSERT_EQ(tenon({"run", "sweep.toml", "train.lr=0.1,0.01", "--sweep", "--out", "one"}).code, 0);
   const Said said = tenon({"run", "sweep.toml", "train.lr=0.1,0.01", "--sweep", "--out", "four", "-j", "4"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto one = nlohmann::json::parse(read_bytes(at("one/result.json")))["rows"];
-  const auto four = nlohmann::json::parse(read_bytes(at("four/result.json")))["rows"];
+  const auto one = parse_json(read_bytes(at("one/result.json")))["rows"];
+  const auto four = parse_json(read_bytes(at("four/result.json")))["rows"];
   ASSERT_EQ(one.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
     for (const char* key : {"allocator.name", "train.lr", "status", "losses_fnv1a64", "peak_reserved_bytes"})
@@ -146,7 +146,7 @@ TEST_F(RunFolder, ACellThatCrashesCostsNoOtherOneBesideIt) {
   const Said said = tenon({"run", "exp.toml", "allocator.name=[\"" + fixture("crasher").string() + "\", \"direct\"]",
                            "--sweep", "--out", "res", "-j", "2", "--format", "json"});
   EXPECT_EQ(said.code, 1);
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   EXPECT_EQ(rows[0]["status"], "crashed");
   EXPECT_EQ(rows[1]["status"], "done");
 }

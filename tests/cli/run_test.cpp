@@ -1,8 +1,8 @@
 // `tenon run`: one experiment, its files, and the ways in which it fails.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -15,7 +15,7 @@ using testing::Not;
 class RunVerb : public Program {
  protected:
   nlohmann::json result(const std::string& folder) {
-    return nlohmann::json::parse(read_bytes(folder_.path() / folder / "result.json"));
+    return parse_json(read_bytes(folder_.path() / folder / "result.json"));
   }
 };
 
@@ -72,7 +72,7 @@ TEST_F(RunVerb, JsonOnStdoutIsJsonAlone) {
   const Said said = tenon({"run", "exp.toml", "--out", "res", "--format", "json", "--quiet"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_EQ(said.error, "");
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json = parse_json(said.out);
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["rows"][0]["status"], "done");
 }
@@ -80,8 +80,8 @@ TEST_F(RunVerb, JsonOnStdoutIsJsonAlone) {
 TEST_F(RunVerb, ItsRowHasTheFiguresOfTheFileThatItWrote) {
   const Said said = tenon({"run", "exp.toml", "--out", "res", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto row = nlohmann::json::parse(said.out)["rows"][0];
-  const auto file = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  const auto row = parse_json(said.out)["rows"][0];
+  const auto file = parse_json(read_bytes(folder_.path() / "res/result.json"));
   EXPECT_EQ(row["status"], file["status"]);
   EXPECT_EQ(row["seconds"], file["seconds"]);
   for (const char* key : {"test_accuracy", "final_loss", "losses_fnv1a64", "parameters", "steps"})

@@ -1,8 +1,8 @@
 // `tenon run` with a sweep: a process for each cell, and a row whatever becomes of it.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace tenon::test {
 namespace {
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 class SweepVerb : public Program {
  protected:
-  nlohmann::json rows(const Said& said) { return nlohmann::json::parse(said.out)["rows"]; }
+  nlohmann::json rows(const Said& said) { return parse_json(said.out)["rows"]; }
 };
 
 TEST_F(SweepVerb, LossesAreEqualToTheLastBitUnderEveryAllocator) {
@@ -22,7 +22,7 @@ TEST_F(SweepVerb, LossesAreEqualToTheLastBitUnderEveryAllocator) {
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("losses: equal to the last bit in 3 cells"),
                               EndsWith("results: res\n")));
-  const auto json = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  const auto json = parse_json(read_bytes(folder_.path() / "res/result.json"));
   EXPECT_EQ(json["schema_version"], 1);
   ASSERT_EQ(json["rows"].size(), 3U);
   EXPECT_EQ(json["rows"][0]["allocator.name"], "direct");
@@ -46,7 +46,7 @@ TEST_F(SweepVerb, NamedRowsStandSideBySideWithWhatTheirMemoryWasFor) {
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("as it is"), HasSubstr("zeros stay"), HasSubstr("activations"),
                               HasSubstr("optimizer state"), HasSubstr("losses: equal to the last bit in 2 cells")));
-  const auto json = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+  const auto json = parse_json(read_bytes(folder_.path() / "res/result.json"));
   EXPECT_EQ(json["rows"][1]["row"], "zeros stay");
   EXPECT_EQ(json["rows"][0]["peak_parameter_bytes"], 13'002 * 4);
   const Said dry = tenon({"run", "rows.toml", "--dry-run"});

@@ -1,8 +1,8 @@
 // What a terminal gets and a pipe does not: tables of its width, and colours. All screens are in screens_test.cpp.
 #include "cli/terminal.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 

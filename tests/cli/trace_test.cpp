@@ -1,8 +1,8 @@
 // `tenon trace info|convert|slice|diff`: what each prints and writes, and how each says no.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <set>
 
@@ -26,12 +26,12 @@ class TraceVerb : public Program {
   json row(const std::string& file) {
     const Said said = tenon({"trace", "info", file, "--format", "json"});
     EXPECT_EQ(said.code, 0) << said.error;
-    return json::parse(said.out).at("rows").at(0);
+    return parse_json(said.out).at("rows").at(0);
   }
   json replayed(const std::string& file) {
     const Said said = tenon({"replay", file, "-a", "caching", "--format", "json", "--quiet"});
     EXPECT_EQ(said.code, 0) << said.error;
-    return json::parse(said.out).at("rows").at(0);
+    return parse_json(said.out).at("rows").at(0);
   }
   void convert(const std::string& from, const std::string& to) {
     const Said said = tenon({"trace", "convert", from, to});
@@ -124,7 +124,7 @@ TEST_F(TraceVerb, ADifferenceAsJsonHasARowForEachFile) {
   folder_.write("other.trace", "a 0 3000000 0\na 1 501 4\n");
   const Said said = tenon({"trace", "diff", "two.trace", "other.trace", "--format", "json"});
   EXPECT_EQ(said.code, 1);
-  const json rows = json::parse(said.out).at("rows");
+  const json rows = parse_json(said.out).at("rows");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows.at(0).at("equal"), false);
   EXPECT_EQ(rows.at(0).at("first_difference"), 1);
@@ -142,7 +142,7 @@ TEST_F(TraceVerb, ADashIsStandardInputAndOutput) {
   const Said replayed =
       tenon_in(folder_, {"replay", "-", "-a", "caching", "--snapshot", "x.pickle", "--format", "json"}, {}, history);
   ASSERT_EQ(replayed.code, 0) << replayed.error;
-  EXPECT_EQ(json::parse(replayed.out).at("rows").at(0).at("trace"), "standard input");
+  EXPECT_EQ(parse_json(replayed.out).at("rows").at(0).at("trace"), "standard input");
   EXPECT_EQ(row("x.pickle").at("allocations"), 4);
   const Said empty = tenon({"trace", "info", "-"});
   EXPECT_EQ(empty.code, 2);
@@ -156,7 +156,7 @@ TEST_F(TraceVerb, FilesOfOneNameAreToldApartByTheirPaths) {
     std::vector<std::string> words = verb;
     words.insert(words.end(), {"one/x.trace", "two/x.trace", "two.trace", "--format", "json"});
     std::set<std::string> names;
-    const json document = json::parse(tenon(words).out);
+    const json document = parse_json(tenon(words).out);
     for (const json& row : document.at("rows")) names.insert(row.at("trace"));
     EXPECT_EQ(names, (std::set<std::string>{"one/x.trace", "two/x.trace", "two.trace"}));
   }
@@ -180,8 +180,7 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
 TEST_F(TraceVerb, MarksThatAreNotUtf8AreReplacedWhereTheFormatIs) {
   folder_.write("latin.trace", "m caf\xe9 \"1\"\na 0 512 0\nf 0\n");
   convert("latin.trace", "latin.json");
-  std::ifstream file(folder_.path() / "latin.json");
-  const json chrome = json::parse(file);
+  const json chrome = parse_json(read_bytes(folder_.path() / "latin.json"));
   EXPECT_EQ(chrome.at("traceEvents").at(0).at("name"), "caf\xef\xbf\xbd \"1\"");
   convert("latin.trace", "latin.pickle");
   EXPECT_EQ(row("latin.pickle").at("events"), 2);

@@ -1,9 +1,9 @@
 // Estimates of memory under a bad allocator: whatever it does is told with its name, the call and the stack, and ends
 // nothing but the estimate.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
@@ -68,7 +68,7 @@ TEST_F(EstimateOfAMutant, InASweepLosesItsOwnRowAlone) {
   EXPECT_EQ(said.code, 128 + SIGSEGV) << said.error;
   EXPECT_THAT(said.error, AllOf(HasSubstr("cell 1: allocator 'buddy' ("), HasSubstr("crashed in allocate("),
                                 Not(HasSubstr("cell 2"))));
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_TRUE(rows[0]["estimated_peak_reserved_bytes"].is_null());
   EXPECT_GT(rows[1]["estimated_peak_reserved_bytes"], 0);
@@ -80,7 +80,7 @@ TEST_F(EstimateOfAMutant, BeforeTheCellsOfASweepHoldsNothingUp) {
   const Said said = tenon({"run", "exp.toml", "--sweep", "-j", "2", "--deadline", "1", "--out", "res", "--format",
                            "json", "allocator.name=[\"" + buddy("none") + "\", \"" + hangs + "\"]"});
   EXPECT_EQ(said.code, 1) << said.error;
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0]["status"], "done");
   EXPECT_EQ(rows[1]["status"], "hung");

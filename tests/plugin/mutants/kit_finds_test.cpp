@@ -3,11 +3,11 @@
 #include "cli/program.h"
 #include "plugin/mutants/findings.h"
 #include "plugin/mutants/flaws.h"
+#include "support/json.h"
 
 #include <tenon/conformance/conformance.h>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -134,7 +134,7 @@ TEST(KitOnMutants, WhatMayComeOfAFailureNamesIt) {
                               HasSubstr(" 1 failed, "), HasSubstr(" that may come of it")));
   const Said rows = kit(folder, "bytes_doubled", {"--deadline", "5", "--format", "json"});
   bool is_told = false;
-  const auto document = nlohmann::json::parse(rows.out);
+  const auto document = parse_json(rows.out);
   for (const auto& row : document["rows"])
     is_told |= row["check"] == "keeps_payloads" && row["may_come_of"] == "never_overlaps";
   EXPECT_TRUE(is_told) << rows.out;

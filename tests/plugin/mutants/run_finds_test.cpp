@@ -1,10 +1,10 @@
 // `tenon run` on the mutants: what a training run tells of a bad allocator, and what it keeps of its figures.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include "plugin/mutants/flaws.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
@@ -27,7 +27,7 @@ class RunOfAMutant : public Program {
     words.insert(words.end(), more.begin(), more.end());
     return tenon(words);
   }
-  nlohmann::json result() { return nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json")); }
+  nlohmann::json result() { return parse_json(read_bytes(folder_.path() / "res/result.json")); }
   std::string page() { return read_bytes(folder_.path() / "res/report.html"); }
 };
 
@@ -207,7 +207,7 @@ TEST_F(RunOfAMutant, ACellThatCrashesKeepsItsWordsAndTheOthersGoOn) {
                                ":how=hang\", \"" + buddy + ":flaw=leaks_a_chunk\", \"" + buddy + "\"]",
                            "--sweep", "--deadline", "1", "--out", "res", "--format", "json"});
   EXPECT_EQ(said.code, 1);
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[0]["status"], "crashed");
   EXPECT_THAT(rows[0]["error"].get<std::string>(),

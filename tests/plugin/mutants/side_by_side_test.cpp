@@ -1,9 +1,9 @@
 // Two builds of one plugin, or two sets of its options, side by side in a replay, its pages and comparisons, and in a
 // sweep; and an experiment of a plugin run under another allocator.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -31,7 +31,7 @@ TEST_F(SideBySide, BuildsAndOptionSetsOfOnePluginAreCellsOfASweepThatCompareSets
                                          "\"new/buddy.so\", \"new/buddy.so:chunk=1MiB\"]\n"));
   const Said said = tenon({"run", "sweep.toml", "--out", "res", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  const auto rows = nlohmann::json::parse(said.out)["rows"];
+  const auto rows = parse_json(said.out)["rows"];
   ASSERT_EQ(rows.size(), 3U);
   for (const auto& row : rows) EXPECT_EQ(row["status"], "done");
   EXPECT_THAT(rows[0]["allocator.name"].get<std::string>(), HasSubstr("old/buddy.so"));
@@ -80,7 +80,7 @@ TEST_F(ReplaySideBySide, TheTableTellsBuildsApartByTheEndOfTheirPaths) {
 }
 
 TEST_F(ReplaySideBySide, ProgramsReadTheSpecThatWasTyped) {
-  const auto rows = nlohmann::json::parse(replay({"--format", "json"}).out)["rows"];
+  const auto rows = parse_json(replay({"--format", "json"}).out)["rows"];
   ASSERT_EQ(rows.size(), 4U);
   const char* const specs[] = {"old/buddy.so", "new/buddy.so", "new/buddy.so:chunk=8MiB", "ideal"};
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i]["spec"], specs[i]);
@@ -103,7 +103,7 @@ TEST_F(ReplaySideBySide, ComparisonsAndBaselinesHoldEachBuildAgainstItself) {
   EXPECT_EQ(compared.code, 0) << compared.error;
   EXPECT_THAT(tenon({"compare", "rows.json", "rows.json", "--all"}).out,
               AllOf(HasSubstr("old/buddy.so"), HasSubstr("new/buddy.so"), HasSubstr("new/buddy.so:chunk=8")));
-  auto document = nlohmann::json::parse(read_bytes(folder_.path() / "rows.json"));
+  auto document = parse_json(read_bytes(folder_.path() / "rows.json"));
   document["rows"][0]["peak_reserved_bytes"] = 1;
   folder_.write("baseline.json", document.dump());
   const Said gated = replay({"--baseline", "baseline.json", "--fail-if", "peak_reserved_bytes > +2%"});
@@ -136,7 +136,7 @@ TEST_F(SideBySide, AnExperimentOfAPluginRunsUnderAnotherAllocator) {
   for (const std::string& name : {std::string("caching"), std::string("new/buddy.so"), std::string("old/buddy.so")}) {
     const Said said = tenon({"run", "buddy.toml", "allocator.name=" + name, "--out", "res"});
     EXPECT_EQ(said.code, 0) << name << said.error;
-    const auto result = nlohmann::json::parse(read_bytes(folder_.path() / "res/result.json"));
+    const auto result = parse_json(read_bytes(folder_.path() / "res/result.json"));
     EXPECT_EQ(result["allocator"], name == "caching" ? "caching" : "buddy");
     if (name != "caching") {
       EXPECT_EQ(result["memory"]["peak_reserved_bytes"], 2 << 20) << "its section counts";
