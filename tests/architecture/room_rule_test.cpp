@@ -25,11 +25,13 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay",
      {{"advise"},
+      {"jobs"},
       {"results"},
       {"engine"},
       {"formats/pytorch"},
       {"formats/pytorch/pickle"},
       {"formats"},
+      {"formats/image"},
       {"formats/io"},
       {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.
@@ -63,17 +65,6 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"memory", {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},
 };
 
-/// An include that points up, and why it stays: most are sources of composite operators, which are made of whatever
-/// operators they need; their headers point down.
-struct Exception {
-  std::string file, room;
-};
-const std::vector<Exception> kExceptions = {
-    {"replay/engine/process_pool.cpp", "results"},            // rows come back from child processes as JSON
-    {"replay/formats/folded_format.cpp", "formats/pytorch"},  // flame graphs of a running device: its image
-    {"replay/formats/image_writers.cpp", "formats/pytorch"},  // the image is a snapshot's
-};
-
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.
 std::string room_of(const std::vector<Group>& groups, const std::string& file) {
   const auto named = [&](const std::string& room) {
@@ -91,12 +82,6 @@ int height_of(const std::vector<Group>& groups, const std::string& room) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (groups[i].contains(room)) return static_cast<int>(groups.size() - i);
   return 0;
-}
-
-bool is_excepted(const std::string& file, const std::string& room) {
-  for (const Exception& known : kExceptions)
-    if (known.file == file && known.room == room) return true;
-  return false;
 }
 
 TEST(RoomRule, EveryFolderInsideALayerIsARoomOfTheTable) {
@@ -123,7 +108,7 @@ TEST(RoomRule, AnIncludeInsideALayerPointsDown) {
       for (const auto& include : includes_of(path)) {
         if (layer_of_include(include) != layer) continue;
         const std::string other = room_of(groups, include.substr(layer.size() + 7));
-        EXPECT_TRUE(height_of(groups, other) <= height_of(groups, room) || is_excepted(layer + "/" + file, other))
+        EXPECT_TRUE(height_of(groups, other) <= height_of(groups, room))
             << layer << "/" << file << " (" << room << ") includes <" << include << "> (" << other << ")";
         ++checked;
       }

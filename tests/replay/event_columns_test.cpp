@@ -5,7 +5,7 @@
 #include "replay/support.h"
 
 #include <tenon/replay/formats/binary_format.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/formats/recorder.h>
 #include <tenon/replay/formats/writers.h>
 #include <tenon/replay/results/holders.h>

@@ -5,7 +5,9 @@
 
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/advise/tune_space.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/folded_format.h>
+#include <tenon/replay/formats/pytorch/chrome_writer.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/results/slice_diff.h>
 #include <tenon/runtime/plugins/plugins.h>
 

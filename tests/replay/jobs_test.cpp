@@ -3,7 +3,7 @@
 
 #include "replay/support.h"
 
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/row_json.h>
 
 #include <csignal>

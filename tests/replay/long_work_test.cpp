@@ -3,7 +3,7 @@
 
 #include "replay/support.h"
 
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
 #include <gmock/gmock.h>

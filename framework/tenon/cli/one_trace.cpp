@@ -3,7 +3,7 @@
 #include <tenon/cli/one_trace.h>
 
 #include <tenon/core/error.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/device/device_driver.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/memory/stack/allocator_stack.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/formats/recorder.h>
 #include <tenon/report/run/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>

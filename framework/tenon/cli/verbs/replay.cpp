@@ -9,9 +9,9 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/replay/engine/process_pool.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/formats/readers.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/gate.h>
 #include <tenon/replay/results/row_json.h>

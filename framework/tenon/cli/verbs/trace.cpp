@@ -5,7 +5,7 @@
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/results/slice_diff.h>
 #include <tenon/report/replay/trace_report.h>
 #include <tenon/report/text/command_line.h>

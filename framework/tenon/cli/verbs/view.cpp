@@ -5,8 +5,8 @@
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
-#include <tenon/replay/engine/process_pool.h>
 #include <tenon/replay/formats/readers.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
 #include <tenon/runtime/allocator_spec.h>

@@ -1,7 +1,7 @@
 // Load, frequency governor, stolen time, and how much the harness itself varied.
 #include <tenon/measure/bench/host_noise.h>
 
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 
 #include <fmt/format.h>
 

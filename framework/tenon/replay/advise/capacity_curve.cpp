@@ -1,7 +1,7 @@
 // The capacities that are tried for one policy, and the bisection below the first safe one.
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/capacity_curve.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/replay/advise/capacity_curve.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 
 #include <cstdint>
 #include <optional>

@@ -7,7 +7,7 @@
 #include <tenon/replay/advise/capacity_curve.h>
 #include <tenon/replay/advise/capacity_walk.h>
 #include <tenon/replay/advise/tune_space.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/trust.h>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/advise/would_fit.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/conf_policy.h>
 #include <tenon/runtime/plugins/plugins.h>

@@ -4,7 +4,7 @@
 #include <tenon/memory/sources/observed_source.h>
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 

@@ -1,15 +1,21 @@
 // Folded stacks, the input of flame graphs: written, never read.
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/format.h>
+#include <tenon/replay/formats/image/image_memory.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <unordered_map>
+#include <vector>
 
 namespace tenon::replay {
 
+namespace {
+
+/// One stack in that form, outermost first; "[no stack]" for an empty one.
 std::string folded_stack(const std::vector<StackFrame>& frames) {
   std::string line;
   for (std::size_t i = frames.size(); i-- > 0;) {
@@ -24,8 +30,6 @@ std::string folded_stack(const std::vector<StackFrame>& frames) {
   }
   return line.empty() ? "[no stack]" : line;
 }
-
-namespace {
 
 void write_folded(const Trace& trace, const std::string& path) {
   if (trace.stack_of_allocation.empty()) {
@@ -59,6 +63,50 @@ void write_folded(const Trace& trace, const std::string& path) {
 }
 
 }  // namespace
+
+void write_folded(const SnapshotImage& image, const std::string& path) {
+  struct Live {
+    std::uint64_t bytes = 0;
+    std::uint32_t stack = 0;
+  };
+  // Once to find the peak, once to stop there.
+  ImageMemory now = memory_before_history(image);
+  std::uint64_t peak = now.live;
+  std::size_t peak_entry = 0;
+  for (std::size_t i = 0; i < image.events.size(); ++i) {
+    apply(image.events[i], now);
+    if (now.live > peak) {
+      peak = now.live;
+      peak_entry = i + 1;
+    }
+  }
+  std::unordered_map<std::uint64_t, Live> live;
+  // What lived before the history: at the end still there, or freed in it before any allocation of its address.
+  for (const Segment& segment : image.segments) {
+    for (const BlockInfo& block : segment.blocks) {
+      if (block.state == BlockState::kActive) live[block.address] = {block.requested_bytes, block.stack};
+    }
+  }
+  for (std::size_t i = image.events.size(); i-- > 0;) {
+    const HistoryEvent& event = image.events[i];
+    if (event.action == HistoryAction::kAlloc) live.erase(event.address);
+    if (event.action == HistoryAction::kFreeRequested) live[event.address] = {event.bytes, 0};
+  }
+  for (std::size_t i = 0; i < peak_entry; ++i) {
+    const HistoryEvent& event = image.events[i];
+    if (event.action == HistoryAction::kAlloc) live[event.address] = {event.bytes, event.stack};
+    if (event.action == HistoryAction::kFreeRequested) live.erase(event.address);
+  }
+  std::map<std::string, std::uint64_t> by_stack;
+  for (const auto& [address, block] : live) by_stack[folded_stack(image.stacks.frames_of(block.stack))] += block.bytes;
+  OutputFile out(path);
+  for (const auto& [line, bytes] : by_stack) {
+    out.write(line + " ");
+    out.number(bytes);
+    out.write("\n");
+  }
+  out.close();
+}
 
 const Format& folded_format() {
   static const Format format{

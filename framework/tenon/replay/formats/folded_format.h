@@ -1,14 +1,14 @@
 // "frame;frame;frame BYTES" lines for flame graphs: the bytes that live at the peak, by allocating stack.
 #pragma once
 
-#include <tenon/replay/trace/trace.h>
+#include <tenon/core/export.h>
+#include <tenon/replay/formats/image/snapshot_image.h>
 
 #include <string>
-#include <vector>
 
 namespace tenon::replay {
 
-/// One stack in that form, outermost first; "[no stack]" for an empty one.
-std::string folded_stack(const std::vector<StackFrame>& frames);
+/// Of a running device. Throws Error when the file cannot be written.
+TENON_API void write_folded(const SnapshotImage& image, const std::string& path);
 
 }  // namespace tenon::replay

@@ -33,7 +33,7 @@ set(TENON_FORMAT_SUPPORT
   memory/snapshot.cpp
   replay/formats/foreign_file.cpp
   replay/formats/format.cpp
-  replay/formats/image_writers.cpp
+  replay/formats/image/image_memory.cpp
   replay/formats/io/input_file.cpp
   replay/formats/io/output_file.cpp
   replay/formats/readers.cpp

@@ -3,7 +3,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/engine/fnv.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
 #include <tenon/report/replay/replay_table.h>
 

@@ -1,7 +1,6 @@
 // Chrome traces: those of torch.profiler are read, counters of live memory are written.
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
 #include <tenon/replay/formats/pytorch/chrome_writer.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
 
 #include <algorithm>
 

@@ -1,17 +1,25 @@
-// Live bytes over time, or over events, as counters of a Chrome trace.
+// Bytes over time, or over events, as counters of a Chrome trace: of a history, and of a running device.
+#include <tenon/replay/formats/image/image_memory.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 
 namespace tenon::replay {
 
+namespace {
+
+/// An instant event of a Chrome trace.
 std::string chrome_instant(std::string_view name, std::uint64_t time_us) {
   return R"({"ph":"i","s":"p","pid":1,"tid":1,"name":)" + quoted_json(name) + ",\"ts\":" + std::to_string(time_us) +
          "}";
 }
+
+}  // namespace
 
 void write_chrome_counters(const Trace& trace, const std::string& path) {
   OutputFile out(path);
@@ -51,6 +59,39 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
     }
     ++event;
   }
+  out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
+  out.close();
+}
+
+void write_chrome_counters(const SnapshotImage& image, const std::string& path) {
+  OutputFile out(path);
+  out.write("{\"traceEvents\":[\n");
+  const char* separator = "";
+  const auto instant = [&](std::string_view name, std::int64_t time_us) {
+    out.write(separator + chrome_instant(name, static_cast<std::uint64_t>(time_us)));
+    separator = ",\n";
+  };
+  ImageMemory now = memory_before_history(image);
+  std::size_t next_mark = 0;
+  WorkMeter meter("writing " + path, image.events.size());
+  for (const HistoryEvent& event : image.events) {
+    meter.step();
+    for (; next_mark < image.marks.size() && image.marks[next_mark].first <= event.time_us; ++next_mark)
+      instant(image.marks[next_mark].second, image.marks[next_mark].first);
+    if (event.action == HistoryAction::kOom) instant("out of memory", event.time_us);
+    if (!apply(event, now)) continue;
+    out.write(separator);
+    separator = ",\n";
+    out.write(R"({"ph":"C","pid":1,"name":"memory","ts":)");
+    out.number(static_cast<std::uint64_t>(event.time_us));
+    out.write(R"(,"args":{"live bytes":)");
+    out.number(now.live);
+    out.write(R"(,"reserved bytes":)");
+    out.number(now.reserved);
+    out.write("}}");
+  }
+  for (; next_mark < image.marks.size(); ++next_mark)
+    instant(image.marks[next_mark].second, image.marks[next_mark].first);
   out.write("\n],\"displayTimeUnit\":\"ms\"}\n");
   out.close();
 }

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/trace/trace.h>
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace tenon::replay {
 
 /// Live bytes over events: one microsecond is one event.
 TENON_API void write_chrome_counters(const Trace& trace, const std::string& path);
 
-/// An instant event of a Chrome trace.
-std::string chrome_instant(std::string_view name, std::uint64_t time_us);
+/// Live and reserved bytes of a running device over time, with its marks as instants.
+TENON_API void write_chrome_counters(const SnapshotImage& image, const std::string& path);
 
 }  // namespace tenon::replay

@@ -1,6 +1,6 @@
 // PyTorch memory snapshots: torch.cuda.memory._dump_snapshot, a pickle.
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
 #include <tenon/replay/formats/pytorch/snapshot_reader.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// Snapshots in the schema of torch.cuda.memory._dump_snapshot. Declared in snapshot_image.h.
+// A snapshot, key by key, as a pickle.
 #include <tenon/replay/formats/pytorch/pickle/pickle_writer.h>
-#include <tenon/replay/formats/pytorch/snapshot_image.h>
+#include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// SnapshotImage: a Snapshot with what a PyTorch snapshot file holds besides, to be written so that PyTorch's own viewer
-// opens it.
+// SnapshotImage: the memory of a device, running or replayed, with what a file of it says besides. The formats that
+// hold one write it: snapshots for PyTorch's own viewer, counters of a Chrome trace, folded stacks.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -52,14 +52,5 @@ TENON_API SnapshotImage image_of_replay(const Trace& trace, const StackConfig& p
 
 /// Of a running device: its history and its segments now.
 TENON_API SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history);
-
-/// Live and reserved bytes over time as Chrome trace counters, marks as instants: for Perfetto and chrome://tracing.
-TENON_API void write_chrome_counters(const SnapshotImage& image, const std::string& path);
-
-/// "frame;frame;frame BYTES" lines for flame graphs: what lived at the peak, by allocating stack, outermost first.
-TENON_API void write_folded(const SnapshotImage& image, const std::string& path);
-
-/// Writes a pickle of protocol 4, gz when the name ends in .gz. Throws Error when the file cannot be written.
-TENON_API void write_snapshot(const SnapshotImage& image, const std::string& path);
 
 }  // namespace tenon::replay

@@ -4,7 +4,7 @@
 #include <tenon/core/waited_time.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
-#include <tenon/replay/engine/process_pool.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/trace/long_work.h>
 
