@@ -1,9 +1,9 @@
 // A run or a sweep that is resumed under other files than it began with: plugins that were built again, or Tenon
 // itself.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <functional>
 
@@ -22,7 +22,7 @@ class RebuiltPlugin : public Program {
     build("faulty");
   }
   fs::path at(const std::string& name) const { return folder_.path() / name; }
-  nlohmann::json json_of(const std::string& name) const { return nlohmann::json::parse(read_bytes(at(name))); }
+  nlohmann::json json_of(const std::string& name) const { return parse_json(read_bytes(at(name))); }
   /// my.so becomes that fixture: "mended" is "faulty" without its mistakes.
   void build(const std::string& fixture_name) {
     fs::remove(at("my.so"));

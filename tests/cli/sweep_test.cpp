@@ -98,7 +98,7 @@ TEST_F(SweepVerb, CellsBesideEachOtherSayThatTheirTimesAreOfASharedMachine) {
   EXPECT_THAT(tenon(two).out, HasSubstr("times: up to 2 cells ran at a time and slowed one another"));
   EXPECT_THAT(tenon(one).out, testing::Not(HasSubstr("times: ")));
   const auto cells = [&](const std::string& file) {
-    return nlohmann::json::parse(read_bytes(folder_.path() / file))["cells_at_a_time"];
+    return parse_json(read_bytes(folder_.path() / file))["cells_at_a_time"];
   };
   EXPECT_EQ(cells("two/cells/001-direct/result.json"), 2);
   EXPECT_EQ(cells("one/cells/001-direct/result.json"), 1);
