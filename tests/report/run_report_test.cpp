@@ -108,5 +108,16 @@ TEST(SvgChart, EntriesOfTheLegendDoNotOverlap) {
   EXPECT_EQ(entries, 14);
 }
 
+TEST(RunReport, SaysHowFarEstimatesWereOff) {
+  RunSummary low, exact;
+  low.estimate_error = {.requested = -0.004, .reserved = 0};
+  exact.estimate_error = {.requested = 0, .reserved = 0};
+  EXPECT_EQ(estimate_remark({low}), "estimate: peak requested 0.4 % too low, peak reserved exact\n");
+  EXPECT_EQ(estimate_remark({exact, low}),
+            "estimates: of 2 cells the farthest off: peak requested 0.4 % too low, peak reserved exact\n");
+  EXPECT_EQ(estimate_remark({exact, exact}), "estimates: peaks exact in 2 cells\n");
+  EXPECT_EQ(estimate_remark({RunSummary()}), "") << "none was made";
+}
+
 }  // namespace
 }  // namespace tenon

@@ -53,6 +53,8 @@ ResultFiles files_in(const fs::path& folder) {
 /// Of results that stand in the way of a new run; returns where they are then. What failed before it had any leaves
 /// nothing to keep.
 fs::path make_room(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& cell : fs::directory_iterator(folder / kCellsFolder, ignored)) wait_for_cell(cell.path());
   const ResultFiles files = files_in(folder);
   if (files.has_results()) return files.keep();
   files.remove();

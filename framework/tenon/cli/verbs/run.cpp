@@ -81,7 +81,9 @@ void add_run(Verb program, Outcome& outcome) {
   const Option sweep =
       verb.add_flag("--sweep", options->sweep, "sweep over KEY=[a, b] or KEY=a,b of the command line, too");
   verb.add_flag("--no-sweep", options->no_sweep, "ignore [sweep]").excludes(sweep);
-  verb.add_option("--out", options->out, "folder of the results; default: tenon-out/NAME-DATE-TIME").type_name("DIR");
+  verb.add_option("--out", options->out,
+                  "folder of the results; keeps those that are there; default: tenon-out/NAME-DATE-TIME")
+      .type_name("DIR");
   verb.add_option("--resume", options->resume, "continue the interrupted run or sweep of this folder").type_name("DIR");
   verb.add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
       .type_name("N")

@@ -143,8 +143,10 @@ std::string estimate_remark(const std::vector<RunSummary>& runs) {
   }
   const std::string text = estimate_error_text(most);
   if (text.empty()) return {};
-  return count == 1 ? fmt::format("estimate: {}\n", text)
-                    : fmt::format("estimates: of {} cells the farthest off: {}\n", count, text);
+  if (count == 1) return fmt::format("estimate: {}\n", text);
+  const bool is_exact = most.requested.value_or(0) == 0 && most.reserved.value_or(0) == 0;
+  return is_exact ? fmt::format("estimates: peaks exact in {} cells\n", count)
+                  : fmt::format("estimates: of {} cells the farthest off: {}\n", count, text);
 }
 
 std::string sharing_remark(const std::vector<RunSummary>& runs) {
