@@ -38,7 +38,7 @@ Numbers host_numbers(const Tensor& tensor) {
                            : Numbers(host.data_ptr<std::int64_t>(), host.data_ptr<std::int64_t>() + host.numel());
 }
 
-/// Where bags start of which nobody knows: all of about the same size.
+/// Where bags start whose offsets have no values: all of about the same size.
 Numbers even_starts(std::int64_t bags, std::int64_t elements, bool include_last_offset) {
   Numbers starts(static_cast<std::size_t>(bags));
   const std::int64_t parts = std::max<std::int64_t>(bags - (include_last_offset ? 1 : 0), 1);

@@ -240,7 +240,7 @@ Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, con
   Recording recording = record<1>("IndexFillBackward0", {&self, &value}, [at, length](Backward& b) {
     const Tensor places = b.saved(0);
     if (b.needs(0)) b.set(0, b.grad().index_fill(at, places, Scalar(0)));
-    if (b.needs(1) && !has_values(places)) {  // nobody knows which rows are named twice
+    if (b.needs(1) && !has_values(places)) {  // which rows are named twice is unknown
       b.set(1, b.grad().index_select(at, places).sum());
     } else if (b.needs(1)) {
       const Tensor filled = zeros({length}, places.options().dtype(kBool)).index_fill(0, places, Scalar(true));

@@ -138,7 +138,7 @@ void check_not_empty(const Plan& plan) {
   }
 }
 
-/// Whether a mask among the indices has no values, so that nobody knows what a write to them reaches.
+/// Whether a mask among the indices has no values, so that what a write to them reaches is unknown.
 bool is_unknown(const Indices& indices) {
   return std::any_of(indices.begin(), indices.end(), [](const std::optional<Tensor>& index) {
     return index && index->defined() && !has_values(*index) &&

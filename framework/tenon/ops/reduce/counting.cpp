@@ -59,7 +59,7 @@ Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) co
     throw Error(fmt::format("torch.histc: range of [{}, {}] is not finite", low, high));
   }
   const Tensor flat = reshape({-1});
-  // Without values nobody knows how many lie inside: all of them at most.
+  // Without values it is unknown how many lie inside: all of them at most.
   const Tensor inside = has_values(*this) ? flat.masked_select(flat.ge(low).logical_and(flat.le(high))) : flat;
   const Tensor bin = inside.sub(low).mul(bins).div(high - low).to(kInt64).clamp_max(bins - 1);
   return zeros({bins}, options()).scatter_add(0, bin, ones_like(inside));
