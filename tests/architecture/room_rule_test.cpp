@@ -41,8 +41,9 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"modules", "functional"},
       {".", "containers", "serialize"},
       {"options"}}},
-    // The kit runs the checks, and the checks take the kit's options; it words findings, which are its own.
-    {"conformance", {{"checks", ".", "findings"}}},
+    // The kit runs the checks, and the checks take the kit's options; it words findings, which are its own, and its
+    // processes answer with them.
+    {"conformance", {{"checks", ".", "findings", "process"}}},
     {"data", {{"."}, {"detail"}}},
     {"runtime",
      {{"config"},

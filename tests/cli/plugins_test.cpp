@@ -2,7 +2,11 @@
 #include "cli/program.h"
 #include "support/json.h"
 
+#include <tenon/report/text/display_width.h>
+
 #include <gmock/gmock.h>
+
+#include <sstream>
 
 namespace tenon::test {
 namespace {
@@ -131,6 +135,26 @@ TEST_F(PluginsVerb, TwoBuildsOfOnePluginAreTestedSideBySide) {
   ASSERT_EQ(rows.size(), 2U) << both.error;
   EXPECT_EQ(rows[0]["spec"], old_build);
   EXPECT_EQ(rows[1]["spec"], "new/tiny.so");
+}
+
+// A promise or a failure never goes on at the margin, as if it were the next check.
+TEST_F(PluginsVerb, TheKitsLinesFitANarrowScreen) {
+  const std::vector<std::string> words = {"plugins", "test", fixture("buddy").string() + ":flaw=bytes_doubled",
+                                          "--only", "s"};
+  const Said narrow = tenon(words, {{"COLUMNS", "60"}}), wide = tenon(words, {{"COLUMNS", "120"}});
+  EXPECT_THAT(narrow.out, AllOf(HasSubstr("\n  FAILED  never_overlaps\n    no two live blocks share a byte"),
+                                HasSubstr("\n  passed  aligns\n"), HasSubstr("\n  after   counts\n    ")));
+  EXPECT_THAT(wide.out, HasSubstr("\n" + std::string(43, ' ')));
+  for (const Said* said : {&narrow, &wide}) {
+    std::istringstream lines(said->out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(display_width(line), said == &narrow ? 60U : 120U) << line;
+      if (line.starts_with("  ") && line[2] != ' ')
+        EXPECT_TRUE(line.find("passed") == 2 || line.find("FAILED") == 2 || line.find("after") == 2 ||
+                    line.find("as in") == 2 || line.find("the shortest history") == 2 || line.find("where") == 2)
+            << line;
+    }
+  }
 }
 
 TEST_F(PluginsVerb, DevicesListsTheCpuAndTheSimulatedOnes) {

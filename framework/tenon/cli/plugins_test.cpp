@@ -1,5 +1,7 @@
 // The kit on each SPEC, its lines printed as they come.
+#include <tenon/cli/check_lines.h>
 #include <tenon/cli/plugins_test.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/conformance/conformance.h>
@@ -134,8 +136,10 @@ conformance::Report test_one(const Subject& subject, const TestOptions& options)
   };
   run.after_each = [&](const conformance::CheckResult& check) {
     status.erase();
-    if (is_text && !(subject.is_edge && check.passed())) print(check.line());
+    if (is_text && !check.said.empty()) fmt::print(stderr, "{}", check.said);
+    if (is_text && !(subject.is_edge && check.passed())) print_exactly(lines_of(check, output_screen().columns));
   };
+  run.is_stopping = [] { return interrupt_signal() != 0; };
   run.on_progress = [&](const conformance::Progress& at) {
     if (!status.is_due()) return;
     status.show(fmt::format("{}{}, {} calls, {}", at.check, at.seed ? fmt::format(", seed {}", *at.seed) : "", at.calls,
@@ -148,7 +152,7 @@ conformance::Report test_one(const Subject& subject, const TestOptions& options)
   if (is_text) print(heading.heading());
   conformance::Report report = conformance::run(*subject.info, &subject.options, run);
   status.erase();
-  if (is_text && !report.checks.empty()) print(report.summary());
+  if (is_text && report.checks.size() + report.left_out != 0) print(report.summary());
   return report;
 }
 
@@ -162,22 +166,31 @@ ExitCode test(const TestOptions& options) {
                {"seconds", "seconds"},
                {"same_as", "same as"},
                {"may_come_of", "may come of"},
-               {"failure", "failure", false}});
-  for (const Subject& subject : subjects_of(options.specs, options.has_edges)) {
+               {"failure", "failure", false},
+               {"said", "said", false}});
+  const std::vector<Subject> subjects = subjects_of(options.specs, options.has_edges);
+  if (!options.is_here) catch_interrupts("ending with the checks that are done");
+  for (const Subject& subject : subjects) {
+    if (interrupt_signal() != 0) break;
     const conformance::Report report = test_one(subject, options);
     passed = passed && report.passed();
     for (const conformance::CheckResult& check : report.checks) {
       table.add_row({subject.info->name, subject.spec, check.name, check.passed(), check.promise,
                      Real{check.seconds, 3}, check.same_as.empty() ? TableCell() : TableCell(check.same_as),
                      check.may_come_of.empty() ? TableCell() : TableCell(check.may_come_of),
-                     check.failure.empty() ? TableCell() : TableCell(check.failure)});
+                     check.failure.empty() ? TableCell() : TableCell(check.failure),
+                     check.said.empty() ? TableCell() : TableCell(check.said)});
     }
   }
-  if (table.empty()) {
+  if (table.empty() && interrupt_signal() == 0) {
     throw ConfigError(fmt::format("no check's name contains \"{}\"; there are {}", options.only,
                                   fmt::join(conformance::check_names(), ", ")));
   }
   if (options.format != TableFormat::kTable) print(render(table, options.format, environment_json()));
+  if (interrupt_signal() != 0) {
+    say(fmt::format("tenon: ended by {}; what is missing was not run", interrupt_name()));
+    return interrupted_exit_code();
+  }
   return passed ? ExitCode::kDone : ExitCode::kFailed;
 }
 

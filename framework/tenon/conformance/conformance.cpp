@@ -3,8 +3,8 @@
 #include <tenon/conformance/conformance.h>
 #include <tenon/conformance/findings/consequences.h>
 #include <tenon/conformance/findings/history_text.h>
-#include <tenon/conformance/isolation.h>
 #include <tenon/conformance/journal.h>
+#include <tenon/conformance/process/isolation.h>
 #include <tenon/conformance/shrink.h>
 #include <tenon/conformance/speed.h>
 #include <tenon/conformance/watched_allocator.h>
@@ -69,11 +69,14 @@ class KitRun {
     if (speed.is_absurd()) run_.histories = std::clamp(static_cast<int>(run_.histories * 2e4 / speed.pair_ns), 3, 40);
   }
 
-  CheckResult run_one(const Check& check);
+  /// Nothing where it was stopped.
+  std::optional<CheckResult> run_one(const Check& check);
+  bool is_stopping() const { return run_.is_stopping && run_.is_stopping(); }
 
  private:
-  Finding perform(const std::function<Finding()>& work, const Limits& limits, const std::function<void()>& tick = {}) {
-    if (run_.is_isolated) return run_in_child(work, journal_, limits, tick);
+  Finding perform(const std::function<Finding()>& work, const Limits& limits, const std::function<bool()>& tick = {},
+                  std::string* said = nullptr) {
+    if (run_.is_isolated) return run_in_child(work, journal_, limits, tick, said);
     journal_.clear();
     return catch_all(work);
   }
@@ -91,17 +94,20 @@ class KitRun {
   std::vector<Failure> failures_;  ///< each for a reason of its own, in their order
 };
 
-CheckResult KitRun::run_one(const Check& check) {
-  CheckResult result{.name = check.name, .promise = check.promise, .failure = {}, .same_as = {}, .may_come_of = {}};
+std::optional<CheckResult> KitRun::run_one(const Check& check) {
+  CheckResult result{
+      .name = check.name, .promise = check.promise, .failure = {}, .same_as = {}, .may_come_of = {}, .said = {}};
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto tick = [&] {
-    if (!run_.on_progress) return;
+    if (!run_.on_progress) return !is_stopping();
     Progress progress{.check = check.name, .seed = {}, .calls = journal_.calls(), .seconds = seconds()};
     if (journal_.has_seed()) progress.seed = journal_.seed();
     run_.on_progress(progress);
+    return !is_stopping();
   };
-  Finding finding = perform([&] { return check.run(subject_, run_); }, limits_, tick);
+  Finding finding = perform([&] { return check.run(subject_, run_); }, limits_, tick, &result.said);
+  if (finding.cause == kStopped) return std::nullopt;
   // One hang is enough to wait for.
   if (finding.cause.starts_with("hang")) limits_.call_seconds = std::min(limits_.call_seconds, 1.0);
   if (!finding.empty()) {
@@ -116,6 +122,7 @@ CheckResult KitRun::run_one(const Check& check) {
       result.failure = with_history(std::move(finding));
     } else {
       result.failure = finding.text.substr(0, finding.text.find('\n'));
+      result.said.clear();  // it was told with the first
     }
   }
   result.seconds = seconds();
@@ -138,10 +145,11 @@ std::string KitRun::with_history(Finding finding) {
   for (const bool is_narrow : {true, false}) {
     settings.only = is_narrow ? std::vector<std::string_view>{finding.cause} : std::vector<std::string_view>{};
     const auto run_in = [&](const Operations& candidate, const Limits& limits) {
+      if (is_stopping()) return Finding();
       return perform([&] { return run_history(subject_, candidate, settings); }, limits);
     };
     const auto shrunk = shrink(history, finding.cause, run_in, kShrinkSeconds);
-    if (!shrunk) continue;
+    if (!shrunk || is_stopping()) continue;
     const bool is_at_the_end = journal_.operations().size() > shrunk->history.size();
     return fmt::format("{}\n{}  the shortest history that does it{}:\n{}{}", shrunk->finding.text, faults, from,
                        history_text(shrunk->history), is_at_the_end ? kTheEnd : "");
@@ -169,7 +177,12 @@ Report run(const AllocatorInfo& info, const Options* options, const RunOptions& 
   for (const Check& check : all_checks()) {
     if (!run.only.empty() && std::string_view(check.name).find(run.only) == std::string_view::npos) continue;
     if (std::ranges::find(run.skip, check.name) != run.skip.end()) continue;
-    report.checks.push_back(kit.run_one(check));
+    std::optional<CheckResult> result = kit.is_stopping() ? std::nullopt : kit.run_one(check);
+    if (!result) {
+      ++report.left_out;
+      continue;
+    }
+    report.checks.push_back(std::move(*result));
     if (run.after_each) run.after_each(report.checks.back());
   }
   return report;
@@ -180,12 +193,20 @@ bool Report::passed() const {
          std::all_of(checks.begin(), checks.end(), [](const CheckResult& check) { return check.passed(); });
 }
 
+std::string_view CheckResult::state() const {
+  if (passed()) return "passed";
+  return !same_as.empty() ? "as in" : !may_come_of.empty() ? "after" : "FAILED";
+}
+
+std::string CheckResult::remark() const {
+  if (!same_as.empty()) return fmt::format("{}: {}", same_as, failure);
+  if (!may_come_of.empty()) return fmt::format("{}, and may come of it: {}", may_come_of, failure);
+  return promise;
+}
+
 std::string CheckResult::line() const {
-  if (passed()) return fmt::format("  passed  {:<31}  {}\n", name, promise);
-  if (!same_as.empty()) return fmt::format("  as in   {:<31}  {}: {}\n", name, same_as, failure);
-  if (!may_come_of.empty())
-    return fmt::format("  after   {:<31}  {}, and may come of it: {}\n", name, may_come_of, failure);
-  return fmt::format("  FAILED  {:<31}  {}\n    {}\n", name, promise, failure);
+  const std::string line = fmt::format("  {:<6}  {:<31}  {}\n", state(), name, remark());
+  return is_first_of_its_cause() ? fmt::format("{}    {}\n", line, failure) : line;
 }
 
 std::string Report::heading() const {
@@ -200,6 +221,7 @@ std::string Report::summary() const {
       fmt::format("{} passed, {} failed", count(&CheckResult::passed), count(&CheckResult::is_first_of_its_cause));
   if (same != 0) text += fmt::format(", {} more for the same cause", same);
   if (follow != 0) text += fmt::format(", {} that may come of {}", follow, same == 0 ? "that" : "it");
+  if (left_out != 0) text += fmt::format(", {} not run", left_out);
   text += '\n';
   if (speed) text += fmt::format("{}{}\n", speed->is_absurd() ? "warning: slow: " : "speed: ", speed->text());
   return text;

@@ -30,11 +30,16 @@ struct CheckResult {
   std::string failure;      ///< what happened, and the shortest history that does it; empty: passed
   std::string same_as;      ///< the check that failed before for the same cause; empty: none
   std::string may_come_of;  ///< the check that failed before for something that may bring this about; empty: none
+  std::string said;         ///< what it wrote to standard error, where isolated; that of shrinking is not kept
   double seconds = 0;
 
   bool passed() const { return failure.empty(); }
   /// Failed for a reason of its own.
   bool is_first_of_its_cause() const { return !passed() && same_as.empty() && may_come_of.empty(); }
+  /// "passed", "FAILED", "as in" or "after".
+  TENON_API std::string_view state() const;
+  /// What stands behind the name: the promise, or which failure it comes of.
+  TENON_API std::string remark() const;
   /// "  passed  never_overlaps  …" with the failure below, ending in a newline.
   TENON_API std::string line() const;
 };
@@ -57,6 +62,7 @@ struct Report {
   std::uint64_t seed = 0;
   std::vector<CheckResult> checks;
   std::optional<Speed> speed;
+  std::size_t left_out = 0;  ///< checks that RunOptions::is_stopping ended, or did not let begin
 
   TENON_API bool passed() const;
   /// "mine:chunk=1MiB, seed 47".
@@ -90,6 +96,7 @@ struct RunOptions {
   std::function<void(const Speed&)> after_speed;  ///< before the first check
   std::function<void(const CheckResult&)> after_each;
   std::function<void(const Progress&)> on_progress;  ///< about twenty times a second, where isolated
+  std::function<bool()> is_stopping;                 ///< asked as often: the check under way has no result then
 };
 
 /// Checks `info` with `options` (null: its defaults). Never throws for what the allocator does wrong.

@@ -37,8 +37,10 @@ std::vector<std::string> ServiceFaults::sentences() const {
     std::string& sentence = sentences[fault.order];
     sentence = fault.text;
     if (fault.times == 1) continue;
-    const bool is_of_end = &fault == &faults_[static_cast<std::size_t>(Kind::kLeak)];
-    sentence += fmt::format("; the first of {} {}", fault.times, is_of_end ? "of its allocators that did" : "times");
+    const bool is_of_end = &fault == &faults_[static_cast<std::size_t>(Kind::kLeak)];  // each instance has one
+    sentence += is_of_end
+                    ? fmt::format("; so did {} other instance{} of it", fault.times - 1, fault.times == 2 ? "" : "s")
+                    : fmt::format("; the first of {} times", fault.times);
   }
   return sentences;
 }

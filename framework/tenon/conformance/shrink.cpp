@@ -4,15 +4,18 @@
 // what the time goes into. A call hangs when it sleeps or computes for two hundredths of a second: a machine that is
 // busy with other things does not make a call hang (Limits::is_trial). What a trial so short got wrong is found at the
 // end, where the result is run with a limit of a second, and all is done again with longer trials.
+#include <tenon/conformance/findings/repeats.h>
 #include <tenon/conformance/shrink.h>
+
+#include <tenon/core/units.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tenon::conformance {
 
@@ -24,6 +27,9 @@ constexpr Limits kTrial{.deadline_seconds = 5, .call_seconds = 0.25, .is_trial =
 constexpr Limits kConfirmation{.deadline_seconds = 10, .call_seconds = 1};
 constexpr Limits kShortTrial{.deadline_seconds = 5, .call_seconds = 0.02, .is_trial = true};
 constexpr std::size_t kPlainAlignment = 64;
+constexpr std::size_t kPlainSizes[] = {512, 4096, 65536, 1 << 20, 2 << 20, 16 << 20};
+constexpr std::size_t kQuantum = 512;  ///< to which most policies round
+constexpr std::size_t kLong = 8;       ///< operations: of more, equal sizes are read faster than small ones
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -41,16 +47,6 @@ Operations without_idle(const Operations& history) {
   return kept;
 }
 
-/// Blocks numbered as they come.
-Operations renumbered(Operations history) {
-  std::map<std::uint32_t, std::uint32_t> numbers;
-  for (Operation& op : history) {
-    if (op.kind == Operation::kComplete || op.kind == Operation::kTrim) continue;
-    op.slot = numbers.try_emplace(op.slot, static_cast<std::uint32_t>(numbers.size())).first->second;
-  }
-  return history;
-}
-
 class Shrinker {
  public:
   Shrinker(Operations history, const std::string& cause, const HistoryRun& run, const Limits& limits, double seconds)
@@ -59,17 +55,22 @@ class Shrinker {
   Operations shortest() {
     try_instead(without_idle(history_));
     for (std::size_t stretch = history_.size() / 2; stretch > 1; stretch /= 2) leave_out(stretch);
-    while (leave_out(1)) {
-    }
+    leave_out_one_by_one();
+    merge_allocations();
     // All numbers at once, as where only the order counts; then one by one.
     bool is_plain = try_instead(changed([](Operation& op) { plain_bytes(op), plain_stream(op), plain_alignment(op); }));
     if (!is_plain) {
       try_instead(changed(plain_bytes));
       try_instead(changed(plain_stream));
       try_instead(changed(plain_alignment));
+      if (history_.size() >= kLong) has_one_size_ = try_one_size();
       for (std::size_t i = 0; i < history_.size(); ++i) simplify(i);
     }
-    try_instead(renumbered(history_));
+    try_instead(numbered_for_reading(history_));
+    if (leave_out_groups()) {
+      leave_out_one_by_one();
+      try_instead(numbered_for_reading(history_));
+    }
     return std::move(history_);
   }
 
@@ -107,6 +108,59 @@ class Shrinker {
     return has_changed;
   }
 
+  void leave_out_one_by_one() {
+    while (leave_out(1)) {
+    }
+  }
+
+  /// Of what repeats, half of the times, then a quarter …: no operation of a group may be missing, but whole groups
+  /// may.
+  bool leave_out_groups() {
+    bool has_changed = false;
+    const std::vector<Repeat> repeats = repeats_of(history_);
+    for (auto repeat = repeats.rbegin(); repeat != repeats.rend(); ++repeat) {  // the places before it stay
+      std::size_t times = repeat->times;
+      for (std::size_t fewer = times / 2; fewer != 0;) {
+        if (fewer < times && try_instead(without_idle(without_groups(*repeat, times, fewer)))) {
+          times -= fewer;
+          has_changed = true;
+        } else {
+          fewer /= 2;
+        }
+      }
+    }
+    return has_changed;
+  }
+  /// The last ones of so many.
+  Operations without_groups(const Repeat& repeat, std::size_t times, std::size_t fewer) const {
+    const auto at = [&](std::size_t time) {
+      return history_.begin() + static_cast<std::ptrdiff_t>(repeat.at + time * repeat.length);
+    };
+    Operations candidate(history_.begin(), at(times - fewer));
+    candidate.insert(candidate.end(), at(times), history_.end());
+    return candidate;
+  }
+
+  /// Where many blocks are only there to fill a place to the brim, one as large as all of them does it too.
+  void merge_allocations() {
+    for (std::size_t i = 0; i + 1 < history_.size();) {
+      const Operation &op = history_[i], &next = history_[i + 1];
+      const bool is_pair = op.kind == Operation::kAllocate && next.kind == op.kind && next.stream == op.stream;
+      Operations candidate = history_;
+      candidate.erase(candidate.begin() + static_cast<std::ptrdiff_t>(i + 1));
+      candidate[i].bytes = align_up(op.bytes, kQuantum) + align_up(next.bytes, kQuantum);
+      if (!is_pair || !try_instead(without_idle(candidate))) ++i;
+    }
+  }
+
+  bool try_one_size() {
+    return std::ranges::any_of(kPlainSizes, [this](std::size_t bytes) {
+      return try_instead(changed([bytes](Operation& op) {
+        if (op.kind == Operation::kAllocate) op.bytes = bytes;
+      }));
+    });
+  }
+
   void simplify(std::size_t i) {
     const auto with = [&](auto change) {
       Operations candidate = history_;
@@ -115,13 +169,14 @@ class Shrinker {
     };
     with(plain_stream);
     with(plain_alignment);
-    if (with(plain_bytes) || history_[i].kind != Operation::kAllocate) return;
+    if (has_one_size_ || with(plain_bytes) || history_[i].kind != Operation::kAllocate) return;
     if (history_[i].bytes > 512 && with([](Operation& op) { op.bytes = 512; })) return;
     while (history_[i].bytes > 1 && with([](Operation& op) { op.bytes /= 2; })) {
     }
   }
 
   Operations history_;
+  bool has_one_size_ = false;
   const std::string& cause_;
   const HistoryRun& run_;
   const Limits limits_;

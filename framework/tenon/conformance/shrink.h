@@ -3,7 +3,7 @@
 
 #include <tenon/conformance/finding.h>
 #include <tenon/conformance/history.h>
-#include <tenon/conformance/isolation.h>
+#include <tenon/conformance/process/isolation.h>
 #include <tenon/core/export.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Blocks of mixed sizes come and go from a full cache. The two allocators take turns, and the best turn of each counts.
-#include <tenon/conformance/isolation.h>
+#include <tenon/conformance/process/isolation.h>
 #include <tenon/conformance/speed.h>
 
 #include <tenon/core/units.h>

@@ -2,7 +2,7 @@
 // Declared in conformance.h.
 #include <tenon/conformance/conformance.h>
 #include <tenon/conformance/history_runner.h>
-#include <tenon/conformance/isolation.h>
+#include <tenon/conformance/process/isolation.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>

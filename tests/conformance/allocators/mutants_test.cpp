@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -194,6 +196,41 @@ TEST(Kit, FindsOverlapAndShowsAShortHistory) {
   ASSERT_FALSE(report.passed());
   EXPECT_NE(report.checks[0].failure.find("overlaps the live block"), std::string::npos) << report.text();
   EXPECT_NE(report.checks[0].failure.find("shortest history"), std::string::npos);
+}
+
+/// As the C library and AddressSanitizer do where they find the heap broken.
+class LoudDeath final : public Allocator {
+ public:
+  Block allocate(const Request&) override {
+    std::fputs("free(): double free detected\n", stderr);
+    std::abort();
+  }
+  void deallocate(const Block&, StreamRef) noexcept override {}
+};
+
+// Shrinking dies as often as it takes, and other checks for the same cause.
+TEST(Kit, KeepsWhatADeathSaysOnce) {
+  const AllocatorInfo info{.name = "loud",
+                           .create = [](const AllocatorContext&) { return std::make_unique<LoudDeath>(); }};
+  testing::internal::CaptureStderr();
+  const conformance::Report report = conformance::run(info, nullptr, {.histories = 2});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it is the report's to say";
+  std::string said;
+  for (const conformance::CheckResult& check : report.checks) said += check.said;
+  EXPECT_EQ(said, "free(): double free detected\n") << report.text();
+}
+
+TEST(Kit, StopsWhereItIsAsked) {
+  const AllocatorInfo info{.name = "bins", .create = [](const AllocatorContext& context) {
+                             return std::make_unique<Bins>(context.source, Flaw::kNone);
+                           }};
+  std::size_t done = 0;
+  const conformance::Report report = conformance::run(
+      info, nullptr,
+      {.histories = 2, .after_each = [&](const auto&) { ++done; }, .is_stopping = [&] { return done == 2; }});
+  EXPECT_EQ(report.checks.size(), 2U);
+  EXPECT_EQ(report.left_out, conformance::check_names().size() - 2);
+  EXPECT_NE(report.summary().find("2 passed, 0 failed, 21 not run"), std::string::npos) << report.summary();
 }
 
 TEST(Kit, FindsMisalignment) { EXPECT_FALSE(report_on(Flaw::kMisaligns, "aligns").passed()); }

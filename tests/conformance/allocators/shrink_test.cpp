@@ -1,6 +1,7 @@
 // Shrinking: what is left of a long history when only a few of its operations matter, and how many hangs that takes;
 // and how what is left is shown.
 #include <tenon/conformance/findings/history_text.h>
+#include <tenon/conformance/findings/repeats.h>
 #include <tenon/conformance/shrink.h>
 
 #include <gtest/gtest.h>
@@ -74,6 +75,49 @@ TEST(Shrink, GivesNothingWhereTheHistoryDoesNotDoItAgain) {
   EXPECT_FALSE(left);
 }
 
+// No single operation may be missing, since frees and allocations have to be as many; three times are enough.
+TEST(Shrink, LeavesOutWholeGroupsOfWhatRepeats) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 49; ++i) {
+    history.push_back({.slot = i, .bytes = 1});
+    history.push_back({.kind = Operation::kComplete, .stream = 1});
+    history.push_back({.kind = Operation::kTrim});
+  }
+  const auto left = shrink(
+      history, "figures",
+      [](const Operations& candidate, const Limits&) {
+        const auto count = [&](Operation::Kind kind) { return std::ranges::count(candidate, kind, &Operation::kind); };
+        const bool is_even = count(Operation::kAllocate) == count(Operation::kComplete) &&
+                             count(Operation::kComplete) == count(Operation::kTrim);
+        return is_even && count(Operation::kTrim) >= 3 ? Finding("figures", "they differ") : Finding();
+      },
+      60);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->history.size(), 9U) << to_string(left->history);
+  EXPECT_EQ(folded_lines(left->history).size(), 4U);
+}
+
+// They fill a chunk to the last byte: none may be missing or smaller.
+TEST(Shrink, MakesOneAllocationOfManyThatFillAPlace) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 20; ++i) history.push_back({.slot = i, .bytes = 1000 + 7000 * i});
+  const auto taken = [](const Operations& candidate) {
+    std::size_t bytes = 0;
+    for (const Operation& op : candidate) bytes += (op.bytes + 511) / 512 * 512;
+    return bytes;
+  };
+  const std::size_t full = taken(history);
+  const auto left = shrink(
+      history, "overlap",
+      [&](const Operations& candidate, const Limits&) {
+        return taken(candidate) == full ? Finding("overlap", "it overlaps") : Finding();
+      },
+      60);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->history.size(), 1U) << to_string(left->history);
+  EXPECT_EQ(taken(left->history), full);
+}
+
 Operations allocations(std::uint32_t first, std::uint32_t count) {
   Operations history;
   for (std::uint32_t i = 0; i < count; ++i) history.push_back({.slot = first + i, .bytes = 1});
@@ -100,6 +144,65 @@ TEST(HistoryText, FoldsAGroupThatRepeats) {
             "      #7 = allocate 512 bytes, alignment 64, stream 0\n"
             "      free #7, last used on stream 0\n"
             "    trim, 0 bytes may stay");
+}
+
+/// One block that stays, then so many times a block that comes, is used elsewhere and goes while the next one came.
+Operations sliding(std::uint32_t times) {
+  Operations history = {{.slot = 0, .bytes = 7}, {.slot = 1, .bytes = 1}};
+  for (std::uint32_t i = 1; i <= times; ++i) {
+    history.push_back({.slot = i + 1, .bytes = 1});
+    history.push_back({.kind = Operation::kUse, .slot = i, .stream = 1});
+    history.push_back({.kind = Operation::kFree, .slot = i});
+  }
+  return history;
+}
+
+TEST(HistoryText, FoldsAGroupThatBeginsAfterOtherOperations) {
+  EXPECT_EQ(history_text(sliding(49)),
+            "    #0 = allocate 7 bytes, alignment 64, stream 0\n"
+            "    #1 = allocate 1 bytes, alignment 64, stream 0\n"
+            "    ×49, with the next block each time:\n"
+            "      #2 = allocate 1 bytes, alignment 64, stream 0\n"
+            "      #1 is also used on stream 1\n"
+            "      free #1, last used on stream 0");
+}
+
+TEST(HistoryText, FoldsAGroupInWhichOneBlockStaysAndOthersDoNot) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    history.push_back({.slot = 1 + 2 * i, .bytes = 512});
+    history.push_back({.slot = 2 + 2 * i, .bytes = 64});
+    history.push_back({.kind = Operation::kUse, .slot = 0, .stream = 1});
+  }
+  EXPECT_EQ(history_text(history),
+            "    ×12:\n"
+            "      #1, #3 … #23 = allocate 512 bytes, alignment 64, stream 0\n"
+            "      #2, #4 … #24 = allocate 64 bytes, alignment 64, stream 0\n"
+            "      #0 is also used on stream 1");
+}
+
+TEST(HistoryText, FoldsWhatDiffersInSizesAloneWhereItIsTooLongToBeRead) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 49; ++i) {
+    history.push_back({.slot = 0, .bytes = 1000 + i});
+    history.push_back({.kind = Operation::kFree, .slot = 0});
+  }
+  EXPECT_EQ(history_text(history),
+            "    ×49:\n"
+            "      #0 = allocate 1000 to 1048 bytes, alignment 64, stream 0\n"
+            "      free #0, last used on stream 0");
+}
+
+// A slot is used again and again in a random history: numbers that follow from that hide what repeats.
+TEST(HistoryText, NumbersBlocksSoThatWhatRepeatsIsSeen) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const std::uint32_t slot = i * i % 11;
+    history.push_back({.slot = slot, .bytes = 1});
+    history.push_back({.kind = Operation::kFree, .slot = slot});
+  }
+  EXPECT_GT(folded_lines(history).size(), 30U);
+  EXPECT_EQ(folded_lines(numbered_for_reading(history)).size(), 3U);
 }
 
 TEST(HistoryText, LeavesOutTheMiddleAloneOfWhatIsTooLong) {

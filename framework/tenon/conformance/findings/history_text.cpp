@@ -1,5 +1,6 @@
-// Operations in words, and finding what repeats.
+// Operations in words.
 #include <tenon/conformance/findings/history_text.h>
+#include <tenon/conformance/findings/repeats.h>
 
 #include <fmt/format.h>
 
@@ -9,15 +10,11 @@ namespace tenon::conformance {
 
 namespace {
 
-constexpr std::size_t kLongestGroup = 8;
-constexpr std::size_t kFewestGroups = 3;  ///< two are read as fast as a count
-
-bool is_of_block(const Operation& op) { return op.kind != Operation::kComplete && op.kind != Operation::kTrim; }
-
-std::string text_of(const Operation& op, const std::string& block) {
+/// `bytes`: of an allocation.
+std::string text_of(const Operation& op, const std::string& block, const std::string& bytes) {
   switch (op.kind) {
     case Operation::kAllocate:
-      return fmt::format("{} = allocate {} bytes, alignment {}, stream {}", block, op.bytes, op.alignment, op.stream);
+      return fmt::format("{} = allocate {} bytes, alignment {}, stream {}", block, bytes, op.alignment, op.stream);
     case Operation::kFree:
       return fmt::format("free {}, last used on stream {}", block, op.stream);
     case Operation::kUse:
@@ -30,85 +27,65 @@ std::string text_of(const Operation& op, const std::string& block) {
   return fmt::format("trim, {} bytes may stay", op.bytes);
 }
 
-std::string block_of(const Operation& op) { return fmt::format("#{}", op.slot); }
-
-/// Whether `later` is `op` again, on a block whose number is higher by `shift`.
-bool is_again(const Operation& op, const Operation& later, std::uint32_t shift) {
-  Operation moved = later;
-  moved.slot = is_of_block(op) ? later.slot - shift : op.slot;
-  return moved == op;
+std::string text_of(const Operation& op) {
+  return text_of(op, fmt::format("#{}", op.slot), fmt::format("{}", op.bytes));
 }
 
-/// What stands at a place of the history: a group of operations, and how often it comes.
-struct Repeat {
-  std::size_t length = 1, times = 1;
-  std::uint32_t shift = 0;  ///< of the blocks' numbers from one time to the next
-  std::size_t covered() const { return length * times; }
-};
+/// "#7"; of a block that is another one each time "#0 to #984", "#0, #2 … #96".
+std::string blocks_of(const Operation& op, std::int64_t step, std::size_t times) {
+  if (step == 0 || !is_of_block(op)) return fmt::format("#{}", op.slot);
+  const std::int64_t first = op.slot, last = first + step * static_cast<std::int64_t>(times - 1);
+  if (step == 1) return fmt::format("#{} to #{}", first, last);
+  return fmt::format("#{}, #{} … #{}", first, first + step, last);
+}
 
-Repeat repeat_at(const Operations& history, std::size_t at, std::size_t length, std::uint32_t shift) {
-  Repeat repeat{.length = length, .times = 1, .shift = shift};
-  const auto comes_again = [&](std::size_t time) {
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::size_t place = at + time * length + i;
-      if (place >= history.size()) return false;
-      if (!is_again(history[at + i], history[place], static_cast<std::uint32_t>(time) * shift)) return false;
-    }
-    return true;
+/// "512", or "1 to 4096" of all the times.
+std::string sizes_of(const Operations& history, std::size_t at, const Repeat& repeat) {
+  std::size_t least = history[at].bytes, most = least;
+  for (std::size_t time = 0; time < repeat.times; ++time) {
+    const std::size_t bytes = history[at + time * repeat.length].bytes;
+    least = std::min(least, bytes), most = std::max(most, bytes);
+  }
+  return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+}
+
+/// Every block is the same each time, or every block is the next one.
+bool is_uniform(const Operations& history, const Repeat& repeat, std::int64_t step) {
+  for (std::size_t i = 0; i < repeat.length; ++i)
+    if (is_of_block(history[repeat.at + i]) && repeat.steps[i] != step) return false;
+  return true;
+}
+
+void add_lines(std::vector<std::string>& lines, const Operations& history, const Repeat& repeat) {
+  if (repeat.times == 1) return lines.push_back(text_of(history[repeat.at]));
+  const bool is_next = is_uniform(history, repeat, 1), is_same = is_uniform(history, repeat, 0);
+  const auto line_of = [&](std::size_t i, bool names_all) {
+    const Operation& op = history[repeat.at + i];
+    const std::string blocks = names_all ? blocks_of(op, repeat.steps[i], repeat.times) : fmt::format("#{}", op.slot);
+    return text_of(op, blocks, sizes_of(history, repeat.at + i, repeat));
   };
-  while (comes_again(repeat.times)) ++repeat.times;
-  return repeat;
-}
-
-/// The one that covers most; of those the shortest.
-Repeat best_at(const Operations& history, std::size_t at) {
-  Repeat best;
-  for (std::size_t length = 1; length <= kLongestGroup; ++length) {
-    for (const std::uint32_t shift : {0U, 1U}) {
-      const Repeat repeat = repeat_at(history, at, length, shift);
-      const std::size_t fewest = length == 1 && shift == 0 ? 2 : kFewestGroups;
-      if (repeat.times >= fewest && repeat.covered() > best.covered()) best = repeat;
-    }
-  }
-  return best;
-}
-
-void add_lines(std::vector<std::string>& lines, const Operations& history, std::size_t at, const Repeat& repeat) {
-  const Operation& first = history[at];
-  if (repeat.times == 1) {
-    lines.push_back(text_of(first, block_of(first)));
-  } else if (repeat.length == 1) {
-    const bool moves = repeat.shift != 0 && is_of_block(first);
-    const std::string blocks =
-        moves ? fmt::format("#{} to #{}", first.slot, history[at + repeat.times - 1].slot) : block_of(first);
-    lines.push_back(fmt::format("{}  ×{}", text_of(first, blocks), repeat.times));
-  } else {
-    lines.push_back(fmt::format("×{}{}:", repeat.times, repeat.shift == 0 ? "" : ", with the next block each time"));
-    for (std::size_t i = 0; i < repeat.length; ++i)
-      lines.push_back("  " + text_of(history[at + i], block_of(history[at + i])));
-  }
+  if (repeat.length == 1) return lines.push_back(fmt::format("{}  ×{}", line_of(0, true), repeat.times));
+  lines.push_back(fmt::format("×{}{}:", repeat.times, is_next && !is_same ? ", with the next block each time" : ""));
+  for (std::size_t i = 0; i < repeat.length; ++i) lines.push_back("  " + line_of(i, !is_next));
 }
 
 }  // namespace
 
 std::string to_string(const Operations& history) {
   std::string text;
-  for (const Operation& op : history) text += "    " + text_of(op, block_of(op)) + "\n";
+  for (const Operation& op : history) text += "    " + text_of(op) + "\n";
   return text;
 }
 
-std::vector<std::string> folded_lines(const Operations& history) {
+std::vector<std::string> folded_lines(const Operations& history, bool sizes_may_differ) {
   std::vector<std::string> lines;
-  for (std::size_t at = 0; at < history.size();) {
-    const Repeat repeat = best_at(history, at);
-    add_lines(lines, history, at, repeat);
-    at += repeat.covered();
-  }
+  for (const Repeat& repeat : repeats_of(history, sizes_may_differ)) add_lines(lines, history, repeat);
   return lines;
 }
 
 std::string history_text(const Operations& history, std::size_t most) {
-  const std::vector<std::string> lines = folded_lines(history);
+  std::vector<std::string> lines = folded_lines(history);
+  if (lines.size() > most) lines = folded_lines(history, /*sizes_may_differ=*/true);
   const std::size_t shown = lines.size() <= most ? lines.size() : most / 2;
   std::string text;
   const auto add = [&](const std::string& line) { text += (text.empty() ? "    " : "\n    ") + line; };

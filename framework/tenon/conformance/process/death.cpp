@@ -1,6 +1,6 @@
 // What the crash note and the journal say together. Frames are named by the parent: a fork has the same libraries at
 // the same addresses.
-#include <tenon/conformance/death.h>
+#include <tenon/conformance/process/death.h>
 
 #include <tenon/core/child_process.h>
 #include <tenon/memory/watch/crash_text.h>
@@ -21,6 +21,7 @@ std::string how_it_ended(const Journal& journal, int status, Overdue overdue, co
       return fmt::format("the check did not end within {:g} s, {} calls were made; --deadline gives it longer",
                          limits.deadline_seconds, journal.calls());
     case Overdue::kNone:
+    case Overdue::kStopped:  // nobody asks why
       break;
   }
   if (!WIFSIGNALED(status))

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <tenon/conformance/finding.h>
-#include <tenon/conformance/isolation.h>
 #include <tenon/conformance/journal.h>
+#include <tenon/conformance/process/isolation.h>
 
 namespace tenon::conformance {
 
-enum class Overdue { kNone, kCall, kDeadline };
+enum class Overdue { kNone, kCall, kDeadline, kStopped };
 
 /// In the child: a fatal signal leaves its stack in the journal, an exception that nobody catches its message. With a
 /// sanitizer in the process signals are left to it.

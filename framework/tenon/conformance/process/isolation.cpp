@@ -1,6 +1,7 @@
 // One fork a piece of work. The finding comes back through a pipe, which ends when the child does.
-#include <tenon/conformance/death.h>
-#include <tenon/conformance/isolation.h>
+#include <tenon/conformance/process/child_stderr.h>
+#include <tenon/conformance/process/death.h>
+#include <tenon/conformance/process/isolation.h>
 
 #include <tenon/core/child_process.h>
 #include <tenon/core/waited_time.h>
@@ -71,23 +72,24 @@ class BusyClock {
 };
 
 /// Reads the answer until the child ends it, or until a limit. Returns which limit.
-Overdue listen(const ChildProcess& child, std::string& answer, const Journal& journal, const Limits& limits,
-               const std::function<void()>& tick) {
+Overdue listen(const ChildProcess& child, std::string& answer, ChildStderr& error, const Journal& journal,
+               const Limits& limits, const std::function<bool()>& tick) {
   BusyClock busy(child.pid);
   WaitedTime waited;
   double since_progress = 0;
   std::uint64_t progress = journal.progress();
   while (true) {
-    pollfd wait{child.answer, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, limits.is_trial ? kTrialMilliseconds : WaitedTime::kTickMilliseconds);
-    if (ready > 0) {
+    pollfd waits[] = {{child.answer, POLLIN, 0}, {error.descriptor(), POLLIN, 0}};  // poll leaves out a -1
+    const int ready = ::poll(waits, 2, limits.is_trial ? kTrialMilliseconds : WaitedTime::kTickMilliseconds);
+    error.take();
+    if (ready > 0 && waits[0].revents != 0) {
       char buffer[4096];
       const ssize_t count = ::read(child.answer, buffer, sizeof buffer);
       if (count > 0) answer.append(buffer, static_cast<std::size_t>(count));
       if (count == 0 || (count < 0 && errno != EINTR)) return Overdue::kNone;
       continue;
     }
-    if (tick) tick();
+    if (tick && !tick()) return Overdue::kStopped;
     const double step = waited.lap();
     since_progress += limits.is_trial ? busy.part_of(step) : step;
     if (const std::uint64_t at = journal.progress(); at != progress) {
@@ -122,20 +124,25 @@ Finding catch_all(const std::function<Finding()>& work) {
 }
 
 Finding run_in_child(const std::function<Finding()>& work, Journal& journal, const Limits& limits,
-                     const std::function<void()>& tick) {
+                     const std::function<bool()>& tick, std::string* said) {
   journal.clear();
+  ChildStderr error(said);
   const ChildProcess child = fork_to_answer("a check", [&](int answer_to) {
+    error.begin();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     watch_for_death(journal);
     write_all(answer_to, packed(catch_all(work)));
   });
   std::string answer;
-  const Overdue overdue = listen(child, answer, journal, limits, tick);
-  if (overdue != Overdue::kNone && limits.is_trial) ::kill(child.pid, SIGKILL);
-  if (overdue != Overdue::kNone && !limits.is_trial) end_child(child.pid, child.answer);
+  const Overdue overdue = listen(child, answer, error, journal, limits, tick);
+  const bool is_asked = !limits.is_trial && overdue != Overdue::kStopped;  // where it stands
+  if (overdue != Overdue::kNone && !is_asked) ::kill(child.pid, SIGKILL);
+  if (overdue != Overdue::kNone && is_asked) end_child(child.pid, child.answer);
   const int status = wait_for_end(child.pid);
   ::close(child.answer);
+  error.take();
   if (overdue == Overdue::kNone && !answer.empty() && answer.front() == '!') return unpacked(answer);
+  if (overdue == Overdue::kStopped) return {kStopped, "ended before it had a result"};
   return finding_of_death(journal, status, overdue, limits);
 }
 
