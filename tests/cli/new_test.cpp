@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 
 namespace tenon::test {
 namespace {
@@ -19,7 +21,7 @@ TEST_F(NewVerb, WritesAProjectWithOneShortSource) {
   ASSERT_EQ(said.code, 0) << said.error;
   const std::string source = read_bytes(folder_.path() / "my_cache/my_cache.cpp");
   EXPECT_LT(std::count(source.begin(), source.end(), '\n'), 80);
-  EXPECT_THAT(source, AllOf(HasSubstr("class MyCache final"), HasSubstr("TENON_ALLOCATOR(my_cache,")));
+  EXPECT_THAT(source, AllOf(HasSubstr("class MyCachePolicy final"), HasSubstr("TENON_ALLOCATOR(my_cache,")));
   for (const char* file : {"CMakeLists.txt", "experiment.toml", "README.md", "my_cache.cpp"}) {
     EXPECT_THAT(read_bytes(folder_.path() / "my_cache" / file), AllOf(HasSubstr("my_cache"), Not(HasSubstr("@NAME@"))))
         << file;
@@ -38,6 +40,30 @@ TEST_F(NewVerb, NeverWritesIntoAFolderWithFiles) {
 TEST_F(NewVerb, ANameThatIsNoWordIsRefused) {
   for (const char* name : {"My", "9lives", "a-b", "a b", "../up"})
     EXPECT_EQ(tenon({"new", "allocator", name}).code, 2) << name;
+}
+
+TEST_F(NewVerb, ANameThatMeansSomethingElseIsRefusedWithTheReason) {
+  for (const char* name : {"caching", "expandable", "direct", "cub_bins", "cpu", "simulated", "cuda"}) {
+    const Said said = tenon({"new", "allocator", name});
+    EXPECT_EQ(said.code, 2) << name;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("Tenon ships with a plugin of that name"),
+                                  HasSubstr("; my_" + std::string(name) + " can")));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / name)) << name;
+  }
+  EXPECT_THAT(tenon({"new", "allocator", "limit"}).error, HasSubstr("[allocator.limit] in a file is the section of"));
+  EXPECT_THAT(tenon({"new", "allocator", "layers"}).error, HasSubstr("allocator.layers in a file is another setting"));
+  EXPECT_THAT(tenon({"new", "allocator", "ideal"}).error, HasSubstr("tables of results have a row of that name"));
+}
+
+// tests/package compiles two of them.
+TEST_F(NewVerb, NamesOfTheLanguageAndOfTheTemplateMakeAClassOfTheirOwn) {
+  for (const char* name : {"class", "int", "new", "tenon", "std", "allocator", "request", "block", "entry", "error",
+                           "stream_ref", "memory_source", "linux", "errno", "main", "a__b", "policy"}) {
+    ASSERT_EQ(tenon({"new", "allocator", name}).code, 0) << name;
+    const std::string source = read_bytes(folder_.path() / name / (name + std::string(".cpp")));
+    EXPECT_THAT(source, AllOf(HasSubstr("Policy final : public Allocator {"),
+                              HasSubstr("TENON_ALLOCATOR(" + std::string(name) + ",")));
+  }
 }
 
 }  // namespace

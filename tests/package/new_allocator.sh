@@ -28,6 +28,15 @@ echo "from nothing to the table: $SECONDS s"
 
 PATH=$installed/bin:$PATH ctest --test-dir "$build/build" --output-on-failure --no-tests=error || fail "its own test"
 
+# Names of a class that the template uses, and of a macro of the compiler's.
+for name in request linux; do
+  (cd "$build" && "$tenon" new allocator "$name") || fail "tenon new allocator $name"
+  configure -S "$build/$name" -B "$build/$name/build" -DCMAKE_PREFIX_PATH="$installed"
+  compile "$build/$name/build"
+  "$tenon" plugins info "$build/$name/build/$name.so" >"$build/$name.txt" || fail "tenon plugins info $name.so"
+  expect "allocator $name: " "$build/$name.txt"
+done
+
 # A write behind the end of the plugin's own memory: the allocators' page says how to find it, without another Tenon. That
 # way is GCC's; a Tenon that is built with a sanitizer has its own.
 asan=$("${CXX:-g++}" -print-file-name=libasan.so)

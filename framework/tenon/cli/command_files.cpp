@@ -1,6 +1,7 @@
 // Files are told apart by device and inode, so that links, "./x" and "< x" are seen through.
 #include <tenon/cli/command_files.h>
 
+#include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -59,6 +62,24 @@ std::string replaced(const std::string& output, const CommandFiles& files) {
   return {};
 }
 
+/// Whether that file can be written, now, before the work: by beginning to.
+void try_to_write(const std::string& output) {
+  std::error_code absent;
+  if (fs::is_directory(output, absent))
+    throw ConfigError(fmt::format("cannot write {0}: it is a folder; name a file, as {1}", output,
+                                  (fs::path(output) / "NAME").string()));
+  if (fs::exists(output, absent)) {  // where its folder takes no file, beginning to write would empty it
+    if (::access(output.c_str(), W_OK) != 0)
+      throw ConfigError(fmt::format("cannot write {}: {}", output, std::strerror(errno)));
+    return;
+  }
+  try {
+    const AtomicFile file{fs::path(output)};  // which leaves nothing unless it is committed
+  } catch (const Error& problem) {
+    throw ConfigError(problem.what());
+  }
+}
+
 bool is_same(const std::string& a, const std::string& b) {
   std::error_code absent;
   return fs::weakly_canonical(a, absent) == fs::weakly_canonical(b, absent) || fs::equivalent(a, b, absent);
@@ -85,6 +106,7 @@ void check_files(const CommandFiles& files) {
     const fs::path folder = fs::path(output).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, absent))
       throw ConfigError(fmt::format("cannot write {}: there is no folder {}", output, folder.string()));
+    try_to_write(output);
     if (fs::exists(output, absent) && !fs::is_regular_file(output, absent)) continue;  // a device, a pipe
     for (std::size_t j = 0; j < i; ++j) {
       if (!files.written[j].empty() && is_same(output, files.written[j]))

@@ -12,8 +12,8 @@ struct CommandFiles {
 };
 
 /// Before anything is written, with the plugins of the command loaded: throws ConfigError where an output would replace
-/// what is read (a plugin in use too), or another output, where its folder is not there, and where two files are the
-/// same standard stream.
+/// what is read (a plugin in use too), or another output, where it cannot be written (its folder is not there, it is a
+/// folder itself, the disk takes no file), and where two files are the same standard stream.
 void check_files(const CommandFiles& files);
 
 /// Whether one of the outputs is standard output, under whatever name: nothing else may be written there then.

@@ -1,4 +1,5 @@
-// The files of a new allocator project. @NAME@ is the allocator's name, @CLASS@ its class.
+// The files of a new allocator project. @NAME@ is the allocator's name, @CLASS@ its class, which ends in a word that no
+// name in reach has: an allocator may be called `request`.
 #pragma once
 
 #include <string_view>

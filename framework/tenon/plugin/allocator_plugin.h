@@ -71,4 +71,4 @@ AllocatorInfo allocator_info(std::string_view name, std::string_view summary) {
   static void tenon_register_plugin(::tenon::plugin::Host& host) {                     \
     host.add_allocator(::tenon::plugin::detail::allocator_info<TYPE>(#NAME, SUMMARY)); \
   }                                                                                    \
-  TENON_PLUGIN(NAME, VERSION, &tenon_register_plugin)
+  TENON_PLUGIN_OF_NAME(#NAME, VERSION, &tenon_register_plugin)

@@ -83,7 +83,10 @@ consteval Descriptor describe(const char (&name)[N], const char (&version)[V], v
 }  // namespace tenon::plugin
 
 /// Makes the translation unit's shared object a plugin: NAME is a bare word, `register_function` takes a Host&.
-#define TENON_PLUGIN(NAME, VERSION, register_function)                                                   \
+#define TENON_PLUGIN(NAME, VERSION, register_function) TENON_PLUGIN_OF_NAME(#NAME, VERSION, register_function)
+
+/// The same with the name as a text, for macros that have it as a word: `linux` is a macro of GCC's.
+#define TENON_PLUGIN_OF_NAME(NAME, VERSION, register_function)                                           \
   extern "C" __attribute__((visibility("default"),                                                       \
                             used)) constinit const ::tenon::plugin::Descriptor tenon_plugin_descriptor = \
-      ::tenon::plugin::detail::describe(#NAME, VERSION, register_function);
+      ::tenon::plugin::detail::describe(NAME, VERSION, register_function);

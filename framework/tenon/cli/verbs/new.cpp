@@ -2,7 +2,9 @@
 #include <tenon/cli/new_templates.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/memory/layers/layer.h>
 #include <tenon/report/text/command_line.h>
+#include <tenon/runtime/plugins/shipped_plugins.h>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,8 @@
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 namespace tenon::cli {
 
@@ -28,7 +32,21 @@ bool is_good_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), plain);
 }
 
-/// my_cache -> MyCache.
+/// Why no allocator may be called so though it is a word; empty: one may.
+std::string why_taken(const std::string& name) {
+  const auto is_it = [&](std::string_view other) { return name == other; };
+  const std::vector<LayerInfo>& layers = built_in_layers();
+  if (std::ranges::any_of(shipped_plugins(), is_it) ||
+      std::ranges::any_of(shipped_backends(), is_it, &ShippedBackend::kind))
+    return "Tenon ships with a plugin of that name";
+  if (std::ranges::any_of(layers, is_it, &LayerInfo::name))
+    return fmt::format("[allocator.{}] in a file is the section of a layer", name);
+  if (name == "name" || name == "layers") return fmt::format("allocator.{} in a file is another setting", name);
+  if (name == "ideal" || name == "harness") return "tables of results have a row of that name";
+  return {};
+}
+
+/// my_cache -> MyCachePolicy.
 std::string class_name(const std::string& name) {
   std::string text;
   bool upper = true;
@@ -36,7 +54,7 @@ std::string class_name(const std::string& name) {
     if (c != '_') text += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     upper = c == '_';
   }
-  return text;
+  return text + "Policy";
 }
 
 /// Where CMake finds the package that this program belongs to: PREFIX/bin/tenon, or the bin of a build folder.
@@ -66,6 +84,8 @@ ExitCode make_project(const NewOptions& options) {
         fmt::format("\"{}\" cannot name an allocator: use lower-case letters, digits and '_', beginning with a letter",
                     options.name));
   }
+  if (const std::string why = why_taken(options.name); !why.empty())
+    throw ConfigError(fmt::format("\"{0}\" cannot name an allocator: {1}; my_{0} can", options.name, why));
   const fs::path folder = options.folder.empty() ? fs::path(options.name) : fs::path(options.folder);
   std::error_code problem;
   fs::create_directories(folder, problem);
