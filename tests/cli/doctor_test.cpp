@@ -234,6 +234,43 @@ TEST_F(DoctorVerb, SettingsThatPytorchsNativeAllocatorDoesNotTakeAreLeftOutAndNa
                     HasSubstr("async.pickle was recorded with backend:cudaMallocAsync"), HasSubstr("left out")));
 }
 
+TEST_F(DoctorVerb, ARecordingUnderAnAllocatorOfOnesOwnSaysWhatToPass) {
+  const std::string head = "# allocator: mine\n# allocator_options: chunk=1MiB\n";
+  folder_.write("own.trace", head + pinned_segments());
+  const Said said = tenon({"doctor", "own.trace", "--capacity", "420MiB"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("own.trace was recorded under the allocator 'mine'"),
+                                HasSubstr("\n  tenon doctor own.trace --capacity 420MiB --allocator "
+                                          "PATH/mine.so:chunk=1MiB\n")));
+  // With the plugin's path in it the command is whole.
+  const std::string plugin = fixture("buddy").string();
+  folder_.write("buddy.trace", "# allocator: buddy\n# allocator_plugin: " + plugin + "\n" + pinned_segments());
+  const Said exact = tenon({"doctor", "buddy.trace"});
+  EXPECT_EQ(exact.code, 2);
+  EXPECT_THAT(exact.error, HasSubstr("\n  tenon doctor buddy.trace --allocator " + plugin + "\n"));
+  EXPECT_EQ(tenon({"doctor", "buddy.trace", "--allocator", plugin}).code, 0);
+}
+
+TEST_F(DoctorVerb, ShowsWhatTheMemoryIsForWhereTheRecordingSaysSo) {
+  folder_.write("meant.trace", "#p parameter\na 0 3145728 0\n#p activation\na 1 1048576 0\nf 1\nf 0\n");
+  const Said said = tenon({"doctor", "meant.trace"});
+  EXPECT_THAT(said.out, HasSubstr("What the 4.00 MiB that lived or were asked for at the peak are for:\n"
+                                  "    3.00 MiB   75.0 %  parameter\n"
+                                  "    1.00 MiB   25.0 %  activation\n"));
+  EXPECT_THAT(said.out, Not(HasSubstr("[no stack]")));
+  const auto json = nlohmann::json::parse(tenon({"doctor", "meant.trace", "--format", "json"}).out);
+  EXPECT_EQ(json["purposes"]["parameter"], 3145728);
+  EXPECT_TRUE(nlohmann::json::parse(tenon({"doctor", "pinned.trace", "--format", "json"}).out)["purposes"].empty());
+}
+
+TEST_F(DoctorVerb, OfARunOnesOwnFunctionsAreShownOrTenonsOperatorsAndOnRequestAllFrames) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "snapshot", "--out", "out"}).code, 0);
+  const Said said = tenon({"doctor", "out/memory.pickle"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("tenon::nn::LinearImpl::reset (libtenon.so"),
+                              Not(HasSubstr("AllocatorStack::allocate")), Not(HasSubstr(":0)"))));
+  EXPECT_THAT(tenon({"doctor", "out/memory.pickle", "--all-frames"}).out, HasSubstr("AllocatorStack::allocate"));
+}
+
 TEST_F(DoctorVerb, MistakesAreUsageErrors) {
   EXPECT_EQ(tenon({"doctor", "missing.trace"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "--capacity", "much"}).code, 2);

@@ -1,4 +1,4 @@
-// Ctrl-C in replay and tune: what has been measured is printed.
+// Ctrl-C in replay, tune, doctor, bench and the kit: what has been measured is printed.
 #include "cli/interrupted.h"
 #include "support/json.h"
 
@@ -87,6 +87,65 @@ TEST_F(InterruptedReplay, TuneEndsThoughAReplayUnderWayNeverDoes) {
   const auto json = parse_json(said.out);
   EXPECT_EQ(json["interrupted"], true);
   for (const auto& row : json["rows"]) EXPECT_GT(row["peak_reserved_bytes"], 0) << "measured to the end";
+}
+
+TEST_F(InterruptedReplay, DoctorPrintsTheSettingsThatAreReplayed) {
+  StartedProgram program(folder_, {"doctor", "long.trace", "--capacity", "1GiB", "--format", "json"});
+  program.wait_until_it_catches(SIGINT);
+  for (bool is_stopped = false; !is_stopped; std::this_thread::yield()) {  // so that one of them never ends
+    for (const pid_t replay : grandchildren()) is_stopped |= ::kill(replay, SIGSTOP) == 0;
+  }
+  program.send(SIGINT);
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 130) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("ended by SIGINT; the table shows what was replayed until then"));
+  const auto json = nlohmann::json::parse(said.out);
+  EXPECT_EQ(json["verdict"], "interrupted");
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_TRUE(json["recommendation"].is_null());
+}
+
+/// A bench that would take for ever.
+std::vector<std::string> endless_bench(const std::string& format) {
+  return {"bench", "direct",   "caching", "-w",        "lifo/10",          "--rounds",
+          "10000", "--format", format,    "--fail-if", "ns_per_pair > +5%"};
+}
+
+TEST_F(InterruptedReplay, BenchPrintsTheRoundsThatAreMeasured) {
+  StartedProgram program(folder_, endless_bench("table"));
+  program.wait_until_it_catches(SIGTERM);
+  while (children_of(children_of(::getpid()).front()).empty()) std::this_thread::yield();
+  program.send(SIGTERM);
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 143) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("workload"), HasSubstr("caching"), HasSubstr("Interrupted: "),
+                              HasSubstr(" of 10000 rounds of every workload were measured")));
+  EXPECT_THAT(said.error, HasSubstr("ended by SIGTERM; the table shows what was measured until then, gates were not "
+                                    "judged"));
+}
+
+TEST_F(InterruptedReplay, BenchWritesItsJsonToo) {
+  StartedProgram program(folder_, endless_bench("json"));
+  program.wait_until_it_catches(SIGINT);
+  program.interrupt(SIGINT);  // its subjects get it too
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 130) << said.error;
+  const auto json = nlohmann::json::parse(said.out);
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_LT(json["method"]["rounds"], 10000);
+  EXPECT_EQ(json["rows"].size(), 3U) << "with the harness";
+  EXPECT_FALSE(json.contains("gates"));
+}
+
+TEST_F(InterruptedReplay, TheKitPrintsTheChecksThatAreDone) {
+  StartedProgram program(folder_, {"plugins", "test", fixture("buddy").string() + ":flaw=slow"});
+  program.wait_until_it_catches(SIGINT);
+  program.interrupt(SIGINT);
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 130) << said.out << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("buddy:flaw=slow, seed 47"), HasSubstr(" not run")));
+  EXPECT_THAT(said.out, testing::Not(HasSubstr("FAILED"))) << "the end is no crash of the check under way";
+  EXPECT_THAT(said.error, HasSubstr("ended by SIGINT"));
 }
 
 }  // namespace

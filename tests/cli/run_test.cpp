@@ -172,6 +172,19 @@ TEST_F(RunVerb, TheTraceLayerWritesIntoTheRunsFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "memory.trace.gz"));
 }
 
+TEST_F(RunVerb, WhatALayerHasCountedIsInTheReport) {
+  const Said said = tenon({"run", "exp.toml", "allocator.layers=[\"stats\"]", "--out", "counted"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("layer stats: allocations "), HasSubstr("; peak requested "), HasSubstr(" KiB;")));
+  const auto layers = result("counted")["layer_reports"];
+  ASSERT_EQ(layers.size(), 1U);
+  EXPECT_EQ(layers[0]["layer"], "stats");
+  EXPECT_EQ(layers[0]["entries"][0]["name"], "allocations");
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "plain"}).code, 0);
+  EXPECT_FALSE(result("plain").contains("layer_reports"));
+}
+
 TEST_F(RunVerb, AFolderThatCannotBeMadeIsAUsageError) {
   folder_.write("file", "");
   EXPECT_EQ(tenon({"run", "exp.toml", "--out", "file/below"}).code, 2);

@@ -51,6 +51,25 @@ TEST(OomHint, ForAFullDeviceNamesThePurposeThatHoldsMost) {
   stack->deallocate(parameters);
 }
 
+// What a replay of the failure may overrule.
+TEST(OomHint, TheCauseIsToldByTheFigures) {
+  const OutOfMemoryInfo pieces{.requested_bytes = 5 * MiB,
+                               .allocated_bytes = 0,
+                               .reserved_bytes = 9 * MiB,
+                               .device_free_bytes = 1 * MiB,
+                               .capacity_bytes = 10 * MiB,
+                               .largest_free_bytes = 1 * MiB};
+  EXPECT_EQ(oom_cause(pieces), OomCause::kPieces);
+  OutOfMemoryInfo other = pieces;
+  other.allocated_bytes = 9 * MiB;
+  EXPECT_EQ(oom_cause(other), OomCause::kFull);
+  other.requested_bytes = 11 * MiB;
+  EXPECT_EQ(oom_cause(other), OomCause::kTooLarge);
+  other = pieces;
+  other.limit_bytes = 4 * MiB;
+  EXPECT_EQ(oom_cause(other), OomCause::kLimit);
+}
+
 TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
   MemoryStats stats;
   OutOfMemoryInfo info{.requested_bytes = 5 * MiB,

@@ -9,6 +9,7 @@
 #include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/results/slice_diff.h>
+#include <tenon/replay/results/trust.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
@@ -20,7 +21,9 @@
 namespace tenon::replay {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::filesystem::path scratch(const std::string& name) {
   return std::filesystem::path(test::scratch_folder()) / ("image_" + name);
@@ -85,6 +88,47 @@ TEST_F(Image, AnUnservedRequestIsInTheSnapshotWithWhatTheDeviceHadLeft) {
   EXPECT_EQ(oom.bytes, 2u << 20);
   EXPECT_EQ(oom.reserved_bytes + oom.device_free_bytes, 1u << 20) << "together the device";
   std::filesystem::remove(path);
+}
+
+/// A policy without `walk` shows none of its segments, whatever it did to the device.
+TEST_F(Image, ASnapshotWithoutSegmentsIsToldApartFromOneThatContradictsItself) {
+  const Block small = stack_->allocate({.bytes = 100});
+  stack_->deallocate(small);
+  ASSERT_NE(stack_->trim(0), 0U) << "the recording has a segment that went back";
+  SnapshotImage image = picture();
+  std::uint64_t reserved = 0;
+  for (const Segment& segment : image.segments) reserved += segment.bytes;
+  image.segments.clear();
+  image.allocator = "mine";
+  const std::string path = scratch("no_walk.pickle").string();
+  for (const std::uint64_t stated : {reserved, std::uint64_t{0}}) {  // 0: as an earlier Tenon wrote it
+    image.unlisted_bytes = stated;
+    write_snapshot(image, path);
+    const Trace trace = read_traces(path).front();
+    EXPECT_EQ(trace.facts.allocations, 4U);
+    EXPECT_EQ(trace.recorded->reserved_bytes, reserved);
+    EXPECT_EQ(trace.recorded->peak_reserved_bytes, reserved + 512);
+    EXPECT_TRUE(trace.recorded->is_whole);
+    EXPECT_THAT(why_not_tunable(trace), Not(HasSubstr("contradicts itself")));
+    EXPECT_THAT(trace.notes, Contains(HasSubstr("the policy 'mine' does not show its segments (Allocator::walk)")));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_F(Image, ThePictureOfAPolicyThatShowsNoSegmentsSaysWhatItHadReserved) {
+  struct Hiding final : ForwardingAllocator {
+    using ForwardingAllocator::ForwardingAllocator;
+    void walk(SegmentVisitor&) const override {}
+  };
+  AllocatorInfo policy = tenon::testing::simple_policy();
+  policy.create = [make = policy.create](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+    return std::make_unique<Hiding>(make(context));
+  };
+  const auto hidden = AllocatorStack::make(source_, {.policy = policy});
+  hidden->attach_history(history_);
+  const Block block = hidden->allocate({.bytes = 1000});
+  EXPECT_EQ(image_of_stack(*hidden, *history_).unlisted_bytes, 1024U);
+  hidden->deallocate(block);
 }
 
 TEST_F(Image, ChromeCountersEndWhereTheDeviceStands) {

@@ -5,6 +5,7 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/results/holders.h>
+#include <tenon/replay/results/own_frames.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
@@ -271,7 +272,26 @@ TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
                              {"execute_native_thread_routine", "thread48.o", 0}},
                   .stacks = {{}, {0, 1, 2, 3}}};
   trace.stack_of_allocation = {1};
-  EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply() (??:0)");
+  EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply (??)");
+}
+
+// Tenon's own functions stand below a program's as PyTorch's do; in `tenon run` there are no others.
+TEST(Holders, AreNotNamedByTenonsFunctionsUnlessThereAreNoOthers) {
+  Trace trace = replay::read_one("a 0 100 0\nf 0\n");
+  trace.stacks = {
+      .frames = {{"tenon::AllocatorStack::allocate(tenon::Request const&)", "/opt/lib/libtenon.so.0.1", 0},
+                 {"tenon::(anonymous namespace)::make(tenon::ArrayRef<long>)", "/opt/lib/libtenon.so.0.1", 0},
+                 {"tenon::empty(tenon::ArrayRef<long>)", "/opt/lib/libtenon.so.0.1", 0},
+                 {"tenon::Tensor tenon::detail::call<int>(int)", "/srv/include/tenon/x.h", 9},
+                 {"(anonymous namespace)::Net::forward(tenon::Tensor)", "/srv/net.cpp", 12},
+                 {"main", "/srv/net.cpp", 40},
+                 {"tenon::cli::run_one(int)", "tenon", 0},
+                 {"__libc_start_main", "../csu/libc-start.c", 360}},
+      .stacks = {{}, {0, 1, 2, 3, 4, 5, 7}, {0, 1, 2, 6, 7}}};
+  EXPECT_EQ(replay::call_site(trace, 1), "Net::forward (net.cpp:12) < main (net.cpp:40)");
+  EXPECT_EQ(replay::call_site(trace, 2), "tenon::empty (libtenon.so.0.1)");
+  EXPECT_TRUE(replay::call_site(trace, 2, /*names_all=*/true)
+                  .starts_with("tenon::AllocatorStack::allocate(tenon::Request const&) (libtenon.so.0.1) < "));
 }
 
 TEST(SvgChart, ARequestThatRanOutIsMarkedInRedAndNamedAboveOtherMarks) {

@@ -57,6 +57,20 @@ TEST_P(ReplayOfAMutant, IsDisqualified) {
 INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kReplayFindings),
                          [](const auto& param) { return std::string(param.param.flaw); });
 
+TEST(ReplayOfMutants, TheWayOnIsTheKit) {
+  const Folder folder;
+  folder.write("three.trace", history());
+  const std::string broken = fixture("buddy").string() + ":flaw=wrong_merge";
+  const Said said = tenon_in(folder, {"replay", "three.trace", "three.trace", "-a", broken, "-a", "direct"});
+  const std::string advice =
+      "The kit names the broken promise, and the shortest history that breaks it:\n  tenon plugins test " + broken +
+      "\n";
+  EXPECT_THAT(said.error, HasSubstr(advice));
+  EXPECT_EQ(said.error.find(advice), said.error.rfind("The kit names the broken promise"))
+      << "once, of however many rows";
+  EXPECT_THAT(tenon_in(folder, {"replay", "three.trace", "-a", "direct"}).error, Not(HasSubstr("plugins test")));
+}
+
 TEST(ReplayOfMutants, ACrashAndAHangNameTheFunctionsOfThePlugin) {
   const Folder folder;
   folder.write("three.trace", history());

@@ -4,6 +4,8 @@
 
 #include "plugin/mutants/flaws.h"
 
+#include <tenon/conformance/service_watch.h>
+
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -55,6 +57,24 @@ TEST_P(RunThatEnds, IsDisqualifiedWithItsFigures) {
   EXPECT_EQ(json["result"]["steps"], 8) << "it came to its end";
   EXPECT_GT(json["memory"]["peak_reserved_bytes"], 0);
   EXPECT_THAT(page(), AllOf(HasSubstr("The allocator is disqualified"), HasSubstr("It broke its contract")));
+}
+
+TEST_F(RunOfAMutant, TheWayOnIsTheKit) {
+  const std::string advice =
+      "The kit names the broken promise, and the shortest history that breaks it:\n  tenon plugins test " +
+      fixture("buddy").string() + ":flaw=";
+  EXPECT_THAT(run("bytes_too_small").error, HasSubstr(advice + "bytes_too_small\n"));
+  EXPECT_THAT(run("segfault").error, HasSubstr(advice + "segfault\n"));
+  EXPECT_THAT(run("bytes_too_small", {"--dry-run"}).error, HasSubstr(advice + "bytes_too_small\n"));
+  EXPECT_THAT(run("none").error, Not(HasSubstr("plugins test")));
+}
+
+// A run makes one for each kind of memory that it uses.
+TEST_F(RunOfAMutant, ALeakOfSeveralInstancesIsToldInPlainWords) {
+  conformance::ServiceFaults faults([] { return ""; });
+  faults.add(conformance::ServiceFaults::Kind::kLeak, "kept memory when it was destroyed: 3 bytes");
+  faults.add(conformance::ServiceFaults::Kind::kLeak, "kept memory when it was destroyed: 5 bytes");
+  EXPECT_EQ(faults.sentences().front(), "kept memory when it was destroyed: 3 bytes; so did 1 other instance of it");
 }
 
 TEST_F(RunOfAMutant, IsFinishedOnceItIsDisqualifiedAndStaysSoWhenItIsResumed) {

@@ -2,6 +2,7 @@
 #include <tenon/cli/results/allocator_file.h>
 
 #include <tenon/core/spec_names.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <algorithm>
@@ -26,6 +27,11 @@ fs::path file_of_allocator(const std::string& name, std::string_view spec, const
 
 fs::path file_of_allocator(const ExperimentConfig& experiment) {
   return file_of_allocator(experiment.allocator.policy.name, experiment.section("allocator").text("name"), experiment);
+}
+
+std::string spec_of_allocator(const ExperimentConfig& experiment) {
+  const fs::path file = file_of_allocator(experiment);
+  return file.empty() ? "" : spec_of_file(file.string(), experiment.allocator.options.spec());
 }
 
 }  // namespace tenon::cli

@@ -15,5 +15,7 @@ std::filesystem::path file_of_allocator(const std::string& name, std::string_vie
                                         const ExperimentConfig& experiment);
 /// The same of the experiment's own allocator.
 std::filesystem::path file_of_allocator(const ExperimentConfig& experiment);
+/// By that file, with its options, as `tenon plugins test` takes it; empty where no file supplied it.
+std::string spec_of_allocator(const ExperimentConfig& experiment);
 
 }  // namespace tenon::cli

@@ -185,7 +185,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   result.estimate.problem = page->problem;
   result.exit_code = page->exit_code;
   for (const auto& fault : page->faults)
-    if (fault[0] != 0) result.faults.push_back({.allocator = {}, .what = fault});
+    if (fault[0] != 0) result.faults.push_back({.allocator = {}, .what = fault, .spec = {}});
   if (!result.faults.empty()) result.exit_code = static_cast<int>(ExitCode::kFailed);
   if (!is_whole) tell_of_death(result, *page, status, ender, call_seconds, experiment);
   return result;

@@ -16,6 +16,7 @@
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/layers/layer.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_remarks.h>
@@ -80,6 +81,7 @@ class OneRun {
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
                                                    .allocator = experiment_.allocator.policy.name,
                                                    .plugin = file_of_allocator(experiment_),
+                                                   .options = experiment_.allocator.options.spec(),
                                                    .folder = path(),
                                                    .result = result_json(config, record_),
                                                    .writes_page = report_section().boolean("html"),
@@ -170,13 +172,14 @@ class OneRun {
   void say_faults() const {
     for (const std::string& sentence : disqualifications(experiment_.allocator.policy.name, record_.faults))
       say(options_.label + "tenon: " + sentence);
+    if (const std::string advice = kit_advice(specs_of(record_.faults)); !advice.empty()) say(options_.label + advice);
     if (record_.status != RunStatus::kDisqualified || options_.is_cell()) return;
     if (const std::string command = go_on_command(); !command.empty()) say(once_mended_message(command));
   }
 
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
-    return peak_remark({summary}) + estimate_remark({summary});
+    return peak_remark({summary}) + estimate_remark({summary}) + layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {
@@ -286,6 +289,7 @@ class OneRun {
       const bool has_ended_early = status != RunStatus::kDone && status != RunStatus::kInterrupted;
       if (has_ended_early) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
+      record_.layers = device->allocator().layer_reports();
       try {
         record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory);
       } catch (const Error& problem) {

@@ -1,6 +1,7 @@
 // The hint of an OutOfMemory, from a replay.
 #include <tenon/cli/run/oom_advice.h>
 
+#include <tenon/memory/stack/oom.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -24,13 +25,13 @@ std::optional<replay::FitReport> replay_failure(const StackConfig& config, const
       replay::what_would_fit(trace, {replay::spec_of(policy), policy},
                              replay::other_allocators(policy, trace.facts.max_request_bytes), capacity);
   report.lost_events = recorder.lost_events();
-  if (!report.is_reproduced()) return report;  // the hint of the moment stands
-  const bool names_allocator = info.hint.find("allocator '") != std::string::npos;
+  if (!report.is_reproduced()) return report;                           // the hint of the moment stands
+  const bool guesses_at_others = oom_cause(info) == OomCause::kPieces;  // which the replay knows
   const replay::FitAttempt* const best = report.best();
   std::string hint = report.sentence();
   if (best != nullptr) {
     hint += fmt::format(" up to this request; set allocator.name=\"{}\"", replay::spec_of(best->policy));
-  } else if (!names_allocator && !info.hint.empty()) {
+  } else if (!guesses_at_others && !info.hint.empty()) {
     hint = info.hint + "; " + hint;
   }
   info.hint = std::move(hint);

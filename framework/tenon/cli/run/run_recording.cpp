@@ -1,7 +1,8 @@
 // Recording a run: requests through a layer, the rest from the device's history.
+#include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/run/run_recording.h>
-
+#include <tenon/core/spec_names.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/available_bytes.h>
 #include <tenon/memory/stack/oom.h>
@@ -31,11 +32,13 @@ RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path f
     add_private_layer(replay::recording_layer(kLayer, recorder_));
     experiment.allocator.layers.insert(experiment.allocator.layers.begin(), {kLayer, Options()});
   }
-  const std::vector<std::pair<std::string, std::string>> header = {
+  std::vector<std::pair<std::string, std::string>> header = {
       {"name", experiment.name},
       {"device", experiment.device.str()},
       {"allocator", experiment.allocator.policy.name},
       {"allocator_options", experiment.allocator.options.spec()}};
+  if (names_a_file(experiment.section("allocator").text("name"))) plugin_ = file_of_allocator(experiment).string();
+  if (!plugin_.empty()) header.emplace_back("allocator_plugin", plugin_);
   for (const char* format : {"trace", "text"}) {
     if (wants(format)) recorder_->write_to((folder_ / recording_names().at(format)).string(), header);
   }
@@ -64,6 +67,7 @@ replay::SnapshotImage RunRecording::picture() const {
   DeviceState& device = device_state(device_);
   replay::SnapshotImage image = replay::image_of_stack(device.allocator(), device.history());
   image.marks = recorder_->marks();
+  image.allocator_plugin = plugin_;
   return image;
 }
 

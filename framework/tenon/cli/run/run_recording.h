@@ -49,6 +49,7 @@ class RunRecording final : public ProgressSink {
 
   Device device_;
   StackConfig policy_;
+  std::string plugin_;  ///< of an allocator that was chosen by a path
   std::filesystem::path folder_;
   ProgressSink& inner_;
   std::set<std::string> formats_;

@@ -1,12 +1,14 @@
 // `tenon bench`: speed of allocators, side by side.
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>
 #include <tenon/measure/bench/bench.h>
 #include <tenon/measure/bench/host_noise.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/report/measure/bench_report.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -68,6 +70,14 @@ std::vector<measure::WorkloadSpec> workloads_of(const BenchVerbOptions& options,
   return workloads;
 }
 
+std::vector<std::string> failed_specs(const measure::BenchResult& result) {
+  std::vector<std::string> specs;
+  for (const std::vector<measure::BenchCell>& row : result.cells)
+    for (std::size_t s = 0; s < result.allocators(); ++s)
+      if (!row[s].failure.empty()) specs.push_back(result.subjects[s].spec);
+  return specs;
+}
+
 ExitCode bench_verb(const BenchVerbOptions& options) {
   const std::vector<replay::Trace> traces = histories_of(options);
   measure::BenchOptions bench{.specs = specs_of(options), .workloads = workloads_of(options, traces)};
@@ -82,11 +92,14 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
   {
     ProgressLine line("measuring", options.quiet);
     bench.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
+    catch_interrupts(options.quiet ? "" : "ending with what is measured");
+    bench.is_stopping = [] { return interrupt_signal() != 0; };
     result = measure::run_bench(bench);
   }
   const measure::HostNoise noise = measure::host_noise(before, measure::host_state(), result);
   std::vector<std::vector<std::string>> trips;
-  for (const measure::GateExpression& gate : gates) trips.push_back(measure::tripped(gate, BenchFigures(result)));
+  for (const measure::GateExpression& gate : gates)
+    if (!result.is_interrupted) trips.push_back(measure::tripped(gate, BenchFigures(result)));
 
   const TableFormat format = options.is_json ? TableFormat::kJson : options.format;
   if (format == TableFormat::kJson) {
@@ -96,8 +109,14 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
     if (format == TableFormat::kTable) print("\n" + bench_method(result, bench));
   }
   for (const std::string& failure : bench_failures(result)) say("tenon: " + failure);
+  if (const std::string advice = kit_advice(failed_specs(result)); !advice.empty()) say(advice);
   for (const std::string& warning : noise.warnings()) {
     if (!options.quiet) say("tenon: a noisy machine: " + warning);
+  }
+  if (result.is_interrupted) {
+    say(fmt::format("tenon: ended by {}; the table shows what was measured until then{}", interrupt_name(),
+                    gates.empty() ? "" : ", gates were not judged"));
+    return interrupted_exit_code();
   }
   bool is_tripped = false;
   for (const std::vector<std::string>& sentences : trips) {

@@ -1,6 +1,7 @@
 // `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
 // under.
 #include <tenon/cli/health.h>
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
@@ -9,13 +10,16 @@
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/replay/formats/readers.h>
 #include <tenon/report/replay/doctor_report.h>
+#include <tenon/report/text/command_line.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace tenon::cli {
 
@@ -27,6 +31,7 @@ struct DoctorOptions {
   std::string allocator;
   std::string pytorch_conf;
   TableFormat format = TableFormat::kTable;
+  bool names_all_frames = false;
   bool quiet = false;
 };
 
@@ -39,24 +44,51 @@ ExitCode doctor_machine(const DoctorOptions& options) {
   return is_healthy ? ExitCode::kDone : ExitCode::kFailed;
 }
 
+/// Recorded under a policy that is not among the plugins here, which nobody can replay: what to pass.
+void require_recorded_policy(const replay::Trace& trace, const DoctorOptions& options) {
+  const std::optional<replay::RecordedPolicy> recorded = replay::recorded_policy(trace);
+  if (!recorded || !options.allocator.empty() || !options.pytorch_conf.empty()) return;
+  const std::vector<std::string> known = allocator_names();
+  if (std::ranges::find(known, recorded->name) != known.end()) return;
+  std::error_code absent;
+  const bool is_there = !recorded->plugin.empty() && std::filesystem::exists(recorded->plugin, absent);
+  const std::string file = is_there ? recorded->plugin : "PATH/" + recorded->name + ".so";
+  throw ConfigError(
+      fmt::format("{} was recorded under the allocator '{}', which is not in a plugin folder: name its plugin{}\n"
+                  "  tenon doctor {}{} --allocator {}",
+                  trace.name, recorded->name, is_there ? "" : ", for PATH", shell_word(options.file),
+                  options.capacity.empty() ? "" : " --capacity " + shell_word(options.capacity),
+                  shell_word(file + (recorded->options.empty() ? "" : ":" + recorded->options))));
+}
+
 /// Throws TraceError for a file that cannot be read.
 ExitCode doctor_history(const DoctorOptions& options) {
   const replay::DiagnosisRequest request{.capacity_bytes = options.capacity.empty() ? 0 : parse_size(options.capacity),
                                          .allocator = options.allocator,
-                                         .pytorch_conf = options.pytorch_conf};
+                                         .pytorch_conf = options.pytorch_conf,
+                                         .names_all_frames = options.names_all_frames,
+                                         .is_stopping = [] { return interrupt_signal() != 0; }};
   const ProgressLine progress(options.quiet);
-  const std::vector<replay::Trace> traces = replay::read_traces(options.file, {.with_stacks = true});
+  const std::vector<replay::Trace> traces =
+      replay::read_traces(options.file, {.with_stacks = true, .with_columns = true});
   for (const PluginProblem& problem : load_all_plugins()) {
     if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
   }
+  for (const replay::Trace& trace : traces) require_recorded_policy(trace, options);
+  catch_interrupts(options.quiet ? "" : "ending with the settings that are replayed");
   std::vector<replay::Diagnosis> diagnoses;
   for (const replay::Trace& trace : traces) {
+    if (interrupt_signal() != 0) break;
     if (!options.quiet) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
     }
     diagnoses.push_back(replay::diagnose(trace, request));
   }
   print(diagnosis_report(diagnoses, request.capacity_bytes != 0, options.file, options.format, environment_json()));
+  if (interrupt_signal() != 0) {
+    say(fmt::format("tenon: ended by {}; the table shows what was replayed until then", interrupt_name()));
+    return interrupted_exit_code();
+  }
   bool has_answers = true;
   for (const replay::Diagnosis& diagnosis : diagnoses) {
     const std::vector<std::string> complaints = diagnosis.complaints();
@@ -82,6 +114,8 @@ void add_doctor(Verb program, Outcome& outcome) {
                                       "PyTorch's settings that were in use; default: what the file says")
                           .type_name("STRING")
                           .excludes(allocator);
+  verb.add_flag("--all-frames", options->names_all_frames,
+                "whole call stacks; default: the program's own functions, or Tenon's where there are none");
   add_format_option(verb, options->format);
   add_quiet_option(verb, options->quiet);
   verb.footer(example("tenon doctor memory.pickle --capacity 24GiB"));

@@ -230,6 +230,7 @@ ExitCode replay_verb(const ReplayOptions& options) {
   if (options.quiet && has_failed) {
     for (const std::string& remark : replay_remarks(rows)) say(remark);
   }
+  if (const std::string advice = replay_advice(rows); !advice.empty()) say(advice);
   if (has_failed) return ExitCode::kFailed;
   return gates.is_tripped() ? ExitCode::kGate : ExitCode::kDone;
 }

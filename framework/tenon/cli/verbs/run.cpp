@@ -1,5 +1,6 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/estimate_apart.h>
@@ -7,6 +8,7 @@
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/train/unread_settings.h>
 
 #include <filesystem>
@@ -21,7 +23,10 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   const EstimateApart apart = estimate_apart(experiment, options.call_seconds);
   print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
-  for (const std::string& complaint : apart.complaints(experiment.allocator.policy.name)) say("tenon: " + complaint);
+  const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
+  for (const std::string& complaint : complaints) say("tenon: " + complaint);
+  if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
+    say(kit_advice({spec}));
   return static_cast<ExitCode>(apart.exit_code);
 }
 

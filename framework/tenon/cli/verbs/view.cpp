@@ -67,6 +67,7 @@ ExitCode view(ViewOptions options) {
     if (row.failure.empty()) continue;
     say(fmt::format("{} on {} is disqualified: {}{}", row.label, trace.name, row.failure,
                     row.failed_event ? fmt::format(" at event {}", *row.failed_event) : ""));
+    say(replay_advice(rows));
     return ExitCode::kFailed;
   }
   if (!options.quiet) {

@@ -10,6 +10,7 @@
 #include <tenon/core/file_text.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
 
@@ -31,11 +32,17 @@ namespace {
 constexpr int kLookMilliseconds = 100, kMostLooks = 300;  // for the stack of a process that may be stuck in its handler
 constexpr unsigned kLifetimeSeconds = 600;
 
+/// That it died in, or hangs in; null: in none.
+const CallSlot* deadly_call(const RunPage& page) {
+  const int overdue = page.overdue_slot;
+  return overdue != 0 ? &page.board.slots()[static_cast<std::size_t>(overdue - 1)]
+                      : page.board.under_way(page.dying_thread);
+}
+
 RunRecord record_of(const RunPage& page) {
   const std::string during = page.doing[0] == 0 ? "" : fmt::format(", in {}", page.doing);
   const int overdue = page.overdue_slot, signal = page.crash.signal;
-  const CallSlot* const call = overdue != 0 ? &page.board.slots()[static_cast<std::size_t>(overdue - 1)]
-                                            : page.board.under_way(page.dying_thread);
+  const CallSlot* const call = deadly_call(page);
   const KeptAllocator& kept = page.allocators[call == nullptr ? 0 : call->facts.allocator];
   const std::string allocator = titled(kept.title, kept.plugin);
   RunCrash crash{.signal = overdue != 0 ? 0 : signal,
@@ -61,7 +68,7 @@ RunRecord record_of(const RunPage& page) {
   record.seconds = static_cast<double>(std::time(nullptr) - page.started_seconds);
   record.crash = std::move(crash);
   for (const KeptFault& fault : page.faults)
-    if (fault.what[0] != 0) record.faults.push_back({.allocator = fault.title, .what = fault.what});
+    if (fault.what[0] != 0) record.faults.push_back({.allocator = fault.title, .what = fault.what, .spec = {}});
   return record;
 }
 
@@ -81,6 +88,12 @@ std::string what_is_finished(const ExperimentResult& result) {
                      format_bytes(static_cast<std::size_t>(result.memory.reserved_bytes.peak)));
 }
 
+/// Whose call it died in.
+std::string culprit(const RunPage& page) {
+  const CallSlot* const call = deadly_call(page);
+  return call == nullptr ? "" : page.allocators[call->facts.allocator].spec;
+}
+
 void tell(const RunPage& page) {
   const RunRecord record = record_of(page);
   const std::string label = page.label;
@@ -88,6 +101,7 @@ void tell(const RunPage& page) {
   say(label + "tenon: " + record.error + crash_stack_text(record.crash->stack));
   for (const RunFault& fault : record.faults)
     say(fmt::format("{}tenon: before that {} {}", label, fault.allocator.empty() ? "it" : fault.allocator, fault.what));
+  if (const std::string spec = culprit(page); !spec.empty()) say(label + kit_advice({spec}));
   say(label + what_is_finished(record.result));
   try {
     write_result(page, record);

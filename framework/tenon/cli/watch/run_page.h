@@ -34,6 +34,7 @@ struct KeptFigures {
 struct KeptAllocator {
   char title[320];    ///< "allocator 'caching'", "allocator 'tiny' behind the layer 'route'"
   char plugin[1024];  ///< the file that supplied it
+  char spec[1280];    ///< that with its options, as `tenon plugins test` takes it
 };
 
 struct KeptFault {

@@ -3,6 +3,7 @@
 
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/core/error.h>
+#include <tenon/report/kit_advice.h>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -77,16 +78,18 @@ void wait_for_teller(int /*signal*/) {
   ::_exit(interrupt != 0 ? 128 + interrupt : static_cast<int>(ExitCode::kFailed));
 }
 
-void keep_allocator(KeptAllocator& to, const std::string& title, const std::filesystem::path& plugin) {
+void keep_allocator(KeptAllocator& to, const std::string& title, const std::filesystem::path& plugin,
+                    const std::string& options) {
   keep_text(to.title, sizeof to.title, title);
   keep_text(to.plugin, sizeof to.plugin, plugin.string());
+  if (!plugin.empty()) keep_text(to.spec, sizeof to.spec, spec_of_file(plugin.string(), options));
 }
 
 RunPage* prepare_page(const WatchedRun& run) {
   const NewPage made = make_page();
   RunPage& page = *made.page;
   keep_text(page.label, sizeof page.label, run.label);
-  keep_allocator(page.allocators[0], fmt::format("allocator '{}'", run.allocator), run.plugin);
+  keep_allocator(page.allocators[0], fmt::format("allocator '{}'", run.allocator), run.plugin, run.options);
   keep_text(page.folder, sizeof page.folder, std::filesystem::absolute(run.folder).string());
   if (run.result.size() < sizeof page.result) keep_text(page.result, sizeof page.result, run.result);
   page.writes_page = run.writes_page;
@@ -151,7 +154,7 @@ AllocatorInfo RunWatch::watched(const AllocatorInfo& info) {
 
 AllocatorInfo RunWatch::watched_behind_route(const AllocatorInfo& info, const std::filesystem::path& plugin) {
   KeptAllocator wanted{};
-  keep_allocator(wanted, fmt::format("allocator '{}' behind the layer 'route'", info.name), plugin);
+  keep_allocator(wanted, fmt::format("allocator '{}' behind the layer 'route'", info.name), plugin, {});
   const auto is_it = [&](const KeptAllocator& one) {
     return std::string_view(one.title) == wanted.title && std::string_view(one.plugin) == wanted.plugin;
   };
@@ -171,7 +174,8 @@ std::vector<RunFault> RunWatch::faults() const {
   std::vector<RunFault> all;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     const std::string title = i == 0 ? "" : page_->allocators[i].title;
-    for (std::string& what : faults_[i].sentences()) all.push_back({.allocator = title, .what = std::move(what)});
+    for (std::string& what : faults_[i].sentences())
+      all.push_back({.allocator = title, .what = std::move(what), .spec = page_->allocators[i].spec});
   }
   return all;
 }

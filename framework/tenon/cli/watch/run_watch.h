@@ -24,6 +24,7 @@ struct WatchedRun {
   std::string label;             ///< of a cell
   std::string allocator;         ///< its name
   std::filesystem::path plugin;  ///< the file that supplied it
+  std::string options;           ///< of the allocator, as in a SPEC
   std::filesystem::path folder;  ///< of the results
   std::string result;            ///< a result.json without figures
   bool writes_page = true;       ///< report.html too

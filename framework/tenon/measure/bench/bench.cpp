@@ -61,17 +61,21 @@ class Bench {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const std::size_t total = order.size() * static_cast<std::size_t>(options_.rounds);
     std::size_t done = 0;
-    for (round_ = 0; round_ < options_.rounds; ++round_) {
+    for (round_ = 0; round_ < options_.rounds && !is_stopping(); ++round_) {
       std::ranges::shuffle(order, random_);
       for (const std::size_t workload : order) {
         run_round(workload);
+        if (is_stopping()) break;
         if (options_.progress) options_.progress(++done, total);
       }
+      if (!is_stopping()) ++result_.rounds;
     }
+    result_.is_interrupted = result_.rounds < options_.rounds;
     return std::move(result_);
   }
 
  private:
+  bool is_stopping() const { return options_.is_stopping && options_.is_stopping(); }
   bool is_harness(std::size_t subject) const { return subject == result_.allocators(); }
   BenchCell& cell(std::size_t workload, std::size_t subject) { return result_.cells[workload][subject]; }
 
@@ -143,6 +147,7 @@ class Bench {
     for (const std::size_t s : order) attempt(s, [&] { turns[s] = start(workload, s); });
     if (pairs_[workload] == 0) pairs_[workload] = pairs_of_slice(turns);
     for (int slice = 0; slice < options_.slices; ++slice) {
+      if (is_stopping()) return;
       std::ranges::shuffle(order, random_);
       for (const std::size_t s : order) {
         if (!turns[s] || (is_harness(s) && slice >= kHarnessSlices)) continue;
@@ -178,12 +183,12 @@ std::optional<Interval> BenchCell::ns_interval() const {
 
 std::vector<double> BenchResult::ratios(std::size_t workload, std::size_t subject, std::size_t other) const {
   if (workload == workloads.size()) {
-    std::vector<double> mean;  // of logarithms, by round
+    std::vector<double> mean;  // of logarithms, by round; an interrupted bench has a round more of some workloads
     for (std::size_t w = 0; w < workloads.size(); ++w) {
       const std::vector<double> mine = ratios(w, subject, other);
       if (mine.empty()) return {};
-      mean.resize(mine.size());
-      for (std::size_t i = 0; i < mine.size(); ++i)
+      mean.resize(w == 0 ? mine.size() : std::min(mean.size(), mine.size()));
+      for (std::size_t i = 0; i < mean.size(); ++i)
         mean[i] += std::log(mine[i]) / static_cast<double>(workloads.size());
     }
     for (double& value : mean) value = std::exp(value);

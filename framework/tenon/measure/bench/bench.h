@@ -33,6 +33,8 @@ struct BenchOptions {
   bool pin = true;           ///< the subjects of a round share a core
   /// Told after each workload of a round: how many of these are done, of how many.
   std::function<void(std::size_t done, std::size_t total)> progress;
+  /// Asked between slices: what is measured until then is the result, without the round of the workload under way.
+  std::function<bool()> is_stopping;
 };
 
 /// One subject under one workload.
@@ -56,6 +58,8 @@ struct TENON_API BenchResult {
   std::vector<std::string> workloads;
   std::vector<std::vector<BenchCell>> cells;  ///< by workload, then by subject
   double confidence = 0;                      ///< of one verdict, so that all of them together have what was asked for
+  int rounds = 0;                             ///< that every workload had
+  bool is_interrupted = false;                ///< before all the rounds that were asked for
 
   std::size_t allocators() const { return subjects.size() - 1; }
   /// Time of a subject over that of another, for one workload or, past the last, the geometric mean of all workloads

@@ -56,21 +56,37 @@ static void notify_oom_observers(const OutOfMemoryInfo& info) noexcept {
   }
 }
 
+/// What the device could give this process in all: what it holds and what is left.
+static std::size_t reachable_bytes(const OutOfMemoryInfo& info) { return info.device_free_bytes + info.reserved_bytes; }
+
+static std::size_t ceiling_bytes(const OutOfMemoryInfo& info) {
+  return info.limit_bytes != 0 ? std::min(info.limit_bytes, reachable_bytes(info)) : reachable_bytes(info);
+}
+
+OomCause oom_cause(const OutOfMemoryInfo& info) {
+  const std::size_t cached = info.reserved_bytes - std::min(info.reserved_bytes, info.allocated_bytes);
+  const std::size_t needed = info.allocated_bytes + info.requested_bytes;
+  const std::size_t reachable = reachable_bytes(info);
+  if (info.limit_bytes != 0 && needed > info.limit_bytes && (info.capacity_bytes == 0 || needed <= reachable))
+    return OomCause::kLimit;
+  if (info.capacity_bytes != 0 && info.requested_bytes > info.capacity_bytes) return OomCause::kTooLarge;
+  if (cached != 0 && needed <= ceiling_bytes(info) && info.largest_free_bytes < info.requested_bytes)
+    return OomCause::kPieces;
+  return OomCause::kFull;
+}
+
 std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
   const std::size_t cached = info.reserved_bytes - std::min(info.reserved_bytes, info.allocated_bytes);
   const std::size_t needed = info.allocated_bytes + info.requested_bytes;
-  // What the device could give this process in all: what it holds and what is left.
-  const std::size_t reachable = info.device_free_bytes + info.reserved_bytes;
-  if (info.limit_bytes != 0 && needed > info.limit_bytes && (info.capacity_bytes == 0 || needed <= reachable)) {
+  const OomCause cause = oom_cause(info);
+  if (cause == OomCause::kLimit) {
     return fmt::format(
         "the limit of {} is below the {} that this step needs: a limit of at least {} would have let it pass",
         format_bytes(info.limit_bytes), format_bytes(needed), format_bytes(align_up(needed, 2 * MiB)));
   }
-  if (info.capacity_bytes != 0 && info.requested_bytes > info.capacity_bytes) {
-    return "the request alone is larger than the device";
-  }
-  const std::size_t ceiling = info.limit_bytes != 0 ? std::min(info.limit_bytes, reachable) : reachable;
-  if (cached != 0 && needed <= ceiling && info.largest_free_bytes < info.requested_bytes) {
+  if (cause == OomCause::kTooLarge) return "the request alone is larger than the device";
+  if (cause == OomCause::kPieces) {
+    const std::size_t ceiling = ceiling_bytes(info);
     const std::string state =
         fmt::format("{} are cached in blocks too small or for other streams", format_bytes(cached));
     if (!circumstances.is_expandable && circumstances.has_virtual_memory) {

@@ -27,6 +27,15 @@ struct OomCircumstances {
   bool splits_all_sizes = true;  ///< no max_split_size is set
 };
 
+/// Why a request failed, as far as the figures tell.
+enum class OomCause : std::uint8_t {
+  kLimit,     ///< a configured limit is below what was needed, and the device is not
+  kTooLarge,  ///< the request alone is larger than the device
+  kPieces,    ///< what is cached would be enough, but no cached block is: another policy may serve it
+  kFull       ///< what lives and what was asked for are more than there is
+};
+TENON_API OomCause oom_cause(const OutOfMemoryInfo& info);
+
 /// One sentence on what would have helped; never a setting that is on already. Empty when nothing is known.
 TENON_API std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances);
 

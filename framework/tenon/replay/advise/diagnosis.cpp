@@ -1,5 +1,6 @@
 // What was in use, and what could have been.
 #include <tenon/replay/advise/diagnosis.h>
+#include <tenon/replay/results/own_frames.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/conf_policy.h>
 
@@ -28,9 +29,9 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
   Question question;
   std::string spec = request.allocator;
   // `tenon run` writes its allocator into what it records.
-  if (spec.empty() && request.pytorch_conf.empty() && !header(trace, "allocator").empty()) {
-    const std::string set = header(trace, "allocator_options");
-    spec = header(trace, "allocator") + (set.empty() ? "" : ":" + set);
+  if (spec.empty() && request.pytorch_conf.empty()) {
+    if (const auto recorded = recorded_policy(trace))
+      spec = recorded->name + (recorded->options.empty() ? "" : ":" + recorded->options);
   }
   if (!spec.empty()) {
     question.is_pytorch = false;
@@ -46,10 +47,11 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
 }
 
 /// By call site: two stacks that differ in how they got there are one.
-std::vector<std::pair<std::string, Holder>> holders_of(const Trace& trace) {
+std::vector<std::pair<std::string, Holder>> holders_of(const Trace& trace, bool names_all_frames) {
   std::map<std::string, Holder> by_site;
   for (const Holder& holder : holders_at_peak(trace)) {
-    Holder& sum = by_site.try_emplace(call_site(trace, holder.stack), Holder{.stack = holder.stack}).first->second;
+    Holder& sum = by_site.try_emplace(call_site(trace, holder.stack, names_all_frames), Holder{.stack = holder.stack})
+                      .first->second;
     sum.bytes += holder.bytes;
     sum.blocks += holder.blocks;
   }
@@ -70,11 +72,18 @@ std::string Diagnosis::how_to_set(const FitAttempt& attempt) const {
 
 std::vector<std::string> Diagnosis::complaints() const {
   std::vector<std::string> sentences;
-  if (!report.current.failure.empty()) sentences.push_back(report.current.complaint());
+  if (!report.current.failure.empty() && !is_interrupted) sentences.push_back(report.current.complaint());
   for (const FitAttempt& attempt : report.others) {
     if (!attempt.failure.empty()) sentences.push_back(attempt.complaint());
   }
   return sentences;
+}
+
+std::optional<RecordedPolicy> recorded_policy(const Trace& trace) {
+  RecordedPolicy policy{.name = header(trace, "allocator"),
+                        .options = header(trace, "allocator_options"),
+                        .plugin = header(trace, "allocator_plugin")};
+  return policy.name.empty() ? std::nullopt : std::optional(policy);
 }
 
 Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
@@ -85,7 +94,15 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
   diagnosis.trace = trace.name;
   if (!trace.ooms.empty()) diagnosis.failed_request = trace.ooms.back();
   diagnosis.is_pytorch = question.is_pytorch;
-  diagnosis.report = what_would_fit(trace, question.current, question.others, capacity);
+  diagnosis.report =
+      what_would_fit(trace, question.current, question.others, capacity, {.is_stopping = request.is_stopping});
+  diagnosis.holders = holders_of(trace, request.names_all_frames);
+  diagnosis.purposes = purposes_at_peak(trace);
+  if (request.is_stopping && request.is_stopping()) {
+    diagnosis.is_interrupted = true;
+    diagnosis.is_known = false;
+    return diagnosis;
+  }
   diagnosis.trust =
       judge(trace, request.pytorch_conf.empty() ? std::nullopt : std::optional<std::string>(request.pytorch_conf));
   diagnosis.dropped_settings = question.dropped_settings;
@@ -95,7 +112,6 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
         "in use is not what is replayed",
         trace.name, fmt::join(question.dropped_settings, ", ")));
   }
-  diagnosis.holders = holders_of(trace);
   diagnosis.is_known = diagnosis.trust.refusal.empty() || diagnosis.is_hopeless();
   return diagnosis;
 }

@@ -10,6 +10,7 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ struct DiagnosisRequest {
   std::uint64_t capacity_bytes = 0;  ///< 0: what the process could have when the recording ran out of memory
   std::string allocator;             ///< Tenon's, as a SPEC
   std::string pytorch_conf;
+  bool names_all_frames = false;      ///< of call stacks; otherwise the program's own (own_frames.h)
+  std::function<bool()> is_stopping;  ///< asked now and then: what is replayed until then is the answer
 };
 
 /// What is found out about one history.
@@ -34,7 +37,10 @@ struct Diagnosis {
   std::vector<std::string> dropped_settings;  ///< of the recording's, which PyTorch's native allocator does not take
   /// Who held what lived at the peak, largest first, each with its call_site(); empty where the file has no stacks.
   std::vector<std::pair<std::string, Holder>> holders;
-  bool is_known = true;  ///< false: the file is too poor, so that a setting did not run out proves nothing
+  /// What lived at the peak, in bytes by Purpose; empty where the file does not say.
+  std::vector<std::uint64_t> purposes;
+  bool is_interrupted = false;  ///< not every setting was replayed, and the recording was not judged
+  bool is_known = true;         ///< false: the file is too poor, so that a setting did not run out proves nothing
 
   /// More lives at once than the device has: that much is certain however poor the history is.
   TENON_API bool is_hopeless() const;
@@ -43,6 +49,13 @@ struct Diagnosis {
   /// What has gone wrong in itself, one sentence for each setting.
   TENON_API std::vector<std::string> complaints() const;
 };
+
+/// The allocator of Tenon's that the history says it was recorded under, as `tenon run` writes it.
+struct RecordedPolicy {
+  std::string name, options;
+  std::string plugin;  ///< the file that supplied it, where the history says so
+};
+TENON_API std::optional<RecordedPolicy> recorded_policy(const Trace& trace);
 
 /// Throws ConfigError for a setting or an allocator that is unknown.
 TENON_API Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request);

@@ -104,7 +104,7 @@ std::string FitReport::sentence() const {
 }
 
 FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const std::vector<FitCandidate>& candidates,
-                         std::uint64_t capacity_bytes, unsigned jobs) {
+                         std::uint64_t capacity_bytes, const FitOptions& options) {
   std::set<std::pair<std::string, Entries>> known = {identity(current.policy)};
   std::vector<const FitCandidate*> chosen = {&current};
   for (const FitCandidate& candidate : candidates) {
@@ -112,12 +112,13 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
   }
   std::vector<Job> replays;
   for (const FitCandidate* candidate : chosen) replays.push_back(job_of(trace, *candidate, capacity_bytes));
-  const std::vector<ReplayRow> rows = run_jobs(replays, jobs);
+  const std::vector<ReplayRow> rows = run_jobs(replays, options.jobs, {}, options.is_stopping);
   FitReport report{.capacity_bytes = capacity_bytes,
                    .events = trace.facts.events,
                    .peak_requested_bytes = trace.facts.peak_requested_bytes,
                    .current = attempt_of(current, rows.front())};
-  for (std::size_t i = 1; i < rows.size(); ++i) report.others.push_back(attempt_of(*chosen[i], rows[i]));
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (rows[i].failure != kNotMeasured) report.others.push_back(attempt_of(*chosen[i], rows[i]));
   // Fewer options first where peaks are equal: the list is in the order of the candidates already.
   std::ranges::stable_sort(report.others, {}, [](const FitAttempt& attempt) {
     return std::tuple(!attempt.fits(), !attempt.failure.empty(), attempt.is_slow,

@@ -8,6 +8,7 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,11 +51,16 @@ struct FitReport {
   TENON_API const FitAttempt* best() const;
 };
 
+struct FitOptions {
+  unsigned jobs = 0;                  ///< replays at a time; 0: as many as there are cores
+  std::function<bool()> is_stopping;  ///< asked now and then; candidates whose replay has not ended then are left out
+};
+
 /// Replays everything in child processes; a capacity of 0 is unlimited. Candidates that equal `current` in policy and
 /// options are left out.
 TENON_API FitReport what_would_fit(const Trace& trace, const FitCandidate& current,
                                    const std::vector<FitCandidate>& candidates, std::uint64_t capacity_bytes,
-                                   unsigned jobs = 0);
+                                   const FitOptions& options = {});
 
 /// Every allocator that is loaded, and settings of the caching one on top of what `current` sets.
 TENON_API std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint64_t max_request_bytes);

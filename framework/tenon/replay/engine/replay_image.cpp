@@ -133,6 +133,7 @@ class ReplayImage {
       replay(event, failure);
     }
     image_.segments = mapped_segments_of(*stack_);
+    if (image_.segments.empty()) image_.unlisted_bytes = stack_->usage().held_bytes;
     waiting_.complete_all_but_pending(segment_events_.time);
     name_stacks_of_blocks();
     source_.when_waited({});

@@ -21,7 +21,6 @@ constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxExpansion = 64;
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaxAddress = std::uint64_t{1} << 63;
-constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // microseconds
 constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
 
@@ -229,7 +228,7 @@ class BinaryReader {
     const std::uint64_t zigzag = varint();
     const auto half = static_cast<std::int64_t>(zigzag >> 1);
     const std::int64_t later = (zigzag & 1) != 0 ? ~half : half;
-    if (later > kMaxTime || later < -kMaxTime || time_us_ + later > kMaxTime || time_us_ + later < 0)
+    if (later > kMaxTimeUs || later < -kMaxTimeUs || time_us_ + later > kMaxTimeUs || time_us_ + later < 0)
       fail("a time out of range");
     time_us_ += later;
     if (with_columns_) builder_.at(time_us_);

@@ -53,6 +53,7 @@ struct Format {
   std::vector<Trace> (*read)(InputFile& input, const ReadOptions& options) = nullptr;
   /// Whole or not at all, "-" and .gz as OutputFile has them. Null: never written. Throws Error.
   void (*write)(const Trace& trace, const std::string& path, const WriteOptions& options) = nullptr;
+  bool records_lines = false;   ///< a recorder writes it as events happen, by the lines of memory/history/text_lines.h
   bool shows_segments = false;  ///< it writes where an allocator placed the blocks
   /// What of this trace the format has no place for, in words; null: nothing that a reader of histories would miss.
   std::vector<std::string> (*left_out)(const Trace& trace) = nullptr;

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxMarks = 1'000'000;
 
-bool is_text(const std::string& name) {
+bool is_written_in_lines(const std::string& name) {
   const Format* const format = format_of_ending(name);
-  return format != nullptr && format->name == "text";
+  return format != nullptr && format->records_lines;
 }
 
 /// Passes everything on and tells the recorder. A free is told before the call, an allocation after it: another thread
@@ -70,7 +70,7 @@ Recorder::~Recorder() {
 
 void Recorder::write_to(const std::string& path, const std::vector<std::pair<std::string, std::string>>& header) {
   const std::lock_guard lock(mutex_);
-  if (is_text(path)) {
+  if (is_written_in_lines(path)) {
     text_ = std::make_unique<OutputFile>(path);
     for (const auto& [key, value] : header) text_->write(lines_.header(key, value));
   } else {

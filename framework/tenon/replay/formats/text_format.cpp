@@ -27,7 +27,8 @@ const Format& text_format() {
       .written_as = "text",
       .likeness = likeness,
       .read = [](InputFile& input, const ReadOptions& options) { return only(read_text(input, options)); },
-      .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_text(trace, path); }};
+      .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_text(trace, path); },
+      .records_lines = true};
   return format;
 }
 

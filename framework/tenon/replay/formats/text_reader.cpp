@@ -21,7 +21,6 @@ constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::ptrdiff_t kSafeDigits = std::numeric_limits<std::int64_t>::digits10;  ///< that many always fit
 constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
-constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // microseconds
 
 /// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
 class TextIds {
@@ -262,7 +261,7 @@ class TextReader {
     std::int64_t time = 0;
     const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), time);
     const bool is_number = problem == std::errc() && end == line.data() + line.size() && line.front() != '-';
-    if (!is_number || time > kMaxTime - (is_later ? time_us_ : 0)) return false;
+    if (!is_number || time > kMaxTimeUs - (is_later ? time_us_ : 0)) return false;
     time_us_ = is_later ? time_us_ + time : time;
     if (with_columns_) builder_.at(time_us_);
     return true;

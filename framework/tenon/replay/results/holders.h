@@ -5,7 +5,6 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace tenon::replay {
@@ -22,13 +21,5 @@ TENON_API std::vector<Holder> holders_at_peak(const Trace& trace);
 
 /// What lives at the peak by what it is for, in bytes by Purpose; empty where the trace does not say.
 TENON_API std::vector<std::uint64_t> purposes_at_peak(const Trace& trace);
-
-/// The frames of a stack that are the program's own, innermost first: without those of Python, PyTorch, CUDA and the C
-/// library, as far as a path or a name tells. Where none is its own: one that names the operator, or the innermost.
-TENON_API std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack);
-
-/// "forward (model.py:31) < step (train.py:12)": the innermost functions that are not the framework's own, as far as a
-/// path tells, at most three; "[no stack]".
-TENON_API std::string call_site(const Trace& trace, StackId stack);
 
 }  // namespace tenon::replay

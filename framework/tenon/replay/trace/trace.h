@@ -86,6 +86,9 @@ struct RecordedAllocator {
   std::vector<Segment> final_segments;
 };
 
+/// What a file may say of a time, in microseconds by its clock: some 36,000 years.
+inline constexpr std::int64_t kMaxTimeUs = std::int64_t{1} << 60;
+
 /// When each event was and what each block is for, where the file says so and the reader was asked to keep it: columns
 /// beside the events, which no replay reads.
 struct EventColumns {

@@ -92,7 +92,7 @@ Table bench_table(const BenchResult& result) {
       std::vector<TableCell> row = {result.workloads[w], result.subjects[s].name};
       if (!cell.failure.empty() || cell.round_ns.empty()) {
         row.resize(9);
-        row.emplace_back("failed");
+        row.emplace_back(cell.failure.empty() ? "not measured" : "failed");
         table.add_row(std::move(row));
         continue;
       }
@@ -118,15 +118,19 @@ std::string bench_method(const BenchResult& result, const measure::BenchOptions&
       "Medians of {} rounds with 95 % intervals, nanoseconds per pair of allocate and free, statistics on; the harness "
       "is "
       "what an allocator that does nothing takes. Seed {}.\n",
-      options.rounds, options.seed);
+      result.rounds, options.seed);
+  if (result.is_interrupted)
+    text =
+        fmt::format("Interrupted: {} of {} rounds of every workload were measured.\n", result.rounds, options.rounds) +
+        text;
   if (result.allocators() < 2) return text;
   text += fmt::format(
       "Verdicts: the interval of the median ratio over paired rounds (order statistics), {:g} % for all of them "
       "together.\n",
       100 * options.confidence);
   if (const std::size_t needed = measure::samples_for(result.confidence);
-      needed > static_cast<std::size_t>(options.rounds))
-    text += fmt::format("{} rounds are too few for a verdict; it takes {}.\n", options.rounds, needed);
+      needed > static_cast<std::size_t>(result.rounds))
+    text += fmt::format("{} rounds are too few for a verdict; it takes {}.\n", result.rounds, needed);
   return text;
 }
 
@@ -156,7 +160,8 @@ std::string bench_json(const BenchResult& result, const measure::BenchOptions& o
                   {"stolen_share", noise.stolen_share},
                   {"harness_spread", noise.harness_spread},
                   {"warnings", noise.warnings()}};
-  json["method"] = {{"rounds", options.rounds},
+  json["interrupted"] = result.is_interrupted;
+  json["method"] = {{"rounds", result.rounds},
                     {"slices", options.slices},
                     {"slice_ns", options.slice_ns},
                     {"seed", options.seed},
@@ -182,7 +187,7 @@ std::string bench_json(const BenchResult& result, const measure::BenchOptions& o
                            {"ratio_interval", interval_json(ratio)},
                            {"verdict", word_of(ratio)}});
   }
-  for (std::size_t i = 0; i < gates.size(); ++i)
+  for (std::size_t i = 0; i < trips.size(); ++i)  // of an interrupted bench none was judged
     json["gates"].push_back({{"expression", gates[i].text}, {"tripped", !trips[i].empty()}, {"because", trips[i]}});
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -8,7 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cctype>
+#include <functional>
+#include <numeric>
 
 namespace tenon {
 
@@ -53,7 +56,7 @@ void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people)
     table.add_row(std::move(cells));
     if (report.capacity_bytes != 0 && diagnosis.is_known) table.tone("fits", attempt.fits() ? Tone::kGood : Tone::kBad);
   };
-  row(report.current, true);
+  if (!diagnosis.is_interrupted || report.current.failure.empty()) row(report.current, true);
   for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
 }
 
@@ -76,6 +79,7 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
   const replay::FitReport& report = diagnosis.report;
   const replay::Trust& trust = diagnosis.trust;
   std::string out = "\n";
+  if (diagnosis.is_interrupted) return out + "Interrupted: the settings above were replayed until then.\n";
   if (!trust.refusal.empty() && !diagnosis.is_hopeless()) return out + "Nothing can be said: " + trust.refusal;
   if (!report.current.failure.empty())
     return out + fmt::format("Nothing can be said of '{}': its replay went wrong.\n", report.current.label);
@@ -129,12 +133,34 @@ std::string legend(const replay::Diagnosis& diagnosis) {
          "no saving.\n";
 }
 
+/// "    46.7 MiB  89.4 %  " of so many.
+std::string share_of(std::uint64_t bytes, std::uint64_t all) {
+  return fmt::format("  {:>10}  {:>5.1f} %  ", format_bytes(bytes),
+                     100 * static_cast<double>(bytes) / static_cast<double>(all));
+}
+
+/// What lived at the peak by what it was for.
+std::string purposes(const replay::Diagnosis& diagnosis) {
+  const std::uint64_t all = std::accumulate(diagnosis.purposes.begin(), diagnosis.purposes.end(), std::uint64_t{0});
+  if (all == 0) return {};
+  std::string text = fmt::format("What the {} that lived or were asked for at the peak are for:\n", format_bytes(all));
+  std::vector<std::size_t> order(diagnosis.purposes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return diagnosis.purposes[i]; });
+  for (const std::size_t i : order)
+    if (diagnosis.purposes[i] != 0)
+      text += fmt::format("{}{}\n", share_of(diagnosis.purposes[i], all), name_of(static_cast<Purpose>(i)));
+  return text;
+}
+
 /// Who held what lived at the peak.
 std::string holders(const replay::Diagnosis& diagnosis) {
   constexpr std::size_t kNamed = 8;
   std::uint64_t bytes = 0, blocks = 0, rest = 0, named = 0;
   for (const auto& [site, holder] : diagnosis.holders) bytes += holder.bytes, blocks += holder.blocks;
   if (bytes == 0) return {};
+  if (diagnosis.holders.size() == 1 && diagnosis.holders.front().second.stack == 0)
+    return "The recording has no call stacks: which functions held this is not known.\n";
   std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({} blocks):\n",
                                  format_bytes(bytes), blocks);
   for (const auto& [site, holder] : diagnosis.holders) {
@@ -142,8 +168,7 @@ std::string holders(const replay::Diagnosis& diagnosis) {
       rest += holder.bytes;
       continue;
     }
-    text += fmt::format("  {:>10}  {:>4.1f} %  {:>6} block{}  {}\n", format_bytes(holder.bytes),
-                        100 * static_cast<double>(holder.bytes) / static_cast<double>(bytes), holder.blocks,
+    text += fmt::format("{}{:>6} block{}  {}\n", share_of(holder.bytes, bytes), holder.blocks,
                         holder.blocks == 1 ? " " : "s", site);
   }
   if (rest != 0) text += fmt::format("  {:>10}  by {} more\n", format_bytes(rest), named - kNamed);
@@ -155,6 +180,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 /// Fixed words.
 const char* verdict_of(const replay::Diagnosis& diagnosis, const replay::FitAttempt* best) {
   const replay::FitReport& report = diagnosis.report;
+  if (diagnosis.is_interrupted) return "interrupted";
   if (!diagnosis.is_known) return "unknown";
   if (!report.current.failure.empty()) return "failed";
   if (report.capacity_bytes == 0) return "no capacity";
@@ -188,6 +214,10 @@ Json json_of(const replay::Diagnosis& diagnosis, const std::string& environment_
   json["caveats"] = diagnosis.trust.caveats;
   if (!diagnosis.is_known) json["caveats"].push_back(first_line(diagnosis.trust.refusal));
   json["dropped_settings"] = diagnosis.dropped_settings;
+  json["interrupted"] = diagnosis.is_interrupted;
+  json["purposes"] = Json::object();
+  for (std::size_t i = 0; i < diagnosis.purposes.size(); ++i)
+    json["purposes"][std::string(name_of(static_cast<Purpose>(i)))] = diagnosis.purposes[i];
   json["holders"] = Json::array();
   for (const auto& [site, holder] : diagnosis.holders)
     json["holders"].push_back({{"site", site}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});
@@ -252,7 +282,7 @@ std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bo
     add_rows(table, diagnosis, true);
     if (has_several) text += diagnosis.trace + "\n";
     text += table.text(output_screen()) + legend(diagnosis) + conclusion(diagnosis, is_capacity_given, file) +
-            holders(diagnosis);
+            purposes(diagnosis) + holders(diagnosis);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/row_fields.h>
+#include <tenon/report/kit_advice.h>
 #include <tenon/report/replay/replay_table.h>
 
 #include <fmt/format.h>
@@ -220,6 +221,13 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
     }
   }
   return remarks;
+}
+
+std::string replay_advice(const std::vector<ReplayRow>& rows) {
+  std::vector<std::string> broken;
+  for (const ReplayRow& row : rows)
+    if (!row.failure.empty() && row.failure != replay::kNotMeasured) broken.push_back(row.spec());
+  return kit_advice(broken);
 }
 
 }  // namespace tenon

@@ -20,4 +20,7 @@ TENON_API std::string replay_legend();
 /// A sentence for each row that says what a table cannot: why it failed, where it ran out of memory.
 TENON_API std::vector<std::string> replay_remarks(const std::vector<replay::ReplayRow>& rows);
 
+/// Where to go on from rows that are disqualified (kit_advice); empty where none is.
+TENON_API std::string replay_advice(const std::vector<replay::ReplayRow>& rows);
+
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // The page of `tenon view`.
 #include <tenon/core/units.h>
 #include <tenon/replay/results/holders.h>
+#include <tenon/replay/results/own_frames.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>

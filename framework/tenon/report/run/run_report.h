@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/report/run/estimate_report.h>
 #include <tenon/report/table.h>
@@ -23,6 +24,7 @@ namespace tenon {
 struct RunFault {
   std::string allocator;  ///< "allocator 'tiny' behind the layer 'route'"; empty: the run's own
   std::string what;       ///< "handed out 512 bytes for a request of 1024, in step 1 of 4"
+  std::string spec;       ///< of that allocator, by its file; empty where no file supplied it
 };
 
 /// Where a run was when it crashed, or hung.
@@ -46,6 +48,7 @@ struct RunRecord {
   std::optional<Estimate> estimate;            ///< what was expected before the run
   std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
+  std::vector<LayerReport> layers;             ///< what those around the allocator counted or found, outermost first
   std::vector<RunFault> faults;
   std::optional<RunCrash> crash;
   unsigned cells_at_a_time = 1;  ///< of a sweep's cell: how many shared the machine at most, itself included
@@ -60,6 +63,12 @@ TENON_API std::string ended_result_json(const std::string& result_json, const Ru
 
 /// "…" of the sentence "allocator 'x' is disqualified: …", for each fault.
 TENON_API std::vector<std::string> disqualifications(const std::string& allocator, const std::vector<RunFault>& faults);
+
+/// "layer stats: allocations 280; frees 256; …", a line for each that has something to say.
+TENON_API std::string layers_remark(const std::vector<LayerReport>& layers);
+
+/// Of the allocators whose file is known, for kit_advice.
+TENON_API std::vector<std::string> specs_of(const std::vector<RunFault>& faults);
 
 /// The figures of one run that comparisons show.
 struct RunSummary {

@@ -2,6 +2,7 @@
 #include <tenon/report/run/run_figures.h>
 #include <tenon/report/run/run_report.h>
 
+#include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/runtime/environment.h>
 
@@ -9,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
+#include <string_view>
 
 namespace tenon {
 
@@ -140,6 +143,12 @@ void add_ending(Json& json, const RunRecord& record) {
   json["status"] = to_string(record.status);
   json["error"] = record.error.empty() ? Json(nullptr) : Json(record.error);
   json["exit_code"] = record.exit_code;
+  for (const LayerReport& layer : record.layers) {
+    if (layer.entries.empty()) continue;
+    Json entries = Json::array();  // a name may come again, as each leak of `track` does
+    for (const auto& [name, value] : layer.entries) entries.push_back({{"name", name}, {"value", value}});
+    json["layer_reports"].push_back({{"layer", layer.layer}, {"entries", entries}});
+  }
   for (const RunFault& fault : record.faults)
     json["disqualified"].push_back(fault.allocator.empty() ? fault.what : fault.allocator + " " + fault.what);
   if (!record.crash) return;
@@ -175,6 +184,40 @@ std::vector<std::string> disqualifications(const std::string& allocator, const s
     sentences.push_back(fmt::format("{} is disqualified: it {}", who, fault.what));
   }
   return sentences;
+}
+
+namespace {
+
+/// "peak_requested_bytes", "1048576" as "peak requested 1.00 MiB".
+std::string entry_text(std::string name, const std::string& value) {
+  constexpr std::string_view kBytes = "_bytes";
+  std::size_t bytes = 0;
+  const char* const end = value.data() + value.size();
+  const bool is_size = name.ends_with(kBytes) && std::from_chars(value.data(), end, bytes).ptr == end;
+  if (is_size) name.resize(name.size() - kBytes.size());
+  std::ranges::replace(name, '_', ' ');
+  return fmt::format("{} {}", name, is_size ? format_bytes(bytes) : value);
+}
+
+}  // namespace
+
+std::string layers_remark(const std::vector<LayerReport>& layers) {
+  std::string text;
+  for (const LayerReport& layer : layers) {
+    if (layer.entries.empty()) continue;
+    text += fmt::format("layer {}: ", layer.layer);
+    for (std::size_t i = 0; i < layer.entries.size(); ++i)
+      text += (i == 0 ? "" : "; ") + entry_text(layer.entries[i].first, layer.entries[i].second);
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<std::string> specs_of(const std::vector<RunFault>& faults) {
+  std::vector<std::string> specs;
+  for (const RunFault& fault : faults)
+    if (!fault.spec.empty()) specs.push_back(fault.spec);
+  return specs;
 }
 
 std::string result_json(const Config& config, const RunRecord& record) {

@@ -24,6 +24,7 @@ SnapshotImage image_of_stack(const AllocatorStack& stack, const History& history
   SnapshotImage image;
   describe_settings(stack.config(), image);
   static_cast<Snapshot&>(image) = take_snapshot({}, stack, &history);
+  if (image.segments.empty()) image.unlisted_bytes = static_cast<std::uint64_t>(stack.stats().reserved_bytes.current);
   return image;
 }
 

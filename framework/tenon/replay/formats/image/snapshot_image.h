@@ -23,8 +23,11 @@ struct SnapshotImage : Snapshot {
   std::string pytorch_conf;                                 ///< what makes PyTorch do the same
   std::string allocator;  ///< the policy's name; with its options below, under a key of Tenon's own
   std::string allocator_options;
+  std::string allocator_plugin;  ///< the file that supplied it, where it was chosen by a path
   /// Before which events the program emptied the cache, where that is known: PyTorch's schema has no entry for it.
   std::optional<std::vector<std::uint64_t>> empty_caches;
+  /// Reserved, in segments that are not in the list because the policy does not show them (Allocator::walk).
+  std::uint64_t unlisted_bytes = 0;
   std::uint64_t max_split_bytes = 0;  ///< 0: no limit
   double garbage_collection_threshold = 0;
   std::array<std::uint32_t, 16> roundup_divisions{};

@@ -58,9 +58,9 @@ void walk_blocks_back(const SnapshotDevice& device, SnapshotBeginning& beginning
   std::ranges::sort(beginning.blocks, {}, [](const SeedBlock& seed) -> std::uint64_t { return seed.block.address; });
 }
 
-void walk_segments_back(const SnapshotDevice& device, SnapshotBeginning& beginning) {
+void walk_segments_back(const SnapshotDevice& device, std::uint64_t unlisted_bytes, SnapshotBeginning& beginning) {
   std::map<std::uint64_t, SegmentInfo> ordinary;
-  std::uint64_t reserved = 0;
+  std::uint64_t reserved = unlisted_bytes;
   for (const Segment& segment : device.segments) {
     reserved += segment.bytes;
     if (!segment.is_expandable) ordinary[segment.address] = segment;
@@ -89,7 +89,7 @@ void walk_segments_back(const SnapshotDevice& device, SnapshotBeginning& beginni
 
 }  // namespace
 
-SnapshotBeginning beginning_of(const SnapshotDevice& device) {
+SnapshotBeginning beginning_of(const SnapshotDevice& device, std::uint64_t unlisted_bytes) {
   SnapshotBeginning beginning;
   for (const MemoryEvent& event : device.events) {
     beginning.has_free_requested |= event.action == HistoryAction::kFreeRequested;
@@ -97,7 +97,7 @@ SnapshotBeginning beginning_of(const SnapshotDevice& device) {
   }
   find_pending(device, beginning);
   walk_blocks_back(device, beginning);
-  walk_segments_back(device, beginning);
+  walk_segments_back(device, unlisted_bytes, beginning);
   return beginning;
 }
 

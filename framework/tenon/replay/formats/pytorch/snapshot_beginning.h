@@ -30,6 +30,7 @@ struct SnapshotBeginning {
 
 inline constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 
-SnapshotBeginning beginning_of(const SnapshotDevice& device);
+/// `unlisted_bytes` were reserved at the end besides the segments of the file.
+SnapshotBeginning beginning_of(const SnapshotDevice& device, std::uint64_t unlisted_bytes);
 
 }  // namespace tenon::replay

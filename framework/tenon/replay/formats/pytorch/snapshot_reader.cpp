@@ -23,12 +23,24 @@ namespace {
 
 constexpr double kFileShare = 0.9;  // of the time to read a snapshot; the rest is to rebuild its history
 
+/// Reserved at the end in segments that the policy did not show. Where the file does not say so, and began with nothing
+/// reserved, what was taken and not given back.
+std::uint64_t unlisted_bytes_of(const SnapshotDevice& device, const SnapshotFile& file) {
+  if (file.unlisted_bytes != 0 || !device.segments.empty() || file.allocator.empty()) return file.unlisted_bytes;
+  std::uint64_t reserved = 0;
+  for (const MemoryEvent& event : device.events) {
+    if (takes_memory(event.action)) reserved += event.bytes;
+    if (gives_memory(event.action)) reserved -= std::min(reserved, event.bytes);
+  }
+  return reserved;
+}
+
 class Rebuilder {
  public:
   Rebuilder(const InputFile& input, const SnapshotDevice& device, bool is_one_of_many, const SnapshotFile& file,
             const ReadOptions& options)
       : device_(device),
-        beginning_(beginning_of(device)),
+        beginning_(beginning_of(device, unlisted_bytes_of(device, file))),
         file_(file),
         with_stacks_(options.with_stacks),
         as_replayed_(options.as_replayed),
@@ -40,6 +52,7 @@ class Rebuilder {
     if (!is_pytorchs_ && !file.is_replay) {
       trace.header["allocator"] = file.allocator;
       trace.header["allocator_options"] = file.allocator_options;
+      if (!file.allocator_plugin.empty()) trace.header["allocator_plugin"] = file.allocator_plugin;
     }
     if (is_one_of_many) trace.name += "@" + std::to_string(device.index);
   }
@@ -280,6 +293,10 @@ class Rebuilder {
                      "skip_actions left the entries of segments out"
                : format_bytes(beginning_.reserved_bytes) + " were reserved already when the recording began");
     }
+    if (!is_state_only && device_.segments.empty() && beginning_.reserved_at_end_bytes != 0)
+      note("the policy '" + file_.allocator +
+           "' does not show its segments (Allocator::walk), so none are listed; its events are whole, and a replay "
+           "needs no more");
     if (facts.deferred_frees != 0)
       note(std::to_string(facts.deferred_frees) +
            " frees waited for another stream; the replay completes them where the recording did");

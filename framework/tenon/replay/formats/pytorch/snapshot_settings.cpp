@@ -99,10 +99,13 @@ void decode_tenons_own(SnapshotFields& fields, PickleValue dict, SnapshotFile& f
   if (!fields.is_small_dict(dict)) return;
   file.allocator = std::string(pickle.text(pickle.get(dict, "allocator")).substr(0, 4096));
   file.allocator_options = std::string(pickle.text(pickle.get(dict, "allocator_options")).substr(0, 4096));
+  file.allocator_plugin = std::string(pickle.text(pickle.get(dict, "allocator_plugin")).substr(0, 4096));
   const PickleValue list = pickle.get(dict, "empty_caches");
   const std::string_view origin = pickle.text(pickle.get(dict, "origin"));
   file.is_replay = origin == "replay" || (origin.empty() && Pickle::is_sequence(list));
   if (file.is_replay) decode_recording(fields, dict, file);
+  if (const PickleValue unlisted = pickle.get(dict, "unlisted_bytes"); unlisted.kind() != Kind::kNone)
+    file.unlisted_bytes = fields.number(unlisted, "unlisted_bytes", "tenon", SnapshotFields::kMaxBytes);
   if (!Pickle::is_sequence(list)) return;
   fields.spend(pickle.size(list));
   file.empty_caches.emplace();

@@ -165,7 +165,9 @@ class SnapshotWriter {
     pickle_.begin_dict();
     item("allocator", image_.allocator);
     item("allocator_options", image_.allocator_options);
+    if (!image_.allocator_plugin.empty()) item("allocator_plugin", image_.allocator_plugin);
     item("origin", image_.is_replay ? "replay" : "recording");
+    if (image_.unlisted_bytes != 0) item("unlisted_bytes", image_.unlisted_bytes);
     if (image_.is_replay) {
       item("seeded_blocks", image_.seeded_blocks);
       pickle_.text("recording");
