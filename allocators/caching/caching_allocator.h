@@ -5,7 +5,9 @@
 //                                   │ none                                    fast_path.cpp, under the arena's lock
 //                                   ▼
 //      collect garbage · new segment · free what is oversized · flush everything, retry · out of memory
-//                                       slow_path.cpp, under the registry's lock and every arena's (lock_all.h)
+//                                       slow_path.cpp, under the registry's lock and every arena's (arena/lock_all.h)
+//
+// This folder decides. `arena/` holds what it decides about: the blocks under one lock, their index and their counters.
 //
 //   settings             what each option means, rounding      arena_registry   arenas by stream
 //   limits               ceilings, and garbage below them      private_pools    scopes; arenas by pool and stream
@@ -19,11 +21,11 @@
 // lock per device. Pending events are guarded by the registry's lock too.
 #pragma once
 
-#include "arena_registry.h"
-#include "deferred_frees.h"
+#include "arena/arena_registry.h"
+#include "arena/deferred_frees.h"
+#include "arena/lock_all.h"
 #include "expandable.h"
 #include "limits.h"
-#include "lock_all.h"
 #include "private_pools.h"
 #include "segments.h"
 #include "settings.h"

@@ -1,7 +1,7 @@
 // Limits: how much may be reserved, and from which share of it on cached segments are collected as garbage.
 #pragma once
 
-#include "block_record.h"
+#include "arena/block_record.h"
 #include "settings.h"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // every stream of that thread, innermost first, as torch.cuda.use_mem_pool does.
 #pragma once
 
-#include "arena_registry.h"
+#include "arena/arena_registry.h"
 
 #include <tenon/memory/allocator.h>
 

@@ -1,7 +1,7 @@
 // Segments: what was taken from the device, in stretches; each is tiled by blocks. How large a new one is: settings.h.
 #pragma once
 
-#include "arena.h"
+#include "arena/arena.h"
 #include "settings.h"
 
 #include <tenon/memory/allocator.h>

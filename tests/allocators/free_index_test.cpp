@@ -1,5 +1,5 @@
 // The index of free blocks against an ordered set: exact best fit, ties by order, at every size and in any number.
-#include <caching/free_index.h>
+#include <caching/arena/free_index.h>
 
 #include <gtest/gtest.h>
 
