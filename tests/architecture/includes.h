@@ -11,7 +11,7 @@
 
 namespace tenon::test {
 
-/// What a file includes, in order: "tenon/core/error.h", "vector", "policy.h".
+/// What a file includes, in order: "tenon/core/error.h", "vector", "arena.h".
 inline std::vector<std::string> includes_of(const std::filesystem::path& path) {
   static const std::regex line(R"(^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"])", std::regex::multiline);
   const std::string text = read_text(path);

@@ -17,7 +17,7 @@ inline const std::vector<Layers> kRanks = {
     {"report"},
     {"train", "measure"},
     {"replay", "conformance"},
-    {"nn", "optim", "data", "amp", "parallel", "quantization", "checkpoint", "profiler"},
+    {"nn", "optim", "data"},
     {"runtime"},
     {"ops"},
     {"autograd"},
