@@ -138,8 +138,8 @@ TEST_F(DoctorVerb, ASnapshotOfAFailureNeedsNoCapacity) {
       tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"}).code, 0);
   const Said said = tenon({"doctor", "died.pickle"});
   ASSERT_EQ(said.code, 0) << said.error;
-  EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of the 420.0 MiB"),
-                              HasSubstr("would have fitted")));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("Ran out of memory: a request of 200.0 MiB failed"),
+                              HasSubstr("of the 420.0 MiB"), HasSubstr("would have fitted")));
 }
 
 TEST_F(DoctorVerb, TheFailureIsStillThereAfterAConversion) {
@@ -150,7 +150,7 @@ TEST_F(DoctorVerb, TheFailureIsStillThereAfterAConversion) {
     const Said said = tenon({"doctor", file});
     ASSERT_EQ(said.code, 0) << said.error;
     EXPECT_THAT(said.out,
-                AllOf(HasSubstr("Ran out of memory: 200.0 MiB were asked for"), HasSubstr("of the 420.0 MiB")))
+                AllOf(HasSubstr("Ran out of memory: a request of 200.0 MiB failed"), HasSubstr("of the 420.0 MiB")))
         << file;
   }
 }

@@ -298,9 +298,10 @@ TEST_F(ReplayVerb, TuneSaysWhatBecomesOfTheRecordedSettings) {
   folder_.write("pinned.trace", pinned_segments(kSmallPinned));
   ASSERT_EQ(replay({"pinned.trace", "-a", "caching:max_split_size=512MiB", "--snapshot", "set.pickle"}).code, 0);
   const Said set = tenon({"tune", "set.pickle", "--budget", "0.3s", "-q"});
-  EXPECT_THAT(set.out, AllOf(HasSubstr("as recorded"),
-                             HasSubstr("Set in the recording: \"max_split_size_mb:512\"; searched anew, not to be set: "
-                                       "max_split_size_mb:512")))
+  EXPECT_THAT(set.out,
+              AllOf(HasSubstr("as recorded"),
+                    HasSubstr("Set in the recording: \"max_split_size_mb:512\"; replaced by what the search found; "
+                              "remove: max_split_size_mb:512")))
       << set.error;
   const Said text = tenon({"tune", "pinned.trace", "--budget", "0.3s", "-q"});
   EXPECT_THAT(text.out, Not(HasSubstr("as recorded"))) << "the text form does not say";

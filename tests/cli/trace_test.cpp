@@ -109,7 +109,7 @@ TEST_F(TraceVerb, SliceCutsAtEventsAndMarks) {
   EXPECT_THAT(tenon({"trace", "slice", "two.trace", "x.trace", "--from", "step 3"}).error,
               HasSubstr("has no mark \"step 3\""));
   EXPECT_THAT(tenon({"trace", "slice", "two.trace", "x.trace", "--from", "5", "--until", "4"}).error,
-              HasSubstr("no event from 5 to 4; it has 9"));
+              HasSubstr("no event between 5 and 4: the history has 9 events, numbered from 0"));
 }
 
 TEST_F(TraceVerb, DiffNamesTheFirstEventAndEndsWithCodeOne) {
@@ -303,7 +303,7 @@ TEST_F(TraceVerb, ACutInsideAFailedRequestIsMadeBeforeIt) {
   ASSERT_EQ(tenon({"trace", "slice", "died.trace", "rest.trace", "--from", "2"}).code, 0);
   EXPECT_EQ(row("rest.trace").at("unrecorded_bytes"), 100);
   EXPECT_THAT(tenon({"trace", "slice", "died.trace", "x.trace", "--from", "1", "--until", "2"}).error,
-              HasSubstr("no event from 1 to 1"));
+              HasSubstr("no event between 1 and 1"));
   EXPECT_THAT(tenon({"trace", "convert", "died.trace", "died.csv", "--to", "minimalloc"}).error,
               HasSubstr("which requests ran out of memory (1; they are buffers there)"));
 }

@@ -57,7 +57,7 @@ TEST(RunReport, SaysWhyCheckpointingLowersNoPeak) {
       remark(run_of(10 * MiB, "update", {{"activation", MiB}, {"gradient", 4 * MiB}})),
       AllOf(HasSubstr("lowers no peak"), HasSubstr("the update of the parameters"), HasSubstr("4.00 MiB grad")));
   EXPECT_THAT(remark(run_of(10 * MiB, "backward", {{"activation", 7 * MiB}, {"gradient", MiB}})),
-              HasSubstr("when it is computed again (7.00 MiB of them): only smaller parts"));
+              HasSubstr("while it is recomputed (7.00 MiB); use smaller parts"));
   EXPECT_THAT(remark(run_of(10 * MiB, "testing", {{"activation", 7 * MiB}})), HasSubstr("no activations for a back"));
   EXPECT_THAT(remark(run_of(5 * MiB, "update", {{"gradient", 4 * MiB}})), IsEmpty()) << "it does lower that one";
 }

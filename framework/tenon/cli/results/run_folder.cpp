@@ -67,7 +67,7 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
   const std::optional<RunManifest> then = read_manifest(folder);
   if (!then) throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", folder.string(), kManifestFile));
   if (then->is_sweep != now.is_sweep)
-    throw ConfigError(fmt::format("{} belongs to {}, and this is {}", folder.string(),
+    throw ConfigError(fmt::format("{} belongs to {}, and this is {}; choose another folder with --out", folder.string(),
                                   then->is_sweep ? "a sweep" : "one run", now.is_sweep ? "a sweep" : "one run"));
   const std::vector<std::string> changes = changes_between(*then, now);
   if (changes.empty()) return;

@@ -209,7 +209,9 @@ class OneRun {
     keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
-    if (!state_.go_on && !options_.quiet) say(fmt::format("{}no state was kept: from the beginning", options_.label));
+    if (!state_.go_on && !options_.quiet)
+      say(fmt::format("{}no saved state in {}: the run begins again at its first step", options_.label,
+                      path().string()));
   }
 
   /// Empty where nothing can go on.

@@ -107,7 +107,7 @@ CommandFiles files_of(const ReplayOptions& options) {
     if (!file.empty()) files.read.push_back(file);
   }
   if (options.timeline && options.format != TableFormat::kJson)
-    throw ConfigError("--timeline is of --format json: it adds the curve of memory to each row");
+    throw ConfigError("--timeline adds curves to the JSON: use it with --format json");
   if (uses_standard_output(files) && options.format != TableFormat::kTable)
     throw ConfigError(
         "-: standard output takes one thing: with --format json, csv or markdown give a file's name for the output");
@@ -203,11 +203,14 @@ ExitCode replay_verb(const ReplayOptions& options) {
   const std::vector<NamedPolicy> policies = choose_policies(options.policies, options.quiet);
   check_files(files);  // now that the plugins are known, which no output may replace either
   if (!options.snapshot.empty() && policies.size() != 1)
-    throw ConfigError(
-        fmt::format("--snapshot is of one allocator, here are {}: name it with --allocator", policies.size()));
+    throw ConfigError(fmt::format(
+        "--snapshot writes one allocator's memory, and {} are replayed: choose one with --allocator", policies.size()));
   const std::vector<replay::Trace> traces = read_all(options);
   if (traces.size() != 1 && !(options.snapshot.empty() && options.svg.empty()))
-    throw ConfigError(fmt::format("--snapshot and --svg are of one history, here are {}", traces.size()));
+    throw ConfigError(
+        fmt::format("--snapshot and --svg show one history, and {} were read: name one file, or cut one out with tenon "
+                    "trace convert --device",
+                    traces.size()));
 
   const std::vector<replay::ReplayRow> rows =
       with_ideal_rows(run_all(traces, policies, options), traces, policies.size(), capacity);

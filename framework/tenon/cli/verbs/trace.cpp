@@ -118,8 +118,8 @@ ExitCode cut(const TraceOptions& options) {
   const std::uint64_t from = replay::outside_requests(trace, position(trace, options.first, 0));
   const std::uint64_t to = replay::outside_requests(trace, position(trace, options.last, trace.facts.events));
   if (from >= to || from >= trace.facts.events) {
-    throw ConfigError(
-        fmt::format("{}: no event from {} to {}; it has {}", options.input, from, to, trace.facts.events));
+    throw ConfigError(fmt::format("{}: no event between {} and {}: the history has {} events, numbered from 0",
+                                  options.input, from, to, trace.facts.events));
   }
   return write(replay::slice(trace, from, to), format, options);
 }

@@ -99,10 +99,9 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
     return out + remarks(trust);
   }
   if (!is_capacity_given) {
-    out +=
-        fmt::format("Ran out of memory: {} were asked for, and {} were left of the {} that the process could have.\n",
-                    format_bytes(diagnosis.failed_request->bytes),
-                    format_bytes(diagnosis.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
+    out += fmt::format("Ran out of memory: a request of {} failed; {} of the {} that the process may use were free.\n",
+                       format_bytes(diagnosis.failed_request->bytes),
+                       format_bytes(diagnosis.failed_request->device_free_bytes), format_bytes(report.capacity_bytes));
   }
   if (!report.is_reproduced() && is_capacity_given) {
     return out +

@@ -132,7 +132,8 @@ std::string about_recorded(const replay::TuneResult& result) {
   }
   std::string text = fmt::format("Set in the recording: \"{}\"", result.recorded_conf);
   if (!kept.empty()) text += fmt::format("; kept: {}", fmt::join(kept, ", "));
-  if (!replaced.empty()) text += fmt::format("; searched anew, not to be set: {}", fmt::join(replaced, ", "));
+  if (!replaced.empty())
+    text += fmt::format("; replaced by what the search found; remove: {}", fmt::join(replaced, ", "));
   if (!result.dropped_settings.empty()) {
     text += fmt::format("; left out, since PyTorch's native allocator does not take it: {}",
                         fmt::join(result.dropped_settings, ", "));

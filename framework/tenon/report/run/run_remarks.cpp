@@ -60,12 +60,10 @@ std::string why_no_saving(const RunSummary& run) {
   const std::int64_t activations = found == run.bytes_in_peak_phase.end() ? 0 : found->second;
   if (2 * activations >= most && run.peak_phase != "update") {
     return fmt::format(
-        "{}, where one checkpointed part holds its activations all at once, as when it is computed again ({} of "
-        "them): only smaller parts would take less",
+        "{}: there one checkpointed part holds all its activations while it is recomputed ({}); use smaller parts",
         place, show(Bytes{activations}));
   }
-  return fmt::format("{}, which held at most {}: checkpointing takes less of the activations alone", place,
-                     holdings(run));
+  return fmt::format("{}, which held at most {}: checkpointing lowers activations only", place, holdings(run));
 }
 
 }  // namespace
@@ -88,7 +86,7 @@ std::string peak_remark(const std::vector<RunSummary>& runs) {
   if (runs.size() != 1 || runs.front().peak_phase.empty()) return {};
   return fmt::format("peak: in {}, which held at most {}{}\n", phase_words(runs.front().peak_phase),
                      holdings(runs.front()),
-                     runs.front().is_checkpointed ? "; checkpointing takes less of the activations alone" : "");
+                     runs.front().is_checkpointed ? "; checkpointing lowers activations only" : "");
 }
 
 std::string checkpoint_remark(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,

@@ -65,8 +65,10 @@ class Staging final : public plugin::Host {
       refuse("allocator", info.name, *taken->second.by);
     if (info.name.empty() || !info.create) refuse("an allocator needs a name and a factory");
     if (info.name == kIdealAllocator)
-      refuse(
-          fmt::format("no allocator may be named '{}': rows of that name say what one without waste needs", info.name));
+      refuse(fmt::format(
+          "an allocator cannot be named '{}': tables use that name for the row of an allocator without waste; "
+          "rename it",
+          info.name));
     if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
   }
   void add_backend(std::unique_ptr<Backend> backend) override {
