@@ -39,6 +39,18 @@ TEST_F(Scheduled, WarmUpRisesLinearly) {
   EXPECT_DOUBLE_EQ(lr(), 1.0);
 }
 
+TEST_F(Scheduled, RefusesAWarmUpWithoutSteps) {
+  for (const int steps : {0, -3}) {
+    try {
+      optim::LinearLR(sgd, 0.5, 1.0, steps);
+      FAIL() << steps << " steps were taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), "LinearLR: total_iters should be at least 1, got " + std::to_string(steps));
+    }
+    EXPECT_DOUBLE_EQ(lr(), 1.0) << "and the rate is as it was";
+  }
+}
+
 TEST_F(Scheduled, OneCyclePeaksOnce) {
   optim::OneCycleLR schedule(sgd, 2.0, 10, 0.5);
   double highest = 0;

@@ -25,7 +25,7 @@ bool is_sole_owner(const Tensor& tensor) {
 }
 
 // Note [Gradient layout]: the gradient of a leaf has the leaf's strides where that is dense, and is contiguous where
-// not (as PyTorch documents in accumulate_grad.h), so that an optimizer steps through both alike.
+// not (as PyTorch documents in its accumulate_grad.h), so that an optimizer steps through both alike.
 bool obeys_layout(const TensorImpl& gradient, const TensorImpl& leaf) {
   if (gradient.is_contiguous() && leaf.is_contiguous()) return true;
   if (!leaf.is_non_overlapping_and_dense()) return gradient.is_contiguous();

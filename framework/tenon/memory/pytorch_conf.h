@@ -23,7 +23,7 @@ enum class PytorchRelease { k1_13, kCurrent };
 inline constexpr std::string_view kNativeAllocator = "caching";
 inline constexpr std::string_view kExpandableAllocator = "expandable";
 
-/// Whether an allocator of that name stands for PyTorch's: for files, which say under what they were recorded.
+/// Whether a file that gives this name was recorded under PyTorch's allocator: files have names, not capabilities.
 constexpr bool is_pytorch_allocator(std::string_view name) {
   return name == kNativeAllocator || name == kExpandableAllocator;
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::nn::init {
@@ -110,7 +111,7 @@ Tensor sparse_(Tensor tensor, double sparsity, double std) {
   NoGradGuard no_grad;
   if (tensor.dim() != 2) throw Error("Only tensors with 2 dimensions are supported");
   const std::int64_t rows = tensor.size(0);
-  const auto zeros = static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
+  const auto zeros = std::min(rows, static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(rows))));
   tensor.normal_(0, std);
   for (std::int64_t column = 0; column < tensor.size(1); ++column) {
     const Tensor order = tenon::randperm(rows, TensorOptions(kInt64));

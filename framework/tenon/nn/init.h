@@ -38,21 +38,24 @@ TENON_API Tensor ones_(Tensor tensor);
 TENON_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
 /// Fills from U(low, high).
 TENON_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
-/// The identity matrix; rank 2 only.
+/// The identity matrix. Throws Error for another rank than 2.
 TENON_API Tensor eye_(Tensor matrix);
-/// Keeps the identity of as many channels as possible; ranks 3 to 5.
+/// Keeps the identity of as many channels as possible. Throws Error for another rank than 3 to 5.
 TENON_API Tensor dirac_(Tensor tensor);
-/// A (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013); rank 2 or more.
+/// A (semi-)orthogonal matrix over the flattened trailing dimensions (Saxe et al., 2013). Throws Error below
+/// rank 2.
 TENON_API Tensor orthogonal_(Tensor tensor, double gain = 1.0);
-/// Normal values with the given fraction of zeros in each column; rank 2 only.
+/// From N(0, std^2), then ceil(sparsity * rows) places of each column, drawn anew for each, become 0 (Martens, 2010).
+/// Throws Error for another rank than 2.
 TENON_API Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01);
-/// He et al., 2015.
+/// From U(-b, b), b = gain * sqrt(3 / fan): fan as of _calculate_fan_in_and_fan_out() by the mode, gain as of
+/// calculate_gain(nonlinearity, a). He et al., 2015. Throws Error below rank 2.
 TENON_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
                                   NonlinearityType nonlinearity = kLeakyReLU);
 /// As kaiming_uniform_(), from N(0, gain^2 / fan).
 TENON_API Tensor kaiming_normal_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
                                  NonlinearityType nonlinearity = kLeakyReLU);
-/// Glorot and Bengio, 2010.
+/// From U(-b, b), b = gain * sqrt(6 / (fan in + fan out)). Glorot and Bengio, 2010. Throws Error below rank 2.
 TENON_API Tensor xavier_uniform_(Tensor tensor, double gain = 1.0);
 /// As xavier_uniform_(), from N(0, 2 gain^2 / (fan in + fan out)).
 TENON_API Tensor xavier_normal_(Tensor tensor, double gain = 1.0);

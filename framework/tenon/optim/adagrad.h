@@ -34,6 +34,9 @@ struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<Adag
 /// Its state exists from the beginning, as in libtorch.
 class TENON_EXPORT Adagrad : public Optimizer {
  public:
+  /// `defaults` are for groups without options of their own; those that a group brings are not checked. Makes every
+  /// state at once. Throws Error for a negative learning rate, its decay, weight decay, first value or eps, and as
+  /// add_param_group().
   TENON_API explicit Adagrad(const std::vector<OptimizerParamGroup>& groups, AdagradOptions defaults = {});
   explicit Adagrad(std::vector<Tensor> parameters, AdagradOptions defaults = {})
       : Adagrad({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}

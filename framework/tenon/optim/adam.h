@@ -48,6 +48,8 @@ TENON_ADAM_STATE(AdamWParamState)
 
 class TENON_EXPORT Adam : public Optimizer {
  public:
+  /// `defaults` are for groups without options of their own; those that a group brings are not checked. Throws Error
+  /// for a negative learning rate, eps or weight decay, for betas outside of [0, 1), and as add_param_group().
   TENON_API explicit Adam(const std::vector<OptimizerParamGroup>& groups, AdamOptions defaults = {});
   explicit Adam(std::vector<Tensor> parameters, AdamOptions defaults = {})
       : Adam({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
@@ -59,6 +61,8 @@ class TENON_EXPORT Adam : public Optimizer {
 
 class TENON_EXPORT AdamW : public Optimizer {
  public:
+  /// `defaults` are for groups without options of their own; those that a group brings are not checked. Throws Error
+  /// for a negative learning rate, eps or weight decay, for betas outside of [0, 1), and as add_param_group().
   TENON_API explicit AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaults = {});
   explicit AdamW(std::vector<Tensor> parameters, AdamWOptions defaults = {})
       : AdamW({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}

@@ -54,6 +54,8 @@ struct TENON_EXPORT LBFGSParamState : public OptimizerCloneableParamState<LBFGSP
 /// One parameter group only: throws Error for more.
 class TENON_EXPORT LBFGS : public Optimizer {
  public:
+  /// `defaults` are for a group without options of its own. Throws Error for more groups than one, for a negative
+  /// learning rate in `defaults`, and as add_param_group().
   TENON_API explicit LBFGS(const std::vector<OptimizerParamGroup>& groups, LBFGSOptions defaults = {});
   explicit LBFGS(std::vector<Tensor> parameters, LBFGSOptions defaults = {})
       : LBFGS({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}

@@ -112,7 +112,8 @@ class TENON_EXPORT Optimizer {
       : Optimizer({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
   TENON_API virtual ~Optimizer();
 
-  /// Throws Error when a parameter is in a group already, or is no leaf.
+  /// Adds a copy of the group, with a copy of defaults() where it has no options of its own. Throws Error when a
+  /// parameter is in a group already, or twice in this one, or is no leaf; nothing is added then.
   TENON_API void add_param_group(const OptimizerParamGroup& group);
   /// Adds parameters to the first group, unchecked. Warns, as do parameters() and size(): libtorch's old interface.
   TENON_API void add_parameters(const std::vector<Tensor>& parameters);
@@ -122,7 +123,7 @@ class TENON_EXPORT Optimizer {
   /// Zeroes the gradients, or gives their memory back.
   TENON_API void zero_grad(bool set_to_none = false);
 
-  /// Of the first group.
+  /// The parameters of the first group. Warns: libtorch's old interface; param_groups() has them all.
   TENON_API const std::vector<Tensor>& parameters() const;
   TENON_API std::vector<Tensor>& parameters();
   /// The number of parameters of all groups.

@@ -36,6 +36,8 @@ struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSp
 
 class TENON_EXPORT RMSprop : public Optimizer {
  public:
+  /// `defaults` are for groups without options of their own; those that a group brings are not checked. Throws Error
+  /// for a negative learning rate, eps, momentum, weight decay or alpha, and as add_param_group().
   TENON_API explicit RMSprop(const std::vector<OptimizerParamGroup>& groups, RMSpropOptions defaults = {});
   explicit RMSprop(std::vector<Tensor> parameters, RMSpropOptions defaults = {})
       : RMSprop({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}

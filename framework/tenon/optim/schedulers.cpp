@@ -70,6 +70,7 @@ std::vector<double> CosineAnnealingLR::get_lrs() {
 
 LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, std::int64_t total_iters)
     : LRScheduler(optimizer), start_factor_(start_factor), end_factor_(end_factor), total_iters_(total_iters) {
+  if (total_iters < 1) throw Error(fmt::format("LinearLR: total_iters should be at least 1, got {}", total_iters));
   for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() * start_factor);
 }
 std::vector<double> LinearLR::get_lrs() {

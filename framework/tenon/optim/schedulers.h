@@ -78,7 +78,8 @@ class TENON_EXPORT CosineAnnealingLR : public LRScheduler {
   double eta_min_;
 };
 
-/// A linear factor from start_factor to end_factor over total_iters steps: a warm-up.
+/// A linear factor from start_factor to end_factor over total_iters steps: a warm-up. The constructor sets the first
+/// rate; it throws Error for total_iters below 1.
 class TENON_EXPORT LinearLR : public LRScheduler {
  public:
   TENON_API LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0,
@@ -90,7 +91,8 @@ class TENON_EXPORT LinearLR : public LRScheduler {
   std::int64_t total_iters_;
 };
 
-/// Up to max_lr and down again over all steps (Smith and Topin, 2017), on cosines.
+/// From max_lr / div_factor up to max_lr over pct_start of total_steps, then down to max_lr / (div_factor *
+/// final_div_factor), where it stays, on cosines; the constructor sets the first rate (Smith and Topin, 2017).
 class TENON_EXPORT OneCycleLR : public LRScheduler {
  public:
   TENON_API OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start = 0.3,
@@ -103,7 +105,10 @@ class TENON_EXPORT OneCycleLR : public LRScheduler {
   double pct_start_, div_factor_, final_div_factor_;
 };
 
-/// Times `factor` when a metric has not improved for `patience` steps.
+/// Times `factor`, down to min_lr, when a metric has not improved for more than `patience` steps; the `cooldown` steps
+/// after that are not counted, and a change of at most `eps` is not made. An improvement is one by more than
+/// `threshold`, as a share of the best value (rel) or by itself (abs). The constructor throws Error for a factor of 1
+/// and more, and unless min_lr is empty (zeros) or has a rate for each group.
 class TENON_EXPORT ReduceLROnPlateauScheduler {
  public:
   enum SchedulerMode { min, max };
@@ -113,6 +118,7 @@ class TENON_EXPORT ReduceLROnPlateauScheduler {
                                        int cooldown = 0, const std::vector<float>& min_lr = {}, double eps = 1e-8,
                                        bool verbose = false);
   /// Takes the newest value of what is watched; lowers the rates where more than `patience` steps have not improved it.
+  /// Throws Error when groups were added since.
   TENON_API void step(float metrics);
 
  private:

@@ -32,6 +32,9 @@ struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParam
 
 class TENON_EXPORT SGD : public Optimizer {
  public:
+  /// `defaults` are for groups without options of their own; those that a group brings are not checked. Throws Error
+  /// for a negative learning rate, momentum or weight decay, for nesterov without momentum or with dampening, and as
+  /// add_param_group().
   TENON_API explicit SGD(const std::vector<OptimizerParamGroup>& groups, SGDOptions defaults);
   explicit SGD(std::vector<Tensor> parameters, SGDOptions defaults)
       : SGD({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}

@@ -63,7 +63,7 @@ class TENON_EXPORT Tensor {
     if (!impl_) undefined();
     return *impl_;
   }
-  /// An undefined tensor has rank 1 and sizes [0], as in libtorch; most else that asks for its data throws Error.
+  /// The number of dims. An undefined tensor has 1 and sizes [0], as in libtorch; most else of its data throws Error.
   std::int64_t dim() const { return impl_ ? impl_->rank() : 1; }
   std::int64_t ndimension() const { return dim(); }
   /// The sizes of all dims; valid while the tensor lives and keeps them.
@@ -168,7 +168,7 @@ class TENON_EXPORT Tensor {
   }
   /// Prints the type and sizes on standard error.
   TENON_API void print() const;
-  /// A one-element tensor's value. Waits for the device.
+  /// A one-element tensor's value; waits for the device. Throws Error for other numbers of elements and without data.
   TENON_API Scalar item() const;
   template <class T>
   T item() const {
@@ -307,7 +307,7 @@ class TENON_EXPORT Tensor {
   /// empty_strided() with this tensor's dtype and device.
   TENON_API Tensor new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) const;
 
-  // Views (ops/shape/view.cpp).
+  // Views (ops/shape/).
   /// A view under other sizes, of which one may be -1. Throws Error for another number of elements, or where strides do
   /// not allow it: reshape() copies then.
   TENON_API Tensor view(IntArrayRef sizes) const;

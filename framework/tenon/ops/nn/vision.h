@@ -15,7 +15,8 @@ TENON_API Tensor pixel_shuffle(const Tensor& input, std::int64_t upscale_factor)
 TENON_API Tensor pixel_unshuffle(const Tensor& input, std::int64_t downscale_factor);
 
 /// theta (N, 2, 3) for size (N, C, H, W) or (N, 3, 4) for (N, C, D, H, W) -> grid (N, H, W, 2) or (N, D, H, W, 3):
-/// where the affine map takes each output position, coordinates in [-1, 1].
+/// where the affine map takes each output position, coordinates in [-1, 1]. Throws Error for a theta that is not
+/// floating, and for a size of other than 4 or 5 numbers.
 TENON_API Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_corners);
 
 enum class GridInterpolation : std::int64_t { kBilinear, kNearest, kBicubic };
@@ -23,7 +24,9 @@ enum class GridPadding : std::int64_t { kZeros, kBorder, kReflection };
 
 /// input (N, C, H, W), grid (N, H', W', 2) holding (x, y) in [-1, 1] -> (N, C, H', W'); or one dimension more, without
 /// kBicubic. The modes are numbers of GridInterpolation and GridPadding. Differentiable in both, save that kNearest
-/// gives the grid no gradient. Jaderberg et al., "Spatial transformer networks", 2015.
+/// gives the grid no gradient. Throws Error where dtypes are not floating or differ, for two devices, for other ranks,
+/// for two batch sizes, for points of another number of coordinates, for an input with an empty spatial size, and for
+/// kBicubic in three dimensions. Jaderberg et al., "Spatial transformer networks", 2015.
 TENON_API Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interpolation_mode,
                               std::int64_t padding_mode, bool align_corners);
 

@@ -25,7 +25,7 @@ inline Tensor trace(const Tensor& self) { return self.trace(); }
 /// The p-norm of all elements of self - other, which are broadcast: a tensor of no dimension; floating dtypes only.
 inline Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p = 2) { return self.dist(other, p); }
 /// A copy in which each slice at one position of `dim` whose p-norm is above `maxnorm` is scaled down to it. Throws
-/// Error below 2 dims, for p <= 0, and for a dtype that is not floating.
+/// Error below 2 dims, for p <= 0, for maxnorm < 0, and for a dtype that is not floating.
 inline Tensor renorm(const Tensor& self, const Scalar& p, std::int64_t dim, const Scalar& maxnorm) {
   return self.renorm(p, dim, maxnorm);
 }
