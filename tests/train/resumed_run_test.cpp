@@ -44,6 +44,12 @@ class ResumedRun : public Experiment {
     }
     EXPECT_EQ(whole.memory.requested_bytes.peak, resumed.memory.requested_bytes.peak) << where;
     EXPECT_EQ(whole.memory.allocated_bytes.peak, resumed.memory.allocated_bytes.peak) << where;
+    EXPECT_EQ(whole.peak.phase, resumed.peak.phase) << where;
+    EXPECT_EQ(whole.peak.allocated_bytes, resumed.peak.allocated_bytes) << where;
+    EXPECT_EQ(whole.peak.requested_by_purpose, resumed.peak.requested_by_purpose) << where;
+    for (std::size_t i = 0; i < whole.memory.requested_by_purpose.size(); ++i)
+      EXPECT_EQ(whole.memory.requested_by_purpose[i].peak, resumed.memory.requested_by_purpose[i].peak)
+          << where << ", purpose " << i;
     EXPECT_FALSE(resumed.interrupted) << where;
   }
   int asked = 0;

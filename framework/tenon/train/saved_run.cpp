@@ -52,7 +52,7 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
                      const RunPosition& now, ExperimentResult* so_far) {
   InputArchive archive, model, state, random, figures;
   const std::vector<Tensor> parameters = module.parameters();
-  archive.load_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
+  archive.copy_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
   RunPosition position;
   position.steps = archive.read_integer("steps");
   position.epoch = static_cast<int>(archive.read_integer("epoch"));

@@ -81,17 +81,35 @@ void InputArchive::load_from(const std::function<std::size_t(std::uint64_t, void
 void InputArchive::load_from(nn::TensorFile file) {
   file_ = std::move(file);
   prefix_.clear();
+  copies_to_.reset();
+}
+void InputArchive::copy_from(const std::string& path, Device device) {
+  load_from(nn::view_safetensors_file(path));
+  copies_to_ = device;
 }
 
 bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   NoGradGuard no_grad;
   const Tensor* found = file_.tensors.find(key);
   if (found == nullptr) return false;
-  if (!tensor.defined()) {
+  if (copies_to_) {
+    const bool fits = tensor.defined() && tensor.sizes() == found->sizes() && tensor.dtype() == found->dtype();
+    if (fits) {
+      tensor.copy_(*found);
+      return true;
+    }
+    const Tensor copy =
+        tenon::empty_like(*found, TensorOptions().device(tensor.defined() ? tensor.device() : *copies_to_));
+    copy.copy_(*found);
+    if (tensor.defined())
+      tensor.set_data(copy);
+    else
+      tensor = copy;
+  } else if (tensor.defined()) {
+    tensor.set_data(found->device() == tensor.device() ? *found : found->to(tensor.device()));
+  } else {
     tensor = *found;
-    return true;
   }
-  tensor.set_data(found->device() == tensor.device() ? *found : found->to(tensor.device()));
   return true;
 }
 void InputArchive::read(const std::string& key, Tensor& tensor, bool is_buffer) {
@@ -115,6 +133,7 @@ bool InputArchive::try_read(const std::string& key, InputArchive& nested) {
   const std::string path = full_name(key);
   nested.file_ = std::move(below);
   nested.prefix_ = path;
+  nested.copies_to_ = copies_to_;
   return true;
 }
 void InputArchive::read(const std::string& key, InputArchive& nested) {
@@ -122,8 +141,8 @@ void InputArchive::read(const std::string& key, InputArchive& nested) {
 }
 
 bool InputArchive::try_read(const std::string& key, IValue& value) {
-  if (const Tensor* tensor = file_.tensors.find(key)) {
-    value = *tensor;
+  if (Tensor tensor; try_read(key, tensor)) {
+    value = tensor;
     return true;
   }
   const auto text = try_read_raw(key);

@@ -67,6 +67,10 @@ class TENON_API InputArchive {
   void load_from(const std::function<std::size_t(std::uint64_t, void*, std::size_t)>& read,
                  const std::function<std::size_t()>& size, std::optional<Device> device = std::nullopt);
   void load_from(nn::TensorFile file);
+  /// As load_from(), but what is read is copied out of the file: into a defined tensor that has its sizes and dtype in
+  /// place, otherwise into new memory on the tensor's device (`device` for an undefined one), for the purpose in force
+  /// then. So the memory of what goes on is that of what was never interrupted.
+  void copy_from(const std::string& path, Device device);
 
   /// A defined tensor stays the object that it is, on its own device, and gets the archive's data, sizes and dtype,
   /// unchecked; an undefined one becomes the archive's tensor, and may be absent. Throws Error where the name of a
@@ -96,8 +100,9 @@ class TENON_API InputArchive {
   std::string raw(const std::string& key, char kind) const;
   std::string full_name(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
 
-  nn::TensorFile file_;  ///< names below prefix_
-  std::string prefix_;   ///< of this level in the file, for messages
+  nn::TensorFile file_;              ///< names below prefix_
+  std::string prefix_;               ///< of this level in the file, for messages
+  std::optional<Device> copies_to_;  ///< of copy_from(): the file's tensors are views, not to be kept
 };
 
 namespace serialize {  // libtorch's place for them

@@ -44,7 +44,9 @@ class Reader {
  public:
   Reader(std::span<const std::byte> bytes, const std::string& origin) : bytes_(bytes), origin_(origin) {}
 
-  TensorFile read(std::optional<Device> device) {
+  /// Each tensor is what `make` makes of its entry and its bytes.
+  template <typename Make>
+  TensorFile read(const Make& make) {
     const nlohmann::json header = parse_header();
     TensorFile file;
     std::vector<Entry> entries;
@@ -59,7 +61,7 @@ class Reader {
       return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
     });
     check_coverage(entries);
-    for (const Entry& entry : entries) file.tensors.insert(entry.name, make_tensor(entry, device));
+    for (const Entry& entry : entries) file.tensors.insert(entry.name, make(entry, data_.data() + entry.begin));
     return file;
   }
 
@@ -143,12 +145,6 @@ class Reader {
     if (position != data_.size()) fail(fmt::format("{} bytes belong to no tensor", data_.size() - position));
   }
 
-  Tensor make_tensor(const Entry& entry, std::optional<Device> device) const {
-    Tensor tensor = tenon::empty(entry.sizes, TensorOptions(entry.dtype));
-    if (entry.begin != entry.end) std::memcpy(tensor.data_ptr(), data_.data() + entry.begin, entry.end - entry.begin);
-    return device ? tensor.to(*device) : tensor;
-  }
-
   std::span<const std::byte> bytes_;
   std::span<const std::byte> data_;
   std::string origin_;
@@ -183,7 +179,20 @@ void write_safetensors(const TensorFile& file, const ByteSink& sink) {
 
 TensorFile read_safetensors(std::span<const std::byte> bytes, const std::string& origin, std::optional<Device> device) {
   NoGradGuard no_grad;
-  return Reader(bytes, origin).read(device);
+  return Reader(bytes, origin).read([&](const Entry& entry, const std::byte* data) {
+    const Tensor tensor = tenon::empty(entry.sizes, TensorOptions(entry.dtype));
+    if (entry.begin != entry.end) std::memcpy(tensor.data_ptr(), data, entry.end - entry.begin);
+    return device ? tensor.to(*device) : tensor;
+  });
+}
+
+TensorFile view_safetensors(std::shared_ptr<std::vector<char>> bytes, const std::string& origin) {
+  NoGradGuard no_grad;
+  const auto all = std::as_bytes(std::span(*bytes));
+  return Reader(all, origin).read([&](const Entry& entry, const std::byte* data) {
+    return tenon::from_blob(
+        const_cast<std::byte*>(data), entry.sizes, [bytes](void*) {}, TensorOptions(entry.dtype));
+  });
 }
 
 void save_safetensors(const TensorFile& file, const std::filesystem::path& path) {
@@ -206,11 +215,19 @@ void save_safetensors(const TensorFile& file, const std::filesystem::path& path)
   beside.commit();
 }
 
-TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device) {
+static std::vector<char> bytes_of_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error(fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno)));
-  std::vector<char> bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device) {
+  const std::vector<char> bytes = bytes_of_file(path);
   return read_safetensors(std::as_bytes(std::span(bytes)), "'" + path.string() + "'", device);
+}
+
+TensorFile view_safetensors_file(const std::filesystem::path& path) {
+  return view_safetensors(std::make_shared<std::vector<char>>(bytes_of_file(path)), "'" + path.string() + "'");
 }
 
 }  // namespace tenon::nn
