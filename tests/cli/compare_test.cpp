@@ -265,6 +265,18 @@ TEST_F(CompareVerb, OfSweepsHoldsCellsOfOneNameAgainstEachOther) {
   EXPECT_EQ(document["rows"][0]["case"], "8");
 }
 
+TEST_F(CompareVerb, OfARunThatWasKilledTellsTheCommandThatGoesOn) {
+  run("old");
+  run("new");
+  std::filesystem::remove(folder_.path() / "new/result.json");  // a run that is killed leaves all but this
+  const Said said = tenon({"compare", "old", "new"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("new: the folder holds no result.json: what ran there has not ended; go on with "
+                                    "it:\n  tenon run --resume new\n"));
+  EXPECT_EQ(tenon({"run", "--resume", "new", "--quiet"}).code, 0);
+  EXPECT_EQ(tenon({"compare", "old", "new"}).code, 0);
+}
+
 TEST_F(CompareVerb, WhatIsNoResultIsToldInAClearSentence) {
   run("old");
   replay("a.json", {"-a", "direct"});

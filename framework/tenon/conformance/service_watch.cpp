@@ -134,6 +134,9 @@ class ServiceWatcher final : public CallWatcher {
   void taken_back(const Block& block) noexcept override { live_.remove(block); }
 
   void foreign_exception(const CallFacts& facts, const std::string& what) override {
+    faults_.add(Kind::kException,
+                fmt::format("ended {} with an exception that is neither tenon::OutOfMemory nor tenon::Error: {}",
+                            text_of(facts), what));
     throw ForeignException(
         fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave", name_,
                     text_of(facts), what));

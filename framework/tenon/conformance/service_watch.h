@@ -20,7 +20,18 @@ namespace tenon::conformance {
 /// What is wrong with an allocator: the first of each kind in words, and how often it happened. Thread-safe.
 class TENON_API ServiceFaults {
  public:
-  enum class Kind : std::uint8_t { kRequest, kBytes, kNull, kAlignment, kPlace, kMisuse, kLeak, kFigures, kCount };
+  enum class Kind : std::uint8_t {
+    kRequest,
+    kBytes,
+    kNull,
+    kAlignment,
+    kPlace,
+    kMisuse,
+    kLeak,
+    kFigures,
+    kException,
+    kCount
+  };
   /// Told of the first of each kind; returns what is known of the moment: ", in step 3 of 100".
   using Moment = std::function<std::string()>;
 
@@ -50,7 +61,7 @@ class TENON_EXPORT ForeignException : public Error {
 
 /// What makes `info`'s allocators: each of their calls is on the board while it is under way, as one of `number`, and
 /// what they do wrong in `faults`. A segment that is given back twice, or with another size than it has, goes back as
-/// it was taken. Board and faults outlive the allocators, whose calls may throw ForeignException.
+/// it was taken. Board and faults outlive the allocators, whose calls may throw ForeignException, a fault too.
 TENON_API AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults,
                                            std::uint8_t number = 0);
 

@@ -113,6 +113,23 @@ TEST_F(FullDisk, CostsTensorBoardsEventsAndNoFigures) {
   EXPECT_GT(cut_short, 0) << "every room was large enough";
 }
 
+TEST_F(FullDisk, LeavesNoFolderOfARunThatCouldNotBegin) {
+  if (!may_mount()) {
+    if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;
+    return;
+  }
+  int refused = 0;
+  for (std::size_t room = 0; room <= 24 << 10; room += 4 << 10) {
+    mount_with_room(room);
+    const Said said = tenon({"run", "run.toml", "--record", "trace", "--out", "disk/some/out"});
+    if (fs::exists(at("disk/some/out/run.json"))) continue;
+    ++refused;
+    EXPECT_EQ(said.code, 1) << room << said.error;
+    EXPECT_FALSE(fs::exists(at("disk/some"))) << room << said.error;
+  }
+  EXPECT_GT(refused, 1);
+}
+
 TEST_F(FullDisk, KeepsTheFinishedCellsOfASweep) {
   if (!may_mount()) {
     if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;

@@ -200,15 +200,58 @@ TEST_F(RunThroughRoute, ACrashOrAHangOfTheOtherAllocatorIsToldWithItsNameAndFile
                                 HasSubstr("did not come back from allocate(")));
 }
 
-TEST_F(RunOfAMutant, ForeignExceptionsAreErrorsThatNameTheCall) {
-  for (const auto& [flaw, what] :
-       {std::pair("throws_42", "threw int"), std::pair("throws_out_of_range", "(\"map::at\")")}) {
-    const Said said = run(flaw);
+TEST_F(RunOfAMutant, AForeignExceptionDisqualifiesWithItsCallItsStepAndWhatWasFinished) {
+  for (const auto& [flaw, what] : {std::pair("throws_42", "tenon::Error: int, which"),
+                                   std::pair("throws_out_of_range", "(\"map::at\"), in step ")}) {
+    const Said said = run(flaw + std::string(",after=150"), {"train.epochs=40"});
     EXPECT_EQ(said.code, 1);
-    EXPECT_THAT(said.error, AllOf(HasSubstr("tenon: allocator 'buddy': allocate("), HasSubstr(what)));
-    EXPECT_EQ(result()["status"], "failed");
+    EXPECT_THAT(said.error,
+                AllOf(HasSubstr("tenon: allocator 'buddy' is disqualified: it ended allocate("), HasSubstr(what),
+                      HasSubstr(", in step "), HasSubstr("\nfinished: "), HasSubstr(" of 160 steps, loss "),
+                      HasSubstr("tenon plugins test "), HasSubstr("results: res\n")));
+    const nlohmann::json json = result();
+    EXPECT_EQ(json["status"], "disqualified");
+    EXPECT_GT(json["result"]["steps"], 0);
+    EXPECT_EQ(json["timeline"].size(), json["result"]["steps"]);
   }
 }
+
+class RunWhoseProcessIsEnded : public RunOfAMutant, public testing::WithParamInterface<Flaw> {
+ protected:
+  static std::string ending(const std::string& how) { return fixture("crasher").string() + ":after=60,how=" + how; }
+};
+
+TEST_P(RunWhoseProcessIsEnded, IsToldAsACrashIs) {
+  const std::string spec = ending(GetParam().name);
+  const Said said = tenon({"run", "exp.toml", "allocator.name=" + spec, "--out", "res"});
+  EXPECT_EQ(said.code, 1) << said.error;
+  EXPECT_THAT(said.error, AllOf(HasSubstr("tenon: the process of the run ended"), HasSubstr(GetParam().words),
+                                HasSubstr(" before it was done, in allocate("), HasSubstr(" of allocator 'crasher' ("),
+                                HasSubstr(", in step "), HasSubstr("Crasher::allocate("), HasSubstr("\nfinished: "),
+                                HasSubstr("tenon plugins test " + spec), HasSubstr("results: ")));
+  const nlohmann::json json = result();
+  EXPECT_EQ(json["status"], "crashed");
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_TRUE(json["crash"]["signal"].is_null());
+  EXPECT_GT(json["result"]["steps"], 0);
+}
+
+TEST_P(RunWhoseProcessIsEnded, IsARowOfItsSweepThatSaysSo) {
+  const Said said = tenon({"run", "exp.toml", "allocator.name=[\"" + ending(GetParam().name) + "\", \"direct\"]",
+                           "--sweep", "--out", "res", "--format", "json"});
+  EXPECT_EQ(said.code, 1);
+  const auto rows = parse_json(said.out)["rows"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["status"], "crashed");
+  EXPECT_THAT(rows[0]["error"].get<std::string>(),
+              AllOf(HasSubstr(GetParam().words), HasSubstr("before it was done, in allocate(")));
+  EXPECT_EQ(rows[1]["status"], "done");
+}
+
+INSTANTIATE_TEST_SUITE_P(By, RunWhoseProcessIsEnded,
+                         testing::Values(Flaw{"exit", "ended with code 9"}, Flaw{"leave", "ended with code 0"},
+                                         Flaw{"quick_exit", "ended before"}),
+                         name_of_flaw);
 
 TEST_F(RunOfAMutant, SoundAllocatorsGiveNoAlarm) {
   for (const std::string& name :

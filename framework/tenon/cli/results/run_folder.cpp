@@ -151,6 +151,20 @@ void go_on(OpenedFolder& opened) {
   opened.manifest.cells_at_a_time = std::max(opened.manifest.cells_at_a_time, then.cells_at_a_time);
 }
 
+/// What cannot even begin leaves the folder as it was.
+void begin_folder(const OpenedFolder& opened) {
+  const fs::path& path = opened.folder->path();
+  try {
+    write_manifest(path, opened.manifest);
+  } catch (const Error&) {
+    std::error_code ignored;
+    for (const char* name : {kSettingsFile, kManifestFile}) fs::remove(path / name, ignored);
+    if (!opened.kept.empty()) ResultFiles(path, opened.manifest.files).put_back(opened.kept);
+    opened.folder->remove_new();
+    throw;
+  }
+}
+
 }  // namespace
 
 OpenedFolder open_run_folder(const RunOptions& options, const Config& config) {
@@ -171,7 +185,7 @@ OpenedFolder open_run_folder(const RunOptions& options, const Config& config) {
     refuse_to_mix(path, content, opened.manifest.is_sweep);
     if (content.is_run || content.is_sweep) opened.kept = make_room(path);
   }
-  write_manifest(path, opened.manifest);
+  begin_folder(opened);
   return opened;
 }
 

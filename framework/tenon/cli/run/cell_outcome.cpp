@@ -52,9 +52,10 @@ CellOutcome outcome_of(const fs::path& folder, const Ending& ending) {
   }
   if (outcome.exit_code != 0 && outcome.summary.error.empty()) {
     outcome.summary.status = RunStatus::kFailed;
-    outcome.summary.error = ending.exit_code == 0
-                                ? "its result is not in " + folder.string()
-                                : fmt::format("exit code {}; its messages are above", ending.exit_code);
+    outcome.summary.error =
+        ending.exit_code == 0
+            ? "its process ended with code 0 before it was done: its result is not in " + folder.string()
+            : fmt::format("exit code {}; its messages are above", ending.exit_code);
   }
   return outcome;
 }

@@ -97,7 +97,7 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment) {
     page.has_figures = true;
   } catch (const conformance::ForeignException& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
-    page.exit_code = static_cast<int>(error.exit_code());
+    page.exit_code = static_cast<int>(error.exit_code());  // the faults say it too
   } catch (const std::exception& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
   }
@@ -142,6 +142,7 @@ void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, 
   const std::string allocator =
       titled(fmt::format("allocator '{}'", experiment.allocator.policy.name), file_of_allocator(experiment).string());
   std::string& problem = result.estimate.problem;
+  result.has_died = true;
   result.stack = crash_stack_text(page.crash);
   if (ender.is_overdue()) {
     result.exit_code = static_cast<int>(ExitCode::kFailed);
@@ -195,7 +196,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
 
 std::vector<std::string> EstimateApart::complaints(const std::string& allocator) const {
   std::vector<std::string> sentences = disqualifications(allocator, faults);
-  if (exit_code != 0 && !estimate.problem.empty()) sentences.push_back(estimate.problem + stack);
+  if (has_died && !estimate.problem.empty()) sentences.push_back(estimate.problem + stack);
   return sentences;
 }
 

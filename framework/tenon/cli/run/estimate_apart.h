@@ -14,7 +14,8 @@ struct EstimateApart {
   Estimate estimate;
   std::string stack;  ///< lines to put behind the problem; empty where there are none
   std::vector<RunFault> faults;
-  int exit_code = 0;  ///< of a run that ends so; 0 also for an estimate that cannot be made
+  bool has_died = false;  ///< its process did not come to its end
+  int exit_code = 0;      ///< of a run that ends so; 0 also for an estimate that cannot be made
 
   /// What is wrong with the allocator, in sentences for people; empty: nothing is.
   std::vector<std::string> complaints(const std::string& allocator) const;

@@ -12,7 +12,9 @@
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/progress_line.h>
+#include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_watch.h>
+#include <tenon/conformance/service_watch.h>
 #include <tenon/core/atomic_file.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/layers/layer.h>
@@ -99,7 +101,7 @@ class OneRun {
   OneRun& operator=(const OneRun&) = delete;
 
   ExitCode run() {
-    train();
+    if (!train()) return ExitCode::kFailed;
     promise_results();
     const bool is_interrupted = record_.result.interrupted;
     if (is_interrupted) {
@@ -226,11 +228,18 @@ class OneRun {
     return has_results || record_.result.interrupted ? "" : go_on_command();
   }
 
-  void train() {
+  /// False where the allocator is disqualified for what ended the run, which is told.
+  bool train() {
     try {
       install(recorded_);
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
+      return true;
+    } catch (const conformance::ForeignException&) {
+      record_.result = watch_->finished();
+      fail(RunStatus::kDisqualified, disqualifications(experiment_.allocator.policy.name, all_faults()).front(),
+           ExitCode::kFailed);
+      return false;
     } catch (const OutOfMemory& failure) {
       promise_results();
       OutOfMemoryInfo info = failure.info();
@@ -256,6 +265,7 @@ class OneRun {
     if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);
     say_faults();
+    if (status == RunStatus::kDisqualified) say(options_.label + finished_sentence(record_.result));
     if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again(writing_command())));
     if (!options_.is_cell()) say("results: " + path().string());
   }

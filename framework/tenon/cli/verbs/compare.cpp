@@ -7,14 +7,18 @@
 #include <tenon/measure/compare/comparison.h>
 #include <tenon/report/measure/compare_report.h>
 #include <tenon/report/replay/replay_html.h>
+#include <tenon/report/run/run_messages.h>
 #include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 namespace tenon::cli {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -39,12 +43,25 @@ void check_metric(const std::string& metric) {
                   near.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : "did you mean " + near + "?"));
 }
 
+/// A run or a sweep that was killed has left a folder without a result.
+void refuse_unfinished(const std::string& path) {
+  std::error_code absent;
+  const fs::path folder = path;
+  if (fs::exists(folder / "result.json", absent) || !fs::exists(folder / "run.json", absent)) return;
+  throw ConfigError(
+      fmt::format("{}: the folder holds no result.json: what ran there has not ended; go on with it:\n  {}", path,
+                  resume_command(folder)));
+}
+
 ExitCode compare_verb(const CompareOptions& options) {
   CommandFiles files{.read = options.results, .written = {options.html}};
   check_files(files);
   check_metric(options.matrix);
   std::vector<measure::ResultSet> sets;
-  for (const std::string& path : options.results) sets.push_back(measure::read_result(path));
+  for (const std::string& path : options.results) {
+    refuse_unfinished(path);
+    sets.push_back(measure::read_result(path));
+  }
   if (sets.size() == 1 && (sets[0].kind == measure::ResultKind::kRun || sets[0].kind == measure::ResultKind::kSweep))
     throw ConfigError(
         fmt::format("{} is {}: name a second one to compare it with", sets[0].path, measure::kind_name(sets[0].kind)));

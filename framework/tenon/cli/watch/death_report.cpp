@@ -8,7 +8,6 @@
 #include <tenon/core/atomic_file.h>
 #include <tenon/core/child_process.h>
 #include <tenon/core/file_text.h>
-#include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/report/kit_advice.h>
 #include <tenon/report/run/run_html.h>
@@ -45,7 +44,7 @@ RunRecord record_of(const RunPage& page) {
   const CallSlot* const call = deadly_call(page);
   const KeptAllocator& kept = page.allocators[call == nullptr ? 0 : call->facts.allocator];
   const std::string allocator = titled(kept.title, kept.plugin);
-  RunCrash crash{.signal = overdue != 0 ? 0 : signal,
+  RunCrash crash{.signal = overdue != 0 || page.has_exited ? 0 : signal,
                  .call = call == nullptr ? "" : text_of(call->facts),
                  .during = page.doing,
                  .stack = crash_stack(page.crash)};
@@ -59,6 +58,10 @@ RunRecord record_of(const RunPage& page) {
     record.status = RunStatus::kHung;
     record.exit_code = static_cast<int>(ExitCode::kFailed);
     record.error = hang_sentence(allocator, crash.call, page.overdue_seconds, during);
+  } else if (page.has_exited) {
+    record.status = RunStatus::kCrashed;
+    record.exit_code = static_cast<int>(ExitCode::kFailed);
+    record.error = exit_sentence("the run", allocator, crash.call, page.exit_code, during);
   } else {
     record.status = RunStatus::kCrashed;
     record.exit_code = 128 + signal;
@@ -81,13 +84,6 @@ void write_result(const RunPage& page, const RunRecord& record) {
   if (page.writes_page) write_atomically(folder / "report.html", run_html(json));
 }
 
-std::string what_is_finished(const ExperimentResult& result) {
-  if (result.steps == 0) return "no step was finished";
-  return fmt::format("finished: {} of {} steps, loss {:.4f}, peak reserved {}", result.steps, result.planned_steps,
-                     result.losses.empty() ? 0 : result.losses.back(),
-                     format_bytes(static_cast<std::size_t>(result.memory.reserved_bytes.peak)));
-}
-
 /// Whose call it died in.
 std::string culprit(const RunPage& page) {
   const CallSlot* const call = deadly_call(page);
@@ -102,7 +98,7 @@ void tell(const RunPage& page) {
   for (const RunFault& fault : record.faults)
     say(fmt::format("{}tenon: before that {} {}", label, fault.allocator.empty() ? "it" : fault.allocator, fault.what));
   if (const std::string spec = culprit(page); !spec.empty()) say(label + kit_advice({spec}));
-  say(label + what_is_finished(record.result));
+  say(label + finished_sentence(record.result));
   try {
     write_result(page, record);
     if (label.empty()) say(fmt::format("results: {}", page.folder));

@@ -1,6 +1,8 @@
 // The sentences.
 #include <tenon/cli/watch/death_words.h>
 
+#include <tenon/core/units.h>
+
 #include <fmt/format.h>
 
 namespace tenon::cli {
@@ -18,6 +20,20 @@ std::string crash_sentence(const std::string& what, const std::string& allocator
                            const std::string& cause, const std::string& during) {
   return call.empty() ? fmt::format("{} crashed{}, in no call of {}: {}", what, during, allocator, cause)
                       : fmt::format("{} crashed in {}{}: {}", allocator, call, during, cause);
+}
+
+std::string exit_sentence(const std::string& what, const std::string& allocator, const std::string& call, int code,
+                          const std::string& during) {
+  const std::string ended = code < 0 ? "ended" : fmt::format("ended with code {}", code);
+  const std::string where = call.empty() ? "in no call of " + allocator : fmt::format("in {} of {}", call, allocator);
+  return fmt::format("the process of {} {} before it was done, {}{}", what, ended, where, during);
+}
+
+std::string finished_sentence(const ExperimentResult& result) {
+  if (result.steps == 0) return "no step was finished";
+  return fmt::format("finished: {} of {} steps, loss {:.4f}, peak reserved {}", result.steps, result.planned_steps,
+                     result.losses.empty() ? 0 : result.losses.back(),
+                     format_bytes(static_cast<std::size_t>(result.memory.reserved_bytes.peak)));
 }
 
 }  // namespace tenon::cli

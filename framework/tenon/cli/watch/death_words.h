@@ -1,6 +1,8 @@
 // How it is said that an allocator crashed, or hangs: of a run and of an estimate.
 #pragma once
 
+#include <tenon/train/experiment_result.h>
+
 #include <string>
 
 namespace tenon::cli {
@@ -15,5 +17,12 @@ std::string hang_sentence(const std::string& allocator, const std::string& call,
 /// `what`: "the run". `call`: empty where the allocator was in none.
 std::string crash_sentence(const std::string& what, const std::string& allocator, const std::string& call,
                            const std::string& cause, const std::string& during = {});
+
+/// The same of one that ended the process with `code`; -1: nobody knows it.
+std::string exit_sentence(const std::string& what, const std::string& allocator, const std::string& call, int code,
+                          const std::string& during);
+
+/// "finished: 3 of 40 steps, loss 2.3026, peak reserved 1.50 MiB".
+std::string finished_sentence(const ExperimentResult& result);
 
 }  // namespace tenon::cli

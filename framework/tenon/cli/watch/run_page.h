@@ -60,6 +60,8 @@ struct RunPage {
   std::atomic<std::int32_t> dying_thread;
   std::atomic<std::int32_t> overdue_slot;  ///< of the board, from 1; 0: no call hangs
   double overdue_seconds;
+  bool has_exited;         ///< somebody ended the process with a code
+  std::int32_t exit_code;  ///< that code; -1: nobody knows
   std::int32_t interrupt;  ///< the signal that asked for the end of a run that hangs; 0: none
   CrashNote crash;
   // What there is of the result.

@@ -73,9 +73,17 @@ void wait_for_teller(int /*signal*/) {
     while (::waitpid(teller, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (dying_page->overdue_slot == 0) return;  // the signal has its effect
+  if (dying_page->overdue_slot == 0 && !dying_page->has_exited) return;  // the signal has its effect
   const int interrupt = dying_page->interrupt;
   ::_exit(interrupt != 0 ? 128 + interrupt : static_cast<int>(ExitCode::kFailed));
+}
+
+/// Somebody ends this process before the run has ended: told of on the way of a crash.
+void told_of_exit(int code) {
+  if (dying_page->dying_thread != 0) return;  // it is being told of
+  dying_page->exit_code = code;
+  dying_page->has_exited = true;
+  ::raise(SIGABRT);
 }
 
 void keep_allocator(KeptAllocator& to, const std::string& title, const std::filesystem::path& plugin,
@@ -139,7 +147,7 @@ void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
 }  // namespace
 
 RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
-    : page_(prepare_page(run)), inner_(inner), call_seconds_(run.call_seconds) {
+    : page_(prepare_page(run)), exits_(&told_of_exit), inner_(inner), call_seconds_(run.call_seconds) {
   faults_.emplace_back([this] { return moment(); });
   hangs_ = std::make_unique<HangWatch>(
       page_->board, [this] { return patience(); },

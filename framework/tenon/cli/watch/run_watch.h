@@ -3,6 +3,7 @@
 // (death_report.h).
 #pragma once
 
+#include <tenon/cli/watch/exit_watch.h>
 #include <tenon/cli/watch/hang_watch.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/conformance/service_watch.h>
@@ -32,7 +33,7 @@ struct WatchedRun {
 };
 
 /// One at a time in a process. From its making to the end of the process a fatal signal is told; while it lives, calls
-/// that do not come back are too.
+/// that do not come back are too, and whoever ends the process.
 class RunWatch final : public ProgressSink {
  public:
   /// Stands before `inner`, which outlives it.
@@ -51,6 +52,8 @@ class RunWatch final : public ProgressSink {
   conformance::ServiceFaults& own_faults() { return faults_.front(); }
   /// What each of them did wrong so far.
   std::vector<RunFault> faults() const;
+  /// What was finished so far, of the parts before this one too.
+  ExperimentResult finished() const { return result_of(*page_); }
 
   void progress(const Progress& now) override { inner_.progress(now); }
   void note(std::string_view line) override { inner_.note(line); }
@@ -66,6 +69,7 @@ class RunWatch final : public ProgressSink {
   double patience() const;
 
   RunPage* const page_;
+  const ExitWatch exits_;
   mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
   ProgressSink& inner_;
   const double call_seconds_;
