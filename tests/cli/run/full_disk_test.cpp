@@ -113,6 +113,31 @@ TEST_F(FullDisk, CostsTensorBoardsEventsAndNoFigures) {
   EXPECT_GT(cut_short, 0) << "every room was large enough";
 }
 
+TEST_F(FullDisk, NamesEveryRecordingThatIsMissingAndHowItIsMade) {
+  if (!may_mount()) {
+    if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;
+    return;
+  }
+  int commands = 0;
+  for (std::size_t room = 40 << 10; room <= 160 << 10; room += 24 << 10) {
+    mount_with_room(room);
+    const Said said = tenon({"run", "run.toml", "train.epochs=2", "--record", "all", "--out", "disk/out"});
+    if (said.error.find("epoch 1/") == std::string::npos) continue;
+    make_space();
+    for (const char* name : {"memory.tenon", "memory.trace.gz", "memory.pickle", "memory.chrome.json", "memory.folded",
+                             "report.html", "result.json"}) {
+      if (!fs::exists(at("disk/out") / name)) {
+        EXPECT_THAT(said.error, HasSubstr(name)) << room;
+      }
+      const std::string command = std::string("tenon trace convert disk/out/memory.tenon disk/out/") + name;
+      if (said.error.find("\n  " + command) == std::string::npos) continue;
+      ++commands;
+      EXPECT_EQ(tenon({"trace", "convert", "disk/out/memory.tenon", std::string("disk/out/") + name}).code, 0) << name;
+    }
+  }
+  EXPECT_GT(commands, 0) << "no room was right";
+}
+
 TEST_F(FullDisk, LeavesNoFolderOfARunThatCouldNotBegin) {
   if (!may_mount()) {
     if (!skip_reason_.empty()) GTEST_SKIP() << skip_reason_;

@@ -134,7 +134,9 @@ class OneRun {
       say(fmt::format("tenon: {} came when the last step was done: the run is finished", interrupt_name()));
     if (options_.format == TableFormat::kTable)
       print(fmt::format("{}\nresults: {}\n", options_.quiet ? "" : remarks(), path().string()));
-    if (unwritten_) throw Error(unwritten_->what() + how_to_write_again(writing_command()));
+    if (unwritten_)
+      throw Error(unwritten_->what() + recording_->what_is_missing(report_section().boolean("html")) +
+                  how_to_write_again(writing_command()));
     return is_interrupted ? interrupted_exit_code() : static_cast<ExitCode>(record_.exit_code);
   }
 
@@ -266,17 +268,17 @@ class OneRun {
     settle(status, error, code);
     say_faults();
     if (status == RunStatus::kDisqualified) say(options_.label + finished_sentence(record_.result));
-    if (unwritten_) say(fmt::format("tenon: {}{}", unwritten_->what(), how_to_write_again(writing_command())));
+    if (unwritten_)
+      say(fmt::format("tenon: {}{}{}", unwritten_->what(),
+                      recording_->what_is_missing(report_section().boolean("html")),
+                      how_to_write_again(writing_command())));
     if (!options_.is_cell()) say("results: " + path().string());
   }
 
   /// What went wrong before the first step is no result.
   void leave_as_it_was() {
     line_.reset();
-    try {
-      static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false));
-    } catch (const Error&) {  // of a file that goes
-    }
+    static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false));
     const ResultFiles files(path(), opened_.manifest.files);
     files.remove();
     if (!opened_.kept.empty()) {
@@ -302,11 +304,8 @@ class OneRun {
       if (has_ended_early) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
       record_.layers = device->allocator().layer_reports();
-      try {
-        record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory);
-      } catch (const Error& problem) {
-        unwritten_ = problem;
-      }
+      record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory);
+      unwritten_ = recording_->unwritten();
     }
     write_results();
     watch_->settled();

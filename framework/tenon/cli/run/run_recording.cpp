@@ -1,6 +1,7 @@
 // Recording a run: requests through a layer, the rest from the device's history.
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
+#include <tenon/cli/results/run_manifest.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/device/device_state.h>
@@ -8,8 +9,12 @@
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stats.h>
 #include <tenon/replay/formats/format.h>
+#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace tenon::cli {
 
@@ -105,15 +110,28 @@ void RunRecording::progress(const Progress& now) {
 
 void RunRecording::note(std::string_view line) { inner_.note(line); }
 
+template <class Write>
+bool RunRecording::attempt(Write write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& problem) {
+    if (!unwritten_) unwritten_ = problem;
+    return false;
+  }
+}
+
 std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory) {
   std::vector<std::string> written;
   if (is_observing_) remove_oom_observer(observer_);
   is_observing_ = false;
   if (wants("trace") || wants("text")) {
-    recorder_->close();
-    if (const std::string failure = recorder_->failure(); !failure.empty()) throw Error(failure);
+    const bool is_whole = attempt([&] {
+      recorder_->close();
+      if (const std::string failure = recorder_->failure(); !failure.empty()) throw Error(failure);
+    });
     for (const char* format : {"trace", "text"}) {
-      if (wants(format)) written.push_back(recording_names().at(format));
+      if (wants(format)) (is_whole ? written : missing_).push_back(recording_names().at(format));
     }
   }
   if (wants_history()) {
@@ -122,8 +140,10 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
                                                                      : picture();
     for (const char* format : kPictures) {
       if (!wants(format)) continue;
-      replay::find_format(format)->write_image(image, (folder_ / recording_names().at(format)).string());
-      written.push_back(recording_names().at(format));
+      const std::string& name = recording_names().at(format);
+      const bool is_there =
+          attempt([&] { replay::find_format(format)->write_image(image, (folder_ / name).string()); });
+      (is_there ? written : missing_).push_back(name);
     }
     device_state(device_).history().stop();
   }
@@ -135,9 +155,29 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
                                                          {"epoch/seconds", epoch.seconds}});
     }
   });
-  if (unwritten_) throw Error(*unwritten_);
-  if (tensorboard_ != nullptr) written.push_back(recording_names().at("tensorboard"));
+  if (wants("tensorboard"))
+    (tensorboard_ != nullptr ? written : missing_).push_back(recording_names().at("tensorboard"));
   return written;
+}
+
+std::string RunRecording::what_is_missing(bool has_report) const {
+  std::vector<std::string> missing = missing_;
+  std::string commands;
+  const std::string& trace = recording_names().at("trace");
+  const bool has_trace = wants("trace") && std::ranges::find(missing_, trace) == missing_.end();
+  for (const std::string& name : missing_) {
+    if (has_trace && name != recording_names().at("tensorboard"))
+      commands += fmt::format("\n  tenon trace convert {} {}", shell_word((folder_ / trace).string()),
+                              shell_word((folder_ / name).string()));
+  }
+  std::error_code ignored;
+  for (const char* name : {kResultFile, kReportFile}) {
+    const bool is_wanted = name == kResultFile || has_report;
+    if (is_wanted && !std::filesystem::exists(folder_ / name, ignored)) missing.emplace_back(name);
+  }
+  if (missing.empty()) return "";
+  const char* const way = commands.empty() ? "" : "; once there is room, make what can be made of the recording with";
+  return fmt::format("; missing or cut short: {}{}{}", fmt::join(missing, ", "), way, commands);
 }
 
 }  // namespace tenon::cli

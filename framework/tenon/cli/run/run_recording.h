@@ -34,8 +34,13 @@ class RunRecording final : public ProgressSink {
   bool is_stopping() const override { return inner_.is_stopping(); }
 
   /// Writes what is written at the end and ends the rest: names of the files, in the folder. With `failure` the state
-  /// at the last failed request is what the snapshot shows. Throws Error when a file cannot be written.
+  /// at the last failed request is what the snapshot shows. A file that cannot be written costs no other one.
   std::vector<std::string> finish(const ExperimentResult& result, bool out_of_memory);
+  /// Every file of the folder that was asked for and is not there, or not to its end, and how a recording is made from
+  /// another one; empty: none is missing.
+  std::string what_is_missing(bool has_report) const;
+  /// Why finish() could not write something, the first reason.
+  const std::optional<Error>& unwritten() const { return unwritten_; }
 
   const replay::Recorder& recorder() const { return *recorder_; }
 
@@ -47,6 +52,9 @@ class RunRecording final : public ProgressSink {
   template <class Tell>
   void tell_tensorboard(Tell tell);
 
+  template <class Write>
+  bool attempt(Write write);
+
   Device device_;
   StackConfig policy_;
   std::string plugin_;  ///< of an allocator that was chosen by a path
@@ -57,6 +65,7 @@ class RunRecording final : public ProgressSink {
   std::shared_ptr<replay::Recorder> recorder_;
   std::unique_ptr<TensorboardWriter> tensorboard_;  ///< null once it could not be written
   std::optional<Error> unwritten_;
+  std::vector<std::string> missing_;
   std::optional<replay::SnapshotImage> last_step_, at_failure_;
   std::uint64_t observer_ = 0;
   bool is_observing_ = false;
