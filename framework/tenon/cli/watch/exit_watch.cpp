@@ -42,6 +42,8 @@ ExitWatch::~ExitWatch() { told_now = nullptr; }
 }  // namespace tenon::cli
 
 // NOLINTBEGIN(bugprone-reserved-identifier): these are the names
-extern "C" [[noreturn, gnu::visibility("default")]] void _exit(int code) { tenon::cli::end_process(code); }
-extern "C" [[noreturn, gnu::visibility("default")]] void _Exit(int code) noexcept { tenon::cli::end_process(code); }
+extern "C" __attribute__((noreturn, visibility("default"))) void _exit(int code) { tenon::cli::end_process(code); }
+extern "C" __attribute__((noreturn, visibility("default"))) void _Exit(int code) noexcept {
+  tenon::cli::end_process(code);
+}
 // NOLINTEND(bugprone-reserved-identifier)
