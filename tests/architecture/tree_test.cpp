@@ -29,7 +29,8 @@ TEST(Tree, EveryHeaderIsIncludedOnce) {
 TEST(Tree, NoFileNamesAPathOfTheMachineItWasWrittenOn) {
   // The checkout's own place is the likeliest to slip in; home and temporary folders come next.
   const std::string checkout = std::filesystem::canonical(kRoot).string() + "/";
-  const std::regex home(R"((^|[^A-Za-z0-9_$\}.-])(/home/[a-z]|/root/|/Users/|/work/))");
+  const std::string shared = std::string("/") + "work/";  // so that this file does not name it
+  const std::regex home(R"((^|[^A-Za-z0-9_$\}.-])(/home/[a-z]|/root/|/Users/|)" + shared + ")");
   std::size_t checked = 0;
   for (const auto& file : files_below("")) {
     const auto extension = file.extension().string();
@@ -42,7 +43,7 @@ TEST(Tree, NoFileNamesAPathOfTheMachineItWasWrittenOn) {
       EXPECT_EQ(content.find(checkout), std::string::npos) << shown(file);
     }
     if (content.find("/home/") == std::string::npos && content.find("/root/") == std::string::npos &&
-        content.find("/Users/") == std::string::npos && content.find("/work/") == std::string::npos) {
+        content.find("/Users/") == std::string::npos && content.find(shared) == std::string::npos) {
       continue;  // the regular expression is slow; these are rare
     }
     std::smatch match;

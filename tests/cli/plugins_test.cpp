@@ -149,10 +149,11 @@ TEST_F(PluginsVerb, TheKitsLinesFitANarrowScreen) {
     std::istringstream lines(said->out);
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(display_width(line), said == &narrow ? 60U : 120U) << line;
-      if (line.starts_with("  ") && line[2] != ' ')
+      if (line.starts_with("  ") && line[2] != ' ') {
         EXPECT_TRUE(line.find("passed") == 2 || line.find("FAILED") == 2 || line.find("after") == 2 ||
                     line.find("as in") == 2 || line.find("the shortest history") == 2 || line.find("where") == 2)
             << line;
+      }
     }
   }
 }

@@ -12,6 +12,11 @@ namespace tenon {
 /// "old/buddy.so" of "old/buddy.so:chunk=1MiB".
 TENON_API std::string_view word_of_spec(std::string_view spec);
 
+/// The other way: "buddy.so:chunk=1MiB"; the word alone where `options` is empty.
+inline std::string spec_with(const std::string& word, const std::string& options) {
+  return options.empty() ? word : word + ":" + options;
+}
+
 /// Whether the text means a file rather than a name: it ends in ".so" or has a '/' in it.
 TENON_API bool is_plugin_path(std::string_view name_or_path);
 

@@ -1,6 +1,7 @@
 // The sentence and its commands.
 #include <tenon/report/kit_advice.h>
 
+#include <tenon/core/spec_names.h>
 #include <tenon/report/text/command_line.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@ std::string spec_of_file(const std::string& file, const std::string& options) {
   const std::filesystem::path near = std::filesystem::proximate(file, ignored);
   const bool is_below = !near.empty() && *near.begin() != "..";
   std::string spec = is_below ? near.string() : file;
-  if (spec.find('/') == std::string::npos && !spec.ends_with(".so")) spec = "./" + spec;  // a path, and no name
-  return options.empty() ? spec : spec + ":" + options;
+  if (!is_plugin_path(spec)) spec = "./" + spec;
+  return spec_with(spec, options);
 }
 
 }  // namespace tenon

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_there(const fs::path& path) {
+/// A link that leads nowhere too.
+bool has_entry(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
 }
@@ -52,7 +53,7 @@ std::vector<std::string> ResultFiles::present_in(const fs::path& folder) const {
   std::vector<std::string> present;
   for (const std::string& name : wanted) {
     const bool is_new = std::ranges::find(present, name) == present.end();
-    if (is_new && is_there(folder / name)) present.push_back(name);
+    if (is_new && has_entry(folder / name)) present.push_back(name);
   }
   return present;
 }
@@ -68,8 +69,8 @@ fs::path ResultFiles::keep() const {
   for (int number = 1;; ++number) {
     kept = folder_ / fmt::format("previous-{}", number);
     // Without a manifest a process was killed while it moved the rest of these there.
-    const bool is_free = !is_there(kept / kManifestFile) &&
-                         std::ranges::none_of(names, [&](const std::string& name) { return is_there(kept / name); });
+    const bool is_free = !has_entry(kept / kManifestFile) &&
+                         std::ranges::none_of(names, [&](const std::string& name) { return has_entry(kept / name); });
     if (is_free) break;
   }
   move(names, folder_, kept);

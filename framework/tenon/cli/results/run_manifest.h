@@ -4,6 +4,7 @@
 #include <tenon/cli/results/run_basis.h>
 #include <tenon/cli/results/run_options.h>
 #include <tenon/runtime/config/config.h>
+#include <tenon/runtime/result_files.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -24,13 +25,6 @@ struct RunManifest {
   std::vector<std::string> files;  ///< that layers write into the folder
   unsigned cells_at_a_time = 1;    ///< of a cell: how many its sweep ran beside each other at most, itself included
 };
-
-inline constexpr char kManifestFile[] = "run.json";
-inline constexpr char kSettingsFile[] = "config.resolved.toml";
-inline constexpr char kResultFile[] = "result.json";
-inline constexpr char kReportFile[] = "report.html";
-inline constexpr char kStateFile[] = "state.safetensors";  ///< what an interrupted run goes on from
-inline constexpr char kCellsFolder[] = "cells";
 
 RunManifest manifest_of(const RunOptions& options, const Config& config);
 

@@ -21,7 +21,7 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   for (const SweepPoint& cell : cells) {
     progress.update(estimates.size(), cells.size());
     values.push_back(cell.values);
-    const ExperimentConfig experiment = Config::load(request_of(alone(options, cell))).experiment();
+    const ExperimentConfig experiment = config_of(options, cell).experiment();
     EstimateApart apart = estimate_apart(experiment, options.call_seconds);
     code = code_of_both(code, apart.exit_code);
     const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);

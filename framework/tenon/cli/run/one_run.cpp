@@ -134,9 +134,7 @@ class OneRun {
       say(fmt::format("tenon: {} came when the last step was done: the run is finished", interrupt_name()));
     if (options_.format == TableFormat::kTable)
       print(fmt::format("{}\nresults: {}\n", options_.quiet ? "" : remarks(), path().string()));
-    if (unwritten_)
-      throw Error(unwritten_->what() + recording_->what_is_missing(report_section().boolean("html")) +
-                  how_to_write_again(writing_command()));
+    if (unwritten_) throw Error(what_is_unwritten());
     return is_interrupted ? interrupted_exit_code() : static_cast<ExitCode>(record_.exit_code);
   }
 
@@ -230,6 +228,12 @@ class OneRun {
     return has_results || record_.result.interrupted ? "" : go_on_command();
   }
 
+  /// Why, what is missing for it, and the way to get it.
+  std::string what_is_unwritten() const {
+    return unwritten_->what() + recording_->what_is_missing(report_section().boolean("html")) +
+           how_to_write_again(writing_command());
+  }
+
   /// False where the allocator is disqualified for what ended the run, which is told.
   bool train() {
     try {
@@ -268,10 +272,7 @@ class OneRun {
     settle(status, error, code);
     say_faults();
     if (status == RunStatus::kDisqualified) say(options_.label + finished_sentence(record_.result));
-    if (unwritten_)
-      say(fmt::format("tenon: {}{}{}", unwritten_->what(),
-                      recording_->what_is_missing(report_section().boolean("html")),
-                      how_to_write_again(writing_command())));
+    if (unwritten_) say("tenon: " + what_is_unwritten());
     if (!options_.is_cell()) say("results: " + path().string());
   }
 

@@ -76,16 +76,25 @@ replay::SnapshotImage RunRecording::picture() const {
   return image;
 }
 
+template <class Write>
+bool RunRecording::attempt(Write write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& problem) {
+    if (!unwritten_) unwritten_ = problem;
+    return false;
+  }
+}
+
 template <class Tell>
 void RunRecording::tell_tensorboard(Tell tell) {
   if (tensorboard_ == nullptr) return;
-  try {
+  const bool is_written = attempt([&] {
     tell(*tensorboard_);
     tensorboard_->flush();
-  } catch (const Error& problem) {
-    unwritten_ = problem;
-    tensorboard_.reset();
-  }
+  });
+  if (!is_written) tensorboard_.reset();
 }
 
 void RunRecording::progress(const Progress& now) {
@@ -109,17 +118,6 @@ void RunRecording::progress(const Progress& now) {
 }
 
 void RunRecording::note(std::string_view line) { inner_.note(line); }
-
-template <class Write>
-bool RunRecording::attempt(Write write) {
-  try {
-    write();
-    return true;
-  } catch (const Error& problem) {
-    if (!unwritten_) unwritten_ = problem;
-    return false;
-  }
-}
 
 std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory) {
   std::vector<std::string> written;

@@ -52,6 +52,7 @@ class RunRecording final : public ProgressSink {
   template <class Tell>
   void tell_tensorboard(Tell tell);
 
+  /// Whether it could be written; the first reason why something could not is kept.
   template <class Write>
   bool attempt(Write write);
 

@@ -148,10 +148,7 @@ class Sweep {
     }
   }
 
-  RunOptions options_of(std::size_t index) const { return alone(options_, cells_[index]); }
-  ExperimentConfig experiment_of(std::size_t index) const {
-    return Config::load(request_of(options_of(index))).experiment();
-  }
+  ExperimentConfig experiment_of(std::size_t index) const { return config_of(options_, cells_[index]).experiment(); }
 
   void announce(std::size_t index) const {
     const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -316,9 +313,8 @@ class Sweep {
       if (runs_[i].result.empty() || has_finished_result(folder_of(i))) continue;
       ++(has_recordings ? lost_ : restored_);
       if (has_recordings) continue;
-      const RunOptions own = options_of(i);
-      const Config config = Config::load(request_of(own));
-      write_finished(folder_of(i), manifest_of(own, config), runs_[i].result);
+      const Config config = config_of(options_, cells_[i]);
+      write_finished(folder_of(i), manifest_of(alone(options_, cells_[i]), config), runs_[i].result);
       complete_finished(folder_of(i), config.experiment().section("report").boolean("html"));
     }
   }
@@ -348,8 +344,7 @@ class Sweep {
 }  // namespace
 
 ExitCode run_sweep(const RunOptions& options, const Config& config) {
-  for (const SweepPoint& cell : config.sweep_cells())
-    check_experiment(Config::load(request_of(alone(options, cell))).experiment());
+  for (const SweepPoint& cell : config.sweep_cells()) check_experiment(config_of(options, cell).experiment());
   return Sweep(options, config).run();
 }
 

@@ -30,6 +30,10 @@ RunOptions alone(const RunOptions& options, const SweepPoint& cell) {
   return one;
 }
 
+Config config_of(const RunOptions& options, const SweepPoint& cell) {
+  return Config::load(request_of(alone(options, cell)));
+}
+
 std::string cell_folder_name(std::size_t index, const std::vector<std::string>& values) {
   std::string name = fmt::format("{:03}", index + 1);
   for (const std::string& value : values) name += "-" + value;

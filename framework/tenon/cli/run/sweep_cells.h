@@ -16,6 +16,9 @@ std::vector<std::string> overrides_of(const RunOptions& options, const SweepPoin
 /// The options of a cell that is run by itself.
 RunOptions alone(const RunOptions& options, const SweepPoint& cell);
 
+/// The configuration of that run. Throws ConfigError.
+Config config_of(const RunOptions& options, const SweepPoint& cell);
+
 /// "002-caching": of cell `index` from 0.
 std::string cell_folder_name(std::size_t index, const std::vector<std::string>& values);
 

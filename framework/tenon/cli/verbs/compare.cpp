@@ -9,6 +9,7 @@
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/runtime/environment.h>
+#include <tenon/runtime/result_files.h>
 
 #include <fmt/format.h>
 
@@ -47,10 +48,9 @@ void check_metric(const std::string& metric) {
 void refuse_unfinished(const std::string& path) {
   std::error_code absent;
   const fs::path folder = path;
-  if (fs::exists(folder / "result.json", absent) || !fs::exists(folder / "run.json", absent)) return;
-  throw ConfigError(
-      fmt::format("{}: the folder holds no result.json: what ran there has not ended; go on with it:\n  {}", path,
-                  resume_command(folder)));
+  if (fs::exists(folder / kResultFile, absent) || !fs::exists(folder / kManifestFile, absent)) return;
+  throw ConfigError(fmt::format("{}: the folder holds no {}: what ran there has not ended; go on with it:\n  {}", path,
+                                kResultFile, resume_command(folder)));
 }
 
 ExitCode compare_verb(const CompareOptions& options) {

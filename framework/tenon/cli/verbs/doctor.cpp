@@ -5,6 +5,7 @@
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
+#include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/advise/diagnosis.h>
@@ -58,7 +59,7 @@ void require_recorded_policy(const replay::Trace& trace, const DoctorOptions& op
                   "  tenon doctor {}{} --allocator {}",
                   trace.name, recorded->name, is_there ? "" : ", for PATH", shell_word(options.file),
                   options.capacity.empty() ? "" : " --capacity " + shell_word(options.capacity),
-                  shell_word(file + (recorded->options.empty() ? "" : ":" + recorded->options))));
+                  shell_word(spec_with(file, recorded->options))));
 }
 
 /// Throws TraceError for a file that cannot be read.

@@ -2,6 +2,8 @@
 #include <tenon/cli/new_templates.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/measure/bench/workload.h>
+#include <tenon/memory/factory.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/plugins/shipped_plugins.h>
@@ -42,7 +44,7 @@ std::string why_taken(const std::string& name) {
   if (std::ranges::any_of(layers, is_it, &LayerInfo::name))
     return fmt::format("[allocator.{}] in a file is the section of a layer", name);
   if (name == "name" || name == "layers") return fmt::format("allocator.{} in a file is another setting", name);
-  if (name == "ideal" || name == "harness") return "tables of results have a row of that name";
+  if (name == kIdealAllocator || name == measure::kHarness) return "tables of results have a row of that name";
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <tenon/report/kit_advice.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_report.h>
+#include <tenon/runtime/result_files.h>
 
 #include <poll.h>
 #include <unistd.h>
@@ -76,12 +77,12 @@ RunRecord record_of(const RunPage& page) {
 }
 
 void write_result(const RunPage& page, const RunRecord& record) {
-  const fs::path folder = page.folder, file = folder / "result.json";
+  const fs::path folder = page.folder, file = folder / kResultFile;
   const std::string before = page.is_settled ? text_of_file(file) : std::string(page.result);
   if (before.empty()) return;
   const std::string json = ended_result_json(before, record, /*has_figures=*/!page.is_settled);
   write_atomically(file, json);
-  if (page.writes_page) write_atomically(folder / "report.html", run_html(json));
+  if (page.writes_page) write_atomically(folder / kReportFile, run_html(json));
 }
 
 /// Whose call it died in.

@@ -47,8 +47,6 @@ class Period {
   Repeat repeat_at(std::size_t place) const {
     Repeat repeat{.at = place, .length = length_, .times = times_at(place), .steps = {}};
     for (std::size_t i = 0; i < length_; ++i) repeat.steps.push_back(step(place + i));
-    for (std::size_t i = place; i + length_ < place + repeat.covered(); ++i)
-      repeat.has_many_sizes |= history_[i].bytes != history_[i + length_].bytes;
     return repeat;
   }
 

@@ -13,7 +13,6 @@ namespace tenon::conformance {
 struct Repeat {
   std::size_t at = 0, length = 1, times = 1;
   std::vector<std::int64_t> steps;  ///< by operation of the group: what is added to its block's number each time
-  bool has_many_sizes = false;      ///< the allocations of a group are not all as large as those of the first
   std::size_t covered() const { return length * times; }
   std::size_t lines() const { return times == 1 || length == 1 ? 1 : length + 1; }
 };

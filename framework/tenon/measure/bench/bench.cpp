@@ -35,7 +35,7 @@ std::vector<BenchSubject> subjects_of(const std::vector<std::string>& specs) {
   std::vector<BenchSubject> subjects;
   for (std::size_t i = 0; i < specs.size(); ++i)
     subjects.push_back({.name = names[i], .spec = specs[i], .plugin_json = "null"});
-  subjects.push_back({.name = "harness", .spec = "", .plugin_json = "null"});
+  subjects.push_back({.name = std::string(kHarness), .spec = "", .plugin_json = "null"});
   return subjects;
 }
 

@@ -151,7 +151,7 @@ std::unique_ptr<Workload> make_workload(const WorkloadSpec& spec, const StackCon
 
 StackConfig harness_allocator() {
   StackConfig config;
-  config.policy.name = "harness";
+  config.policy.name = kHarness;
   config.policy.create = [](const AllocatorContext&) { return std::make_unique<Harness>(); };
   return config;
 }

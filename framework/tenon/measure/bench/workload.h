@@ -67,6 +67,8 @@ TENON_API void check_workload(std::string_view name);
 /// Over a new allocator; in its steady state. Throws what the allocator throws.
 TENON_API std::unique_ptr<Workload> make_workload(const WorkloadSpec& spec, const StackConfig& allocator);
 
+/// What that row is called in results.
+inline constexpr char kHarness[] = "harness";
 /// The policy of the row that is the harness itself: rising addresses and nothing else.
 TENON_API StackConfig harness_allocator();
 

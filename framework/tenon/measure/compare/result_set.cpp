@@ -1,4 +1,5 @@
 // JSON of runs, sweeps, replays and benches -> cases.
+#include <tenon/measure/bench/workload.h>
 #include <tenon/measure/compare/figure.h>
 #include <tenon/measure/compare/result_set.h>
 
@@ -7,6 +8,7 @@
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
+#include <tenon/runtime/result_files.h>
 #include <tenon/runtime/run_status.h>
 
 #include <fmt/format.h>
@@ -254,7 +256,7 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   const std::vector<std::string> names = names_of_allocators(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Json& row = rows[i];
-    if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == "harness") continue;
+    if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == kHarness) continue;
     set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row, names[i])
                         : *kind == ResultKind::kBench ? bench_case(row)
                                                       : sweep_case(row));
@@ -273,7 +275,7 @@ void add_cells(ResultSet& sweep, const fs::path& folder) {
   bool is_first = true;
   for (const fs::directory_entry& cell : fs::directory_iterator(folder, absent)) {
     const std::size_t number = std::strtoul(cell.path().filename().c_str(), nullptr, 10);
-    const Json json = Json::parse(text_of_file(cell.path() / "result.json"), nullptr, false);
+    const Json json = Json::parse(text_of_file(cell.path() / kResultFile), nullptr, false);
     if (number == 0 || number > sweep.cases.size() || !json.is_object()) continue;
     ResultCase& found = sweep.cases[number - 1];
     add_curves(found, json, "step");
@@ -299,8 +301,8 @@ ResultSet read_result(const std::string& path) {
   std::error_code absent;
   fs::path file = path;
   if (fs::is_directory(file, absent)) {
-    file /= "result.json";
-    if (!fs::exists(file, absent)) throw ConfigError(fmt::format("{}: the folder holds no result.json", path));
+    file /= kResultFile;
+    if (!fs::exists(file, absent)) throw ConfigError(fmt::format("{}: the folder holds no {}", path, kResultFile));
   }
   if (!std::ifstream(file)) throw ConfigError(fmt::format("{}: cannot be opened", path));
   ResultSet set = parse_result(text_of_file(file), file.string());

@@ -84,7 +84,7 @@ void InputArchive::load_from(nn::TensorFile file) {
   copies_to_.reset();
 }
 void InputArchive::copy_from(const std::string& path, Device device) {
-  load_from(nn::view_safetensors_file(path));
+  load_from(nn::view_safetensors(path));
   copies_to_ = device;
 }
 
@@ -92,23 +92,17 @@ bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   NoGradGuard no_grad;
   const Tensor* found = file_.tensors.find(key);
   if (found == nullptr) return false;
-  if (copies_to_) {
-    const bool fits = tensor.defined() && tensor.sizes() == found->sizes() && tensor.dtype() == found->dtype();
-    if (fits) {
-      tensor.copy_(*found);
-      return true;
-    }
-    const Tensor copy =
-        tenon::empty_like(*found, TensorOptions().device(tensor.defined() ? tensor.device() : *copies_to_));
-    copy.copy_(*found);
-    if (tensor.defined())
-      tensor.set_data(copy);
-    else
-      tensor = copy;
-  } else if (tensor.defined()) {
-    tensor.set_data(found->device() == tensor.device() ? *found : found->to(tensor.device()));
+  const bool fits = tensor.defined() && tensor.sizes() == found->sizes() && tensor.dtype() == found->dtype();
+  if (copies_to_ && fits) {
+    tensor.copy_(*found);
+    return true;
+  }
+  const Device device = tensor.defined() ? tensor.device() : copies_to_.value_or(found->device());
+  const Tensor data = found->to(device, found->scalar_type(), /*non_blocking=*/false, /*copy=*/copies_to_.has_value());
+  if (tensor.defined()) {
+    tensor.set_data(data);
   } else {
-    tensor = *found;
+    tensor = data;
   }
   return true;
 }

@@ -186,15 +186,6 @@ TensorFile read_safetensors(std::span<const std::byte> bytes, const std::string&
   });
 }
 
-TensorFile view_safetensors(std::shared_ptr<std::vector<char>> bytes, const std::string& origin) {
-  NoGradGuard no_grad;
-  const auto all = std::as_bytes(std::span(*bytes));
-  return Reader(all, origin).read([&](const Entry& entry, const std::byte* data) {
-    return tenon::from_blob(
-        const_cast<std::byte*>(data), entry.sizes, [bytes](void*) {}, TensorOptions(entry.dtype));
-  });
-}
-
 void save_safetensors(const TensorFile& file, const std::filesystem::path& path) {
   AtomicFile beside(path);
   std::string buffer;  // small tensors in one write
@@ -226,8 +217,14 @@ TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Dev
   return read_safetensors(std::as_bytes(std::span(bytes)), "'" + path.string() + "'", device);
 }
 
-TensorFile view_safetensors_file(const std::filesystem::path& path) {
-  return view_safetensors(std::make_shared<std::vector<char>>(bytes_of_file(path)), "'" + path.string() + "'");
+TensorFile view_safetensors(const std::filesystem::path& path) {
+  NoGradGuard no_grad;
+  const auto bytes = std::make_shared<const std::vector<char>>(bytes_of_file(path));
+  return Reader(std::as_bytes(std::span(*bytes)), "'" + path.string() + "'")
+      .read([&](const Entry& entry, const std::byte* data) {
+        const auto keep_alive = [bytes](void*) {};
+        return tenon::from_blob(const_cast<std::byte*>(data), entry.sizes, keep_alive, TensorOptions(entry.dtype));
+      });
 }
 
 }  // namespace tenon::nn

@@ -12,11 +12,9 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace tenon::nn {
 
@@ -37,16 +35,13 @@ TENON_API void write_safetensors(const TensorFile& file, const ByteSink& sink);
 TENON_API TensorFile read_safetensors(std::span<const std::byte> bytes, const std::string& origin,
                                       std::optional<Device> device = std::nullopt);
 
-/// As read_safetensors(), but the tensors are views of `bytes` on the CPU, which they keep alive and no allocator
-/// counts: they are there to be copied from.
-TENON_API TensorFile view_safetensors(std::shared_ptr<std::vector<char>> bytes, const std::string& origin);
-
 /// A file, written beside its place and then renamed: a crash leaves the old one.
 TENON_API void save_safetensors(const TensorFile& file, const std::filesystem::path& path);
 /// read_safetensors() of a whole file, its path as the origin; tensors are on `device` (the CPU if none is given).
 /// Throws Error also for a file that cannot be opened.
 TENON_API TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device = std::nullopt);
-/// view_safetensors() of a whole file, with its errors and those of load_safetensors().
-TENON_API TensorFile view_safetensors_file(const std::filesystem::path& path);
+/// As load_safetensors(), but the tensors are views of the file's bytes on the CPU, which they keep alive and no
+/// allocator counts: they are there to be copied from.
+TENON_API TensorFile view_safetensors(const std::filesystem::path& path);
 
 }  // namespace tenon::nn

@@ -1,4 +1,5 @@
 // What was in use, and what could have been.
+#include <tenon/core/spec_names.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/replay/results/own_frames.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -30,8 +31,7 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
   std::string spec = request.allocator;
   // `tenon run` writes its allocator into what it records.
   if (spec.empty() && request.pytorch_conf.empty()) {
-    if (const auto recorded = recorded_policy(trace))
-      spec = recorded->name + (recorded->options.empty() ? "" : ":" + recorded->options);
+    if (const auto recorded = recorded_policy(trace)) spec = spec_with(recorded->name, recorded->options);
   }
   if (!spec.empty()) {
     question.is_pytorch = false;
@@ -116,9 +116,6 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
   return diagnosis;
 }
 
-std::string spec_of(const StackConfig& config) {
-  const std::string options = config.options.spec();
-  return options.empty() ? config.policy.name : config.policy.name + ":" + options;
-}
+std::string spec_of(const StackConfig& config) { return spec_with(config.policy.name, config.options.spec()); }
 
 }  // namespace tenon::replay

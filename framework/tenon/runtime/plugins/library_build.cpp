@@ -1,5 +1,5 @@
-// The note NT_GNU_BUILD_ID of the library that this code is in, from memory: hashing ten megabytes takes every run
-// more.
+// The note NT_GNU_BUILD_ID of the library that this code is in. By hand: libelf reads the file, which may have been
+// replaced since it was loaded; a hash of its ten megabytes would take each run longer, and has the same fault.
 #include <tenon/runtime/plugins/library_build.h>
 
 #include <tenon/runtime/plugins/sha256.h>

@@ -3,6 +3,7 @@
 //
 //   device_traces:   [lost by the ring]  alloc free_requested free_completed … segment_alloc …
 //   segments:                                                                    what lives at the end
+#include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
@@ -328,8 +329,7 @@ class Rebuilder {
 
   /// What is known of the recording that the replay was one of; segments and settings of the file are the replay's.
   void behind_the_replay(Trace& trace) {
-    const std::string& options = file_.allocator_options;
-    trace.replayed_under = file_.allocator + (options.empty() ? "" : ":" + options);
+    trace.replayed_under = spec_with(file_.allocator, file_.allocator_options);
     for (const auto& [key, value] : file_.recording) trace.header.insert_or_assign(key, value);
     take_recorded_lines(trace);
     add_note(trace, "written by a replay of Tenon under '" + trace.replayed_under +
