@@ -94,6 +94,8 @@ void change_promise(const std::string& promise) {
   if (promise_now.load() != nullptr) make(promise);
 }
 
+void end_promise() noexcept { promise_now.store(nullptr); }
+
 int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }
 
 std::string interrupt_name() { return signal_name(interrupt_signal()); }

@@ -17,6 +17,10 @@ void catch_interrupts(const std::string& promise);
 /// Another promise from here on, where one was made: what the first signal brings about now.
 void change_promise(const std::string& promise);
 
+/// Nothing is promised any more: of a first signal that comes from here on nothing is said, and interrupt_signal()
+/// knows every one of which something was.
+void end_promise() noexcept;
+
 /// The signal that asked; 0: none.
 int interrupt_signal() noexcept;
 

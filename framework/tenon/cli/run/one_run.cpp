@@ -130,6 +130,7 @@ class OneRun {
     if (is_interrupted)
       say(options_.label +
           interrupted_message(record_.error, record_.result, options_.is_cell() ? "" : go_on_command()));
+    end_promise();
     if (!is_interrupted && interrupt_signal() != 0 && !options_.is_cell() && !options_.quiet)
       say(fmt::format("tenon: {} came when the last step was done: the run is finished", interrupt_name()));
     if (options_.format == TableFormat::kTable)

@@ -298,6 +298,7 @@ class Sweep {
                              .command = fs::exists(path() / kManifestFile, ignored) ? go_on_command() : ""};
     const std::string message = sweep_ended_message(ending);
     if (!message.empty() && (!options_.quiet || is_interrupted() || has_unwritten)) say(message);
+    end_promise();
     if (!is_interrupted() && interrupt_signal() != 0 && !options_.quiet)
       say(fmt::format("tenon: {} came when the last cell was done: nothing was cut short", interrupt_name()));
     if (restored_ != 0 && !options_.quiet) say(restored_message(path(), restored_));
