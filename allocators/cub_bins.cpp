@@ -74,7 +74,7 @@ class CubBins final : public Allocator {
       chunk->state = BlockState::kFree;
       cached_bytes_ += chunk->bytes;
     } catch (const Error&) {
-      chunk->state = BlockState::kAwaitingStream;  // nobody knows who still uses it: it stays until teardown
+      chunk->state = BlockState::kAwaitingStream;  // which streams still use it is unknown: it stays until teardown
     }
   }
 

@@ -55,7 +55,7 @@ class Direct final : public Allocator {
     try {
       source_.synchronize();
     } catch (const Error&) {
-      // Nobody knows who still uses it: it stays until teardown.
+      // Which streams still use it is unknown: it stays until teardown.
       std::lock_guard lock(mutex_);
       record->state = BlockState::kAwaitingStream;
       return;

@@ -68,7 +68,7 @@ void Peaks::settle(Arena& arena) {
   }
 }
 
-/// Nobody else counts meanwhile.
+/// No other thread counts meanwhile.
 void Peaks::settle_alone_locked(Arena& arena) {
   Counters& counters = arena.counters;
   for (int metric = 0; metric < kMetrics; ++metric) {

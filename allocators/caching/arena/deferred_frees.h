@@ -30,7 +30,7 @@ class DeferredFrees {
   /// marked keeps the block until the whole device is synchronised.
   bool defer(BlockRecord* block, MemorySource& source) noexcept;
   bool any_pending() const { return pending_.load(std::memory_order_relaxed) != 0; }
-  /// The blocks that nobody uses any more.
+  /// The blocks that no stream uses any more.
   std::vector<BlockRecord*> take_reached(MemorySource& source);
   /// Waits for all of them, or for those of one pool.
   std::vector<BlockRecord*> take_all(MemorySource& source, std::uint64_t only_pool, bool every_pool);

@@ -30,7 +30,7 @@ class LockAll {
   LockAll(const LockAll&) = delete;
   LockAll& operator=(const LockAll&) = delete;
 
-  /// Whoever holds the registry may take arenas in any order: nobody else waits for a second one.
+  /// Whoever holds the registry may take arenas in any order: no other thread waits for a second one.
   void lock_others() {
     if (all_locked_) return;
     for (const auto& arena : arenas_.all())

@@ -85,7 +85,7 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   }
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf
   if (!meta.grad.defined()) {
-    // Nobody else sees it: take it over instead of copying.
+    // Nothing else refers to it: take it over instead of copying.
     if (is_sole_owner(incoming) && obeys_layout(incoming.impl(), variable_.impl())) {
       meta.grad = incoming.detach();
     } else {

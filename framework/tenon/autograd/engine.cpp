@@ -25,7 +25,7 @@ void run_on_this_thread(GraphTask& task, const edge_list& roots, variable_list&&
   task.run(roots, std::move(gradients));
 }
 
-/// The node of an input that has none: its gradient is never wanted by anybody.
+/// The node of an input that has none: its gradient is never computed.
 class Identity final : public Node {
  public:
   std::string name() const override { return "IdentityBackward0"; }

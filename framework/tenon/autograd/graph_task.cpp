@@ -52,12 +52,12 @@ void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::st
 }
 
 Tensor accumulate(Tensor&& old, Tensor&& fresh) {
-  // The sum goes into the first one's memory where nobody else holds it.
+  // The sum goes into the first one's memory where nothing else refers to it.
   if (!GradMode::is_enabled() && old.use_count() == 1 && old.impl().storage_ptr()->use_count() == 1 &&
       old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() &&
       old.scalar_type() == fresh.scalar_type()) {
     old.add_(fresh);
-    old.impl().storage().version() = 0;  // nobody saw it before: this is no write to a gradient
+    old.impl().storage().version() = 0;  // it was never visible: this is no write to a gradient
     return std::move(old);
   }
   return old.add(fresh);

@@ -83,7 +83,7 @@ class TENON_EXPORT Node : public WeaklyKnown {
   edge_list next_edges() const { return edge_list(edges_.begin(), edges_.end()); }
   void add_next_edge(Edge edge) { edges_.push_back(std::move(edge)); }
   bool should_compute_output(std::size_t i) const { return edges_[i].is_valid(); }
-  /// Also asks the running graph task whether anybody wants it.
+  /// Also asks the running graph task whether it is wanted.
   TENON_API bool task_should_compute_output(std::size_t i) const;
   /// Returns the input_nr of the tensor just described.
   std::uint32_t add_input_metadata(const Tensor& tensor) {

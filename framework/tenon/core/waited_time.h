@@ -1,5 +1,5 @@
 // WaitedTime: how long this process has waited for another, for deadlines. Time for which the process was stopped as a
-// whole (Ctrl-Z, SIGSTOP, a suspended laptop) is nobody's fault and does not count: who waits does so in short ticks,
+// whole (Ctrl-Z, SIGSTOP, a suspended laptop) does not count: who waits does so in short ticks,
 // and a tick that took longer than it can counts as a long tick.
 #pragma once
 

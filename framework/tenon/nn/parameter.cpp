@@ -11,7 +11,7 @@ namespace {
 
 constinit thread_local std::optional<Device> without_memory_on;
 
-/// A tensor whose address stands for no memory. No kernel runs on its device, so nobody goes there.
+/// A tensor whose address stands for no memory. No kernel runs on its device, so the address is never read.
 Tensor without_memory(IntArrayRef sizes, const TensorOptions& options) {
   alignas(64) static char nowhere[64];
   return tenon::from_blob(nowhere, sizes, options.device(*without_memory_on));

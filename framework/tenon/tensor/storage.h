@@ -21,7 +21,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   StorageImpl(DeviceState& state, std::size_t bytes) : state_(&state), device_(state.device()), bytes_(bytes) {
     if (bytes > 0) allocate();
   }
-  /// Memory of somebody else; `deleter` (may be empty) runs when the storage goes.
+  /// Foreign memory, which no allocator here gave; `deleter` (may be empty) runs when the storage ends.
   TENON_API StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter,
                         void* context);
   /// Page-locked host memory for copies from and to a device, from that device's allocator of it
@@ -44,15 +44,15 @@ class TENON_EXPORT StorageImpl final : public RefCounted {
   DeviceState& state() const { return *state_; }
   /// The device that this host memory is page-locked for; null for all other memory.
   DeviceState* pinned_for() const { return foreign_ ? foreign_->pinned_for : nullptr; }
-  /// The block as the allocator handed it out; for memory of somebody else, its address and size.
+  /// The block as the allocator handed it out; for foreign memory, its address and size.
   const Block& block() const { return block_; }
-  /// The stack that the block came from and goes back to; null for memory of somebody else, and where there is none.
+  /// The stack that the block came from and goes back to; null for foreign memory, and where there is none.
   AllocatorStack* allocator() const { return allocator_; }
-  /// What the deleter of somebody else's memory is told, else the address.
+  /// What the deleter of foreign memory is given, else the address.
   void* context() const { return foreign_ ? foreign_->context : block_.data; }
   /// Counts in-place writes; shared by every view of this storage that has no counter of its own.
   std::atomic<std::uint32_t>& version() { return version_; }
-  /// Also used on another stream: the block is not reused before that stream got there.
+  /// Also used on another stream: the block is not reused before that stream has finished the work queued on it so far.
   TENON_API void record_stream(StreamRef stream);
   /// Grows or shrinks, keeping what fits. Throws Error for foreign memory.
   TENON_API void resize(std::size_t bytes);
@@ -83,7 +83,7 @@ class TENON_EXPORT DataPtr {
   explicit DataPtr(const StorageImpl* storage) : storage_(storage) {}
   /// The address of the memory.
   void* get() const { return storage_->data(); }
-  /// What its deleter is told: the address itself unless the memory is somebody else's.
+  /// What its deleter is given: the address itself unless the memory is foreign.
   void* get_context() const { return storage_->context(); }
   /// The device that the memory is on.
   Device device() const { return storage_->device(); }

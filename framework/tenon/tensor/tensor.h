@@ -149,7 +149,7 @@ class TENON_EXPORT Tensor {
   }
   template <class T, std::size_t N>
   TensorAccessor<T, N> accessor() && = delete;
-  /// The same with sizes and strides by value, for the tensor of any device: whoever reads it must be on that device.
+  /// The same with sizes and strides by value, for the tensor of any device: only code on that device may read it.
   template <class T, std::size_t N, template <class> class Traits = DefaultPtrTraits, class Index = std::int64_t>
   GenericPackedTensorAccessor<T, N, Traits, Index> generic_packed_accessor() const {
     check_accessor(N, false);
@@ -280,15 +280,15 @@ class TENON_EXPORT Tensor {
   TENON_API Tensor& fill_(const Tensor& value) const;
   TENON_API Tensor& zero_() const;
   /// Other sizes over the same memory, which grows where it must, row by row whatever the format; new elements are not
-  /// set. Throws Error where a gradient is required, and for memory of somebody else that would have to grow.
+  /// set. Throws Error where a gradient is required, and for foreign memory that would have to grow.
   TENON_API const Tensor& resize_(IntArrayRef sizes, std::optional<MemoryFormat> format = std::nullopt) const;
   /// resize_() to the sizes of another tensor.
   const Tensor& resize_as_(const Tensor& other) const { return resize_(other.sizes()); }
   /// Takes on storage, dtype, sizes and strides of another tensor, as a write in place: throws Error for a leaf that
   /// requires a gradient.
   TENON_API Tensor& set_(const Tensor& source) const;
-  /// Says that the memory is also used on that stream: it is not handed out again before the stream has got there. No
-  /// effect on memory of somebody else.
+  /// Says that the memory is also used on that stream: it is not handed out again before the stream has finished
+  /// the work queued on it so far. No effect on foreign memory.
   TENON_API void record_stream(StreamRef stream) const;
   /// A copy in page-locked host memory, which `device` copies from without the host waiting for it (`to(device,
   /// true)`); itself if it lies there. Without a device: pinned_memory_device(). Throws Error for a tensor that is not

@@ -118,7 +118,7 @@ void Training::make_model_on_device() {
                        .checkpoint = options_.boolean("checkpoint")});
   };
   if (!device_.driver().properties().computes) {
-    // Of a device that has addresses alone nobody ever sees a value.
+    // A device that has addresses alone has no values to show.
     const nn::ParametersWithoutMemory scope(config_.device);
     model_ = make();
     PurposeGuard purpose(Purpose::kParameter);

@@ -21,7 +21,7 @@ std::string how_it_ended(const Journal& journal, int status, Overdue overdue, co
       return fmt::format("the check did not end within {:g} s, {} calls were made; --deadline gives it longer",
                          limits.deadline_seconds, journal.calls());
     case Overdue::kNone:
-    case Overdue::kStopped:  // nobody asks why
+    case Overdue::kStopped:  // it was told to end
       break;
   }
   if (!WIFSIGNALED(status))

@@ -89,7 +89,7 @@ class BiasedLock {
 
   [[gnu::noinline]] bool enter_shared(const void* me, bool may_become_owner) noexcept {
     mutex_.lock();
-    if (!barred_.load(std::memory_order_relaxed)) {  // someone owns it, and it is not this thread
+    if (!barred_.load(std::memory_order_relaxed)) {  // another thread owns it
       barred_.store(true, std::memory_order_seq_cst);
       heavy_barrier();
       while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
@@ -116,7 +116,7 @@ class BiasedLock {
 
   std::atomic<const void*> owner_{nullptr};  ///< set once
   std::atomic<bool> inside_{false};
-  std::atomic<bool> barred_{true};  ///< nobody owns it
+  std::atomic<bool> barred_{true};  ///< no thread owns it
   bool as_owner_ = false;           ///< how lock() got in; the holder's alone, as is what follows
   int turns_ = 0;
   const void* last_ = nullptr;

@@ -96,7 +96,7 @@ class EscrowedPeak {
     undealt_ -= share;
     return true;
   }
-  /// Nobody may count up any more without asking.
+  /// From now on no shard may count up without asking.
   template <class Shards, class ShareOf>
   void call_in(const Shards& busy, ShareOf share_of) noexcept {
     for (auto&& shard : busy) {

@@ -26,8 +26,8 @@ struct SourceCounters {
   std::int64_t synchronizations = 0;
   std::int64_t waits = 0;    ///< for one ticket
   std::int64_t retries = 0;  ///< the device had refused, memory was given back, and it was asked again
-  /// Reserved bytes with physical memory that is mapped nowhere. The peak is that of memory that came into use: pages
-  /// of an attempt that ran out half-way were never anybody's.
+  /// Reserved bytes with physical memory that is mapped nowhere. The peak is that of memory that came into use: it
+  /// leaves out pages of an attempt that ran out half-way.
   Stat held_bytes;
 };
 

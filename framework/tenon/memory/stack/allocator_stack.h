@@ -78,7 +78,7 @@ class TENON_API AllocatorStack {
  public:
   /// `source` outlives the stack. Throws ConfigError for an unknown layer (the nearest known one is named).
   static std::shared_ptr<AllocatorStack> make(MemorySource& source, const StackConfig& config);
-  /// A stack that a replay tries a policy in: one thread calls it, nobody else is told when memory runs out, and the
+  /// A stack that a replay tries a policy in: one thread calls it, no observer is told when memory runs out, and the
   /// host does not empty the policy's cache for it, so that what is observed is what the policy decides. `listener`,
   /// which may be null and outlives it, is told of the policy's calls to the device.
   static std::unique_ptr<AllocatorStack> make_trial(MemorySource& source, const StackConfig& config,

@@ -87,7 +87,7 @@ class UsageLedger {
     }
   };
 
-  class Stopped;  ///< nobody counts meanwhile
+  class Stopped;  ///< no thread counts meanwhile
 
   Shard& shard_of_thread() const noexcept { return shards_[serialised_ ? 0 : thread_slot()]; }
 

@@ -16,7 +16,7 @@ Tensor places(std::int64_t row, std::int64_t column, const TensorOptions& option
               Tensor (*triangle)(const Tensor&, std::int64_t), std::int64_t offset) {
   if (row < 0) throw Error(fmt::format("row must be non-negative, got{}", row));
   if (column < 0) throw Error(fmt::format("col must be non-negative, got{}", column));
-  // The places are known without anybody's values: where a device has none, the host finds them.
+  // The places are known without the values: where a device has none, the host finds them.
   const Device device = holds_data(device_state(options.device()).driver()) ? options.device() : Device(kCPU);
   const Tensor all = ones({row, column}, TensorOptions(kBool).device(device));
   return triangle(all, offset).nonzero().t().contiguous().to(options);

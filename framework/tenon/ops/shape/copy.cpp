@@ -51,7 +51,7 @@ void check_copy(const DeviceState& to, const Tensor& from) {
 /// Values only.
 void raw_copy(const Tensor& to, const Tensor& from, bool non_blocking = false) {
   if (to.numel() == 0) return;
-  if (!(to.device() == from.device()) && !has_values(to)) return;  // nobody will read them
+  if (!(to.device() == from.device()) && !has_values(to)) return;  // the values are never read
   if (to.device() == from.device()) {
     const Dims& sizes = to.impl().sizes();
     Dims strides;

@@ -23,7 +23,7 @@ class Backward {
   const Tensor& grad(std::size_t i = 0) const { return gradients_[i]; }
   /// A saved tensor. Throws Error where it has been written to since.
   Tensor saved(std::size_t i) const { return slots_[i].unpack(node_); }
-  /// Whether anybody wants the gradient of the i-th input.
+  /// Whether the gradient of the i-th input is wanted.
   bool needs(std::size_t i) const { return node_.task_should_compute_output(i); }
   /// Gives the gradient of the i-th input.
   void set(std::size_t i, Tensor gradient) { results_[i] = std::move(gradient); }

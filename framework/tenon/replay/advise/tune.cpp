@@ -113,7 +113,7 @@ class Tuner {
     }
     base.is_baseline = base.failure != kNotMeasured;
     if (base.is_baseline) add(base);
-    // The best of each number of settings, then the plain expandable one, then whoever follows.
+    // The best of each number of settings, then the plain expandable one, then the others in order.
     for (std::uint64_t settings = 0; settings <= search.dimensions(); ++settings) {
       const auto best =
           std::ranges::find_if(ranked, [&](const Candidate* candidate) { return candidate->settings == settings; });

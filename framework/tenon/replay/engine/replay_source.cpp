@@ -45,7 +45,7 @@ void ReplaySource::destroy(Physical physical, std::size_t bytes) noexcept { devi
 
 void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
   device_.map(address, bytes, physical, offset);
-  // Here and not in create: pages of an attempt that ran out half-way were never anybody's.
+  // Here and not in create: pages of an attempt that ran out half-way never came into use.
   taken();
 }
 

@@ -68,7 +68,7 @@ class FlameWriter {
       left += width;
     }
   }
-  /// What is left of the width: blocks that nobody is known to have allocated.
+  /// What is left of the width: blocks whose allocation is not in the history.
   void without_stack() {
     std::uint64_t known = 0;
     for (const auto& [frame, child] : root_.children) known += child.bytes;
@@ -112,7 +112,7 @@ std::string line(const std::string& text, const char* style = "note") {
   return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
 }
 
-/// A state without a history: its blocks were allocated before, in an order that nobody knows.
+/// A state without a history: its blocks were allocated before, in an unknown order.
 bool is_state_only(const replay::Trace& trace) {
   return trace.facts.frees <= trace.ooms.size() && trace.recorded && trace.recorded->actions.empty() &&
          !trace.recorded->final_segments.empty();
