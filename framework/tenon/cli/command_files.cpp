@@ -3,6 +3,7 @@
 
 #include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
+#include <tenon/core/standard_output.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
@@ -43,14 +44,14 @@ bool is_standard_output(const std::string& name) {
   struct stat named {
   }, standard{};
   if (name == kStream) return true;
-  if (::stat(name.c_str(), &named) != 0 || ::fstat(STDOUT_FILENO, &standard) != 0) return false;
+  if (::stat(path_of_output(name).c_str(), &named) != 0 || ::fstat(standard_output(), &standard) != 0) return false;
   const bool keeps_bytes = S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode) || S_ISSOCK(named.st_mode);
   return keeps_bytes && named.st_dev == standard.st_dev && named.st_ino == standard.st_ino;
 }
 
 /// What an output would replace, in words; empty when it replaces nothing that is needed.
 std::string replaced(const std::string& output, const CommandFiles& files) {
-  const std::optional<Identity> mine = identity(output, STDOUT_FILENO);
+  const std::optional<Identity> mine = identity(path_of_output(output), standard_output());
   if (!mine) return {};
   for (const std::string& input : files.read) {
     if (identity(input, STDIN_FILENO) == mine)

@@ -5,6 +5,7 @@
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
+#include <tenon/core/standard_output.h>
 #include <tenon/runtime/environment.h>
 
 #include <unistd.h>
@@ -49,7 +50,7 @@ int run(int argc, char** argv) {
   cli::Program program("tenon", "Tensors, autograd and interchangeable allocators: memory experiments from TOML.",
                        environment().version);
   cli::Outcome outcome;
-  set_output_screen(cli::screen_of(STDOUT_FILENO));
+  set_output_screen(cli::screen_of(standard_output()));
   program.verb().require_verb(1);
   program.verb().footer(kExamples);
   add_verbs(program.verb(), outcome);
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_output();
   try {
     return run(argc, argv);
   } catch (const Error& error) {

@@ -10,7 +10,7 @@
 
 namespace tenon::cli {
 
-/// Of a file descriptor: STDOUT_FILENO, STDERR_FILENO.
+/// Of a file descriptor: standard_output(), STDERR_FILENO.
 Screen screen_of(int descriptor);
 
 /// A terminal that understands escapes.

@@ -35,7 +35,8 @@ ChildStderr::~ChildStderr() {
 }
 
 void ChildStderr::begin() const noexcept {
-  if (write_end_ >= 0) ::dup2(write_end_, STDERR_FILENO);
+  if (write_end_ < 0) return;
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(write_end_, descriptor);
 }
 
 void ChildStderr::take() {

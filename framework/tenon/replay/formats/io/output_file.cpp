@@ -1,5 +1,6 @@
 // OutputFile over zlib, which writes plain files too.
 #include <tenon/core/error.h>
+#include <tenon/core/standard_output.h>
 #include <tenon/replay/formats/io/output_file.h>
 
 #include <unistd.h>
@@ -17,7 +18,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   } else {
     target_.emplace(path_);
   }
-  const int descriptor = ::dup(target_ ? target_->descriptor() : STDOUT_FILENO);
+  const int descriptor = ::dup(target_ ? target_->descriptor() : standard_output());
   if (descriptor < 0) fail();
   file_ = ::gzdopen(descriptor, path_.ends_with(".gz") ? "wb6" : "wbT");
   if (file_ == nullptr) {
