@@ -69,6 +69,20 @@ TEST_F(BenchVerb, ACrashingPluginIsNamedAndTheOthersHaveFigures) {
   EXPECT_THAT(said.out, HasSubstr("failed"));
 }
 
+TEST_F(BenchVerb, ASlowAllocatorIsNotAccusedOfABrokenPromise) {
+  const Said said = bench({crasher("how=slow,after=6000"), "--deadline", "1"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("no end within 1 s ("), HasSubstr("operations done): raise --deadline"),
+                                testing::Not(HasSubstr("tenon plugins test"))));
+}
+
+TEST_F(BenchVerb, WhatAPluginPrintsIsNotInTheResults) {
+  const Said said = bench({crasher("how=print,after=1"), "--json"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_EQ(parse_json(said.out)["kind"], "bench");
+  EXPECT_THAT(said.error, HasSubstr("said on standard output"));
+}
+
 TEST_F(BenchVerb, AHistoryIsAWorkload) {
   folder_.write("steps.trace", "a 1 1000 0\na 2 2000 0\nf 1\nf 2\n");
   const Said said = tenon({"bench", "direct", "--history", "steps.trace", "--rounds", "2"});

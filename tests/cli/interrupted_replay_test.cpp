@@ -60,6 +60,17 @@ TEST_F(InterruptedReplay, RowsThatWereNotMeasuredSaySo) {
   EXPECT_THAT(said.out, HasSubstr("ideal"));
 }
 
+TEST_F(InterruptedReplay, BenchEndsThoughAPluginHangs) {
+  StartedProgram program(folder_, {"bench", std::string(TENON_FIXTURE_DIR) + "/crasher.so:how=hang,after=6000",
+                                   "--workload", "hot/64", "--deadline", "86400", "--format", "json"});
+  program.wait_until_it_catches(SIGINT);
+  program.interrupt(SIGINT);
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 130) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("ended by SIGINT"));
+  EXPECT_EQ(parse_json(said.out)["interrupted"], true);
+}
+
 TEST_F(InterruptedReplay, TuneJudgesWhatItHasMeasured) {
   StartedProgram program(folder_, {"tune", "long.trace", "--capacity", "1GiB", "--budget", "10m"});
   program.wait_until_it_catches(SIGINT);

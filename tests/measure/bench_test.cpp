@@ -82,6 +82,26 @@ TEST_F(Bench, AHangEndsAtItsDeadline) {
   EXPECT_THAT(result.cells[0][0].round_ns, SizeIs(3));
 }
 
+TEST_F(Bench, WhatIsAtWorkAtItsDeadlineIsSlowAndDoesNotHang) {
+  options_.specs[1] = test::fixture("crasher").string() + ":how=slow,after=6000";
+  options_.deadline_s = 1;
+  const BenchResult result = run_bench(options_);
+  const BenchCell& slow = result.cells[0][1];
+  EXPECT_THAT(slow.failure, testing::MatchesRegex("no end within 1 s \\([0-9]+ of [0-9]+ operations done\\)"));
+  EXPECT_TRUE(slow.is_too_slow);
+  EXPECT_THAT(result.cells[0][0].round_ns, SizeIs(3));
+}
+
+TEST_F(Bench, EndsThoughASubjectHangs) {
+  options_.specs[1] = test::fixture("crasher").string() + ":how=hang,after=20";
+  options_.deadline_s = 600;
+  int asked = 0;
+  options_.is_stopping = [&] { return ++asked > 40; };
+  const BenchResult result = run_bench(options_);
+  EXPECT_TRUE(result.is_interrupted);
+  EXPECT_EQ(result.cells[0][1].failure, "") << "an interruption says nothing of the subject";
+}
+
 TEST_F(Bench, OverlappingMemoryIsDisqualifiedAndNotTimed) {
   options_.specs[0] = test::fixture("faulty").string() + ":after=20";
   options_.workloads.push_back({.name = "lifo/10"});

@@ -64,7 +64,11 @@ class Bench {
     for (round_ = 0; round_ < options_.rounds && !is_stopping(); ++round_) {
       std::ranges::shuffle(order, random_);
       for (const std::size_t workload : order) {
-        run_round(workload);
+        try {
+          run_round(workload);
+        } catch (const TurnsStopped&) {  // is_stopping says so from here on
+          break;
+        }
         if (is_stopping()) break;
         if (options_.progress) options_.progress(++done, total);
       }
@@ -87,6 +91,7 @@ class Bench {
     for (std::size_t w = 0; w < result_.cells.size(); ++w) {
       if (w != workload && !what.starts_with("disqualified")) continue;
       cell(w, subject).failure = what;
+      cell(w, subject).is_too_slow = why.is_too_slow();
       cell(w, subject).round_ns.clear();
       for (std::size_t other = 0; subject == 0 && other < result_.subjects.size(); ++other)
         cell(w, other).round_ratios.clear();
@@ -101,7 +106,8 @@ class Bench {
                      .pairs = pairs_[workload],
                      .slice_ns = options_.slice_ns,
                      .deadline_s = options_.deadline_s,
-                     .check = !is_harness(subject) && !is_checked(subject)};
+                     .check = !is_harness(subject) && !is_checked(subject),
+                     .is_stopping = options_.is_stopping};
     const bool has_threads = options_.workloads[workload].name.starts_with("threads");
     if (options_.pin && !has_threads && !cpus_.empty())
       turn.cpu = cpus_[static_cast<std::size_t>(round_) % cpus_.size()];

@@ -42,6 +42,7 @@ struct TENON_API BenchCell {
   std::vector<double> round_ns;      ///< nanoseconds per pair, by round
   std::vector<double> round_ratios;  ///< to the first subject, by round; empty for the first itself
   std::string failure;               ///< empty, or why there are no figures
+  bool is_too_slow = false;          ///< that is why: it was at work at its deadline, and broke no promise
 
   double ns() const;                            ///< median over the rounds
   std::optional<Interval> ns_interval() const;  ///< of 95 %

@@ -1,4 +1,5 @@
 // The patterns of the peers' published figures, on one thread and on several.
+#include <tenon/measure/bench/pair_count.h>
 #include <tenon/measure/bench/patterns.h>
 #include <tenon/measure/bench/thread_team.h>
 
@@ -41,12 +42,17 @@ class Hot : public OnAddresses {
  public:
   Hot(const StackConfig& allocator, std::size_t bytes) : OnAddresses(allocator), bytes_(bytes) {}
   std::uint64_t repeat(std::uint64_t pairs) override {
-    for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(bytes_));
+    bench_pairs().plan(pairs);
+    for (std::uint64_t i = 0; i < pairs; ++i) {
+      stack_->deallocate(allocate(bytes_));
+      count_.one();
+    }
     return pairs;
   }
 
  private:
   const std::size_t bytes_;
+  PairCount& count_ = bench_pairs().of_thread(0);
 };
 
 class Lifo final : public OnAddresses {
@@ -55,8 +61,12 @@ class Lifo final : public OnAddresses {
       : OnAddresses(allocator), wanted_(sizes(count, 1)), blocks_(count) {}
   std::uint64_t repeat(std::uint64_t pairs) override {
     const std::uint64_t passes = (pairs + wanted_.size() - 1) / wanted_.size();
+    bench_pairs().plan(passes * wanted_.size());
     for (std::uint64_t pass = 0; pass < passes; ++pass) {
-      for (std::size_t i = 0; i < wanted_.size(); ++i) blocks_[i] = allocate(wanted_[i]);
+      for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        blocks_[i] = allocate(wanted_[i]);
+        count_.one();
+      }
       for (std::size_t i = wanted_.size(); i-- > 0;) stack_->deallocate(blocks_[i]);
     }
     return passes * wanted_.size();
@@ -66,6 +76,7 @@ class Lifo final : public OnAddresses {
  private:
   const std::vector<std::size_t> wanted_;
   std::vector<Block> blocks_;
+  PairCount& count_ = bench_pairs().of_thread(0);
 };
 
 /// Blocks of one stream, of which random ones are replaced.
@@ -76,19 +87,26 @@ class Replacing {
         stream_(stream),
         wanted_(sizes(kSteps, 2 + static_cast<unsigned>(stream))),
         victims_(kSteps),
-        blocks_(count) {
+        blocks_(count),
+        count_(bench_pairs().of_thread(stream)) {
     std::mt19937 random(3 + static_cast<unsigned>(stream));
     for (std::uint32_t& victim : victims_) victim = static_cast<std::uint32_t>(random() % count);
-    for (std::size_t i = 0; i < count; ++i) blocks_[i] = allocate(wanted_[i % kSteps]);
+    bench_pairs().plan(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      blocks_[i] = allocate(wanted_[i % kSteps]);
+      count_.one();
+    }
     replace(20 * count);  // to the steady state
   }
   void replace(std::uint64_t pairs) {
+    bench_pairs().plan(pairs);
     for (std::uint64_t n = 0; n < pairs; ++n) {
       const std::size_t i = step_++ % kSteps;
       Block& block = blocks_[victims_[i]];
       stack_.deallocate(block);
       block = {};
       block = allocate(wanted_[i]);
+      count_.one();
     }
   }
   /// One in e^3 blocks is left out. More than a round of the steps could not be kept in any cache of a core's own.
@@ -103,6 +121,7 @@ class Replacing {
   const std::vector<std::size_t> wanted_;
   std::vector<std::uint32_t> victims_;
   std::vector<Block> blocks_;
+  PairCount& count_;
   std::size_t step_ = 0;
 };
 
@@ -124,7 +143,9 @@ class Cached final : public Hot {
  public:
   Cached(const StackConfig& allocator, std::size_t count) : Hot(allocator, 300 * KiB) {
     std::vector<Block> freed;
+    bench_pairs().plan(count);
     for (const std::size_t bytes : sizes(count, 5, 9, 22)) {
+      bench_pairs().of_thread(0).one();
       freed.push_back(allocate(bytes));
       allocate(512);
       allocate(1 * MiB + 512);
@@ -137,7 +158,9 @@ class Streams final : public OnAddresses {
  public:
   Streams(const StackConfig& allocator, std::uint64_t count) : OnAddresses(allocator), count_(count) {}
   std::uint64_t repeat(std::uint64_t pairs) override {
+    bench_pairs().plan(pairs);
     for (std::uint64_t i = 0; i < pairs; ++i) {
+      done_.one();
       const std::uint64_t stream = next_;
       next_ = stream % count_ + 1;
       const Block block = allocate(4 * KiB, stream);
@@ -150,6 +173,7 @@ class Streams final : public OnAddresses {
  private:
   const std::uint64_t count_;
   std::uint64_t next_ = 1;
+  PairCount& done_ = bench_pairs().of_thread(0);
 };
 
 /// Wall-clock time, from when all threads have come to when the last is done: pairs of one thread.
@@ -160,7 +184,12 @@ class HotOnThreads final : public OnAddresses {
         team_(
             count, [](std::size_t) {},
             [this](std::size_t thread, std::uint64_t pairs) {
-              for (std::uint64_t i = 0; i < pairs; ++i) stack_->deallocate(allocate(4 * KiB, thread + 1));
+              bench_pairs().plan(pairs);
+              PairCount& count = bench_pairs().of_thread(thread);
+              for (std::uint64_t i = 0; i < pairs; ++i) {
+                stack_->deallocate(allocate(4 * KiB, thread + 1));
+                count.one();
+              }
             }) {}
   std::uint64_t repeat(std::uint64_t pairs) override { return run(pairs).pairs; }
   Timed run(std::uint64_t pairs) override { return {team_.run(pairs), pairs}; }

@@ -2,6 +2,7 @@
 #include <tenon/measure/bench/soundness.h>
 
 #include <tenon/core/error.h>
+#include <tenon/measure/bench/pair_count.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -43,7 +44,8 @@ void require_sound(const StackConfig& allocator) {
   options.timed_passes = 0;
   options.time_each_call = false;
   const replay::Trace trace = made_up_history();
-  const replay::ReplayRow row = replay::run_job(trace, allocator, options);
+  bench_pairs().plan(trace.events.size());
+  const replay::ReplayRow row = replay::run_job(trace, allocator, options, &bench_pairs().check());
   if (row.failure.empty()) return;
   throw Error(row.failed_event
                   ? fmt::format("disqualified: {} (event {} of a made-up history)", row.failure, *row.failed_event)

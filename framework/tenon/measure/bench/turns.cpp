@@ -121,11 +121,15 @@ class Child {
 }  // namespace
 
 SubjectFailed::~SubjectFailed() = default;
+TurnsStopped::~TurnsStopped() = default;
 
-Turns::Turns(const WorkloadSpec& workload, const TurnOptions& options) : deadline_s_(options.deadline_s) {
+Turns::Turns(const WorkloadSpec& workload, const TurnOptions& options)
+    : deadline_s_(options.deadline_s), is_stopping_(options.is_stopping), pairs_(std::make_unique<PairPage>()) {
   const pid_t parent = ::getpid();
-  const ChildProcess child =
-      fork_to_talk("an allocator", [&](int socket) { child_main(socket, workload, options, parent); });
+  const ChildProcess child = fork_to_talk("an allocator", [&](int socket) {
+    pairs_->use();
+    child_main(socket, workload, options, parent);
+  });
   pid_ = child.pid;
   socket_ = child.answer;
   try {
@@ -164,10 +168,21 @@ double Turns::slice(std::uint64_t pairs) {
 std::string Turns::answer() {
   pollfd wait{socket_, POLLIN, 0};
   WaitedTime waited;
+  const BenchPairs& pairs = pairs_->pairs();
+  const std::uint64_t done_before = pairs.done(), planned_before = pairs.planned();
+  std::uint64_t done = done_before;
+  double since_progress = 0;
   while (::poll(&wait, 1, WaitedTime::kTickMilliseconds) <= 0) {
-    waited.lap();
-    if (waited.seconds() > deadline_s_)
+    if (is_stopping_ && is_stopping_()) throw TurnsStopped();
+    since_progress += waited.lap();
+    if (const std::uint64_t now = pairs.done(); now != done) done = now, since_progress = 0;
+    if (waited.seconds() <= deadline_s_) continue;
+    // What takes half the deadline for one operation does not come back.
+    if (since_progress > deadline_s_ / 2)
       throw SubjectFailed(fmt::format("hangs: no answer in {:g} s", deadline_s_), ExitCode::kFailed);
+    throw SubjectFailed(fmt::format("no end within {:g} s ({} of {} operations done)", deadline_s_, done - done_before,
+                                    pairs.planned() - planned_before),
+                        ExitCode::kFailed, true);
   }
   char buffer[8192];
   const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);

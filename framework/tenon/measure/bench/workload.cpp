@@ -1,4 +1,5 @@
 // Names of workloads, recorded histories, and the harness.
+#include <tenon/measure/bench/pair_count.h>
 #include <tenon/measure/bench/patterns.h>
 #include <tenon/measure/bench/slice_clock.h>
 #include <tenon/measure/bench/workload.h>
@@ -44,6 +45,7 @@ class Recorded final : public Workload {
     replay::ReplaySource source(0);
     const std::shared_ptr<AllocatorStack> stack = AllocatorStack::make(source, allocator_);
     std::ranges::fill(blocks_, Block{});
+    bench_pairs().plan(trace_.facts.allocations);
     const SliceClock clock;
     for (const replay::TraceEvent& event : trace_.events) apply(event, *stack, source);
     const Timed timed{clock.ns(), trace_.facts.allocations};
@@ -55,6 +57,7 @@ class Recorded final : public Workload {
     switch (event.kind) {
       case replay::EventKind::kAllocate:
         block = stack.allocate({.bytes = event.bytes, .stream = {trace_.streams[event.stream]}});
+        count_.one();
         break;
       case replay::EventKind::kFree:
         if (event.deferred) stack.record_use(block, replay::ReplaySource::waiting_stream(event.slot));
@@ -78,6 +81,7 @@ class Recorded final : public Workload {
   const StackConfig& allocator_;
   const replay::Trace& trace_;
   std::vector<Block> blocks_;
+  PairCount& count_ = bench_pairs().of_thread(0);
 };
 
 class Harness final : public Allocator {

@@ -141,9 +141,9 @@ std::vector<std::string> bench_failures(const BenchResult& result) {
       const std::string& failure = result.cells[w][s].failure;
       if (failure.empty()) continue;
       const bool is_all = failure.starts_with("disqualified");
-      sentences.push_back(is_all
-                              ? fmt::format("{} is {}", result.subjects[s].name, failure)
-                              : fmt::format("{} under {}: {}", result.subjects[s].name, result.workloads[w], failure));
+      sentences.push_back(is_all ? fmt::format("{} is {}", result.subjects[s].name, failure)
+                                 : fmt::format("{} under {}: {}{}", result.subjects[s].name, result.workloads[w],
+                                               failure, result.cells[w][s].is_too_slow ? ": raise --deadline" : ""));
       if (is_all) break;
     }
   }
