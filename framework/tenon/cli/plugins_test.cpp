@@ -137,7 +137,7 @@ conformance::Report test_one(const Subject& subject, const TestOptions& options)
   run.after_each = [&](const conformance::CheckResult& check) {
     status.erase();
     if (is_text && !check.said.empty()) fmt::print(stderr, "{}", check.said);
-    if (is_text && !(subject.is_edge && check.passed())) print_exactly(lines_of(check, output_screen().columns));
+    if (is_text && !(subject.is_edge && check.passed())) print_exactly(lines_of(check, output_screen()));
   };
   run.is_stopping = [] { return interrupt_signal() != 0; };
   run.on_progress = [&](const conformance::Progress& at) {

@@ -151,6 +151,10 @@ std::string KitRun::with_history(Finding finding) {
     const auto shrunk = shrink(history, finding.cause, run_in, kShrinkSeconds);
     if (!shrunk || is_stopping()) continue;
     const bool is_at_the_end = journal_.operations().size() > shrunk->history.size();
+    if (shrunk->history.empty() && !is_at_the_end) {  // the constructor alone
+      if (!faults.empty()) faults.insert(0, "\n").pop_back();
+      return shrunk->finding.text + faults;
+    }
     return fmt::format("{}\n{}  the shortest history that does it{}:\n{}{}", shrunk->finding.text, faults, from,
                        history_text(shrunk->history), is_at_the_end ? kTheEnd : "");
   }

@@ -243,7 +243,10 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || name.size() < 3) return best;
+  // Too far, but the beginning of one.
+  const auto begun = std::ranges::find_if(candidates, [&](const std::string& it) { return it.starts_with(name); });
+  return begun == candidates.end() ? std::string() : *begun;
 }
 
 }  // namespace tenon

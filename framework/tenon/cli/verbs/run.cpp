@@ -9,6 +9,7 @@
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
 #include <tenon/report/kit_advice.h>
+#include <tenon/runtime/environment.h>
 #include <tenon/train/unread_settings.h>
 
 #include <filesystem>
@@ -22,7 +23,10 @@ namespace {
 ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   const EstimateApart apart = estimate_apart(experiment, options.call_seconds);
-  print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
+  if (options.format == TableFormat::kTable)
+    print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
+  else
+    print_exactly(render(estimate_table({}, {{}}, {apart.estimate}), options.format, environment_json()));
   const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
   for (const std::string& complaint : complaints) say("tenon: " + complaint);
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())

@@ -19,6 +19,12 @@ std::string range(double low, double high, const char* unit) {
   return {};
 }
 
+/// "+1.5"; what rounds to nothing has no sign.
+std::string signed_percent(double ratio) {
+  const std::string text = fmt::format("{:+.1f}", 100 * (ratio - 1));
+  return text == "-0.0" || text == "+0.0" ? "0.0" : text;
+}
+
 }  // namespace
 
 Verdict verdict_on(const std::optional<Interval>& ratio) {
@@ -32,8 +38,8 @@ std::string speed_sentence(const std::optional<Interval>& ratio) {
     case Verdict::kTooFew:
       return "too few rounds";
     case Verdict::kNoEvidence:
-      return fmt::format("no evidence of a difference ({:+.1f} to {:+.1f} %)", 100 * (ratio->low - 1),
-                         100 * (ratio->high - 1));
+      return fmt::format("no evidence of a difference ({} to {} %)", signed_percent(ratio->low),
+                         signed_percent(ratio->high));
     case Verdict::kLess:
       if (ratio->high < 0.5) return range(1 / ratio->high, 1 / ratio->low, " times as fast");
       return "faster by " + range(100 * (1 - ratio->high), 100 * (1 - ratio->low), " %");

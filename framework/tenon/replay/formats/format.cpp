@@ -49,7 +49,7 @@ std::string nearest_ending_hint(std::string_view path) {
   if (dot == std::string_view::npos) return {};
   std::vector<std::string> endings;
   for (const Format* const format : formats()) {
-    if (is_written(*format)) endings.insert(endings.end(), format->endings.begin(), format->endings.end());
+    if (has_ending(*format)) endings.emplace_back(format->endings.front());  // those that the message lists
   }
   const std::string near = nearest_name(bare.substr(dot), endings);
   if (near.empty()) return {};
