@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace tenon::test {
@@ -34,6 +35,18 @@ TEST_F(Terminal, WideShowsEveryColumnAndANarrowTableNamesWhatItLeavesOut) {
   const Shown wide = on(60, {"replay", "gpt2.trace.gz", "--wide"});
   EXPECT_THAT(wide.bytes, Not(HasSubstr("--wide shows all")));
   EXPECT_THAT(wide.lines.front(), HasSubstr("device allocs"));
+}
+
+TEST_F(Terminal, ANarrowTableOfSeveralHistoriesStillSaysWhichRowIsWhose) {
+  folder_.write("a_history_with_a_long_name.trace", "a 0 8388608 0\nf 0\n");
+  const Shown shown = on(60, {"replay", "gpt2.trace.gz", "a_history_with_a_long_name.trace", "--repeat", "1"});
+  for (const char* allocator : {"caching", "direct", "expandable", "ideal"}) {
+    const auto rows = std::ranges::count_if(shown.lines, [&](const std::string& line) {
+      return line.find(std::string(" ") + allocator + " ") != std::string::npos;
+    });
+    EXPECT_GE(rows, 2) << allocator << "\n" << shown.bytes;
+  }
+  EXPECT_THAT(shown.bytes, HasSubstr("peak"));
 }
 
 TEST_F(Terminal, ColoursAreForTerminalsAndForThoseWhoForceThem) {

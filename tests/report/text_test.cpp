@@ -14,6 +14,8 @@
 namespace tenon::test {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -142,6 +144,34 @@ TEST(TableOnAScreen, ThenLeavesOutTheLeastImportantRightmostColumnAndNamesIt) {
   const std::string text = example().text({.columns = 50});
   EXPECT_THAT(text, Not(HasSubstr("frees  "))) << text;
   EXPECT_THAT(text, HasSubstr("Not shown in 50 columns: device frees. --wide"));
+}
+
+TEST(TableOnAScreen, NeverLeavesOutWhatTellsTheRowsApart) {
+  Table table({{"trace", "trace"},
+               {.key = "allocator", .title = "allocator", .importance = -9, .is_name = true},
+               {"peak_bytes", "peak reserved", true, 3},
+               {"calls", "device calls", true, -1}});
+  for (const char* allocator : {"caching", "direct"})
+    table.add_row({"gpt2_adam", allocator, Bytes{5800 * kMiB}, std::int64_t{384}});
+  for (std::size_t columns = 12; columns < 50; ++columns) {
+    const std::string text = table.text({.columns = columns});
+    EXPECT_LE(widest(text), columns) << text;
+    EXPECT_THAT(text, AllOf(HasSubstr("cach"), HasSubstr("dire"))) << "in " << columns << " columns";
+  }
+  const std::string narrow = table.text({.columns = 32});
+  EXPECT_THAT(narrow,
+              AllOf(ContainsRegex("gpt2_adam  caching +5.66 GiB\n"), ContainsRegex("gpt2_adam  direct +5.66 GiB\n")));
+  EXPECT_THAT(narrow, HasSubstr("Not shown in 32 columns: device"));
+}
+
+TEST(TableOnAScreen, TurnsItsRowsWhereNamesLeaveNoRoomForAFigure) {
+  Table table({{"trace", "trace"},
+               {.key = "allocator", .title = "allocator", .is_name = true},
+               {"peak_bytes", "peak", true, 3}});
+  for (const char* allocator : {"caching", "direct"}) table.add_row({"gpt2_adam", allocator, Bytes{5800 * kMiB}});
+  EXPECT_EQ(table.text({.columns = 24}),
+            "trace      gpt2_adam\nallocator  caching\npeak       5.66 GiB\n\n"
+            "trace      gpt2_adam\nallocator  direct\npeak       5.66 GiB\n");
 }
 
 TEST(TableOnAScreen, OfOneRowIsTurnedRatherThanBroken) {

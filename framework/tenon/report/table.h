@@ -47,6 +47,7 @@ struct Column {
   std::string title;       ///< "peak reserved"
   bool for_people = true;  ///< false: only in JSON and CSV
   int importance = 0;      ///< a narrow screen leaves out the least important first, of equal ones the rightmost
+  bool is_name = false;    ///< tells the rows apart, as the first column does: never left out
 };
 
 class TENON_API Table {
@@ -65,7 +66,7 @@ class TENON_API Table {
   /// Columns that are "-" in every row are left out. What a narrow screen takes away is in text/table_layout.h; a line
   /// under the table names the columns that are left out for it.
   std::string text(const Screen& screen = {}) const;
-  /// A line for each column of each row: "title  value".
+  /// A line for each column of each row: "title  value"; an empty one between two rows.
   std::string lines(const Screen& screen = {}) const;
   std::string markdown() const;
   std::string csv() const;

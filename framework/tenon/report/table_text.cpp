@@ -18,6 +18,7 @@ struct TextColumn {
   std::size_t cell_width = 0;  ///< of the widest cell
   bool is_right = false;
   int importance = 0;
+  bool is_name = false;
 };
 
 namespace {
@@ -116,7 +117,8 @@ std::vector<TextColumn> Table::shown_columns() const {
     TextColumn column{.title = columns_[c].title,
                       .cells = shown_cells(c),
                       .is_right = has_numbers(c),
-                      .importance = columns_[c].importance};
+                      .importance = columns_[c].importance,
+                      .is_name = columns_[c].is_name};
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       column.cells[r] = replay::printable(column.cells[r]);
       column.cell_width = std::max(column.cell_width, display_width(column.cells[r]));
@@ -131,7 +133,7 @@ std::vector<TextColumn> Table::shown_columns() const {
 std::string Table::lines(const Screen& screen) const {
   const std::vector<TextColumn> columns = shown_columns();
   std::string out;
-  for (std::size_t r = 0; r < rows_.size(); ++r) out += turned(columns, r, screen);
+  for (std::size_t r = 0; r < rows_.size(); ++r) out += (r == 0 ? "" : "\n") + turned(columns, r, screen);
   return out;
 }
 
@@ -139,9 +141,9 @@ std::string Table::text(const Screen& screen) const {
   std::vector<TextColumn> columns = shown_columns();
   std::vector<ColumnNeed> needs;
   for (const TextColumn& column : columns)
-    needs.push_back({column.title, column.cell_width, !column.is_right, column.importance});
+    needs.push_back({column.title, column.cell_width, !column.is_right, column.importance, column.is_name});
   TableLayout layout = lay_out(needs, rows_.size(), screen.columns);
-  if (layout.is_turned) return turned(columns, 0, screen);
+  if (layout.is_turned) return lines(screen);
   std::vector<std::string> left_out;
   for (std::size_t c = columns.size(); c-- > 0;) {
     if (layout.widths[c] != 0) continue;

@@ -77,7 +77,7 @@ void add_overall(Table& table, const BenchResult& result) {
 Table bench_table(const BenchResult& result) {
   const std::string against = "against " + result.subjects.front().name;
   Table table({{"workload", "workload"},
-               {"allocator", "allocator", true, 5},
+               {.key = "allocator", .title = "allocator", .is_name = true},
                {kNs, "ns/pair", true, 4},
                {"ns_per_pair_low", "from", true, 1},
                {"ns_per_pair_high", "to", true, 1},

@@ -24,7 +24,7 @@ using measure::ResultKind;
 using Json = nlohmann::ordered_json;
 
 // On a narrow screen the values of b and of what follows go first, then those of a, then the verdicts.
-constexpr int kImportanceOfFirstValue = 1, kImportanceOfVerdict = 2, kImportanceOfFigure = 3;
+constexpr int kImportanceOfFirstValue = 1, kImportanceOfVerdict = 2;
 
 std::string letter(std::size_t set) { return std::string(1, static_cast<char>('a' + set % 26)); }
 
@@ -139,7 +139,7 @@ Table compare_figures(const Comparison& comparison, bool all, bool by_purpose) {
     }
   }
   std::vector<Column> columns = {{"case", "case", cases.size() > 1},  // of one case, the heading says its name
-                                 {"figure", by_purpose ? "memory for" : "figure", true, kImportanceOfFigure}};
+                                 {.key = "figure", .title = by_purpose ? "memory for" : "figure", .is_name = true}};
   for (std::size_t s = 0; s < sets; ++s)
     columns.push_back({letter(s), title_of(comparison, s), true, s == 0 ? kImportanceOfFirstValue : 0});
   for (std::size_t s = 1; s < sets; ++s)

@@ -170,6 +170,7 @@ Table replay_table(const std::vector<ReplayRow>& rows, TableFormat format) {
   for (const ColumnSource& source : sources()) {
     columns.push_back(source.column);
     columns.back().importance = importance_of(source.column.key);
+    columns.back().is_name = source.column.key == "trace" || source.column.key == "allocator";
     if (source.column.key == "trace" && has_one_trace) columns.back().for_people = false;
   }
   Table table(std::move(columns));

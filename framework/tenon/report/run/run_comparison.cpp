@@ -118,7 +118,7 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
   const RunSummary nothing;
   const std::vector<Field> shown = fields(runs.empty() ? nothing : runs.front(), view);
   std::vector<Column> columns;
-  for (const std::string& key : keys) columns.push_back({key, key, true, 5});
+  for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
   for (const Field& field : shown) columns.push_back(field.column);
   Table table(std::move(columns));
   const bool for_people = view.format == TableFormat::kTable || view.format == TableFormat::kMarkdown;

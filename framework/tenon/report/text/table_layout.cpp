@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kNarrowText = 16;  // columns that a broken text keeps, so that it stays readable
-constexpr std::size_t kNarrowName = 26;  // the first column says what a row is about
+constexpr std::size_t kNarrowName = 26;  // of the one column that says what a row is about
 
 struct Widths {
   std::size_t least = 0;     ///< with the title and a text broken
@@ -18,10 +18,10 @@ struct Widths {
   std::size_t wanted = 0;
 };
 
-Widths widths_of(const ColumnNeed& need, bool is_first) {
+Widths widths_of(const ColumnNeed& need, bool is_only_name) {
   const std::size_t title = longest_piece(need.title);
   const std::size_t cell =
-      need.is_text ? std::min(need.cell_width, is_first ? kNarrowName : kNarrowText) : need.cell_width;
+      need.is_text ? std::min(need.cell_width, is_only_name ? kNarrowName : kNarrowText) : need.cell_width;
   return {.least = std::max(title, cell),
           .unbroken = std::max(title, need.cell_width),
           .wanted = std::max(display_width(need.title), need.cell_width)};
@@ -35,11 +35,12 @@ std::size_t total(const std::vector<Widths>& widths, const std::vector<std::size
   return sum;
 }
 
-/// The least important one but for the first, of equal ones the rightmost.
+/// The least important one that does not tell the rows apart, of equal ones the rightmost; 0: there is none.
 std::size_t least_important(std::span<const ColumnNeed> needs, const std::vector<std::size_t>& shown) {
-  std::size_t place = 1;
+  std::size_t place = 0;
   for (std::size_t i = 1; i < shown.size(); ++i) {
-    if (needs[shown[i]].importance <= needs[shown[place]].importance) place = i;
+    if (needs[shown[i]].is_name) continue;
+    if (place == 0 || needs[shown[i]].importance <= needs[shown[place]].importance) place = i;
   }
   return place;
 }
@@ -60,7 +61,9 @@ void widen(const std::vector<Widths>& widths, std::vector<std::size_t> shown, st
 
 TableLayout lay_out(std::span<const ColumnNeed> needs, std::size_t rows, std::size_t columns) {
   std::vector<Widths> widths;
-  for (std::size_t c = 0; c < needs.size(); ++c) widths.push_back(widths_of(needs[c], c == 0));
+  const bool has_one_name =
+      std::ranges::none_of(needs.subspan(std::min<std::size_t>(needs.size(), 1)), &ColumnNeed::is_name);
+  for (std::size_t c = 0; c < needs.size(); ++c) widths.push_back(widths_of(needs[c], c == 0 && has_one_name));
   TableLayout layout{.widths = std::vector<std::size_t>(needs.size())};
   if (needs.empty()) return layout;
   std::vector<std::size_t> shown(needs.size());
@@ -73,17 +76,21 @@ TableLayout lay_out(std::span<const ColumnNeed> needs, std::size_t rows, std::si
     layout.is_turned = true;
     return layout;
   }
-  while (shown.size() > 1 && total(widths, shown, &Widths::least) > columns)
-    shown.erase(shown.begin() + static_cast<std::ptrdiff_t>(least_important(needs, shown)));
+  std::size_t place = least_important(needs, shown);
+  while (place != 0 && total(widths, shown, &Widths::least) > columns) {
+    shown.erase(shown.begin() + static_cast<std::ptrdiff_t>(place));
+    place = least_important(needs, shown);
+  }
+  const bool has_names_alone = place == 0 && shown.size() < needs.size();
+  if (has_names_alone || total(widths, shown, &Widths::least) > columns) {
+    layout.is_turned = true;
+    return layout;
+  }
   const bool is_unbroken = total(widths, shown, &Widths::unbroken) <= columns;
   const auto start = is_unbroken ? &Widths::unbroken : &Widths::least;
   for (const std::size_t c : shown) layout.widths[c] = widths[c].*start;
-  const std::size_t taken = total(widths, shown, start);
-  if (taken > columns) {
-    layout.widths[0] = columns;  // the last one left
-  } else {
-    widen(widths, shown, columns - taken, is_unbroken ? &Widths::wanted : &Widths::unbroken, layout.widths);
-  }
+  const std::size_t spare = columns - total(widths, shown, start);
+  widen(widths, shown, spare, is_unbroken ? &Widths::wanted : &Widths::unbroken, layout.widths);
   return layout;
 }
 

@@ -4,7 +4,9 @@
 //   narrower      1. titles are broken into several lines
 //                 2. a table of one row is turned: a line for each column
 //                 3. long texts are broken into several lines
-//                 4. columns are left out, the least important first, of equal ones the rightmost; never the first
+//                 4. columns are left out, the least important first, of equal ones the rightmost; never the first,
+//                    nor another one that tells the rows apart
+//                 5. where those alone are left, rows are turned
 #pragma once
 
 #include <cstddef>
@@ -20,11 +22,12 @@ struct ColumnNeed {
   std::size_t cell_width = 0;  ///< of the widest cell
   bool is_text = false;        ///< its cells may be broken
   int importance = 0;
+  bool is_name = false;  ///< tells the rows apart, as the first one does
 };
 
 struct TableLayout {
   std::vector<std::size_t> widths;  ///< of every column; 0: left out
-  bool is_turned = false;
+  bool is_turned = false;           ///< a line for each column of each row
 };
 
 inline constexpr std::size_t kColumnGap = 2;
