@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <sstream>
 
 namespace tenon::test {
@@ -48,6 +51,26 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
   const std::string page = read_bytes(folder_.path() / "both.html");
   EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
       << "both on one axis";
+}
+
+TEST_F(CompareVerb, NamesAPluginThatWasBuiltAgainBetweenTheRuns) {
+  const std::filesystem::path plugin = folder_.path() / "mine.so";
+  std::filesystem::copy_file(fixture("crasher"), plugin);
+  const std::string name = "allocator.name=\"mine.so:after=1000000\"";
+  run("old", {name});
+  run("same", {name});
+  std::ofstream(plugin, std::ios::app) << "another build";
+  run("new", {name});
+  const auto changes = [&](const std::string& other) {
+    std::map<std::string, std::string> keys;
+    const json document = parse_json(tenon({"compare", "old", other, "--format", "json"}).out);
+    for (const json& change : document["changed"])
+      keys[change["setting"].get<std::string>()] = change["a"].is_string() ? change["a"].get<std::string>() : "";
+    return keys;
+  };
+  EXPECT_THAT(changes("same"), testing::IsEmpty());
+  EXPECT_THAT(changes("new"), testing::ElementsAre(testing::Pair("plugin crasher", testing::StartsWith("sha256:"))));
+  EXPECT_THAT(tenon({"compare", "old", "new"}).out, HasSubstr("plugin crasher"));
 }
 
 TEST_F(CompareVerb, ARunAgainstItselfDiffersInNothing) {

@@ -273,6 +273,12 @@ std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
   for (ChangedSetting& setting : changed(comparison, &ResultSet::settings)) {
     if (std::ranges::find(found, setting.key, &ChangedSetting::key) == found.end()) found.push_back(std::move(setting));
   }
+  // Which plugins are used follows from the settings; here is which of them are other builds.
+  for (ChangedSetting& plugin : changed(comparison, &ResultSet::plugins)) {
+    std::set<std::string> builds(plugin.values.begin(), plugin.values.end());
+    builds.erase("");
+    if (builds.size() > 1) found.push_back(std::move(plugin));
+  }
   return found;
 }
 std::vector<ChangedSetting> changed_environment(const Comparison& comparison) {

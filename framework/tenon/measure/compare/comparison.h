@@ -61,7 +61,8 @@ TENON_API FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase&
 /// Whether the verdict is that nothing differs: exact figures that are equal.
 TENON_API bool is_same_figure(const FigureInfo& info, const ComparedCase& found);
 
-/// set_fields, then the settings of runs and sweeps; and the environment.
+/// set_fields, then the settings of runs and sweeps and the plugins that were built again between them; and the
+/// environment.
 TENON_API std::vector<ChangedSetting> changed_settings(const Comparison& comparison);
 TENON_API std::vector<ChangedSetting> changed_environment(const Comparison& comparison);
 

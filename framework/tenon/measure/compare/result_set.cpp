@@ -12,6 +12,7 @@
 #include <tenon/runtime/run_status.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -268,6 +269,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a run was made with, from run.json beside its result; none where there is no such file.
+std::map<std::string, std::string> plugins_of(const fs::path& folder) {
+  constexpr std::size_t kShownDigits = 12;
+  std::map<std::string, std::set<std::string>> builds;
+  const Json manifest = Json::parse(text_of_file(folder / kManifestFile), nullptr, false);
+  const Json& plugins = member(manifest, "plugins");
+  for (const Json& plugin : plugins.is_array() ? plugins : Json::array())
+    builds[text_of(member(plugin, "name"))].insert(text_of(member(plugin, "sha256")).substr(0, kShownDigits));
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, digits] : builds)
+    texts["plugin " + name] = fmt::format("sha256:{}", fmt::join(digits, ", sha256:"));
+  return texts;
+}
+
 /// What result.json of a sweep leaves out, from folders "001-…" beside it: step times and timelines of its cells, and
 /// the settings that all of them share. A cell that left nothing, or something else, has none.
 void add_cells(ResultSet& sweep, const fs::path& folder) {
@@ -307,6 +322,7 @@ ResultSet read_result(const std::string& path) {
   if (!std::ifstream(file)) throw ConfigError(fmt::format("{}: cannot be opened", path));
   ResultSet set = parse_result(text_of_file(file), file.string());
   set.path = path;
+  if (set.kind == ResultKind::kRun || set.kind == ResultKind::kSweep) set.plugins = plugins_of(file.parent_path());
   if (set.kind == ResultKind::kSweep) add_cells(set, file.parent_path() / "cells");
   return set;
 }

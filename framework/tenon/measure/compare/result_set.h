@@ -49,7 +49,8 @@ struct ResultSet {
   std::string path;  ///< as typed
   ResultKind kind = ResultKind::kRun;
   std::vector<ResultCase> cases;
-  std::map<std::string, std::string> settings;     ///< of a run, and what all cells of a sweep share
+  std::map<std::string, std::string> settings;  ///< of a run, and what all cells of a sweep share
+  std::map<std::string, std::string> plugins;   ///< "plugin mine": "sha256:" and the first digits, of each build of it
   std::map<std::string, std::string> environment;  ///< host, cpu, compiler, build type, version
 };
 
