@@ -73,7 +73,7 @@ class StartedProgram {
     while (true) {
       const std::string text = read_bytes(status);
       const std::size_t caught = text.find("SigCgt:");
-      if (caught == std::string::npos) return;  // it has ended
+      if (caught == std::string::npos || text.find("State:\tZ") != std::string::npos) return;  // it has ended
       if ((std::stoull(text.substr(caught + 7), nullptr, 16) >> (signal - 1) & 1) != 0 &&
           text.find("Name:\ttenon\n") != std::string::npos)
         return;

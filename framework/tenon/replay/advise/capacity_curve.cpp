@@ -3,8 +3,6 @@
 #include <tenon/replay/advise/capacity_curve.h>
 #include <tenon/replay/jobs/process_pool.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -114,12 +112,6 @@ CapacityCurve capacity_curve(const std::vector<Trace>& traces, const StackConfig
 std::uint64_t typable_capacity(std::uint64_t bytes) {
   const std::uint64_t unit = bytes >= kFewUnits * MiB ? MiB : bytes >= kFewUnits * KiB ? KiB : 1;
   return align_up(bytes, unit);
-}
-
-std::string format_capacity(std::uint64_t bytes) {
-  if (bytes >= kFewUnits * MiB && bytes % MiB == 0) return fmt::format("{}MiB", bytes / MiB);
-  if (bytes >= kFewUnits * KiB && bytes % KiB == 0) return fmt::format("{}KiB", bytes / KiB);
-  return fmt::format("{}B", bytes);
 }
 
 }  // namespace tenon::replay

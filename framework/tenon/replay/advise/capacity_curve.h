@@ -40,10 +40,7 @@ struct CapacityCurveOptions {
 CapacityCurve capacity_curve(const std::vector<Trace>& traces, const StackConfig& policy,
                              const CapacityCurveOptions& options);
 
-/// The next larger capacity that a short text spells exactly: whole MiB, KiB or bytes.
+/// The next larger capacity that format_size_exact spells shortly: whole MiB, KiB or bytes.
 TENON_API std::uint64_t typable_capacity(std::uint64_t bytes);
-
-/// "5358MiB": exact, for parse_size. Unlike format_bytes it is never rounded.
-TENON_API std::string format_capacity(std::uint64_t bytes);
 
 }  // namespace tenon::replay

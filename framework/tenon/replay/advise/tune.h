@@ -48,6 +48,7 @@ struct Candidate {
   std::optional<std::uint64_t> first_oom_event;  ///< at the capacity; of the first trace that runs out there
   bool is_pareto = false;
   bool is_recommended = false;
+  bool is_for_tenon = false;               ///< what recommended_toml sets
   std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending: each up to the next, unless sampled
   std::optional<CapacityWalk> walk;        ///< while it is searched, unless sampled
   std::string failure;

@@ -65,11 +65,14 @@ void rank(std::vector<Candidate>& finalists, const RecommendationLimits& limits)
 }
 
 std::string recommended_toml(std::vector<Candidate>& finalists, const RecommendationLimits& limits) {
-  const Candidate* const pytorch = recommend(finalists, limits, true);
-  const Candidate* const own = recommend(finalists, limits, false);
-  if (own != nullptr && (pytorch == nullptr || own->relative_peak < pytorch->relative_peak * (1 - kNearPeak)))
-    return toml_of(own->policy);
-  return pytorch != nullptr ? toml_of(pytorch->policy) : std::string();
+  Candidate* const pytorch = recommend(finalists, limits, true);
+  Candidate* const own = recommend(finalists, limits, false);
+  const bool is_own =
+      own != nullptr && (pytorch == nullptr || own->relative_peak < pytorch->relative_peak * (1 - kNearPeak));
+  Candidate* const best = is_own ? own : pytorch;
+  if (best == nullptr) return {};
+  best->is_for_tenon = true;
+  return toml_of(best->policy);
 }
 
 }  // namespace tenon::replay

@@ -141,6 +141,11 @@ std::string about_recorded(const replay::TuneResult& result) {
   return text + (result.recommended_conf.empty() ? ".\n" : ". The whole line:\n");
 }
 
+/// For people, and exact as it is typed back.
+std::string capacity_text(std::uint64_t bytes) {
+  return fmt::format("{} (--capacity {})", format_bytes(bytes), format_size_exact(bytes));
+}
+
 /// When no setting of PyTorch's runs: one of Tenon's allocators may, at a price.
 std::string without_recommendation(const replay::TuneResult& result, const std::string& capacity) {
   const std::uint64_t room = capacity.empty() ? ~std::uint64_t{0} : parse_size(capacity);
@@ -162,7 +167,19 @@ std::string without_recommendation(const replay::TuneResult& result, const std::
   return fmt::format(
       "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} on, with "
       "{} device calls.\n{}",
-      where, own->label, replay::format_capacity(*own->safe_from_bytes), own->device_calls, limit);
+      where, own->label, capacity_text(*own->safe_from_bytes), own->device_calls, limit);
+}
+
+/// Why Tenon would be set as it is below.
+std::string heading_for_tenon(const replay::TuneResult& result, const replay::Candidate& best) {
+  const auto own = std::ranges::find_if(result.finalists, &replay::Candidate::is_for_tenon);
+  if (own == result.finalists.end() || own->is_pytorch) return "For Tenon, the same:\n";
+  return fmt::format(
+      "For Tenon, '{}', which PyTorch does not have: peak reserved {}, {:.1f} % less{} than with the setting above, "
+      "and "
+      "{} device calls instead of {}.\n",
+      own->label, format_bytes(own->peak_reserved_bytes), 100 * (1 - own->relative_peak / best.relative_peak),
+      result.trust.size() > 1 ? " on average" : "", own->device_calls, best.device_calls);
 }
 
 /// The words of the table.
@@ -211,13 +228,12 @@ static std::string tune_advice(const replay::TuneResult& result, const TuneSubje
           result.recommended_conf);
     }
     if (best->safe_from_bytes) {
-      out += fmt::format("Smallest safe capacity: {} ({} bytes); every larger one {}{}{}.\n",
-                         replay::format_capacity(*best->safe_from_bytes), *best->safe_from_bytes,
-                         best->is_sampled ? "that was tried runs too" : "runs too",
-                         traces.size() == 1 ? "" : ", with every history",
-                         best->is_sampled || best->is_smallest ? "" : "; smaller ones were not examined in that time");
+      out += fmt::format(
+          "Smallest safe capacity: {}; every larger one {}{}{}.\n", capacity_text(*best->safe_from_bytes),
+          best->is_sampled ? "that was tried runs too" : "runs too", traces.size() == 1 ? "" : ", with every history",
+          best->is_sampled || best->is_smallest ? "" : "; smaller ones were not examined in that time");
     }
-    out += "For Tenon:\n";
+    out += heading_for_tenon(result, *best);
     std::string line;
     for (const char c : result.recommended_toml) {
       if (c == '\n') {
