@@ -3,7 +3,7 @@
 #include <tenon/cli/manual/verb_facts.h>
 #include <tenon/cli/verb.h>
 
-#include <tenon/core/options.h>
+#include <tenon/core/error.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
@@ -22,9 +22,7 @@ void complete(Verb program, const std::string& shell) {
     load_all_plugins();
     return print_exactly(fmt::format("{}\n", fmt::join(allocator_names(), "\n")));
   }
-  const std::string near = nearest_name(shell, {"bash", "zsh", "fish"});
-  throw ConfigError(fmt::format("no completion for \"{}\"; {}", shell,
-                                near.empty() ? "there are bash, zsh and fish" : "did you mean " + near + "?"));
+  throw ConfigError(fmt::format("no completion for \"{}\"; there are bash, zsh and fish", shell));
 }
 
 }  // namespace
