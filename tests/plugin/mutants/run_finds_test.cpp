@@ -250,7 +250,7 @@ TEST_P(RunWhoseProcessIsEnded, IsARowOfItsSweepThatSaysSo) {
 
 INSTANTIATE_TEST_SUITE_P(By, RunWhoseProcessIsEnded,
                          testing::Values(Flaw{"exit", "ended with code 9"}, Flaw{"leave", "ended with code 0"},
-                                         Flaw{"quick_exit", "ended before"}),
+                                         Flaw{"quick_exit", "ended before"}, Flaw{"raw", "ended with code 9"}),
                          name_of_flaw);
 
 TEST_F(RunOfAMutant, SoundAllocatorsGiveNoAlarm) {
