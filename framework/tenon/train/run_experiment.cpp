@@ -23,21 +23,58 @@ ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& pr
   return train::Training(config, progress, {}, state).run();
 }
 
-MemoryEstimate estimate_memory(const ExperimentConfig& config) {
-  constexpr const char* kKind = "simulated";  // the one that has addresses without memory, on any machine
+namespace {
+
+constexpr const char* kKind = "simulated";  // the one that has addresses without memory, on any machine
+
+/// The experiment on addresses alone; `capacity` 0: as many as it needs.
+ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity) {
   ExperimentConfig stand_in = config;
   Options options(find_backend(kKind).options());
   options.set("mode", std::string("address-only"));
-  options.set("capacity", std::size_t{0});
+  options.set("capacity", capacity);
   stand_in.device = Device(std::string(kKind) + ":0");
   stand_in.backend_options.insert_or_assign(kKind, std::move(options));
-  stand_in.allocator.layers.clear();  // limits are what the estimate is compared with; traces are of runs
-  install(stand_in);
+  return stand_in;
+}
+
+ExperimentResult run_short(const ExperimentConfig& config) {
+  install(config);
   Silent silent;
   // The second step is like all later ones: the optimiser has its state.
-  const ExperimentResult result = train::Training(stand_in, silent, {.steps = 2, .test_batches = 1}).run();
+  return train::Training(config, silent, {.steps = 2, .test_batches = 1}).run();
+}
+
+std::size_t capacity_of(const ExperimentConfig& config) {
+  const auto options = config.backend_options.find(kKind);
+  const bool is_simulated = config.device.type().name() == kKind && options != config.backend_options.end();
+  return is_simulated ? options->second.size("capacity") : 0;
+}
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const ExperimentConfig& config) {
+  ExperimentConfig stand_in = on_addresses(config, 0);
+  stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
+  const ExperimentResult result = run_short(stand_in);
   shutdown();
   return {.parameters = result.parameters, .memory = result.memory};
+}
+
+std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config) {
+  ExperimentConfig stand_in = on_addresses(config, capacity_of(config));
+  std::erase_if(stand_in.allocator.layers,
+                [](const LayerConfig& layer) { return layer.name != "limit" && layer.name != "budget"; });
+  if (stand_in.allocator.layers.empty() && capacity_of(config) == 0) return std::nullopt;
+  std::optional<OutOfMemoryInfo> shortage;
+  try {
+    run_short(stand_in);
+  } catch (const OutOfMemory& error) {
+    shortage = error.info();
+    shortage->device = config.device.str();
+  }
+  shutdown();
+  return shortage;
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Training as an experiment: what a TOML file may say about model, data and training, and the run that it describes.
 #pragma once
 
+#include <tenon/core/error.h>
 #include <tenon/core/export.h>
 #include <tenon/memory/stats.h>
 #include <tenon/runtime/config/experiment.h>
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace tenon {
@@ -44,5 +46,10 @@ struct MemoryEstimate {
 /// and computes nothing, under the experiment's own allocator without its layers. No device may be open; none is
 /// afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
 TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config);
+
+/// How the run of that estimate ends under the ceilings of its own that the estimate leaves out: the layers `limit` and
+/// `budget`, and the capacity of a simulated device. Empty where it has none, or comes to its end. Throws what
+/// estimate_memory throws.
+TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config);
 
 }  // namespace tenon

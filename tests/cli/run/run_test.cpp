@@ -116,6 +116,27 @@ TEST_F(RunVerb, ADryRunEstimatesTheMemoryAndTheRunStatesItsError) {
             result("res")["memory"]["peak_requested_bytes_by_purpose"]["parameter"]);
 }
 
+TEST_F(RunVerb, ADryRunSaysThatItsLimitIsTooLow) {
+  const std::vector<std::string> limited = {"run", "exp.toml", "allocator.layers=[limit]",
+                                            "allocator.limit.bytes=1MiB"};
+  const auto with = [&](std::vector<std::string> words, const std::string& more) {
+    words.insert(words.end(), {more, "--dry-run"});
+    return tenon(words);
+  };
+  const Said dry = with(limited, "train.seed=0");
+  EXPECT_EQ(dry.code, 4);
+  EXPECT_THAT(dry.out, HasSubstr("# out of memory at          1.00 MiB\n"));
+  EXPECT_THAT(dry.error, AllOf(HasSubstr("tenon: a run would end out of memory: OutOfMemory: caching on cpu"),
+                               Not(HasSubstr("tenon plugins test"))));
+  const std::string free = tenon({"run", "exp.toml", "--dry-run"}).out;
+  const std::size_t begin = free.find("# parameters"), end = free.find("# Two steps");
+  EXPECT_THAT(dry.out, HasSubstr(free.substr(begin, end - begin))) << "the peaks are those without a limit";
+  EXPECT_EQ(with(limited, "allocator.name=\"direct\"").code, 0) << "which takes what is asked for";
+  const Said device = with({"run", "exp.toml", "device.name=\"simulated:0\""}, "device.simulated.capacity=\"1MiB\"");
+  EXPECT_EQ(device.code, 4) << device.out;
+  EXPECT_THAT(device.error, HasSubstr("caching on simulated:0"));
+}
+
 TEST_F(RunVerb, AnEstimateThatCannotBeMadeSaysWhy) {
   std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
   const Said said = tenon({"run", "exp.toml", "--dry-run"});

@@ -39,6 +39,17 @@ TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
 }
 
+TEST_F(SweepVerb, ADryRunNamesTheCellsThatTheirLimitIsTooLowFor) {
+  const Said said = tenon({"run", "exp.toml", "allocator.name=direct,caching", "allocator.layers=[\"limit\"]",
+                           "allocator.limit.bytes=\"1MiB\"", "--sweep", "--dry-run", "--format", "json"});
+  EXPECT_EQ(said.code, 4) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("cell 2: a run would end out of memory"));
+  const auto cells = rows(said);
+  EXPECT_TRUE(cells[0]["out_of_memory_at_bytes"].is_null());
+  EXPECT_EQ(cells[1]["out_of_memory_at_bytes"], 1 << 20);
+  EXPECT_GT(cells[1]["estimated_peak_reserved_bytes"], 1 << 20);
+}
+
 TEST_F(SweepVerb, NamedRowsStandSideBySideWithWhatTheirMemoryWasFor) {
   folder_.write("rows.toml", experiment("[report]\nby_purpose = true\n[sweep.rows]\n\"as it is\" = {}\n"
                                         "\"zeros stay\" = { \"train.zero_grad\" = \"zero\" }\n"));

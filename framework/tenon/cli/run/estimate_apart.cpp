@@ -25,6 +25,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace tenon::cli {
@@ -43,6 +44,8 @@ struct EstimatePage {
   std::int32_t exit_code;
   char problem[4096];
   char faults[kMostFaults][400];
+  std::int64_t ceiling_bytes;
+  char shortage[1024];
 };
 
 void keep(KeptFigures& to, const MemoryEstimate& estimate) {
@@ -85,6 +88,19 @@ void leave_the_parent(int answer_to) {
   if (out > 3) ::close_range(3, out - 1, 0);
 }
 
+/// What the allocator does wrong was noticed without the ceilings already.
+void look_for_shortage(EstimatePage& page, const ExperimentConfig& experiment) {
+  conformance::ServiceFaults known([] { return std::string(); });
+  ExperimentConfig watched = experiment;
+  watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, known);
+  const std::optional<OutOfMemoryInfo> shortage = estimate_shortage(watched);
+  if (!shortage) return;
+  page.ceiling_bytes =
+      static_cast<std::int64_t>(shortage->limit_bytes != 0 ? shortage->limit_bytes : shortage->capacity_bytes);
+  page.exit_code = static_cast<int>(ExitCode::kOutOfMemory);
+  keep_text(page.shortage, sizeof page.shortage, OutOfMemory(*shortage).what());
+}
+
 /// In the child.
 void fill(EstimatePage& page, const ExperimentConfig& experiment) {
   leave_no_core_file();
@@ -95,6 +111,7 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment) {
   try {
     keep(page.figures, estimate_memory(watched));
     page.has_figures = true;
+    look_for_shortage(page, experiment);
   } catch (const conformance::ForeignException& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
     page.exit_code = static_cast<int>(error.exit_code());  // the faults say it too
@@ -185,6 +202,8 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   if (is_whole && page->has_figures) result.estimate.memory = estimate_of(page->figures);
   result.estimate.problem = page->problem;
   result.exit_code = page->exit_code;
+  if (page->shortage[0] != 0) result.shortage = fmt::format("a run would end out of memory: {}", page->shortage);
+  result.estimate.out_of_memory_at_bytes = page->ceiling_bytes;
   for (const auto& fault : page->faults)
     if (fault[0] != 0) result.faults.push_back({.allocator = {}, .what = fault, .spec = {}});
   if (!result.faults.empty()) result.exit_code = static_cast<int>(ExitCode::kFailed);

@@ -14,6 +14,7 @@ struct EstimateApart {
   Estimate estimate;
   std::string stack;  ///< lines to put behind the problem; empty where there are none
   std::vector<RunFault> faults;
+  std::string shortage;   ///< "a run would end out of memory: …", under its own ceilings; empty: it would not
   bool has_died = false;  ///< its process did not come to its end
   int exit_code = 0;      ///< of a run that ends so; 0 also for an estimate that cannot be made
 

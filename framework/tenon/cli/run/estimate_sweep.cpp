@@ -27,6 +27,7 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
     const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
     estimates.push_back(std::move(apart.estimate));
     for (const std::string& complaint : complaints) say(fmt::format("cell {}: {}", estimates.size(), complaint));
+    if (!apart.shortage.empty()) say(fmt::format("cell {}: {}", estimates.size(), apart.shortage));
     if (!estimates.back().memory && complaints.empty())
       say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
   }

@@ -31,6 +31,7 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   for (const std::string& complaint : complaints) say("tenon: " + complaint);
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
     say(kit_advice({spec}));
+  if (!apart.shortage.empty()) say("tenon: " + apart.shortage);
   return static_cast<ExitCode>(apart.exit_code);
 }
 

@@ -72,6 +72,8 @@ std::string estimate_comment(const Estimate& estimate) {
   }
   text += fmt::format("# estimated peak allocated  {}\n", shown(stats.allocated_bytes));
   text += fmt::format("# estimated peak reserved   {}\n", shown(stats.reserved_bytes));
+  if (const auto ceiling = static_cast<std::size_t>(estimate.out_of_memory_at_bytes); ceiling != 0)
+    text += fmt::format("# out of memory at          {}\n", format_bytes(ceiling));
   return text +
          commented("Two steps on addresses alone; the workspace of kernels comes on top. Nothing was run.", columns);
 }
@@ -102,11 +104,12 @@ std::string estimate_json(const Estimate& estimate, const MemoryStats* measured)
 Table estimate_table(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
                      const std::vector<Estimate>& estimates) {
   std::vector<Column> columns = {{"cell", "cell"}};
-  for (const std::string& key : keys) columns.push_back({key, key, true, 1});
+  for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
   for (const char* figure : {"requested", "allocated", "reserved"}) {
     columns.push_back({fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure)});
   }
   columns.push_back({"parameters", "parameters"});
+  columns.push_back({"out_of_memory_at_bytes", "out of memory at", true, 1});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     std::vector<TableCell> row = {static_cast<std::int64_t>(i + 1)};
@@ -117,6 +120,8 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
       row.push_back(known ? TableCell(Bytes{(known->memory.*figure).peak}) : TableCell());
     }
     row.push_back(known ? TableCell(known->parameters) : TableCell());
+    const std::int64_t ceiling = estimates[i].out_of_memory_at_bytes;
+    row.push_back(ceiling != 0 ? TableCell(Bytes{ceiling}) : TableCell());
     table.add_row(std::move(row));
   }
   return table;

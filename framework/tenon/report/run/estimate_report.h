@@ -5,6 +5,7 @@
 #include <tenon/report/table.h>
 #include <tenon/train/run_experiment.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ namespace tenon {
 struct Estimate {
   std::optional<MemoryEstimate> memory;
   std::string problem;  ///< why there is none
+  /// The ceiling (a layer's, or a simulated device's capacity) at which a run would be out of memory; 0: it has none,
+  /// or keeps below it.
+  std::int64_t out_of_memory_at_bytes = 0;
 };
 
 /// Estimate / measured - 1 of two peaks; empty where one of the figures is not known.
