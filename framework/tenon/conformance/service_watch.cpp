@@ -15,6 +15,10 @@
 
 namespace tenon::conformance {
 
+namespace {
+constexpr std::string_view kTheFirstOf = "; the first of ", kSoDid = "; so did ";
+}  // namespace
+
 void ServiceFaults::add(Kind kind, const std::string& what) {
   const std::string moment = moment_ ? moment_() : "";
   const std::lock_guard lock(mutex_);
@@ -39,10 +43,14 @@ std::vector<std::string> ServiceFaults::sentences() const {
     if (fault.times == 1) continue;
     const bool is_of_end = &fault == &faults_[static_cast<std::size_t>(Kind::kLeak)];  // each instance has one
     sentence += is_of_end
-                    ? fmt::format("; so did {} other instance{} of it", fault.times - 1, fault.times == 2 ? "" : "s")
-                    : fmt::format("; the first of {} times", fault.times);
+                    ? fmt::format("{}{} other instance{} of it", kSoDid, fault.times - 1, fault.times == 2 ? "" : "s")
+                    : fmt::format("{}{} times", kTheFirstOf, fault.times);
   }
   return sentences;
+}
+
+std::string_view without_times(std::string_view sentence) {
+  return sentence.substr(0, std::min(sentence.find(kSoDid), sentence.find(kTheFirstOf)));
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::conformance {
@@ -52,6 +53,9 @@ class TENON_API ServiceFaults {
   std::array<Fault, static_cast<std::size_t>(Kind::kCount)> faults_;
   std::uint64_t kinds_ = 0;
 };
+
+/// A sentence without how often it happened: two parts of a run may have counted the same fault.
+TENON_API std::string_view without_times(std::string_view sentence);
 
 /// An allocator threw what may not leave it; the message names it, the call and what was thrown.
 class TENON_EXPORT ForeignException : public Error {

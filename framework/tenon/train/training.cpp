@@ -157,6 +157,7 @@ void Training::resume() {
   if (first_step_ > earlier_.steps)
     result_.figures.emplace_back("resumed_at_step", static_cast<double>(first_step_ - earlier_.steps));
   result_.kept_step = state_.go_on ? first_step_ : 0;
+  progress_.note(fmt::format("going on after step {} of {}", first_step_, last_step_));
   if (epoch_ > 1) data_.test->begin(0, /*shuffle=*/false);  // as the test before left it on the device
   // What reading the file took is not of the run.
   device_.allocator().trim(0);

@@ -133,6 +133,28 @@ TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAnInterruptionIsNotForgotten) 
   EXPECT_EQ(json_of(at("out/result.json"))["disqualified"], json["disqualified"]);
 }
 
+TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAKillIsNotForgottenAndTheRunSaysWhereItGoesOn) {
+  const std::string faulty =
+      fixture("faulty").string() + ":after=40,how=forgets";  // once, in the first steps of a process
+  StartedProgram program(
+      folder_, {"run", "run.toml", "train.epochs=100000", "allocator.name=\"" + faulty + "\"", "--out", "out"});
+  while (!fs::exists(at("out/state.safetensors"))) std::this_thread::yield();
+  program.send(SIGKILL);
+  ASSERT_EQ(program.wait().code, 128 + SIGKILL);
+  const auto kept = json_of(at("out/run.json"))["faults"];
+  ASSERT_EQ(kept.size(), 1U);
+  const std::string what = kept[0]["what"];
+  EXPECT_THAT(what, HasSubstr(", in step "));
+  StartedProgram again(folder_, {"run", "--resume", "out"});
+  while (again.said().find("epoch ") == std::string::npos) std::this_thread::yield();
+  again.send(SIGINT);
+  const Said said = again.wait();
+  EXPECT_THAT(said.error, testing::ContainsRegex("going on after step [0-9]+ of 400000\n"));
+  const auto told = json_of(at("out/result.json"))["disqualified"];
+  ASSERT_EQ(told.size(), 2U) << "this part's too";
+  EXPECT_EQ(told[0], what);
+}
+
 TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=100000", "--out", "out dir"});
   while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <iterator>
+#include <sstream>
+
 namespace tenon::test {
 namespace {
 
@@ -86,6 +89,57 @@ TEST_F(RecordVerb, StepsAreMarksThatCutATrace) {
   const Said said = tenon({"trace", "slice", "res/memory.tenon", "cut.trace", "--from", "step 2", "--until", "step 3"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_GT(info("cut.trace")["events"], 10);
+}
+
+TEST_F(RecordVerb, AFinishedRunThatIsResumedNamesTheRecordingsItLacks) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "all", "--out", "res"}).code, 0);
+  EXPECT_THAT(tenon({"run", "--resume", "res"}).error, Not(HasSubstr("though asked for")));
+  for (const char* file : {"memory.chrome.json", "memory.folded", "memory.tenon"})
+    std::filesystem::remove(folder_.path() / "res" / file);
+  const Said said = tenon({"run", "--resume", "res"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.error,
+              HasSubstr("not in res though asked for: memory.chrome.json, memory.folded, memory.tenon; make "
+                        "what can be made of the recordings with\n"));
+  int made = 0;
+  std::istringstream lines(said.error);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  tenon ")) continue;
+    std::istringstream words(line.substr(8));
+    const Said command = tenon({std::istream_iterator<std::string>(words), {}});
+    EXPECT_EQ(command.code, 0) << line << command.error;
+    ++made;
+  }
+  EXPECT_EQ(made, 3);
+  EXPECT_THAT(tenon({"run", "--resume", "res"}).error, Not(HasSubstr("though asked for")));
+}
+
+TEST_F(RecordVerb, WhatNoOtherRecordingHoldsIsNamedWithTheCommandThatRunsAgain) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "all", "--out", "res"}).code, 0);
+  for (const char* file : {"memory.pickle", "memory.folded", "tensorboard"})
+    std::filesystem::remove_all(folder_.path() / "res" / file);
+  EXPECT_THAT(tenon({"run", "--resume", "res"}).error,
+              AllOf(HasSubstr("\n  tenon trace convert res/memory.tenon res/memory.pickle\nonly another run records "
+                              "memory.folded, tensorboard:\n  tenon run exp.toml --record all\n"),
+                    Not(HasSubstr("convert res/memory.tenon res/memory.folded"))));
+}
+
+TEST_F(RecordVerb, OfAFinishedRunThatLostAllItsRecordingsTheCommandRunsItAgain) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "snapshot", "--out", "res"}).code, 0);
+  std::filesystem::remove(folder_.path() / "res/memory.pickle");
+  EXPECT_THAT(tenon({"run", "--resume", "res"}).error,
+              HasSubstr("not in res though asked for: memory.pickle; only another run records them:\n"
+                        "  tenon run exp.toml --record snapshot\n"));
+}
+
+TEST_F(RecordVerb, AFinishedCellThatIsResumedNamesTheRecordingsItLacks) {
+  const std::vector<std::string> sweep = {
+      "run", "exp.toml", "allocator.name=direct,caching", "--sweep", "--record", "trace", "--out", "res"};
+  ASSERT_EQ(tenon(sweep).code, 0);
+  std::filesystem::remove(folder_.path() / "res/cells/002-caching/memory.tenon");
+  EXPECT_THAT(tenon({"run", "--resume", "res"}).error,
+              AllOf(HasSubstr("[1/2] finished before\n[2/2] finished before\n[2/2] not in res/cells/002-caching though "
+                              "asked for: memory.tenon\n")));
 }
 
 TEST_F(RecordVerb, NothingIsRecordedUnlessAsked) {

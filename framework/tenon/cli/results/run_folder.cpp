@@ -145,6 +145,7 @@ void go_on(OpenedFolder& opened) {
   opened.change = change_between(then.basis, opened.manifest.basis.value());
   opened.goes_on = opened.change.plugins.empty();
   if (!opened.goes_on) return;
+  opened.manifest.faults = then.faults;
   if (then.basis) opened.earlier_version = then.basis->version;
   opened.manifest.basis = then.basis;
   if (opened.manifest.cells_at_a_time > then.cells_at_a_time) write_manifest(path, opened.manifest);

@@ -69,6 +69,20 @@ std::optional<RunBasis> basis_in(const nlohmann::json& manifest) {
   return basis;
 }
 
+nlohmann::ordered_json faults_json(const std::vector<RunFault>& faults) {
+  auto json = nlohmann::ordered_json::array();
+  for (const RunFault& fault : faults)
+    json.push_back({{"allocator", fault.allocator}, {"what", fault.what}, {"spec", fault.spec}});
+  return json;
+}
+
+std::vector<RunFault> faults_in(const nlohmann::json& manifest) {
+  std::vector<RunFault> faults;
+  for (const auto& fault : manifest.value("faults", nlohmann::json::array()))
+    faults.push_back({.allocator = fault.at("allocator"), .what = fault.at("what"), .spec = fault.at("spec")});
+  return faults;
+}
+
 std::vector<std::string> missing_in(const std::vector<std::string>& here, const std::vector<std::string>& there) {
   std::vector<std::string> missing;
   for (const std::string& one : there) {
@@ -119,6 +133,7 @@ void write_manifest(const fs::path& folder, const RunManifest& manifest) {
                                  {"files", manifest.files},
                                  {"cells_at_a_time", manifest.cells_at_a_time}};
   if (manifest.basis) json.update(basis_json(*manifest.basis));
+  if (!manifest.faults.empty()) json["faults"] = faults_json(manifest.faults);
   write_atomically(folder / kSettingsFile, manifest.settings);
   write_atomically(folder / kManifestFile, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
@@ -140,6 +155,7 @@ std::optional<RunManifest> read_manifest(const fs::path& folder) {
     manifest.settings = text_of_file(folder / kSettingsFile);
     manifest.basis = basis_in(json);
     manifest.files = json.value("files", manifest.files);
+    manifest.faults = faults_in(json);
     manifest.cells_at_a_time = json.value("cells_at_a_time", 1U);
     return manifest;
   } catch (const nlohmann::json::exception&) {

@@ -3,6 +3,7 @@
 
 #include <tenon/cli/results/run_basis.h>
 #include <tenon/cli/results/run_options.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/result_files.h>
 
@@ -23,6 +24,7 @@ struct RunManifest {
   std::string settings;            ///< the resolved TOML, of a sweep that of what it does not vary
   std::optional<RunBasis> basis;   ///< empty in a folder that an older Tenon wrote
   std::vector<std::string> files;  ///< that layers write into the folder
+  std::vector<RunFault> faults;    ///< found so far, kept here as a killed run leaves no result
   unsigned cells_at_a_time = 1;    ///< of a cell: how many its sweep ran beside each other at most, itself included
 };
 

@@ -7,6 +7,7 @@
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/estimate.h>
+#include <tenon/cli/run/finished_run.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
@@ -49,11 +50,6 @@ DeviceState* opened(Device device) {
   return found == open.end() ? nullptr : *found;
 }
 
-Table table_of(const RunSummary& run, const ExperimentConfig& experiment, TableFormat format) {
-  return run_comparison({}, {{}}, {run},
-                        {.by_purpose = experiment.section("report").boolean("by_purpose"), .format = format});
-}
-
 /// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
 void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
   for (LayerConfig& layer : experiment.allocator.layers) {
@@ -87,7 +83,9 @@ class OneRun {
                                                    .folder = path(),
                                                    .result = result_json(config, record_),
                                                    .writes_page = report_section().boolean("html"),
-                                                   .call_seconds = options.call_seconds},
+                                                   .call_seconds = options.call_seconds,
+                                                   .earlier_faults = earlier_faults_,
+                                                   .on_new_faults = [this] { keep_faults(); }},
                                         *recording_);
     recorded_.allocator.policy = watch_->watched(recorded_.allocator.policy);
     set_allocator_decorator([this](const AllocatorInfo& info, std::string_view spec) {
@@ -164,12 +162,27 @@ class OneRun {
   std::vector<RunFault> all_faults() const {
     std::vector<RunFault> faults = earlier_faults_;
     for (RunFault& fault : watch_->faults()) {
-      const bool is_known = std::ranges::any_of(faults, [&](const RunFault& earlier) {
-        return earlier.allocator == fault.allocator && earlier.what == fault.what;
+      // Steps that ran again find what they found before, another number of times perhaps.
+      const auto known = std::ranges::find_if(faults, [&](const RunFault& earlier) {
+        return earlier.allocator == fault.allocator &&
+               conformance::without_times(earlier.what) == conformance::without_times(fault.what);
       });
-      if (!is_known) faults.push_back(std::move(fault));
+      if (known == faults.end()) {
+        faults.push_back(std::move(fault));
+      } else {
+        *known = std::move(fault);
+      }
     }
     return faults;
+  }
+
+  /// At once, beside the saved state: a part that is killed leaves no result.
+  void keep_faults() {
+    opened_.manifest.faults = all_faults();
+    try {
+      write_manifest(path(), opened_.manifest);
+    } catch (const Error&) {  // a full disk: the figures go on, and their result has the faults too
+    }
   }
 
   void say_faults() const {
@@ -208,7 +221,7 @@ class OneRun {
       }
     }();
     if (before) earlier_seconds_ = before->seconds;
-    if (before && state_.go_on) earlier_faults_ = before->faults;
+    if (state_.go_on) earlier_faults_ = before ? before->faults : opened_.manifest.faults;
     keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
@@ -362,33 +375,10 @@ class OneRun {
   std::optional<Error> unwritten_;  ///< something that was asked for and is not there
 };
 
-/// What a run that is finished already had to say.
-ExitCode show_finished(const RunOptions& options, const Config& config) {
-  const fs::path folder = options.resume;
-  const ExperimentConfig experiment = config.experiment();
-  complete_finished(folder, experiment.section("report").boolean("html"));
-  const RunSummary summary = read_summary(folder / kResultFile);
-  print(render(table_of(summary, experiment, options.format), options.format, environment_json()));
-  if (!options.quiet) say("tenon: this run is finished; nothing was run");
-  if (options.format == TableFormat::kTable) print(fmt::format("\nresults: {}\n", folder.string()));
-  return exit_code_of_finished(summary.status);
-}
-
 }  // namespace
 
 ExitCode run_one(const RunOptions& options, const Config& config) {
-  if (!options.resume.empty() && has_finished_result(options.resume)) {
-    const RunManifest now = manifest_of(options, config);
-    refuse_changes(options.resume, now);
-    const RunManifest then = read_manifest(options.resume).value();
-    const BasisChange change = change_between(then.basis, now.basis.value());
-    if (change.plugins.empty()) {
-      const ExitCode code = show_finished(options, config);
-      if (change.is_tenon && !options.quiet)
-        say(other_build_message(then.basis->version, now.basis->version, "this result is of the earlier build"));
-      return code;
-    }
-  }
+  if (const std::optional<ExitCode> code = show_finished(options, config)) return *code;
   check_experiment(config.experiment());
   return OneRun(options, config).run();
 }

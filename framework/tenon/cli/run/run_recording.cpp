@@ -1,5 +1,6 @@
 // Recording a run: requests through a layer, the rest from the device's history.
 #include <tenon/cli/results/allocator_file.h>
+#include <tenon/cli/results/missing_recordings.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_manifest.h>
 #include <tenon/cli/run/run_recording.h>
@@ -9,7 +10,6 @@
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stats.h>
 #include <tenon/replay/formats/format.h>
-#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -160,14 +160,7 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
 
 std::string RunRecording::what_is_missing(bool has_report) const {
   std::vector<std::string> missing = missing_;
-  std::string commands;
-  const std::string& trace = recording_names().at("trace");
-  const bool has_trace = wants("trace") && std::ranges::find(missing_, trace) == missing_.end();
-  for (const std::string& name : missing_) {
-    if (has_trace && name != recording_names().at("tensorboard"))
-      commands += fmt::format("\n  tenon trace convert {} {}", shell_word((folder_ / trace).string()),
-                              shell_word((folder_ / name).string()));
-  }
+  const std::string commands = commands_that_make(missing_, folder_);
   std::error_code ignored;
   for (const char* name : {kResultFile, kReportFile}) {
     const bool is_wanted = name == kResultFile || has_report;

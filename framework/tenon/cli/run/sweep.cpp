@@ -4,6 +4,7 @@
 
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
+#include <tenon/cli/results/missing_recordings.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/cell_budget.h>
@@ -222,8 +223,14 @@ class Sweep {
   void keep(std::size_t index) {
     ++kept_;
     runs_[index] = kept_outcome(folder_of(index), config_.experiment().section("report").boolean("html"));
-    if (runs_[index].exit_code != 0) return say_outcome(index, "finished before, ");
-    if (!options_.quiet) say(cell_label(index, cells_.size()) + "finished before");
+    if (runs_[index].exit_code != 0) {
+      say_outcome(index, "finished before, ");
+    } else if (!options_.quiet) {
+      say(cell_label(index, cells_.size()) + "finished before");
+    }
+    if (options_.quiet) return;
+    const std::string missing = missing_recordings_message(experiment_of(index), folder_of(index), "");
+    if (!missing.empty()) say(cell_label(index, cells_.size()) + missing);
   }
 
   void report() {

@@ -93,6 +93,15 @@ void keep_allocator(KeptAllocator& to, const std::string& title, const std::file
   if (!plugin.empty()) keep_text(to.spec, sizeof to.spec, spec_of_file(plugin.string(), options));
 }
 
+/// From number `at` on, as many as there is room for.
+void keep_faults(RunPage& page, const std::vector<RunFault>& faults, std::size_t at) {
+  for (std::size_t i = 0; i < faults.size() && at + i < RunPage::kMostFaults; ++i) {
+    KeptFault& kept = page.faults[at + i];
+    keep_text(kept.title, sizeof kept.title, faults[i].allocator);
+    keep_text(kept.what, sizeof kept.what, faults[i].what);
+  }
+}
+
 RunPage* prepare_page(const WatchedRun& run) {
   const NewPage made = make_page();
   RunPage& page = *made.page;
@@ -101,6 +110,7 @@ RunPage* prepare_page(const WatchedRun& run) {
   keep_text(page.folder, sizeof page.folder, std::filesystem::absolute(run.folder).string());
   if (run.result.size() < sizeof page.result) keep_text(page.result, sizeof page.result, run.result);
   page.writes_page = run.writes_page;
+  keep_faults(page, run.earlier_faults, 0);
   page.started_seconds = std::time(nullptr);
   if (::pipe2(go_on, O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   page_descriptor = made.descriptor;
@@ -147,7 +157,12 @@ void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
 }  // namespace
 
 RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
-    : page_(prepare_page(run)), exits_(&told_of_exit), inner_(inner), call_seconds_(run.call_seconds) {
+    : page_(prepare_page(run)),
+      exits_(&told_of_exit),
+      inner_(inner),
+      call_seconds_(run.call_seconds),
+      earlier_faults_(run.earlier_faults),
+      on_new_faults_(run.on_new_faults) {
   faults_.emplace_back([this] { return moment(); });
   hangs_ = std::make_unique<HangWatch>(
       page_->board, [this] { return patience(); },
@@ -224,10 +239,9 @@ void RunWatch::figures(const ExperimentResult& part) {
   add(now, part);
   page_->figures = now;
   const std::vector<RunFault> faults = this->faults();
-  for (std::size_t i = 0; i < std::min(faults.size(), RunPage::kMostFaults); ++i) {
-    keep_text(page_->faults[i].title, sizeof page_->faults[i].title, faults[i].allocator);
-    keep_text(page_->faults[i].what, sizeof page_->faults[i].what, faults[i].what);
-  }
+  keep_faults(*page_, faults, earlier_faults_.size());
+  if (faults.size() > told_faults_ && on_new_faults_) on_new_faults_();
+  told_faults_ = faults.size();
   inner_.figures(part);
 }
 

@@ -11,8 +11,10 @@
 #include <tenon/report/run/run_report.h>
 #include <tenon/train/progress.h>
 
+#include <cstddef>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,14 +24,16 @@
 namespace tenon::cli {
 
 struct WatchedRun {
-  std::string label;             ///< of a cell
-  std::string allocator;         ///< its name
-  std::filesystem::path plugin;  ///< the file that supplied it
-  std::string options;           ///< of the allocator, as in a SPEC
-  std::filesystem::path folder;  ///< of the results
-  std::string result;            ///< a result.json without figures
-  bool writes_page = true;       ///< report.html too
-  double call_seconds = 60;      ///< that one call of the allocator may take
+  std::string label;                          ///< of a cell
+  std::string allocator;                      ///< its name
+  std::filesystem::path plugin;               ///< the file that supplied it
+  std::string options;                        ///< of the allocator, as in a SPEC
+  std::filesystem::path folder;               ///< of the results
+  std::string result;                         ///< a result.json without figures
+  bool writes_page = true;                    ///< report.html too
+  double call_seconds = 60;                   ///< that one call of the allocator may take
+  std::vector<RunFault> earlier_faults = {};  ///< of the parts before this one, told of with a crash too
+  std::function<void()> on_new_faults = {};   ///< after a step that had a fault of a kind that had none
 };
 
 /// One at a time in a process. From its making to the end of the process a fatal signal is told; while it lives, calls
@@ -75,6 +79,9 @@ class RunWatch final : public ProgressSink {
   const double call_seconds_;
   mutable std::mutex faults_mutex_;                ///< of the list; each of its members has one of its own
   std::deque<conformance::ServiceFaults> faults_;  ///< by CallFacts::allocator
+  const std::vector<RunFault> earlier_faults_;
+  const std::function<void()> on_new_faults_;
+  std::size_t told_faults_ = 0;
   KeptFigures earlier_;
   bool has_begun_ = false;
   std::unique_ptr<HangWatch> hangs_;

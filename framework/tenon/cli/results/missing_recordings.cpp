@@ -1,0 +1,75 @@
+// Names against the folder. TensorBoard's files are of the figures, and no history of memory gives them; call stacks
+// are in the snapshot alone.
+#include <tenon/cli/results/missing_recordings.h>
+
+#include <tenon/cli/results/recording_names.h>
+#include <tenon/report/text/command_line.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace tenon::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// The first that is whole of those that hold what `wanted` is made of; empty: none is.
+std::string source_of(const std::string& wanted, const std::vector<std::string>& missing, const fs::path& folder) {
+  if (wanted == recording_names().at("tensorboard")) return {};
+  const bool needs_stacks = wanted == recording_names().at("folded");
+  for (const char* format : {"trace", "text", "snapshot"}) {
+    const std::string& name = recording_names().at(format);
+    const bool has_stacks = format == std::string_view("snapshot");
+    if (has_stacks == needs_stacks && std::ranges::find(missing, name) == missing.end() && is_there(folder / name))
+      return name;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> missing_recordings(const ExperimentConfig& experiment, const fs::path& folder) {
+  std::vector<std::string> missing;
+  for (const std::string& format : recorded_formats(experiment)) {
+    const std::string& name = recording_names().at(format);
+    if (!is_there(folder / name)) missing.push_back(name);
+  }
+  return missing;
+}
+
+std::string commands_that_make(const std::vector<std::string>& missing, const fs::path& folder) {
+  std::string commands;
+  for (const std::string& name : missing) {
+    const std::string source = source_of(name, missing, folder);
+    if (source.empty()) continue;
+    commands += fmt::format("\n  tenon trace convert {} {}", shell_word((folder / source).string()),
+                            shell_word((folder / name).string()));
+  }
+  return commands;
+}
+
+std::string missing_recordings_message(const ExperimentConfig& experiment, const fs::path& folder,
+                                       const std::string& again) {
+  const std::vector<std::string> missing = missing_recordings(experiment, folder);
+  if (missing.empty()) return {};
+  std::string text = fmt::format("not in {} though asked for: {}", folder.string(), fmt::join(missing, ", "));
+  const std::string commands = commands_that_make(missing, folder);
+  if (!commands.empty()) text += "; make what can be made of the recordings with" + commands;
+  std::vector<std::string> lost;
+  for (const std::string& name : missing)
+    if (source_of(name, missing, folder).empty()) lost.push_back(name);
+  if (again.empty() || lost.empty()) return text;
+  return text + fmt::format("{}only another run records {}:\n  {}", commands.empty() ? "; " : "\n",
+                            lost.size() == missing.size() ? "them" : fmt::format("{}", fmt::join(lost, ", ")), again);
+}
+
+}  // namespace tenon::cli
