@@ -1,17 +1,36 @@
 // Tenon's own trace file: append-only chunks, each with its checksum, so that a recording that was killed is valid up
-// to its last flush. Sizes, streams, names and stacks are written once and then named by number.
+// to its last flush. Sizes, streams, texts and stacks are written once in a file and then named by number.
 //
-//   "TENONTRC" version   chunk chunk …         chunk = u32 bytes, u32 crc32, payload
-//   payload = records, each a tag byte and varints:
-//     kAllocate  size#  stream#  [stack#]      x# = number of a known one, or the count of known ones and then the new
-//     one kFree / kFreeDeferred / kFreeCompleted   allocations since the block's own kUse  allocations since, stream#
-//     kEmptyCache   kMark text#   kHeader text# text#   kStarts
-//     kFails reserved, left on the device: the next allocation is a request that ran out of memory
-//   since version 2, of a recording whose device calls are known:
-//     kDeviceCall kind, bytes, events since     kSegment address, bytes, stream, 1 large + 2 expandable: at the start
-//     kSeedAddress more than the last one: where the blocks of the start lay, in their order
-//   since version 3, which is written only where it is so:
-//     kTime later than the last one, zigzag, in microseconds     kPurpose number: of what follows
+// clang-format off
+//   file    = "TENONTRC", u8 version, chunks
+//   chunk   = u32 bytes (at most 2^24), u32 crc32 of the payload, payload: whole records. u32: little-endian
+//   record  = u8 tag, fields. A field is a varint: 7 bits a byte, low ones first, the high bit where another follows
+//   x#      = number of a known one, from 0; or the count of known ones, and then the new one:
+//             size, stream: a varint; text: bytes, then these; stack: frames, then of each, innermost first, text# of its
+//             function, text# of its file, line
+//   block   = allocations since the block's own, that one too: 1 is the last
+//
+//     kAllocate           size# stream#
+//     kAllocateWithStack  size# stream# stack#
+//     kFree               block
+//     kFreeDeferred       block                     of a block whose other streams are not done with it yet
+//     kFreeCompleted      block                     its end
+//     kUse                block stream#
+//     kEmptyCache
+//     kMark               text#
+//     kHeader             text# text#               key, value
+//     kStarts                                       what was allocated before was there when the recording began
+//     kFails              reserved free             bytes: the next event is an allocation that ran out of memory, the
+//                                                   one after it its kFree; what was reserved, and left on the device
+//   Since version 2, of a recording whose device calls are known, which a header kDeviceCallCount counts:
+//     kDeviceCall         kind bytes events         kind: binary_device_call(); events: how many of those written so far
+//                                                   came after it (allocations, frees, uses, kEmptyCache)
+//     kSegment            address bytes stream flags   at the start, by rising address; flags: 1 large, 2 expandable
+//     kSeedAddress        address - the last one    where the blocks of the start lay, in rising order
+//   Since version 3, which is written only where the times or purposes are known:
+//     kTime               time - the last one       microseconds, zigzag, from 0: of the events from here on
+//     kPurpose            Purpose                   of the allocations from here on
+// clang-format on
 #pragma once
 
 #include <tenon/core/export.h>
