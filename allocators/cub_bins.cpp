@@ -47,39 +47,39 @@ class CubBins final : public Allocator {
     } catch (const Error&) {
       // The device is lost or says so: its memory goes back all the same.
     }
-    for (const Chunk& chunk : chunks_) source_.release(chunk.address, chunk.bytes);
+    for (const BlockRecord& record : records_) source_.release(record.address, record.bytes);
   }
 
   Block allocate(const Request& request) override {
     const std::size_t binned = bin_of(request.bytes);
     const std::size_t bytes = align_up(binned != 0 ? binned : request.bytes, granularity_);
     if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding has wrapped
-    const Place chunk = binned != 0 ? cached(bytes, request.stream) : chunks_.end();
-    return handed_out(chunk != chunks_.end() ? chunk : acquired(bytes, binned != 0, request), request);
+    const Place record = binned != 0 ? cached(bytes, request.stream) : records_.end();
+    return handed_out(record != records_.end() ? record : acquired(bytes, binned != 0, request), request);
   }
 
   void deallocate(const Block& block, StreamRef last_use) noexcept override {
-    const Place chunk = static_cast<Chunk*>(block.cookie)->place;
+    const Place record = static_cast<BlockRecord*>(block.cookie)->place;
     try {
-      const bool is_kept = chunk->is_binned && cached_bytes_ + chunk->bytes <= max_cached_;
+      const bool is_kept = record->is_binned && cached_bytes_ + record->bytes <= max_cached_;
       if (!is_kept) {
         source_.synchronize();  // as cudaFree does
-        release(chunk);
+        release(record);
         return;
       }
-      add_stream(*chunk, last_use);
-      chunk->own = source_.mark(chunk->stream);
-      for (const StreamRef stream : chunk->other_streams) chunk->others.push_back(source_.mark(stream));
-      free_.emplace(chunk->bytes, chunk);
-      chunk->state = BlockState::kFree;
-      cached_bytes_ += chunk->bytes;
+      add_stream(*record, last_use);
+      record->own = source_.mark(record->stream);
+      for (const StreamRef stream : record->other_streams) record->others.push_back(source_.mark(stream));
+      free_.emplace(record->bytes, record);
+      record->state = BlockState::kFree;
+      cached_bytes_ += record->bytes;
     } catch (const Error&) {
-      chunk->state = BlockState::kAwaitingStream;  // which streams still use it is unknown: it stays until teardown
+      record->state = BlockState::kAwaitingStream;  // which streams still use it is unknown: it stays until teardown
     }
   }
 
   void record_use(const Block& block, StreamRef stream) override {
-    add_stream(*static_cast<Chunk*>(block.cookie), stream);
+    add_stream(*static_cast<BlockRecord*>(block.cookie), stream);
   }
 
   std::size_t trim(std::size_t keep_bytes) override {
@@ -97,12 +97,12 @@ class CubBins final : public Allocator {
   }
 
   void walk(SegmentVisitor& visitor) const override {
-    for (const Chunk& chunk : chunks_) {
-      visitor.segment({.address = chunk.address, .bytes = chunk.bytes, .stream = chunk.stream});
-      visitor.block({.address = chunk.address,
-                     .bytes = chunk.bytes,
-                     .requested_bytes = chunk.state == BlockState::kFree ? 0 : chunk.requested_bytes,
-                     .state = chunk.state});
+    for (const BlockRecord& record : records_) {
+      visitor.segment({.address = record.address, .bytes = record.bytes, .stream = record.stream});
+      visitor.block({.address = record.address,
+                     .bytes = record.bytes,
+                     .requested_bytes = record.state == BlockState::kFree ? 0 : record.requested_bytes,
+                     .state = record.state});
     }
   }
 
@@ -114,18 +114,19 @@ class CubBins final : public Allocator {
 
   void check_invariants() const override {
     std::size_t cached = 0;
-    for (const auto& [bytes, chunk] : free_) {
-      if (bytes != chunk->bytes || chunk->state != BlockState::kFree) throw Error("cub_bins: a bin holds a live block");
+    for (const auto& [bytes, record] : free_) {
+      if (bytes != record->bytes || record->state != BlockState::kFree)
+        throw Error("cub_bins: a bin holds a live block");
       cached += bytes;
     }
     if (cached != cached_bytes_) throw Error("cub_bins: the bytes in the bins differ from their count");
   }
 
  private:
-  struct Chunk;
-  using Chunks = std::list<Chunk>;
-  using Place = Chunks::iterator;
-  struct Chunk {
+  struct BlockRecord;
+  using Records = std::list<BlockRecord>;
+  using Place = Records::iterator;
+  struct BlockRecord {
     Place place;  ///< of itself
     void* address = nullptr;
     std::size_t bytes = 0;
@@ -158,56 +159,57 @@ class CubBins final : public Allocator {
   Place cached(std::size_t bytes, StreamRef stream) {
     const auto [first, last] = free_.equal_range(bytes);
     for (auto entry = first; entry != last; ++entry) {
-      const Place chunk = entry->second;
-      std::erase_if(chunk->others, [&](const Ticket& ticket) { return source_.reached(ticket); });
-      if (!chunk->others.empty() || (chunk->stream != stream && !source_.reached(chunk->own))) continue;
+      const Place record = entry->second;
+      std::erase_if(record->others, [&](const Ticket& ticket) { return source_.reached(ticket); });
+      if (!record->others.empty() || (record->stream != stream && !source_.reached(record->own))) continue;
       free_.erase(entry);
       cached_bytes_ -= bytes;
-      return chunk;
+      return record;
     }
-    return chunks_.end();
+    return records_.end();
   }
 
   Place acquired(std::size_t bytes, bool is_binned, const Request& request) {
-    const Place chunk = chunks_.emplace(chunks_.end());
-    chunk->place = chunk;
-    chunk->bytes = bytes;
-    chunk->is_binned = is_binned;
+    const Place record = records_.emplace(records_.end());
+    record->place = record;
+    record->bytes = bytes;
+    record->is_binned = is_binned;
     try {
-      chunk->address = source_.acquire(bytes);
-      if (chunk->address == nullptr && trim(0) != 0) {
+      record->address = source_.acquire(bytes);
+      if (record->address == nullptr && trim(0) != 0) {
         ++retries_;
-        chunk->address = source_.acquire(bytes);
+        record->address = source_.acquire(bytes);
       }
-      if (chunk->address == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+      if (record->address == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
     } catch (...) {
-      chunks_.erase(chunk);
+      records_.erase(record);
       throw;
     }
-    return chunk;
+    return record;
   }
 
-  static Block handed_out(Place chunk, const Request& request) {
-    chunk->state = BlockState::kActive;
-    chunk->requested_bytes = request.bytes;
-    chunk->stream = request.stream;
-    chunk->other_streams.clear();
-    return {.data = chunk->address, .bytes = chunk->bytes, .cookie = &*chunk, .request = request};
+  static Block handed_out(Place record, const Request& request) {
+    record->state = BlockState::kActive;
+    record->requested_bytes = request.bytes;
+    record->stream = request.stream;
+    record->other_streams.clear();
+    return {.data = record->address, .bytes = record->bytes, .cookie = &*record, .request = request};
   }
 
-  static void add_stream(Chunk& chunk, StreamRef stream) {
-    if (stream == chunk.stream || std::ranges::find(chunk.other_streams, stream) != chunk.other_streams.end()) return;
-    chunk.other_streams.push_back(stream);
+  static void add_stream(BlockRecord& record, StreamRef stream) {
+    if (stream == record.stream || std::ranges::find(record.other_streams, stream) != record.other_streams.end())
+      return;
+    record.other_streams.push_back(stream);
   }
 
-  void release(Place chunk) {
-    source_.release(chunk->address, chunk->bytes);
-    chunks_.erase(chunk);
+  void release(Place record) {
+    source_.release(record->address, record->bytes);
+    records_.erase(record);
   }
 
   MemorySource& source_;
   const std::size_t granularity_, growth_, smallest_, largest_, max_cached_;
-  Chunks chunks_;
+  Records records_;
   std::multimap<std::size_t, Place> free_;  ///< by bytes; of equal ones the first has waited longest
   std::size_t cached_bytes_ = 0;
   std::int64_t retries_ = 0;
