@@ -2,19 +2,19 @@
 #pragma once
 
 #include <tenon/device/device_driver.h>
+#include <tenon/memory/sources/host_memory_source.h>
 
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "isa.h"
-#include "memory_source.h"
 
 namespace tenon::cpu {
 
 class CpuDriver final : public DeviceDriver {
  public:
-  CpuDriver(MemoryConfig memory, Isa isa) : memory_(std::move(memory)), isa_(isa) {}
+  CpuDriver(HostMemoryConfig memory, Isa isa) : memory_(std::move(memory)), isa_(isa) {}
 
   DeviceProperties properties() const override;
   MemorySource& memory() override { return memory_; }
@@ -24,7 +24,7 @@ class CpuDriver final : public DeviceDriver {
   int threads() const override;
 
  private:
-  CpuMemorySource memory_;
+  HostMemorySource memory_;
   Isa isa_;
 };
 
@@ -46,7 +46,7 @@ class CpuBackend final : public Backend {
 
  private:
   void (*use_isa_)(Isa);
-  MemoryConfig memory_;
+  HostMemoryConfig memory_;
   Isa isa_ = widest_isa();
   std::mutex mutex_;  // guards what follows
   std::unique_ptr<CpuDriver> driver_;
