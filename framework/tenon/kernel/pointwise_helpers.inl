@@ -1,22 +1,20 @@
 // Functions that rows use and <cmath> lacks, for float and double (and integers where a row takes integers). Included
-// inside pointwise.h's namespace. Not Boost.Math: kernels of every backend are made from these lines, vectors of sixteen
-// floats and CUDA's among them, and their values are PyTorch's at the edges too. A function is added here and nowhere else:
+// inside pointwise.h's namespace. Not Boost.Math: kernels of every backend are made from these lines, vectors of
+// sixteen floats and CUDA's among them, and their values are PyTorch's at the edges too. A function is added here and
+// nowhere else:
 //
-//   - One that is an operator too has the operator's name: slopes of tensors then find the operator (ops/support/symbolic.h).
-//   - TENON_OF_DRESSED_1(name) or _2 after it lets a backend's dressed number {v} use it. A backend that has a better one
-//     for its numbers declares it as their friend.
-#define TENON_OF_DRESSED_1(name)                                   \
-  template <class Number>                                          \
-  requires requires(Number x) { x.v; }                             \
-  TENON_HOST_DEVICE inline Number name(Number x) {                 \
-    return Number(name(x.v));                                      \
-  }
-#define TENON_OF_DRESSED_2(name)                                   \
-  template <class Number>                                          \
-  requires requires(Number x) { x.v; }                             \
-  TENON_HOST_DEVICE inline Number name(Number a, Number b) {       \
-    return Number(name(a.v, b.v));                                 \
-  }
+//   - One that is an operator too has the operator's name: slopes of tensors then find the operator
+//     (ops/pointwise/symbolic.h).
+//   - TENON_OF_DRESSED_1(name) or _2 after it lets a backend's dressed number {v} use it. A backend that has a better
+//     one for its numbers declares it as their friend.
+#define TENON_OF_DRESSED_1(name)       \
+  template <class Number>              \
+  requires requires(Number x) { x.v; } \
+  TENON_HOST_DEVICE inline Number name(Number x) { return Number(name(x.v)); }
+#define TENON_OF_DRESSED_2(name)       \
+  template <class Number>              \
+  requires requires(Number x) { x.v; } \
+  TENON_HOST_DEVICE inline Number name(Number a, Number b) { return Number(name(a.v, b.v)); }
 
 template <class T>
 TENON_HOST_DEVICE inline T sigmoid(T x) {
@@ -199,9 +197,10 @@ TENON_HOST_DEVICE inline T digamma(T x) {
   }
   const T inverse = T(1) / x;
   const T square = inverse * inverse;
-  result += std::log(x) - T(0.5) * inverse -
-            square * (T(1.0 / 12) -
-                      square * (T(1.0 / 120) - square * (T(1.0 / 252) - square * (T(1.0 / 240) - square * T(1.0 / 132)))));
+  result +=
+      std::log(x) - T(0.5) * inverse -
+      square * (T(1.0 / 12) -
+                square * (T(1.0 / 120) - square * (T(1.0 / 252) - square * (T(1.0 / 240) - square * T(1.0 / 132)))));
   return result;
 }
 TENON_OF_DRESSED_1(digamma)
