@@ -109,7 +109,7 @@ TEST_F(Image, ASnapshotWithoutSegmentsIsToldApartFromOneThatContradictsItself) {
     EXPECT_EQ(trace.recorded->reserved_bytes, reserved);
     EXPECT_EQ(trace.recorded->peak_reserved_bytes, reserved + 512);
     EXPECT_TRUE(trace.recorded->is_whole);
-    EXPECT_THAT(why_not_tunable(trace), Not(HasSubstr("contradicts itself")));
+    EXPECT_THAT(judge(trace).refusal, Not(HasSubstr("contradicts itself")));
     EXPECT_THAT(trace.notes, Contains(HasSubstr("the policy 'mine' does not show its segments (Allocator::walk)")));
   }
   std::filesystem::remove(path);

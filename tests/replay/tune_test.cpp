@@ -441,37 +441,37 @@ TEST(Judge, SaysWhetherTheSettingsAreTheFilesOwn) {
 
 // When too little could be rebuilt.
 
-TEST(WhyNotTunable, AWholeHistoryIs) { EXPECT_EQ(why_not_tunable(pinned_segments()), ""); }
+TEST(Tunable, AWholeHistoryIs) { EXPECT_EQ(judge(pinned_segments()).refusal, ""); }
 
-TEST(WhyNotTunable, AStateWithoutAHistoryIsNot) {
-  const std::string why = why_not_tunable(read_one("a 0 1048576 0\na 1 1048576 0\n"));
+TEST(Tunable, AStateWithoutAHistoryIsNot) {
+  const std::string why = judge(read_one("a 0 1048576 0\na 1 1048576 0\n")).refusal;
   EXPECT_THAT(why, AllOf(HasSubstr("no setting is recommended"), HasSubstr("import torch"),
                          HasSubstr("torch.cuda.memory._record_memory_history(max_entries="),
                          HasSubstr("torch.cuda.memory._dump_snapshot(\"memory.pickle\")")));
 }
 
-TEST(WhyNotTunable, AStateWithAFreeOrTwoIsNot) {
-  EXPECT_THAT(why_not_tunable(read_one("a 0 104857600 0\na 1 1048576 0\nf 1\na 2 2097152 0\n")),
+TEST(Tunable, AStateWithAFreeOrTwoIsNot) {
+  EXPECT_THAT(judge(read_one("a 0 104857600 0\na 1 1048576 0\nf 1\na 2 2097152 0\n")).refusal,
               HasSubstr("next to nothing is ever handed out a second time"));
 }
 
-TEST(WhyNotTunable, ARecordingThatMissedTheBeginningIsNot) {
+TEST(Tunable, ARecordingThatMissedTheBeginningIsNot) {
   Trace trace = read_one("a 0 1073741824 0\na 1 1024 0\nf 1\n");
   trace.facts.seeded_blocks = 1;
   trace.facts.seeded_bytes = 1 * GiB;
-  EXPECT_THAT(why_not_tunable(trace), HasSubstr("against 1.00 GiB that were there before"));
+  EXPECT_THAT(judge(trace).refusal, HasSubstr("against 1.00 GiB that were there before"));
 }
 
-TEST(WhyNotTunable, BytesThatAreKnownOnlyAsASumAreNot) {
+TEST(Tunable, BytesThatAreKnownOnlyAsASumAreNot) {
   Trace trace = pinned_segments();
   trace.facts.unplaced_bytes = trace.facts.peak_requested_bytes / 2;
-  EXPECT_THAT(why_not_tunable(trace), HasSubstr("known only as a sum"));
+  EXPECT_THAT(judge(trace).refusal, HasSubstr("known only as a sum"));
 }
 
-TEST(WhyNotTunable, AnEmptyHistoryIsNot) {
+TEST(Tunable, AnEmptyHistoryIsNot) {
   Trace trace;
   trace.name = "empty";
-  EXPECT_THAT(why_not_tunable(trace), AllOf(HasSubstr("empty"), HasSubstr("holds no allocation")));
+  EXPECT_THAT(judge(trace).refusal, AllOf(HasSubstr("empty"), HasSubstr("holds no allocation")));
 }
 
 }  // namespace

@@ -158,11 +158,6 @@ std::string why_without_replay(const Trace& trace) {
 
 }  // namespace
 
-std::string why_not_tunable(const Trace& trace) {
-  const std::string why = why_without_replay(trace);
-  return why.empty() ? why : refusal(trace, why);
-}
-
 Trust judge(const Trace& trace, const std::optional<std::string>& conf) {
   Trust trust;
   if (trace.recorded) trust.reserved_at_start_bytes = trace.recorded->reserved_at_start_bytes;

@@ -26,7 +26,4 @@ struct Trust {
 /// set.
 TENON_API Trust judge(const Trace& trace, const std::optional<std::string>& conf = {});
 
-/// The part of it that needs no replay: why an answer from this trace would be worth nothing; empty when it is not so.
-TENON_API std::string why_not_tunable(const Trace& trace);
-
 }  // namespace tenon::replay

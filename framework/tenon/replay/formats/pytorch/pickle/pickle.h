@@ -80,6 +80,7 @@ class TENON_API Pickle {
   std::uint64_t word_count() const { return words_read_; }
   /// Of all different texts together.
   std::uint64_t text_bytes() const { return text_bytes_.size(); }
+  /// For tests: the containers that are kept, of equal ones one only; no other call shows that a history is not copied.
   std::uint64_t node_count() const { return nodes_.size(); }
 
  private:
