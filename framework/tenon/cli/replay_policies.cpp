@@ -31,6 +31,16 @@ void check_options(const StackConfig& config) {
 
 }  // namespace
 
+std::vector<std::string> unnamed_allocators(bool quiet) {
+  for (const PluginProblem& problem : load_all_plugins()) {
+    if (!quiet) say(fmt::format("tenon: left out: {}", problem.problem));
+  }
+  std::vector<std::string> names = default_allocators();
+  if (names.empty())
+    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  return names;
+}
+
 std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet) {
   std::vector<NamedPolicy> policies;
   if (!choice.config.empty()) {
@@ -50,12 +60,7 @@ std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet)
   }
   for (const NamedPolicy& policy : policies) check_options(policy.config);
   if (!policies.empty()) return policies;
-  for (const PluginProblem& problem : load_all_plugins()) {
-    if (!quiet) say(fmt::format("tenon: left out: {}", problem.problem));
-  }
-  for (const std::string& name : default_allocators()) policies.push_back({allocator_from_spec(name), name});
-  if (policies.empty())
-    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
+  for (const std::string& name : unnamed_allocators(quiet)) policies.push_back({allocator_from_spec(name), name});
   return policies;
 }
 

@@ -1,4 +1,4 @@
-// Which allocators a replay is about.
+// Which allocators a replay or a bench is about.
 #pragma once
 
 #include <tenon/memory/stack/allocator_stack.h>
@@ -20,8 +20,12 @@ struct NamedPolicy {
   std::string label;  ///< of its rows: what the user wrote
 };
 
-/// Every allocator that loads if none is named. Throws ConfigError for an unknown one, or for options that it refuses;
-/// PluginError when there is none at all. Unless quiet, says what means nothing in a replay and what is left out.
+/// What is taken where the user names no allocator: those that load. Throws PluginError when there is none at all.
+/// Unless quiet, says what is left out.
+std::vector<std::string> unnamed_allocators(bool quiet);
+
+/// unnamed_allocators() if none is named. Throws ConfigError for an unknown one, or for options that it refuses.
+/// Unless quiet, says what means nothing in a replay.
 std::vector<NamedPolicy> choose_policies(const PolicyChoice& choice, bool quiet);
 
 }  // namespace tenon::cli

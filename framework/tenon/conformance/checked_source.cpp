@@ -3,6 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/snapshot.h>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,6 @@
 namespace tenon::conformance {
 
 namespace {
-
-std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 /// Whether [address, address + bytes) lies in the union of the ranges, which may be several adjacent ones.
 bool inside(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_t address, std::size_t bytes) {
@@ -58,7 +57,7 @@ void CheckedSource::complain_locked(const std::string& what) {
 
 void CheckedSource::check_unused_locked(const void* address, std::size_t bytes) noexcept {
   if (!still_used_ || fault_.order_calls_too) return;  // a lost device completes nothing
-  if (early_release_.empty()) early_release_ = still_used_(number(address), bytes);
+  if (early_release_.empty()) early_release_ = still_used_(Address(address), bytes);
 }
 
 void* CheckedSource::acquire(std::size_t bytes) {
@@ -67,19 +66,19 @@ void* CheckedSource::acquire(std::size_t bytes) {
   if (bytes == 0) complain_locked("acquire(0): the source was asked for nothing");
   void* address = upstream_.acquire(bytes);
   if (!address) return nullptr;
-  acquired_[number(address)] = bytes;
+  acquired_[Address(address)] = bytes;
   reserved_bytes_ += bytes;
   return address;
 }
 
 void CheckedSource::release(void* address, std::size_t bytes) noexcept {
+  const std::uint64_t start = Address(address);
   std::lock_guard lock(mutex_);
-  const auto it = acquired_.find(number(address));
+  const auto it = acquired_.find(start);
   if (it == acquired_.end())
-    return complain_locked(fmt::format("release({:#x}): never acquired, or released before", number(address)));
+    return complain_locked(fmt::format("release({:#x}): never acquired, or released before", start));
   if (it->second != bytes)
-    complain_locked(
-        fmt::format("release({:#x}, {}): it was acquired with {} bytes", number(address), bytes, it->second));
+    complain_locked(fmt::format("release({:#x}, {}): it was acquired with {} bytes", start, bytes, it->second));
   check_unused_locked(address, it->second);
   reserved_bytes_ -= it->second;
   const std::size_t true_bytes = it->second;
@@ -91,17 +90,18 @@ void* CheckedSource::reserve(std::size_t bytes) {
   std::lock_guard lock(mutex_);
   if (fails_locked()) return nullptr;
   void* address = upstream_.reserve(bytes);
-  if (address) spaces_[number(address)] = bytes;
+  if (address) spaces_[Address(address)] = bytes;
   return address;
 }
 
 void CheckedSource::unreserve(void* address, std::size_t bytes) noexcept {
+  const std::uint64_t start = Address(address);
   std::lock_guard lock(mutex_);
-  const auto it = spaces_.find(number(address));
+  const auto it = spaces_.find(start);
   if (it == spaces_.end() || it->second != bytes)
-    return complain_locked(fmt::format("unreserve({:#x}, {}): no such reservation", number(address), bytes));
-  if (touches(mapped_, number(address), bytes))
-    complain_locked(fmt::format("unreserve({:#x}): something is still mapped there", number(address)));
+    return complain_locked(fmt::format("unreserve({:#x}, {}): no such reservation", start, bytes));
+  if (touches(mapped_, start, bytes))
+    complain_locked(fmt::format("unreserve({:#x}): something is still mapped there", start));
   spaces_.erase(it);
   upstream_.unreserve(address, bytes);
 }
@@ -127,28 +127,30 @@ void CheckedSource::destroy(Physical physical, std::size_t bytes) noexcept {
 }
 
 void CheckedSource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
+  const std::uint64_t start = Address(address);
   std::lock_guard lock(mutex_);
   if (fails_locked()) throw Error("injected: the device refused to map");
-  if (!inside(spaces_, number(address), bytes))
-    complain_locked(fmt::format("map({:#x}, {}): outside of every reservation", number(address), bytes));
-  if (touches(mapped_, number(address), bytes))
-    complain_locked(fmt::format("map({:#x}, {}): something is mapped there already", number(address), bytes));
+  if (!inside(spaces_, start, bytes))
+    complain_locked(fmt::format("map({:#x}, {}): outside of every reservation", start, bytes));
+  if (touches(mapped_, start, bytes))
+    complain_locked(fmt::format("map({:#x}, {}): something is mapped there already", start, bytes));
   const auto it = physicals_.find(physical.value);
   if (it == physicals_.end() || offset + bytes > it->second)
-    complain_locked(fmt::format("map({:#x}, {}): no such physical memory", number(address), bytes));
+    complain_locked(fmt::format("map({:#x}, {}): no such physical memory", start, bytes));
   upstream_.map(address, bytes, physical, offset);
-  mapped_[number(address)] = bytes;
+  mapped_[start] = bytes;
 }
 
 void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
   std::lock_guard lock(mutex_);
   check_unused_locked(address, bytes);
-  std::uintptr_t next = number(address);
-  const std::uintptr_t end = next + bytes;
+  const std::uint64_t start = Address(address);
+  const std::uint64_t end = start + bytes;
+  std::uint64_t next = start;
   while (next < end) {
     const auto it = mapped_.find(next);
     if (it == mapped_.end() || it->first + it->second > end)
-      return complain_locked(fmt::format("unmap({:#x}, {}): not what was mapped there", number(address), bytes));
+      return complain_locked(fmt::format("unmap({:#x}, {}): not what was mapped there", start, bytes));
     next += it->second;
     mapped_.erase(it);
   }

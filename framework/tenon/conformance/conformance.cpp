@@ -9,6 +9,8 @@
 #include <tenon/conformance/speed.h>
 #include <tenon/conformance/watched_allocator.h>
 
+#include <tenon/core/seconds_since.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,10 +100,9 @@ std::optional<CheckResult> KitRun::run_one(const Check& check) {
   CheckResult result{
       .name = check.name, .promise = check.promise, .failure = {}, .same_as = {}, .may_come_of = {}, .said = {}};
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto tick = [&] {
     if (!run_.on_progress) return !is_stopping();
-    Progress progress{.check = check.name, .seed = {}, .calls = journal_.calls(), .seconds = seconds()};
+    Progress progress{.check = check.name, .seed = {}, .calls = journal_.calls(), .seconds = seconds_since(start)};
     if (journal_.has_seed()) progress.seed = journal_.seed();
     run_.on_progress(progress);
     return !is_stopping();
@@ -125,7 +126,7 @@ std::optional<CheckResult> KitRun::run_one(const Check& check) {
       result.said.clear();  // it was told with the first
     }
   }
-  result.seconds = seconds();
+  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <tenon/conformance/findings/repeats.h>
 #include <tenon/conformance/shrink.h>
 
+#include <tenon/core/seconds_since.h>
 #include <tenon/core/units.h>
 
 #include <algorithm>
@@ -30,8 +31,6 @@ constexpr std::size_t kPlainAlignment = 64;
 constexpr std::size_t kPlainSizes[] = {512, 4096, 65536, 1 << 20, 2 << 20, 16 << 20};
 constexpr std::size_t kQuantum = 512;  ///< to which most policies round
 constexpr std::size_t kLong = 8;       ///< operations: of more, equal sizes are read faster than small ones
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Without frees and uses of blocks that are not there, which do nothing.
 Operations without_idle(const Operations& history) {

@@ -2,6 +2,7 @@
 #include <tenon/conformance/process/isolation.h>
 #include <tenon/conformance/speed.h>
 
+#include <tenon/core/seconds_since.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/sources/address_only_source.h>
 
@@ -34,8 +35,7 @@ class Loop {
 
   /// Nanoseconds of a pair in one turn.
   double turn() {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     double seconds = 0;
     std::size_t pairs = 0;
     while (seconds < kTurnSeconds) {
@@ -44,7 +44,7 @@ class Loop {
         allocator_->deallocate(block, block.request.stream);
         block = allocator_->allocate({.bytes = sizes_[(pairs * 7) % sizes_.size()]});
       }
-      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      seconds = seconds_since(start);
     }
     return seconds * 1e9 / static_cast<double>(pairs);
   }

@@ -1,6 +1,7 @@
 // What this thread means by "the device" and "the stream" where it does not say. Declared in device_state.h.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/with_index.h>
 
 #include <fmt/format.h>
 
@@ -26,11 +27,6 @@ std::vector<StreamChoice>& streams_of_thread() {
   return streams;
 }
 
-Device with_index(Device device) {
-  if (!device.has_index()) device.set_index(current_device(device.type()));
-  return device;
-}
-
 void set_stream(Device device, StreamRef stream) {
   auto& streams = streams_of_thread();
   const auto found =
@@ -43,6 +39,11 @@ void set_stream(Device device, StreamRef stream) {
 }
 
 }  // namespace
+
+Device with_index(Device device) {
+  if (!device.has_index()) device.set_index(current_device(device.type()));
+  return device;
+}
 
 StreamRef current_stream(Device device) {
   if (guards_of_thread == 0) [[likely]]

@@ -1,6 +1,7 @@
 // The open devices of the process, opened on first use; which device and which stream a thread means.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/with_index.h>
 #include <tenon/memory/pinned_cache.h>
 
 #include <fmt/format.h>
@@ -23,11 +24,6 @@ struct OpenDevices {
 OpenDevices& open() {
   static auto* all = new OpenDevices;  // never destroyed: static tensors are freed late
   return *all;
-}
-
-Device with_index(Device device) {
-  if (!device.has_index()) device.set_index(current_device(device.type()));
-  return device;
 }
 
 DeviceState& open_device(Device device) {

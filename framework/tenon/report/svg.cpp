@@ -246,6 +246,10 @@ std::string html_escape(std::string_view text) {
   return out;
 }
 
+std::string html_paragraph(std::string_view text, std::string_view style) {
+  return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
+}
+
 namespace {
 
 /// A narrow page scrolls in it, so that its text stays legible.

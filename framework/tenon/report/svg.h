@@ -14,6 +14,9 @@ namespace tenon {
 /// Text for HTML and SVG: & < > " are escaped.
 TENON_API std::string html_escape(std::string_view text);
 
+/// A paragraph of plain text, of the page's class "note" or "bad".
+std::string html_paragraph(std::string_view text, std::string_view style = "note");
+
 struct SvgLine {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< x ascending

@@ -2,6 +2,7 @@
 #include <tenon/train/training.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/clip_grad.h>
 #include <tenon/nn/parameter.h>
@@ -22,8 +23,6 @@ namespace tenon::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 Tensor loss_of(const Tensor& logits, const Tensor& target) {
   // Text: every position of every window counts alike.

@@ -17,6 +17,7 @@
 #include <tenon/cli/watch/run_watch.h>
 #include <tenon/conformance/service_watch.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/report/kit_advice.h>
@@ -311,8 +312,7 @@ class OneRun {
     record_.exit_code = static_cast<int>(code);
     // A part that was killed left no result, but the state that this one goes on from says how long it took.
     record_.earlier_seconds = state_.go_on ? earlier_seconds_.value_or(record_.result.earlier_seconds) : 0;
-    record_.seconds =
-        record_.earlier_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    record_.seconds = record_.earlier_seconds + seconds_since(start_);
     if (DeviceState* device = opened(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
       const bool has_ended_early = status != RunStatus::kDone && status != RunStatus::kInterrupted;

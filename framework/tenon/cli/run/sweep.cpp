@@ -12,6 +12,7 @@
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/core/atomic_file.h>
+#include <tenon/core/seconds_since.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_remarks.h>
@@ -152,7 +153,7 @@ class Sweep {
   ExperimentConfig experiment_of(std::size_t index) const { return config_of(options_, cells_[index]).experiment(); }
 
   void announce(std::size_t index) const {
-    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const double elapsed = seconds_since(start_);
     const double left =
         done_ == 0 ? 0 : elapsed / static_cast<double>(done_) * static_cast<double>(cells_.size() - kept_ - done_);
     const std::string about = done_ == 0 || elapsed < 2 ? "" : fmt::format("  (about {} left)", format_duration(left));

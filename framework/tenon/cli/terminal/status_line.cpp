@@ -1,6 +1,7 @@
 // The line and the time left.
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/terminal/terminal.h>
+#include <tenon/core/seconds_since.h>
 #include <tenon/report/text/display_width.h>
 
 #include <unistd.h>
@@ -24,10 +25,10 @@ StatusLine::StatusLine(bool quiet) : is_on_(!quiet && is_terminal(STDERR_FILENO)
 
 StatusLine::~StatusLine() { erase(); }
 
-double StatusLine::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+double StatusLine::seconds() const { return seconds_since(start_); }
 
 bool StatusLine::is_due() const {
-  const double since_last = std::chrono::duration<double>(Clock::now() - last_shown_).count();
+  const double since_last = seconds_since(last_shown_);
   return is_on_ && seconds() >= kSilentSeconds && since_last >= kRefreshSeconds;
 }
 

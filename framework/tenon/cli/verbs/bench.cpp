@@ -2,6 +2,7 @@
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/replay_policies.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/verb.h>
 
@@ -39,14 +40,7 @@ struct BenchVerbOptions {
 std::vector<std::string> specs_of(const BenchVerbOptions& options) {
   std::vector<std::string> specs = options.specs;
   specs.insert(specs.end(), options.more_specs.begin(), options.more_specs.end());
-  if (!specs.empty()) return specs;
-  for (const PluginProblem& problem : load_all_plugins()) {
-    if (!options.quiet) say(fmt::format("tenon: left out: {}", problem.problem));
-  }
-  specs = default_allocators();
-  if (specs.empty())
-    throw PluginError("no allocator plugin was found; name one with --allocator, or set TENON_PLUGIN_PATH");
-  return specs;
+  return specs.empty() ? unnamed_allocators(options.quiet) : specs;
 }
 
 std::vector<replay::Trace> histories_of(const BenchVerbOptions& options) {

@@ -4,6 +4,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/history/call_stack.h>
+#include <tenon/memory/snapshot.h>
 
 #include <cxxabi.h>
 
@@ -27,7 +28,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  void gave(const void* address) { address_ = reinterpret_cast<std::uintptr_t>(address); }
+  void gave(const void* address) { address_ = Address(address); }
 
   /// Only the project's errors may leave: nobody above expects anything else.
   template <class Do>
@@ -54,8 +55,6 @@ class Watched {
   std::uintptr_t address_ = 0;
 };
 
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
 class WatchedAllocator final : public ForwardingAllocator {
  public:
   WatchedAllocator(std::unique_ptr<Allocator> inner, CallWatcher& watcher)
@@ -77,11 +76,11 @@ class WatchedAllocator final : public ForwardingAllocator {
   }
   void deallocate(const Block& block, StreamRef last_use) noexcept override {
     watcher_.taken_back(block);
-    const Watched call(watcher_, {.call = Call::kDeallocate, .stream = last_use.id, .address = number(block.data)});
+    const Watched call(watcher_, {.call = Call::kDeallocate, .stream = last_use.id, .address = Address(block.data)});
     inner_->deallocate(block, last_use);
   }
   void record_use(const Block& block, StreamRef stream) override {
-    Watched call(watcher_, {.call = Call::kRecordUse, .stream = stream.id, .address = number(block.data)});
+    Watched call(watcher_, {.call = Call::kRecordUse, .stream = stream.id, .address = Address(block.data)});
     call.run([&] { inner_->record_use(block, stream); });
   }
   std::size_t trim(std::size_t keep_bytes) override {

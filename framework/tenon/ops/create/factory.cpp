@@ -3,6 +3,7 @@
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/pinned.h>
+#include <tenon/ops/create/with_grad.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -15,11 +16,6 @@ namespace tenon {
 using namespace ops;
 
 namespace {
-
-Tensor with_grad(Tensor tensor, const TensorOptions& options) {
-  if (options.requires_grad()) tensor.set_requires_grad(true);
-  return tensor;
-}
 
 Tensor place(const TensorOptions& options, DeviceState& state, const Dims& sizes, const Dims& strides) {
   if (!options.pinned_memory()) return allocate_strided(state, sizes, strides, options.dtype());

@@ -1,6 +1,7 @@
 // Random numbers: every draw takes its positions of a generator's Philox stream. Declared in factory.h and tensor.h.
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/create/with_grad.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
@@ -41,11 +42,6 @@ Tensor& fill_random(OperatorId op, const Tensor& self, const RandomAttributes& a
   }
   finish_inplace(self, recording);
   return const_cast<Tensor&>(self);
-}
-
-Tensor with_grad(Tensor tensor, const TensorOptions& options) {
-  if (options.requires_grad()) tensor.set_requires_grad(true);
-  return tensor;
 }
 
 Tensor plain_empty(IntArrayRef sizes, const TensorOptions& options) {

@@ -2,6 +2,7 @@
 #include <tenon/kernel/pointwise.h>
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -64,12 +65,6 @@ Tensor bitwise(const Tensor& a, const Scalar& b) {
   return result;
 }
 
-Tensor& copy_result(const char* op, const Tensor& self, const Tensor& result) {
-  check_castable(op, result.scalar_type(), self.scalar_type());
-  check_inplace_sizes(self, result.impl().sizes());
-  return self.copy_(result);
-}
-
 }  // namespace
 }  // namespace tenon::ops
 
@@ -100,10 +95,10 @@ using namespace ops;
   Tensor Tensor::name(const Tensor& other) const { return bitwise<pointwise::Row>(*this, other); }      \
   Tensor Tensor::name(const Scalar& other) const { return bitwise<pointwise::Row>(*this, other); }      \
   Tensor& Tensor::name##_(const Tensor& other) const {                                                  \
-    return copy_result(#name, *this, bitwise<pointwise::Row>(*this, other));                            \
+    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));                              \
   }                                                                                                     \
   Tensor& Tensor::name##_(const Scalar& other) const {                                                  \
-    return copy_result(#name, *this, bitwise<pointwise::Row>(*this, other));                            \
+    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));                              \
   }                                                                                                     \
   TENON_OUT_OF_TWO(name)
 #include <tenon/kernel/rows/relations.inl>

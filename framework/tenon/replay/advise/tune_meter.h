@@ -2,6 +2,7 @@
 // from which capacity on it is safe.
 #pragma once
 
+#include <tenon/core/seconds_since.h>
 #include <tenon/replay/advise/tune.h>
 
 #include <chrono>
@@ -15,10 +16,7 @@ class CandidateMeter {
   CandidateMeter(const std::vector<Trace>& traces, const TuneOptions& options)
       : traces_(traces), options_(options), start_(std::chrono::steady_clock::now()) {}
 
-  double elapsed() const {
-    if (options_.elapsed_seconds) return options_.elapsed_seconds();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double elapsed() const { return options_.elapsed_seconds ? options_.elapsed_seconds() : seconds_since(start_); }
 
   bool is_stopping() const { return options_.is_stopping && options_.is_stopping(); }
 

@@ -1,15 +1,12 @@
 // PlacementOracle: interval maps; clarity before speed, the timed pass runs without it.
 #include <tenon/core/units.h>
+#include <tenon/memory/snapshot.h>
 #include <tenon/replay/engine/placement_oracle.h>
 
 #include <algorithm>
 #include <cstdio>
 
 namespace tenon::replay {
-
-namespace {
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-}  // namespace
 
 std::optional<std::uint32_t> PlacementOracle::Intervals::overlapping(std::uint64_t begin, std::uint64_t end) const {
   auto next = map_.lower_bound(begin);
@@ -149,12 +146,12 @@ void PlacementOracle::synchronized() {
 }
 
 void PlacementOracle::acquired(const void* pointer, std::size_t bytes) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   segments_[address] = {bytes, next_ordinal_++, false};
 }
 
 void PlacementOracle::releasing(const void* pointer, std::size_t bytes) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   const auto it = segments_.find(address);
   if (it == segments_.end() || it->second.is_virtual || it->second.bytes != bytes) {
     return problem("gave " + describe(address, bytes) + " back to the device, which never gave that segment");
@@ -167,12 +164,12 @@ void PlacementOracle::releasing(const void* pointer, std::size_t bytes) noexcept
 }
 
 void PlacementOracle::address_reserved(const void* pointer, std::size_t bytes) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   segments_[address] = {bytes, next_ordinal_++, true};
 }
 
 void PlacementOracle::address_unreserving(const void* pointer, std::size_t bytes) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   const auto it = segments_.find(address);
   if (it == segments_.end() || !it->second.is_virtual || it->second.bytes != bytes) {
     return problem("unreserved " + describe(address, bytes) + ", which was not reserved like that");
@@ -201,7 +198,7 @@ void PlacementOracle::destroying(Physical physical, std::size_t bytes) noexcept 
 }
 
 void PlacementOracle::mapped(const void* pointer, std::size_t bytes, Physical physical, std::size_t offset) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   const auto it = physicals_.find(physical.value);
   if (it == physicals_.end() || offset + bytes > it->second.bytes)
     return problem("mapped physical memory that does not exist at " + describe(address, bytes));
@@ -214,7 +211,7 @@ void PlacementOracle::mapped(const void* pointer, std::size_t bytes, Physical ph
 
 // An unmap may cover several mappings, or part of one.
 void PlacementOracle::unmapped(const void* pointer, std::size_t bytes) noexcept {
-  const std::uint64_t address = number(pointer);
+  const std::uint64_t address = Address(pointer);
   if (const auto block = addresses_.overlapping(address, address + bytes)) {
     problem("unmapped " + describe(address, bytes) + " while " + describe(live_[*block].address, live_[*block].bytes) +
             " in it is in use");

@@ -18,8 +18,6 @@ namespace tenon::replay {
 
 namespace {
 
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
 /// Device calls of a replay as events of its history.
 class SegmentEvents final : public SourceListener {
  public:
@@ -41,12 +39,12 @@ class SegmentEvents final : public SourceListener {
 
  private:
   void add(HistoryAction action, const void* address, std::size_t bytes) {
-    events_.push_back({{.action = action, .address = number(address), .bytes = bytes, .stream = stream}, time});
+    events_.push_back({{.action = action, .address = Address(address), .bytes = bytes, .stream = stream}, time});
   }
   // Pages are mapped one by one, PyTorch lists the range.
   void merge(HistoryAction action, const void* address, std::size_t bytes) {
     if (!events_.empty() && events_.back().action == action && events_.back().time_us == time &&
-        events_.back().address + events_.back().bytes == number(address)) {
+        events_.back().address + events_.back().bytes == Address(address)) {
       events_.back().bytes += bytes;
     } else {
       add(action, address, bytes);
@@ -200,7 +198,7 @@ class ReplayImage {
       // The device's events come first: segment_alloc, then alloc, as in PyTorch.
       slot.block = stack_->allocate({.bytes = event.bytes, .stream = stream});
       made.action = HistoryAction::kAlloc;
-      made.address = number(slot.block.data);
+      made.address = Address(slot.block.data);
       if (is_seed && are_seeds_served_) ++image_.seeded_blocks;
     } catch (const OutOfMemory&) {
       if (failures_ == Failures::kKept) throw;
@@ -249,7 +247,7 @@ class ReplayImage {
   HistoryEvent of_block(HistoryAction action, const Slot& slot, std::uint64_t bytes) const {
     return {{.action = action,
              .stack = slot.stack,
-             .address = number(slot.block.data),
+             .address = Address(slot.block.data),
              .bytes = bytes,
              .stream = slot.block.request.stream},
             segment_events_.time};
@@ -257,7 +255,7 @@ class ReplayImage {
 
   void name_stacks_of_blocks() {
     std::unordered_map<std::uint64_t, std::uint32_t> stacks;
-    for (const Slot& slot : slots_) stacks[number(slot.block.data)] = slot.stack;
+    for (const Slot& slot : slots_) stacks[Address(slot.block.data)] = slot.stack;
     for (Segment& segment : image_.segments) {
       for (BlockInfo& block : segment.blocks) {
         if (const auto it = stacks.find(block.address); it != stacks.end() && block.state != BlockState::kFree)

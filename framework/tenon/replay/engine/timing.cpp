@@ -1,4 +1,5 @@
 // Timing, with a second thread in the process.
+#include <tenon/core/seconds_since.h>
 #include <tenon/replay/engine/replay_source.h>
 #include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/replay/engine/timing.h>
@@ -16,8 +17,6 @@ namespace tenon::replay {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Rising addresses and nothing else: what the loop costs without a policy.
 class NullAllocator final : public Allocator {

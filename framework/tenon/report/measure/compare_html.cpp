@@ -177,8 +177,7 @@ std::string compare_html(const Comparison& comparison, const std::string& metric
                         html_escape(comparison.sets[s].path), measure::kind_name(comparison.sets[s].kind));
   }
   body += "</ul>\n";
-  for (const std::string& remark : compare_remarks(comparison))
-    body += fmt::format("<p class=\"note\">{}</p>\n", html_escape(remark));
+  for (const std::string& remark : compare_remarks(comparison)) body += html_paragraph(remark);
   if (const Table settings = compare_settings(comparison); !settings.empty())
     body += heading("Settings and machines") + wide(settings);
   body += curves(comparison);

@@ -2,6 +2,7 @@
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/doctor_report.h>
+#include <tenon/report/replay/export_lines.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/environment.h>
 
@@ -63,10 +64,7 @@ void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people)
 std::string lines_to_paste(const replay::FitAttempt& best, const replay::Diagnosis& diagnosis) {
   if (!diagnosis.is_pytorch)
     return fmt::format("Set in the experiment:\n  allocator.name=\"{}\"\n", diagnosis.how_to_set(best));
-  return fmt::format(
-      "Set before the program starts:\n  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export "
-      "PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # through PyTorch 2.9.x, and for vLLM\n",
-      best.label);
+  return "Set before the program starts:\n" + export_lines(best.label);
 }
 
 std::string remarks(const replay::Trust& trust) {

@@ -118,10 +118,6 @@ std::string html_layout_key() {
 
 namespace {
 
-std::string sentence(const std::string& text, const char* style) {
-  return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
-}
-
 /// The columns of times stand in a table of their own: all of them beside each other are wider than a page.
 bool is_time(const Column& column) {
   return column.key == "mevents" || column.key.starts_with("allocate_ns") || column.key.starts_with("free_ns");
@@ -166,11 +162,10 @@ std::string section(const replay::Trace& trace, std::size_t number,
                     const std::vector<const replay::ReplayRow*>& of_trace) {
   std::string out = fmt::format("<h2 id=\"history-{}\">{}</h2>\n", number, html_escape(trace.name));
   const replay::TraceFacts& facts = trace.facts;
-  out += sentence(fmt::format("{} events, {} blocks allocated, peak {} requested at event {}, {} stream{}.",
-                              facts.events, facts.allocations, format_bytes(facts.peak_requested_bytes),
-                              facts.peak_event, trace.stream_count(), trace.stream_count() == 1 ? "" : "s"),
-                  "note");
-  for (const std::string& note : trace.notes) out += sentence(note, "note");
+  out += html_paragraph(fmt::format("{} events, {} blocks allocated, peak {} requested at event {}, {} stream{}.",
+                                    facts.events, facts.allocations, format_bytes(facts.peak_requested_bytes),
+                                    facts.peak_event, trace.stream_count(), trace.stream_count() == 1 ? "" : "s"));
+  for (const std::string& note : trace.notes) out += html_paragraph(note);
 
   std::vector<replay::ReplayRow> copies;
   for (const replay::ReplayRow* row : of_trace) copies.push_back(*row);
@@ -181,7 +176,7 @@ std::string section(const replay::Trace& trace, std::size_t number,
     out += "<h3>Speed of the allocator alone: events a second, and nanoseconds a call</h3>\n<div class=\"wide\">" +
            html_table(part_of(table, true)) + "</div>\n";
   }
-  for (const std::string& remark : replay_remarks(copies)) out += sentence(remark, "bad");
+  for (const std::string& remark : replay_remarks(copies)) out += html_paragraph(remark, "bad");
 
   SvgChart chart = memory_chart(trace, of_trace);
   out += "<h3>Live memory, and what each allocator had reserved for it</h3>\n" + svg_chart(chart);
@@ -257,9 +252,8 @@ std::string html_layout(const std::vector<Segment>& layout, double bytes_per_row
   }
   std::string out = svg_segments(bars, bytes_per_row);
   if (rest != 0)
-    out += sentence(
-        fmt::format("and {} smaller segments of {} in all", segments.size() - kShownSegments, format_bytes(rest)),
-        "note");
+    out += html_paragraph(
+        fmt::format("and {} smaller segments of {} in all", segments.size() - kShownSegments, format_bytes(rest)));
   return out;
 }
 
@@ -310,11 +304,10 @@ void write_replay_svg(const std::string& path, const replay::Trace& trace, const
 
 void write_replay_html(const std::string& path, const std::vector<replay::Trace>& traces,
                        const std::vector<replay::ReplayRow>& rows, const std::string& environment_json) {
-  std::string body = sentence(
+  std::string body = html_paragraph(
       "Each allocator was given the same requests on a device that has addresses only. Excess is what was reserved "
       "beyond the peak of live bytes, the least that any allocator needs; internal and external are fragmentation by "
-      "rounding and by free memory between blocks, at the moment of peak reserved.",
-      "note");
+      "rounding and by free memory between blocks, at the moment of peak reserved.");
   body += contents(traces, rows);
   replay::WorkMeter meter("writing " + path, traces.size());
   for (std::size_t t = 0; t < traces.size(); ++t) {

@@ -108,10 +108,6 @@ class FlameWriter {
   std::size_t depth_ = 0;
 };
 
-std::string line(const std::string& text, const char* style = "note") {
-  return fmt::format("<p class=\"{}\">{}</p>\n", style, html_escape(text));
-}
-
 /// A state without a history: its blocks were allocated before, in an unknown order.
 bool is_state_only(const replay::Trace& trace) {
   return trace.facts.frees <= trace.ooms.size() && trace.recorded && trace.recorded->actions.empty() &&
@@ -162,7 +158,8 @@ std::string over_time(SvgChart chart, const replay::Trace& trace) {
   for (SvgMark& mark : chart.marks) mark.x = moment(mark.x);
   chart.title = "live and reserved memory over time";
   chart.x_label = "seconds";
-  return "<h2>Live memory over time</h2>\n" + line("The same by the clock of the recording.") + svg_chart(chart);
+  return "<h2>Live memory over time</h2>\n" + html_paragraph("The same by the clock of the recording.") +
+         svg_chart(chart);
 }
 
 std::string what_it_is_for(const replay::Trace& trace) {
@@ -183,7 +180,7 @@ std::string what_it_is_for(const replay::Trace& trace) {
 std::string memory_over_events(const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
   std::string body = "<h2>Live memory</h2>\n";
   if (is_state_only(trace) && rows.empty())
-    return body + line("The file holds a state and no history: what lived at that moment is below.");
+    return body + html_paragraph("The file holds a state and no history: what lived at that moment is below.");
   std::vector<const replay::ReplayRow*> shown;
   for (const replay::ReplayRow& row : rows) shown.push_back(&row);
   SvgChart chart = memory_chart(trace, shown);
@@ -191,12 +188,12 @@ std::string memory_over_events(const replay::Trace& trace, const std::vector<rep
     chart.lines.push_back(reserved_as_recorded(trace));
   body += svg_chart(chart) + over_time(chart, trace);
   if (!trace.ooms.empty())
-    body += line(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
-                             trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
-                 "bad");
-  for (const std::string& remark : replay_remarks(rows)) body += line(remark, "bad");
+    body += html_paragraph(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
+                                       trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
+                           "bad");
+  for (const std::string& remark : replay_remarks(rows)) body += html_paragraph(remark, "bad");
   if (std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return row.ooms != 0; }))
-    body += line("Live memory is what the program asked for, requests that were refused included.");
+    body += html_paragraph("Live memory is what the program asked for, requests that were refused included.");
   return body;
 }
 
@@ -204,12 +201,12 @@ std::string who_holds_it(const replay::Trace& trace) {
   std::string body = "<h2>Who holds it at the peak</h2>\n";
   const Flame root = flame_at_peak(trace);
   if (root.bytes == 0 || root.children.empty()) {
-    return body + line(
+    return body + html_paragraph(
                       "The file holds no call stacks. PyTorch records them with "
                       "torch.cuda.memory._record_memory_history(stacks=\"python\"), tenon run with --record snapshot.");
   }
   return body +
-         line(
+         html_paragraph(
              "The outermost call is on top; a call is as wide as the bytes that it holds. Calls inside Python, PyTorch "
              "and the C library are left out.") +
          FlameWriter(trace, root).write();
@@ -227,9 +224,9 @@ std::string recorded_layout(const replay::Trace& trace) {
     }
   }
   return fmt::format("<h2>Segments {}, at the end</h2>\n", html_escape(as_in_the_file(trace))) +
-         line(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.", segments.size(),
-                          format_bytes(reserved), format_bytes(active), format_bytes(reserved - active),
-                          format_bytes(largest))) +
+         html_paragraph(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.",
+                                    segments.size(), format_bytes(reserved), format_bytes(active),
+                                    format_bytes(reserved - active), format_bytes(largest))) +
          html_layout_key() + html_layout(segments);
 }
 
@@ -238,11 +235,11 @@ std::string recorded_layout(const replay::Trace& trace) {
 void write_trace_html(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
   replay::tell_work("writing " + path, 0);
   const replay::TraceFacts& facts = trace.facts;
-  std::string body =
-      line(fmt::format("{}: {} events, {} blocks, {} stream{}; peak {} at event {}, {} alive at the end.", trace.format,
-                       facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
-                       format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
-  for (const std::string& note : trace.notes) body += line(note);
+  std::string body = html_paragraph(
+      fmt::format("{}: {} events, {} blocks, {} stream{}; peak {} at event {}, {} alive at the end.", trace.format,
+                  facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
+                  format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
+  for (const std::string& note : trace.notes) body += html_paragraph(note);
   body += memory_over_events(trace, rows) + what_it_is_for(trace) + who_holds_it(trace);
   if (trace.recorded && !trace.recorded->final_segments.empty()) body += recorded_layout(trace);
   for (const replay::ReplayRow& row : rows) {
@@ -252,12 +249,12 @@ void write_trace_html(const std::string& path, const replay::Trace& trace, const
   }
   body += trace.replayed_under.empty() ? "<h2>Settings of the recording</h2>\n" : "<h2>Settings of the replay</h2>\n";
   if (!trace.replayed_under.empty()) {
-    body += line(trace.replayed_under);
+    body += html_paragraph(trace.replayed_under);
   } else if (trace.recorded && trace.recorded->has_settings) {
-    body += line(trace.recorded->pytorch_conf.empty() ? "PyTorch's defaults" : trace.recorded->pytorch_conf);
-    body += line(fmt::format("{} reserved at the end", format_bytes(trace.recorded->reserved_bytes)));
+    body += html_paragraph(trace.recorded->pytorch_conf.empty() ? "PyTorch's defaults" : trace.recorded->pytorch_conf);
+    body += html_paragraph(fmt::format("{} reserved at the end", format_bytes(trace.recorded->reserved_bytes)));
   } else {
-    body += line("the file does not state them");
+    body += html_paragraph("the file does not state them");
   }
   write_file(path, html_page(trace.name, body));
 }

@@ -1,5 +1,6 @@
 // The result of a search for people: the table and the advice under it.
 #include <tenon/core/units.h>
+#include <tenon/report/replay/export_lines.h>
 #include <tenon/report/replay/tune_report.h>
 #include <tenon/runtime/conf_policy.h>
 
@@ -221,12 +222,7 @@ static std::string tune_advice(const replay::TuneResult& result, const TuneSubje
     out += about_recorded(result);
     if (!result.recorded_conf.empty() && result.recommended_conf.empty())
       out += "  unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF\n";
-    if (!result.recommended_conf.empty()) {
-      out += fmt::format(
-          "  export PYTORCH_ALLOC_CONF=\"{0}\"\n  export PYTORCH_CUDA_ALLOC_CONF=\"{0}\"   # through PyTorch 2.9.x, "
-          "and for vLLM\n",
-          result.recommended_conf);
-    }
+    if (!result.recommended_conf.empty()) out += export_lines(result.recommended_conf);
     if (best->safe_from_bytes) {
       out += fmt::format(
           "Smallest safe capacity: {}; every larger one {}{}{}.\n", capacity_text(*best->safe_from_bytes),

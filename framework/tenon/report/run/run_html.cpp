@@ -79,7 +79,6 @@ TableCell cell_of(const std::string& key, const Json& value) {
   return {};
 }
 
-std::string note(const std::string& text) { return "<p class=\"note\">" + html_escape(text) + "</p>\n"; }
 std::string wide(const std::string& table) { return "<div class=\"wide\">" + table + "</div>\n"; }
 
 /// The scalars of an object as a table of two columns.
@@ -141,7 +140,7 @@ std::string outside_the_steps(const Json& result) {
                         phase == "setup" ? "in the setup before the first step" : "in testing",
                         show(Bytes{static_cast<std::int64_t>(in_steps)}));
   }
-  return note(text);
+  return html_paragraph(text);
 }
 
 /// How far the estimate before the run was off.
@@ -153,7 +152,7 @@ std::string off_by(const Json& result) {
   };
   const std::string text =
       estimate_error_text({.requested = error("peak_requested"), .reserved = error("peak_reserved")});
-  return text.empty() ? "" : note("Estimated before the run: " + text + ".");
+  return text.empty() ? "" : html_paragraph("Estimated before the run: " + text + ".");
 }
 
 std::string list_of(const Json& lines) {
@@ -210,12 +209,13 @@ std::string sweep_html(const std::string& name, const Table& comparison, const s
     course.push_back(line_of(cell.name, losses(result)));
   }
   std::istringstream lines(remarks);
-  for (std::string text; std::getline(lines, text);) notes += note(text);
+  for (std::string text; std::getline(lines, text);) notes += html_paragraph(text);
   return html_page(
       "Tenon sweep: " + name,
       wide(html_table(comparison)) + notes + (links.empty() ? "" : "<p>Each cell: " + links + "</p>\n") +
-          note("The charts are of the training steps. Testing is in the table and left out of them: the peak of a cell "
-               "whose column \"peak in\" says testing is higher than its line.") +
+          html_paragraph(
+              "The charts are of the training steps. Testing is in the table and left out of them: the peak of a cell "
+              "whose column \"peak in\" says testing is higher than its line.") +
           chart("Reserved after each step", true, std::move(reserved)) +
           chart("Highest allocated within each step", true, std::move(allocated)) +
           chart("Loss", false, std::move(course)));

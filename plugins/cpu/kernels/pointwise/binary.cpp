@@ -3,6 +3,7 @@
 
 #include "kernels/pointwise/engine.h"
 #include "kernels/pointwise/real.h"
+#include "kernels/pointwise/scalar_as.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
@@ -70,15 +71,6 @@ template <>
 struct Apply<pointwise::ShiftRight, i64> {
   static i64 value(i64 a, i64 b, const BinaryParams*) { return a >> (static_cast<u64>(b) > 63 ? 63 : b); }
 };
-
-template <class T>
-T scalar_as(const ScalarValue& scalar) {
-  return static_cast<T>(scalar.real);
-}
-template <>
-i64 scalar_as<i64>(const ScalarValue& scalar) {
-  return scalar.integer;
-}
 
 template <class Row, class T, Form form>
 void body(char* const* pointers, i64 n, i64, const void* state) {

@@ -3,21 +3,13 @@
 
 #include "kernels/pointwise/engine.h"
 #include "kernels/pointwise/real.h"
+#include "kernels/pointwise/scalar_as.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
 enum class Form { kBoth, kScalarLeft, kScalarRight };
-
-template <class T>
-T scalar_as(const ScalarValue& scalar) {
-  return static_cast<T>(scalar.real);
-}
-template <>
-i64 scalar_as<i64>(const ScalarValue& scalar) {
-  return scalar.integer;
-}
 
 template <class Row, class T, Form form>
 void compare_body(char* const* pointers, i64 n, i64, const void* params) {

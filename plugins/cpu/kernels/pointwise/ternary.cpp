@@ -3,19 +3,11 @@
 
 #include "kernels/pointwise/engine.h"
 #include "kernels/pointwise/math.h"
+#include "kernels/pointwise/scalar_as.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
-
-template <class T>
-T scalar_as(const ScalarValue& scalar) {
-  return static_cast<T>(scalar.real);
-}
-template <>
-i64 scalar_as<i64>(const ScalarValue& scalar) {
-  return scalar.integer;
-}
 
 // f(pointer to state, a, b, c) over up to three inputs of one lane type.
 template <class T, class F>
