@@ -4,7 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/environment.h>
 

@@ -22,5 +22,4 @@
 #include <tenon/ops/reduce/order_statistics.h>
 #include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/reduce/summary.h>
-#include <tenon/ops/shape/rearrange.h>
 #include <tenon/ops/special.h>

@@ -20,6 +20,13 @@
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/reduce/sorting.h>
+#include <tenon/ops/shape/broadcast.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/copy.h>
+#include <tenon/ops/shape/padding.h>
+#include <tenon/ops/shape/rearrange.h>
+#include <tenon/ops/shape/slicing.h>
+#include <tenon/ops/shape/splitting.h>
+#include <tenon/ops/shape/tril_triu.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/tensor/literal.h>

@@ -8,7 +8,8 @@
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
+#include <tenon/ops/shape/tril_triu.h>
 #include <tenon/ops/support/out_argument.h>
 
 #include <utility>

@@ -6,7 +6,6 @@
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 #include <tenon/tensor/literal.h>

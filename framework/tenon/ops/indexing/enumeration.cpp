@@ -3,7 +3,8 @@
 #include <tenon/ops/indexing/enumeration.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/broadcast.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>

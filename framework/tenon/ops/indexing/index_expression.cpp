@@ -2,7 +2,6 @@
 // Declared in tensor.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>

@@ -3,7 +3,6 @@
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/scalar_operand.h>

@@ -4,7 +4,7 @@
 #include <tenon/ops/indexing/repeat_interleave.h>
 #include <tenon/ops/indexing/search.h>
 #include <tenon/ops/reduce/reduction.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 

@@ -3,7 +3,8 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
+#include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/support.h>

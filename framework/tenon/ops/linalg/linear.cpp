@@ -3,7 +3,6 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 

@@ -7,7 +7,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/row_norm.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/literal.h>
 

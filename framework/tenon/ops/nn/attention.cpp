@@ -11,7 +11,6 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/softmax.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>

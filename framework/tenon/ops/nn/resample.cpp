@@ -3,7 +3,6 @@
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/resample.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/literal.h>
 

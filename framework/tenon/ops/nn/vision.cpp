@@ -5,7 +5,7 @@
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/vision.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>

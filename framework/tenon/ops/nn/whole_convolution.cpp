@@ -2,7 +2,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/whole_convolution.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/support.h>
 
 #include <string>

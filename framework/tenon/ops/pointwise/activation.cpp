@@ -2,7 +2,6 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/activation.h>
 #include <tenon/ops/pointwise/unary.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {

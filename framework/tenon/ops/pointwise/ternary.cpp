@@ -4,7 +4,6 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 

@@ -4,7 +4,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/order_statistics.h>
 #include <tenon/ops/reduce/reduction.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>

@@ -5,7 +5,7 @@
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/row_norm.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 

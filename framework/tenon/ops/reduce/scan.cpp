@@ -4,7 +4,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
 #include <tenon/ops/reduce/scan.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>

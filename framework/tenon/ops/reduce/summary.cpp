@@ -3,7 +3,6 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/summary.h>
-#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/support.h>
 

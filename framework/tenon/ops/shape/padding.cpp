@@ -1,6 +1,6 @@
-// Padding: by a constant, or by positions of the tensor itself. Declared in view.h.
+// Padding: by a constant, or by positions of the tensor itself.
 #include <tenon/ops/create/factory.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>

@@ -1,7 +1,7 @@
-// Views of a part: a position, a range, a diagonal, windows, neighbouring pieces. Each knows how its gradient is laid
-// back into the whole. Declared in tensor.h.
+// Views of a part: a position, a range, a diagonal, windows. Each knows how its gradient is laid back into the whole.
+// Declared in slicing.h and tensor.h.
 #include <tenon/ops/create/factory.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/slicing.h>
 #include <tenon/ops/support/make_view.h>
 
 #include <algorithm>
@@ -185,107 +185,6 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
     strides[at] = step_by(strides[at], step);
   }
   return as_strided(sizes, strides, self.offset());
-}
-
-namespace {
-
-/// Neighbouring parts of one dimension as views with one node, which joins their gradients instead of adding each to
-/// zeros of the whole size. Such views must not be modified in place. With `drop` every part has length 1 and loses the
-/// dimension.
-std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const std::vector<std::int64_t>& lengths,
-                             bool drop) {
-  const TensorImpl& impl = self.impl();
-  Dims sizes = impl.sizes();
-  const Recording recording = record<0>(name, {&self}, [sizes, at, lengths, drop](Backward& b) {
-    std::vector<Tensor> gradients;
-    const Tensor* given = nullptr;
-    for (std::size_t i = 0; i < lengths.size() && !given; ++i) given = b.grad(i).defined() ? &b.grad(i) : nullptr;
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      Dims part = sizes;
-      part[at] = lengths[i];
-      const Tensor& gradient = b.grad(i);
-      gradients.push_back(!gradient.defined() ? given->new_zeros(part) : drop ? gradient.unsqueeze(at) : gradient);
-    }
-    b.set(0, cat(gradients, at));
-  });
-  autograd::CreationMeta creation = autograd::CreationMeta::MULTI_OUTPUT_NODE;
-  if (!autograd::modes.grad_enabled) {
-    creation =
-        autograd::modes.inference ? autograd::CreationMeta::INFERENCE_MODE : autograd::CreationMeta::NO_GRAD_MODE;
-  }
-  Dims strides = impl.strides();
-  const std::int64_t step = strides[at];
-  if (drop) {
-    sizes.erase(at);
-    strides.erase(at);
-  }
-  std::vector<Tensor> parts;
-  parts.reserve(lengths.size());
-  std::int64_t offset = impl.offset();
-  for (const std::int64_t length : lengths) {
-    if (!drop) sizes[at] = length;
-    parts.push_back(alias_of(self, sizes, strides, offset));
-    offset += length * step;
-    autograd::make_view(self, parts.back(), creation);
-    if (!recording) continue;
-    const std::uint32_t number = recording.node()->add_input_metadata(parts.back());
-    autograd::set_gradient_edge(parts.back(), {recording.node(), number});
-  }
-  return parts;
-}
-
-}  // namespace
-
-std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
-  const int at = wrap_dim(dim, impl().rank(), false);
-  return parts_of("UnbindBackward0", *this, at, std::vector<std::int64_t>(static_cast<std::size_t>(size(at)), 1), true);
-}
-std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim) const {
-  const int at = wrap_dim(dim, impl().rank(), false);
-  std::size_t parts = 0;
-  std::int64_t start = 0;
-  for (const std::int64_t part : sizes) {
-    if (part < 0)
-      throw Error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=" +
-                  to_string(sizes));
-    if (start + part > size(at)) break;
-    ++parts;
-    start += part;
-  }
-  if (start != size(at) || parts != sizes.size()) {
-    throw Error("split_with_sizes expects split_sizes to sum exactly to " + std::to_string(size(at)) +
-                " (input tensor's size at dimension " + std::to_string(at) +
-                "), but got split_sizes=" + to_string(sizes));
-  }
-  return parts_of("SplitWithSizesBackward0", *this, at, sizes.vec(), false);
-}
-std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const { return split_with_sizes(sizes, dim); }
-std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
-  if (this->dim() == 0) throw Error("split expects at least a 1-dimensional tensor");
-  const int at = wrap_dim(dim, impl().rank(), false);
-  const std::int64_t length = size(at);
-  if (part < 0) throw Error("split expects split_size be non-negative, but got split_size=" + std::to_string(part));
-  if (part == 0 && length != 0) {
-    throw Error("split_size can only be 0 if dimension size is 0, but got dimension size of " + std::to_string(length));
-  }
-  std::vector<std::int64_t> lengths;
-  std::int64_t start = 0;
-  do {
-    lengths.push_back(std::min(part, length - start));
-    start += part;
-  } while (start < length);
-  return parts_of("SplitBackward0", *this, at, lengths, false);
-}
-std::vector<Tensor> Tensor::chunk(std::int64_t chunks, std::int64_t dim) const {
-  if (dim >= impl().rank() || impl().rank() == 0) throw Error("chunk expects at least a 1-dimensional tensor");
-  if (chunks <= 0) throw Error("chunk expects `chunks` to be greater than 0, got: " + std::to_string(chunks));
-  const std::int64_t length = size(dim);
-  const std::int64_t part = (length + chunks - 1) / chunks;
-  if (part == 0) {
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(chunks), 0);
-    return split_with_sizes(sizes, dim);
-  }
-  return split(part, dim);
 }
 
 }  // namespace tenon

@@ -3,6 +3,8 @@
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 using namespace ops;
@@ -143,35 +145,6 @@ Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
 }
 Tensor Tensor::ravel() const { return contiguous().view({-1}); }
 
-Tensor Tensor::expand(IntArrayRef sizes, bool) const {
-  const TensorImpl& self = impl();
-  Dims wanted(sizes);
-  const int added = wanted.rank() - self.rank();
-  if (added < 0) {
-    throw Error("expand(" + toString() + "{" + to_string(self.sizes()) + "}, size=" + to_string(wanted) +
-                "): the number of sizes provided (" + std::to_string(wanted.rank()) +
-                ") must be greater or equal to the number of dimensions in the tensor (" + std::to_string(self.rank()) +
-                ")");
-  }
-  for (int i = 0; i < wanted.rank(); ++i) {
-    if (wanted[i] == -1) {
-      if (i < added) {
-        throw Error("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension " +
-                    std::to_string(i));
-      }
-      wanted[i] = self.sizes()[i - added];
-    } else if (i >= added && self.sizes()[i - added] != 1 && self.sizes()[i - added] != wanted[i]) {
-      throw Error("The expanded size of the tensor (" + std::to_string(wanted[i]) + ") must match the existing size (" +
-                  std::to_string(self.sizes()[i - added]) + ") at non-singleton dimension " + std::to_string(i) +
-                  ".  Target sizes: " + to_string(wanted) + ".  Tensor sizes: " + to_string(self.sizes()));
-    }
-  }
-  const Dims original = self.sizes();
-  return ops::make_view("ExpandBackward0", *this, wanted, expanded_strides(self.sizes(), self.strides(), wanted),
-                        self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
-}
-Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) { return self.expand(sizes); }
-
 Tensor Tensor::permute(IntArrayRef dims) const {
   const TensorImpl& self = impl();
   if (static_cast<int>(dims.size()) != self.rank()) {
@@ -224,6 +197,32 @@ Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
 Tensor Tensor::t() const {
   if (dim() > 2) throw Error("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) + "D");
   return dim() < 2 ? alias() : swapped("TBackward0", *this, 0, 1);
+}
+
+Tensor Tensor::movedim(IntArrayRef source, IntArrayRef destination) const {
+  if (source.size() != destination.size()) {
+    throw Error("movedim: Invalid source or destination dims: source (" + to_string(source) +
+                " dims) should contain the same number of dims as destination (" + to_string(destination) + " dims)");
+  }
+  const int rank = impl().rank();
+  Dims order = Dims::filled(std::max(rank, 1), -1);
+  std::uint32_t taken = 0;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const int from = wrap_dim(source[i], rank);
+    const int to = wrap_dim(destination[i], rank);
+    if (taken >> from & 1) throw Error("movedim: repeated dim in `source` (" + to_string(source) + ")");
+    if (order[to] != -1) throw Error("movedim: repeated dim in `destination` (" + to_string(destination) + ")");
+    taken |= 1u << from;
+    order[to] = from;
+  }
+  if (rank == 0) return alias();
+  int next = 0;
+  for (int to = 0; to < rank; ++to) {
+    if (order[to] != -1) continue;
+    while (taken >> next & 1) ++next;
+    order[to] = next++;
+  }
+  return permute(order);
 }
 Tensor Tensor::movedim(std::int64_t source, std::int64_t destination) const {
   return movedim(IntArrayRef{source}, IntArrayRef{destination});
@@ -285,5 +284,30 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
   return ops::make_view("UnsqueezeBackward0", *this, sizes, strides, self.offset(),
                         [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
 }
+
+Tensor atleast_1d(const Tensor& self) { return self.dim() == 0 ? self.reshape({1}) : self; }
+Tensor atleast_2d(const Tensor& self) {
+  if (self.dim() == 0) return self.reshape({1, 1});
+  return self.dim() == 1 ? self.unsqueeze(0) : self;
+}
+Tensor atleast_3d(const Tensor& self) {
+  if (self.dim() == 0) return self.reshape({1, 1, 1});
+  if (self.dim() == 1) return self.unsqueeze(0).unsqueeze(-1);
+  return self.dim() == 2 ? self.unsqueeze(-1) : self;
+}
+
+namespace {
+
+std::vector<Tensor> each(TensorList tensors, Tensor (*change)(const Tensor&)) {
+  std::vector<Tensor> result;
+  for (const Tensor& tensor : tensors) result.push_back(change(tensor));
+  return result;
+}
+
+}  // namespace
+
+std::vector<Tensor> atleast_1d(TensorList tensors) { return each(tensors, &atleast_1d); }
+std::vector<Tensor> atleast_2d(TensorList tensors) { return each(tensors, &atleast_2d); }
+std::vector<Tensor> atleast_3d(TensorList tensors) { return each(tensors, &atleast_3d); }
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <tenon/ops/nn/recurrent/recurrence.h>
 
 #include <tenon/ops/linalg/linear.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <tenon/kernel/attributes/recurrent.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/recurrent/recurrence.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 
 #include <algorithm>

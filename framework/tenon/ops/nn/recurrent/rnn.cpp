@@ -4,7 +4,7 @@
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/dropout.h>
 #include <tenon/ops/nn/recurrent/recurrence.h>
-#include <tenon/ops/shape/view.h>
+#include <tenon/ops/shape/concat.h>
 
 #include <fmt/format.h>
 
