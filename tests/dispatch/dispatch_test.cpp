@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace tenon {
 namespace {
 
@@ -24,7 +26,6 @@ TEST(Dispatch, LastRegistrationWins) {
   EXPECT_EQ(find_kernel(type, op), &first_kernel);
   register_kernel(type, "dispatch_test_c", &second_kernel);
   EXPECT_EQ(require_kernel(type, op), &second_kernel);
-  EXPECT_EQ(kernels_of(type), std::vector<std::string>{"dispatch_test_c"});
 }
 
 TEST(Dispatch, MissingKernelNamesOperatorDeviceAndWhoHasIt) {

@@ -2,10 +2,10 @@
 #include <tenon/core/error.h>
 #include <tenon/dispatch/dispatch.h>
 
-#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 namespace tenon {
@@ -75,17 +75,6 @@ Kernel require_kernel(DeviceType type, OperatorId op) {
   throw Error("operator '" + std::string(name_of(op)) + "' has no kernel for device '" + std::string(type.name()) +
               "'; " + (others.empty() ? "no loaded plugin has one" : "it has one for: " + others) +
               " (`tenon plugins list` shows what is loaded)");
-}
-
-std::vector<std::string> kernels_of(DeviceType type) {
-  std::vector<std::string> result;
-  Names& table = names();
-  std::lock_guard lock(table.mutex);
-  for (std::uint32_t id = 0; id < table.names.size(); ++id) {
-    if (kernels[type.id()][id].load(std::memory_order_relaxed)) result.push_back(table.names[id]);
-  }
-  std::sort(result.begin(), result.end());
-  return result;
 }
 
 }  // namespace tenon

@@ -6,9 +6,7 @@
 #include <tenon/kernel/kernel.h>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace tenon {
 
@@ -31,8 +29,5 @@ TENON_API Kernel find_kernel(DeviceType type, OperatorId op) noexcept;
 
 /// Throws Error naming the operator, the device kind and the kinds that do have it.
 TENON_API Kernel require_kernel(DeviceType type, OperatorId op);
-
-/// Names registered for a kind, sorted: for conformance runs and `tenon plugins info`.
-TENON_API std::vector<std::string> kernels_of(DeviceType type);
 
 }  // namespace tenon

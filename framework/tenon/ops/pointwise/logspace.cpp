@@ -1,5 +1,6 @@
 // The factory whose elements are powers. Declared in factory.h.
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/create/with_grad.h>
 #include <tenon/ops/pointwise/pointwise.h>
 
 #include <cmath>
@@ -11,10 +12,8 @@ Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps, doub
     const TensorOptions exact = options.dtype(kFloat64).requires_grad(std::nullopt);
     return tenon::pow(Scalar(base), tenon::linspace(start, end, steps, exact)).to(options.dtype());
   }
-  Tensor result = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
-  result = result.mul(std::log(base)).exp();
-  if (options.requires_grad()) result.set_requires_grad(true);
-  return result;
+  const Tensor exponents = tenon::linspace(start, end, steps, options.requires_grad(std::nullopt));
+  return ops::with_grad(exponents.mul(std::log(base)).exp(), options);
 }
 
 }  // namespace tenon
