@@ -22,16 +22,19 @@ void* take(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
+/// Not inlined: g++ would warn where it inlines delete and not new that they do not match.
+[[gnu::noinline]] void give_back(void* memory) noexcept { std::free(memory); }
+
 }  // namespace
 
 void* operator new(std::size_t bytes) { return take(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take(bytes, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
 
 namespace tenon {
 namespace {

@@ -86,7 +86,7 @@ TEST(PublicSnapshots, EveryDeviceCallOfARealHistoryIsReproduced) {
     table += row.text;
   }
   if (const char* target = std::getenv("TENON_WRITE_FIDELITY")) std::ofstream(target) << table;
-  std::ifstream recorded(std::string(TENON_SOURCE_DIR) + "/bench/results/fidelity.md");
+  std::ifstream recorded(TENON_SOURCE_DIR "/bench/results/fidelity.md");
   std::stringstream text;
   text << recorded.rdbuf();
   EXPECT_EQ(text.str(), table) << "bench/results/fidelity.md says something else";

@@ -272,7 +272,7 @@ TEST(Holders, OfTheBackwardPassAreNamedByTheirOperator) {
                              {"execute_native_thread_routine", "thread48.o", 0}},
                   .stacks = {{}, {0, 1, 2, 3}}};
   trace.stack_of_allocation = {1};
-  EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply (??)");
+  EXPECT_EQ(replay::call_site(trace, 1), "torch::autograd::generated::BmmBackward0::apply (?\?)");
 }
 
 // Tenon's own functions stand below a program's as PyTorch's do; in `tenon run` there are no others.

@@ -28,8 +28,7 @@ TEST(CpuLevels, ShareNoWeakFunctions) {
   if (std::string(TENON_SANITIZERS) != "") GTEST_SKIP() << "sanitizers add symbols of their own";
   int objects = 0;
   for (const std::string level : {"sse2", "avx2", "avx512"}) {
-    const std::filesystem::path folder =
-        std::string(TENON_BINARY_DIR) + "/plugins/cpu/CMakeFiles/tenon_cpu_" + level + ".dir/kernels";
+    const std::filesystem::path folder = TENON_BINARY_DIR "/plugins/cpu/CMakeFiles/tenon_cpu_" + level + ".dir/kernels";
     ASSERT_TRUE(std::filesystem::exists(folder)) << folder;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       if (entry.path().extension() != ".o") continue;
