@@ -64,6 +64,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
     {"memory", {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},
+    {"core", {{"files"}, {"."}}},
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

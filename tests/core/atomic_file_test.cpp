@@ -1,6 +1,6 @@
 // Files that are there as a whole or not at all.
-#include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
+#include <tenon/core/files/atomic_file.h>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 // Files are told apart by device and inode, so that links, "./x" and "< x" are seen through.
 #include <tenon/cli/command_files.h>
 
-#include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
+#include <tenon/core/files/atomic_file.h>
 #include <tenon/core/standard_output.h>
 #include <tenon/runtime/plugins/plugins.h>
 

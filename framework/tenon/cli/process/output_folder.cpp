@@ -1,8 +1,8 @@
 // Folders of results, and their locks.
 #include <tenon/cli/process/output_folder.h>
 
-#include <tenon/core/atomic_file.h>
 #include <tenon/core/error.h>
+#include <tenon/core/files/atomic_file.h>
 
 #include <fcntl.h>
 #include <sys/file.h>

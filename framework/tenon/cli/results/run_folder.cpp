@@ -2,8 +2,8 @@
 #include <tenon/cli/results/run_folder.h>
 
 #include <tenon/cli/results/former_results.h>
-#include <tenon/core/atomic_file.h>
-#include <tenon/core/file_text.h>
+#include <tenon/core/files/atomic_file.h>
+#include <tenon/core/files/file_text.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>

@@ -1,8 +1,8 @@
 // run.json, written and compared.
 #include <tenon/cli/results/run_manifest.h>
 
-#include <tenon/core/atomic_file.h>
-#include <tenon/core/file_text.h>
+#include <tenon/core/files/atomic_file.h>
+#include <tenon/core/files/file_text.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>

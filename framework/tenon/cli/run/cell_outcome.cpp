@@ -2,7 +2,7 @@
 #include <tenon/cli/run/cell_outcome.h>
 
 #include <tenon/cli/results/run_folder.h>
-#include <tenon/core/file_text.h>
+#include <tenon/core/files/file_text.h>
 
 #include <fmt/format.h>
 

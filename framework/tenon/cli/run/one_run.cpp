@@ -16,7 +16,7 @@
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_watch.h>
 #include <tenon/conformance/service_watch.h>
-#include <tenon/core/atomic_file.h>
+#include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/layers/layer.h>

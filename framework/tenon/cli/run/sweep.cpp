@@ -11,7 +11,7 @@
 #include <tenon/cli/run/cell_outcome.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/status_line.h>
-#include <tenon/core/atomic_file.h>
+#include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>

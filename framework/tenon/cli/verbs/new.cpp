@@ -1,7 +1,7 @@
 // `tenon new allocator NAME`: an out-of-tree project that builds against the installed package.
 #include <tenon/cli/new_templates.h>
 #include <tenon/cli/verb.h>
-#include <tenon/core/atomic_file.h>
+#include <tenon/core/files/atomic_file.h>
 #include <tenon/measure/bench/workload.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/layers/layer.h>

@@ -4,7 +4,7 @@
 #include <tenon/measure/compare/result_set.h>
 
 #include <tenon/core/error.h>
-#include <tenon/core/file_text.h>
+#include <tenon/core/files/file_text.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>

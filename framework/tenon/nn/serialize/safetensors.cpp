@@ -2,7 +2,7 @@
 #include <tenon/nn/serialize/safetensors.h>
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/core/atomic_file.h>
+#include <tenon/core/files/atomic_file.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>

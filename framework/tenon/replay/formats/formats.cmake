@@ -22,9 +22,9 @@ tenon_format(mtrace     mtrace_format.cpp)
 
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
 set(TENON_FORMAT_SUPPORT
-  core/atomic_file.cpp
+  core/files/atomic_file.cpp
   core/error.cpp
-  core/nearest_file.cpp
+  core/files/nearest_file.cpp
   core/options.cpp
   core/units.cpp
   memory/call_stacks.cpp

@@ -1,7 +1,7 @@
 // toml++ is used here and nowhere else: its nodes become plain settings at once.
 #include <tenon/runtime/config/toml_reader.h>
 
-#include <tenon/core/nearest_file.h>
+#include <tenon/core/files/nearest_file.h>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>

@@ -1,8 +1,8 @@
 // OutputFile: buffered writing, gz when the name ends in .gz, all or nothing as AtomicFile has it.
 #pragma once
 
-#include <tenon/core/atomic_file.h>
 #include <tenon/core/export.h>
+#include <tenon/core/files/atomic_file.h>
 
 #include <cstdint>
 #include <optional>

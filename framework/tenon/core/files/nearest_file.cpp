@@ -1,5 +1,5 @@
 // Looking through the folder of a missing file.
-#include <tenon/core/nearest_file.h>
+#include <tenon/core/files/nearest_file.h>
 
 #include <tenon/core/options.h>
 

@@ -1,6 +1,6 @@
 // Writing beside, fsync, rename. A writer holds a lock on what it writes: the kernel takes that from a process that is
 // gone, whereas a process number may be another's by now, or that of a zombie, or of another container.
-#include <tenon/core/atomic_file.h>
+#include <tenon/core/files/atomic_file.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/standard_output.h>
