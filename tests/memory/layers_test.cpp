@@ -47,6 +47,17 @@ TEST(Layers, EveryOneOfThemHasASummaryAndDescribesItsOptions) {
   }
 }
 
+TEST(Layers, WhatNoMemoryHoldsIsRefusedThroughThemToo) {
+  const std::vector<LayerText> take_more = {{"guard", {}}, {"align", {{"alignment", "64KiB"}}}, {"round", {}}};
+  for (const LayerText& layer : take_more) {
+    HostMemorySource source({.capacity_bytes = 16 * MiB});
+    const auto stack = make_stack(source, {layer});
+    for (const std::size_t left : {0, 1, 100, 5000})
+      EXPECT_THROW(stack->allocate({.bytes = SIZE_MAX - left}), OutOfMemory) << layer.name << ", " << left;
+    EXPECT_EQ(stack->stats().allocated_bytes.current, 0) << layer.name;
+  }
+}
+
 TEST(Layers, BadOptionValuesAreRefusedBeforeAnythingRuns) {
   Options inject(find_layer("inject").options);
   EXPECT_THROW(inject.set_text("probability", "1.5"), ConfigError);

@@ -102,6 +102,7 @@ TEST(AllocatorStack, ServesAlignmentsThatNoPolicyHasTo) {
   for (const Block& block : blocks) stack->deallocate(block);
   EXPECT_EQ(stack->stats().allocated_bytes.current, 0);
   EXPECT_THROW(stack->allocate({.bytes = 8, .alignment = 3000}), Error);
+  EXPECT_THROW(stack->allocate({.bytes = SIZE_MAX - 100, .alignment = 4 * KiB}), OutOfMemory);
 }
 
 TEST(AllocatorStack, ResettingPeaksStartsFromWhatIsCurrent) {

@@ -34,6 +34,7 @@ class SimplePolicy final : public Allocator {
   Block allocate(const Request& request) override {
     const Lock lock(*this);
     const std::size_t bytes = align_up_512(request.bytes);
+    if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // it has wrapped around
     for (Segment* segment : all_) {
       if (segment->live || segment->bytes != bytes || segment->stream != request.stream) continue;
       segment->live = true;

@@ -2,11 +2,11 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/layers/layer.h>
+#include <tenon/memory/wider_block.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 
 namespace tenon {
 
@@ -18,20 +18,14 @@ class Align final : public LayerAllocator {
       : LayerAllocator(std::move(inner)), alignment_(options.size("alignment")), min_bytes_(options.size("min_size")) {}
 
   Block allocate(const Request& request) override {
-    Request wider = request;
-    if (request.bytes >= min_bytes_) wider.alignment = std::max(request.alignment, alignment_);
-    const std::size_t wanted = wider.alignment;
-    wider.alignment = std::min(wanted, kMaxAlignment);
-    if (wanted > kMaxAlignment) wider.bytes += wanted - kMaxAlignment;
+    const bool is_meant = request.bytes >= min_bytes_;
+    const std::size_t alignment = is_meant ? std::max(request.alignment, alignment_) : request.alignment;
+    const Request wider = widened_to_align(request, alignment);
     auto record = std::make_unique<Record>();
     record->inner = inner_->allocate(wider);
     record->inner.request = wider;
-    const auto base = reinterpret_cast<std::uintptr_t>(record->inner.data);
-    const std::uintptr_t aligned = align_up(base, wanted);
-    return {.data = reinterpret_cast<void*>(aligned),
-            .bytes = record->inner.bytes - (aligned - base),
-            .cookie = record.release(),
-            .request = request};
+    const Block& whole = record->inner;
+    return aligned_part(whole, alignment, record.release(), request);
   }
 
   void deallocate(const Block& block, StreamRef last_use) noexcept override {

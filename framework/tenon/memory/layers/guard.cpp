@@ -6,6 +6,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/layers/fault_log.h>
 #include <tenon/memory/layers/layer.h>
+#include <tenon/memory/wider_block.h>
 
 #include <fmt/format.h>
 
@@ -45,8 +46,7 @@ class Guard final : public LayerAllocator {
     auto record = std::make_unique<Record>();
     // The front zone keeps the alignment, the rear one starts with the first byte that was not asked for.
     record->front = align_up(zone_bytes_, request.alignment);
-    Request wider = request;
-    wider.bytes += record->front + zone_bytes_;
+    const Request wider = widened(request, record->front + zone_bytes_);
     try {
       record->inner = inner_->allocate(wider);
     } catch (const OutOfMemory&) {

@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/pool.h>
 #include <tenon/memory/stack/stack_impl.h>
+#include <tenon/memory/wider_block.h>
 
 #include <tenon/core/units.h>
 
@@ -106,22 +107,15 @@ Block AllocatorStack::allocate_unusual(const Request& asked) {
   Request request = asked;
   if (request.pool == 0) request.pool = scoped_pool(*this);
   if (request.alignment <= kMaxAlignment) return impl_->allocate(request);
-  if (!is_power_of_two(request.alignment) || request.bytes > SIZE_MAX - request.alignment) {
+  if (!is_power_of_two(request.alignment)) {
     throw Error(fmt::format("cannot serve {} bytes at an alignment of {}: it must be a power of two", request.bytes,
                             request.alignment));
   }
   // The figures show what was really taken, hence the larger request.
-  Request larger = request;
-  larger.alignment = kMaxAlignment;
-  larger.bytes += request.alignment - kMaxAlignment;
   auto record = std::make_unique<OverAligned>();
-  record->inner = impl_->allocate(larger);
-  const auto base = reinterpret_cast<std::uintptr_t>(record->inner.data);
-  const std::uintptr_t aligned = align_up(base, request.alignment);
-  return {.data = reinterpret_cast<void*>(aligned),
-          .bytes = record->inner.bytes - (aligned - base),
-          .cookie = record.release(),
-          .request = request};
+  record->inner = impl_->allocate(widened_to_align(request, request.alignment));
+  const Block& whole = record->inner;
+  return aligned_part(whole, request.alignment, record.release(), request);
 }
 
 void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
