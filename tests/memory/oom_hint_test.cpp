@@ -51,38 +51,34 @@ TEST(OomHint, ForAFullDeviceNamesThePurposeThatHoldsMost) {
   stack->deallocate(parameters);
 }
 
+/// Enough is reserved and free, but in pieces.
+const OutOfMemoryInfo kPieces{.requested_bytes = 5 * MiB,
+                              .allocated_bytes = 0,
+                              .reserved_bytes = 9 * MiB,
+                              .device_free_bytes = 1 * MiB,
+                              .capacity_bytes = 10 * MiB,
+                              .largest_free_bytes = 1 * MiB};
+
 // What a replay of the failure may overrule.
 TEST(OomHint, TheCauseIsToldByTheFigures) {
-  const OutOfMemoryInfo pieces{.requested_bytes = 5 * MiB,
-                               .allocated_bytes = 0,
-                               .reserved_bytes = 9 * MiB,
-                               .device_free_bytes = 1 * MiB,
-                               .capacity_bytes = 10 * MiB,
-                               .largest_free_bytes = 1 * MiB};
-  EXPECT_EQ(oom_cause(pieces), OomCause::kPieces);
-  OutOfMemoryInfo other = pieces;
+  EXPECT_EQ(oom_cause(kPieces), OomCause::kPieces);
+  OutOfMemoryInfo other = kPieces;
   other.allocated_bytes = 9 * MiB;
   EXPECT_EQ(oom_cause(other), OomCause::kFull);
   other.requested_bytes = 11 * MiB;
   EXPECT_EQ(oom_cause(other), OomCause::kTooLarge);
-  other = pieces;
+  other = kPieces;
   other.limit_bytes = 4 * MiB;
   EXPECT_EQ(oom_cause(other), OomCause::kLimit);
 }
 
 TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
   MemoryStats stats;
-  OutOfMemoryInfo info{.requested_bytes = 5 * MiB,
-                       .allocated_bytes = 0,
-                       .reserved_bytes = 9 * MiB,
-                       .device_free_bytes = 1 * MiB,
-                       .capacity_bytes = 10 * MiB,
-                       .largest_free_bytes = 1 * MiB};
-  EXPECT_THAT(oom_hint(info, {.stats = stats, .has_virtual_memory = true}), HasSubstr("expandable"));
-  EXPECT_THAT(oom_hint(info, {.stats = stats, .has_virtual_memory = true, .is_expandable = true}),
+  EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .has_virtual_memory = true}), HasSubstr("expandable"));
+  EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .has_virtual_memory = true, .is_expandable = true}),
               Not(HasSubstr("expandable")));
-  EXPECT_THAT(oom_hint(info, {.stats = stats}), HasSubstr("max_split_size"));
-  EXPECT_THAT(oom_hint(info, {.stats = stats, .splits_all_sizes = false}), Not(HasSubstr("max_split_size")));
+  EXPECT_THAT(oom_hint(kPieces, {.stats = stats}), HasSubstr("max_split_size"));
+  EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .splits_all_sizes = false}), Not(HasSubstr("max_split_size")));
 }
 
 }  // namespace

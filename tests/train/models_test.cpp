@@ -49,6 +49,15 @@ class Models : public Experiment {
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
   }
+  /// What such a run says against `more`.
+  std::string mistake(const std::string& model, Words more) {
+    try {
+      run_small(model, std::move(more));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
 };
 
 /// resnet8 stands for the larger ones, whose code it shares.
@@ -170,20 +179,12 @@ TEST_F(Models, ARunThatWasInterruptedEqualsOneThatWasNot) {
 TEST_F(Models, ResumingAnotherRunIsRefused) {
   const std::string file = "\"" + (folder / "state.safetensors").string() + "\"";
   run_small("mlp", {"train.save=" + file});
-  const auto mistake = [&](const std::string& model, Words more) {
-    more.push_back("train.resume=" + file);
-    try {
-      run_small(model, std::move(more));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_THAT(mistake("mlp", {"train.seed=48"}), AllOf(HasSubstr("seed 47"), HasSubstr("has 48")));
-  EXPECT_THAT(mistake("mlp", {"train.batch_size=4"}), HasSubstr("batch size 8"));
-  EXPECT_THAT(mistake("lenet", {}), Not(HasSubstr("accepted")));
+  const std::string resume = "train.resume=" + file;
+  EXPECT_THAT(mistake("mlp", {"train.seed=48", resume}), AllOf(HasSubstr("seed 47"), HasSubstr("has 48")));
+  EXPECT_THAT(mistake("mlp", {"train.batch_size=4", resume}), HasSubstr("batch size 8"));
+  EXPECT_THAT(mistake("lenet", {resume}), Not(HasSubstr("accepted")));
   std::filesystem::resize_file(folder / "state.safetensors", 100);
-  EXPECT_THAT(mistake("mlp", {}), HasSubstr("state.safetensors"));
+  EXPECT_THAT(mistake("mlp", {resume}), HasSubstr("state.safetensors"));
 }
 
 TEST_F(Models, GptLearnsText) {
@@ -208,14 +209,6 @@ TEST_F(Models, UnetTellsPicturesFromTheirBackground) {
 }
 
 TEST_F(Models, WhatDoesNotFitIsRefusedWithTheNumbers) {
-  const auto mistake = [&](const std::string& model, Words more) {
-    try {
-      run_small(model, std::move(more));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
   EXPECT_THAT(mistake("gpt", {"data.name=\"fashion-mnist\""}), HasSubstr("learns from text"));
   EXPECT_THAT(mistake("lenet", {"data.name=\"text\""}), HasSubstr("learns from pictures"));
   EXPECT_THAT(mistake("gpt", {"model.heads=3"}), AllOf(HasSubstr("8"), HasSubstr("3")));

@@ -1,20 +1,14 @@
 // Custom functions: what happens to their outputs.
 #include <tenon/autograd/function.h>
+#include <tenon/core/demangled.h>
 #include <tenon/tensor/factory.h>
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 namespace tenon::autograd {
 
 std::string readable_type_name(const std::type_info& type) {
-  int status = 0;
-  char* readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
-  std::string name = "torch::autograd::CppNode<" + std::string(status == 0 ? readable : type.name()) + ">";
-  std::free(readable);
-  return name;
+  return "torch::autograd::CppNode<" + demangled(type.name()) + ">";
 }
 
 Tensor zeros_of(const InputMetadata& metadata) {

@@ -2,14 +2,13 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/core/demangled.h>
 #include <tenon/tensor/factory.h>
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace tenon {
 
@@ -65,10 +64,7 @@ std::string capture_stack() {
     if (dladdr(frames[i], &info) == 0) continue;
     std::string line = "  ";
     if (info.dli_sname) {
-      int status = 0;
-      char* readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-      line += status == 0 ? readable : info.dli_sname;
-      std::free(readable);
+      line += demangled(info.dli_sname);
     } else {
       // Without a name: the offset that addr2line takes.
       char offset[32];

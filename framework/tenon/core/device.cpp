@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <limits>
@@ -36,6 +37,11 @@ bool is_kind_name(std::string_view name) {
   return name[0] >= 'a';
 }
 
+/// Its id, or the number of names where it is not among them. The table is locked.
+std::size_t position_locked(const KindTable& table, std::string_view name) {
+  return static_cast<std::size_t>(std::ranges::find(table.names, name) - table.names.begin());
+}
+
 }  // namespace
 
 DeviceType DeviceType::named(std::string_view name) {
@@ -45,22 +51,20 @@ DeviceType DeviceType::named(std::string_view name) {
   }
   KindTable& table = kinds();
   std::lock_guard lock(table.mutex);
-  for (std::size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == name) return DeviceType(static_cast<std::uint8_t>(i));
-  }
+  const std::size_t id = position_locked(table, name);
+  if (id < table.names.size()) return DeviceType(static_cast<std::uint8_t>(id));
   if (table.names.size() == kMaxDeviceTypes) {
     throw Error(fmt::format("no room for device kind '{}': {} kinds are known already", name, kMaxDeviceTypes));
   }
   table.names.emplace_back(name);
-  return DeviceType(static_cast<std::uint8_t>(table.names.size() - 1));
+  return DeviceType(static_cast<std::uint8_t>(id));
 }
 
 std::optional<DeviceType> DeviceType::find(std::string_view name) {
   KindTable& table = kinds();
   std::lock_guard lock(table.mutex);
-  for (std::size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == name) return DeviceType(static_cast<std::uint8_t>(i));
-  }
+  const std::size_t id = position_locked(table, name);
+  if (id < table.names.size()) return DeviceType(static_cast<std::uint8_t>(id));
   return std::nullopt;
 }
 

@@ -2,14 +2,13 @@
 #include <tenon/nn/module.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/demangled.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <ostream>
 
 namespace tenon::nn {
@@ -44,14 +43,26 @@ void copy_tensors(const OrderedDict<std::string, Tensor>& from, OrderedDict<std:
   }
 }
 
+/// What is defined of the tensors that a module lists, and of its submodules where `recurse`, under their paths.
+template <class Listed>
+OrderedDict<std::string, Tensor> named_tensors(const Module& module, bool recurse, const Listed& listed) {
+  OrderedDict<std::string, Tensor> result;
+  const auto add = [&](const std::string& path, const Module& each) {
+    for (const auto& tensor : listed(each)) {
+      if (tensor->defined()) result.insert(join_name(path, tensor.key()), tensor.value());
+    }
+  };
+  if (recurse) {
+    module.apply(Module::ConstNamedModuleApplyFunction(add));
+  } else {
+    add({}, module);
+  }
+  return result;
+}
+
 }  // namespace
 
-std::string demangle(const std::type_info& type) {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
-                                                   &std::free);
-  return status == 0 ? name.get() : type.name();
-}
+std::string demangle(const std::type_info& type) { return demangled(type.name()); }
 
 Module::Module(std::string name) : Module() { name_ = std::move(name); }
 Module::Module() : parameters_("Parameter"), buffers_("Buffer"), children_("Submodule") {}
@@ -123,35 +134,15 @@ void Module::apply(const NamedModulePointerApplyFunction& function, const std::s
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 
 OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
-  OrderedDict<std::string, Tensor> result;
-  const auto add = [&](const std::string& path, const Module& module) {
-    for (const auto& parameter : module.parameters_) {
-      if (parameter->defined()) result.insert(join_name(path, parameter.key()), parameter.value());
-    }
-  };
-  if (recurse) {
-    apply(ConstNamedModuleApplyFunction(add));
-  } else {
-    add({}, *this);
-  }
-  return result;
+  return named_tensors(
+      *this, recurse, [](const Module& module) -> auto& { return module.parameters_; });
 }
 
 std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
 
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
-  OrderedDict<std::string, Tensor> result;
-  const auto add = [&](const std::string& path, const Module& module) {
-    for (const auto& buffer : module.buffers_) {
-      if (buffer->defined()) result.insert(join_name(path, buffer.key()), buffer.value());
-    }
-  };
-  if (recurse) {
-    apply(ConstNamedModuleApplyFunction(add));
-  } else {
-    add({}, *this);
-  }
-  return result;
+  return named_tensors(
+      *this, recurse, [](const Module& module) -> auto& { return module.buffers_; });
 }
 
 std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {

@@ -125,6 +125,13 @@ struct Indices {
     }
     return sum;
   }
+
+  /// All offsets, before a parallel part: no error may come from inside one.
+  const i64* offsets(KernelContext& context, const TensorView& self, const IndexAttributes& a) const {
+    i64* const all = static_cast<i64*>(context.scratch(static_cast<std::size_t>(total) * 8));
+    for (i64 i = 0; i < total; ++i) all[i] = offset(i, self, a);
+    return all;
+  }
 };
 
 void index(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
@@ -133,9 +140,7 @@ void index(KernelContext& context, Views outputs, Views inputs, const void* attr
   const TensorView &y = at(outputs, 0), &self = at(inputs, 0);
   const int k = static_cast<int>(inputs.size()) - 1;
   const Indices indices(&at(inputs, 1), k);
-  // Offsets first: an error must not come from inside a parallel part.
-  i64* offsets = static_cast<i64*>(context.scratch(static_cast<std::size_t>(indices.total) * 8));
-  for (i64 i = 0; i < indices.total; ++i) offsets[i] = indices.offset(i, self, a);
+  const i64* const offsets = indices.offsets(context, self, a);
   if (numel(y) == 0) return;
   const i64 bytes = bytes_of(self.dtype);
   const Block block(self, k, y, indices.rank);
@@ -161,8 +166,7 @@ void index_put(KernelContext& context, Views outputs, Views inputs, const void* 
   const TensorView &self = at(outputs, 0), &values = at(inputs, 0);
   const int k = static_cast<int>(inputs.size()) - 1;
   const Indices indices(&at(inputs, 1), k);
-  i64* offsets = static_cast<i64*>(context.scratch(static_cast<std::size_t>(indices.total) * 8));
-  for (i64 i = 0; i < indices.total; ++i) offsets[i] = indices.offset(i, self, a);
+  const i64* const offsets = indices.offsets(context, self, a);
   // Values broadcast to I + self.sizes[k:]: missing and size-1 dimensions get stride 0.
   const int full = indices.rank + self.rank - k;
   i64 strides[2 * kMaxRank], sizes[2 * kMaxRank];

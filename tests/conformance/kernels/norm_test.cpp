@@ -106,6 +106,15 @@ void expect_all(const Tensor& got, const std::vector<double>& want, double unit,
   }
 }
 
+void expect_reference(const Reference& want, const Tensor& y, const Tensor& dx, const Tensor& dweight,
+                      const Tensor& dbias) {
+  const double unit = epsilon_of(y.dtype()) * (y.dtype() == Dtype::kFloat64 ? 1024 : 64);
+  expect_all(y, want.y, unit, "y");
+  expect_all(dx, want.dx, unit, "dx");
+  expect_all(dweight, want.dweight, unit, "dweight");
+  expect_all(dbias, want.dbias, unit, "dbias");
+}
+
 TEST(Normalization, LayerNorm) {
   for_each_bench([](Bench& bench) {
     for (const Dtype dtype : kFloats) {
@@ -126,12 +135,7 @@ TEST(Normalization, LayerNorm) {
         LayerNormAttributes attributes{.normalized = n, .eps = 1e-5};
         bench.run("layer_norm", {y, mean, rstd}, {x, w, b}, &attributes);
         bench.run("layer_norm_backward", {dx, dw, db}, {dy, x, mean, rstd, w}, &attributes);
-        const Reference want = reference(c, x, dy, w, b, 1e-5);
-        const double unit = epsilon_of(dtype) * (dtype == Dtype::kFloat64 ? 1024 : 64);
-        expect_all(y, want.y, unit, "y");
-        expect_all(dx, want.dx, unit, "dx");
-        expect_all(dw, want.dweight, unit, "dweight");
-        expect_all(db, want.dbias, unit, "dbias");
+        expect_reference(reference(c, x, dy, w, b, 1e-5), y, dx, dw, db);
         Tensor alone(dtype, {rows, n});
         bench.run("layer_norm_backward", {alone, Tensor(), Tensor()}, {dy, x, mean, rstd, w}, &attributes);
         expect_near(
@@ -166,12 +170,7 @@ TEST(Normalization, GroupNorm) {
       GroupNormAttributes attributes{.groups = groups, .eps = 1e-5};
       bench.run("group_norm", {y, mean, rstd}, {x, w, b}, &attributes);
       bench.run("group_norm_backward", {dx, dw, db}, {dy, x, mean, rstd, w}, &attributes);
-      const Reference want = reference(c, x, dy, w, b, 1e-5);
-      const double unit = epsilon_of(dtype) * (dtype == Dtype::kFloat64 ? 1024 : 64);
-      expect_all(y, want.y, unit, "y");
-      expect_all(dx, want.dx, unit, "dx");
-      expect_all(dw, want.dweight, unit, "dweight");
-      expect_all(db, want.dbias, unit, "dbias");
+      expect_reference(reference(c, x, dy, w, b, 1e-5), y, dx, dw, db);
     }
   });
 }
@@ -209,12 +208,7 @@ TEST(Normalization, BatchNormTrainsAndEvaluates) {
                     {y, mean, rstd, training ? running_mean : Tensor(), training ? running_var : Tensor()},
                     {x, w, b, running_mean, running_var}, &attributes);
           bench.run("batch_norm_backward", {dx, dw, db}, {dy, x, mean, rstd, w}, &attributes);
-          const Reference want = reference(c, x, dy, w, b, 1e-5, !training, before_mean, before_var);
-          const double unit = epsilon_of(dtype) * (dtype == Dtype::kFloat64 ? 1024 : 64);
-          expect_all(y, want.y, unit, "y");
-          expect_all(dx, want.dx, unit, "dx");
-          expect_all(dw, want.dweight, unit, "dweight");
-          expect_all(db, want.dbias, unit, "dbias");
+          expect_reference(reference(c, x, dy, w, b, 1e-5, !training, before_mean, before_var), y, dx, dw, db);
           for (i64 k = 0; k < channels; ++k) {
             std::vector<double> values;
             for (const i64 i : c.elements[static_cast<std::size_t>(k)]) values.push_back(x.real(i));

@@ -216,6 +216,16 @@ TEST(Pointwise, BinaryRowsTakeAScalarOnTheLeft) {
   });
 }
 
+/// The row's kernel against its value in 64 bits, brought into the operands' dtype.
+template <class Row>
+void expect_exact(Bench& bench, const Tensor& a, const Tensor& b) {
+  Tensor y(a.dtype(), a.sizes()), expected(a.dtype(), a.sizes());
+  bench.run(Row::name, {y}, {a, b});
+  for (i64 i = 0; i < y.count(); ++i) expected.set_integer(i, Row::template value<i64>(a.integer(i), b.integer(i)));
+  expect_equal(
+      y, [&](i64 i) { return expected.integer(i); }, Row::name);
+}
+
 TEST(Pointwise, IntegerBinaryRowsAreExactAndWrap) {
   for_each_bench([](Bench& bench) {
     for_each_row(pointwise::Binary{}, [&]<class Row>(Row) {
@@ -225,15 +235,9 @@ TEST(Pointwise, IntegerBinaryRowsAreExactAndWrap) {
         for (const Dtype dtype : kIntegers) {
           Random random(23);
           const Tensor a = random_tensor(dtype, {31, 37}, Layout::kTransposed, random, -100, 100);
-          Tensor b =
+          const Tensor b =
               random_tensor(dtype, {31, 37}, Layout::kContiguous, random, divides || power ? 1 : -100, power ? 4 : 100);
-          Tensor y(dtype, {31, 37}), expected(dtype, {31, 37});
-          bench.run(Row::name, {y}, {a, b});
-          for (i64 i = 0; i < y.count(); ++i) {
-            expected.set_integer(i, Row::template value<i64>(a.integer(i), b.integer(i)));
-          }
-          expect_equal(
-              y, [&](i64 i) { return expected.integer(i); }, Row::name);
+          expect_exact<Row>(bench, a, b);
         }
       }
     });
@@ -292,13 +296,7 @@ TEST(Pointwise, BitwiseRowsAreExact) {
         const Tensor a = random_tensor(dtype, {17, 130}, Layout::kTransposed, random, -100, 100);
         const Tensor b =
             random_tensor(dtype, {17, 130}, Layout::kContiguous, random, shift ? 0 : -100, shift ? 6 : 100);
-        Tensor y(dtype, {17, 130}), expected(dtype, {17, 130});
-        bench.run(Row::name, {y}, {a, b});
-        for (i64 i = 0; i < y.count(); ++i) {
-          expected.set_integer(i, Row::template value<i64>(a.integer(i), b.integer(i)));
-        }
-        expect_equal(
-            y, [&](i64 i) { return expected.integer(i); }, Row::name);
+        expect_exact<Row>(bench, a, b);
       }
     });
   });

@@ -1,5 +1,6 @@
 // `tenon bench`: speed of allocators, side by side.
 #include <tenon/cli/command_files.h>
+#include <tenon/cli/gate_sentences.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/replay_policies.h>
@@ -113,11 +114,7 @@ ExitCode bench_verb(const BenchVerbOptions& options) {
                     gates.empty() ? "" : ", gates were not judged"));
     return interrupted_exit_code();
   }
-  bool is_tripped = false;
-  for (const std::vector<std::string>& sentences : trips) {
-    for (const std::string& sentence : sentences) say(sentence);
-    is_tripped |= !sentences.empty();
-  }
+  const bool is_tripped = say_trips(trips);
   if (result.has_failed()) return ExitCode::kFailed;
   return is_tripped ? ExitCode::kGate : ExitCode::kDone;
 }

@@ -1,5 +1,6 @@
 // `tenon compare`: results side by side.
 #include <tenon/cli/command_files.h>
+#include <tenon/cli/gate_sentences.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/error.h>
@@ -96,12 +97,7 @@ ExitCode compare_verb(const CompareOptions& options) {
     write_file(options.html, compare_html(comparison, options.matrix));
     if (!takes_stdout) say(fmt::format("report: {}", options.html));
   }
-  bool is_tripped = false;
-  for (const std::vector<std::string>& sentences : trips) {
-    for (const std::string& sentence : sentences) say(sentence);
-    is_tripped |= !sentences.empty();
-  }
-  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
+  return say_trips(trips) ? ExitCode::kGate : ExitCode::kDone;
 }
 
 }  // namespace

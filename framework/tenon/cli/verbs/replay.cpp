@@ -1,5 +1,6 @@
 // `tenon replay`: traces under allocators, side by side.
 #include <tenon/cli/command_files.h>
+#include <tenon/cli/gate_sentences.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/replay_policies.h>
@@ -131,9 +132,6 @@ struct Gates {
     for (const replay::Gate& gate : asked) trips.push_back(replay::tripped(gate, rows, baseline));
     add_empty_histories(traces, asked, trips);
   }
-  bool is_tripped() const {
-    return std::ranges::any_of(trips, [](const std::vector<std::string>& sentences) { return !sentences.empty(); });
-  }
 
   std::vector<replay::Gate> asked;
   std::vector<replay::ReplayRow> baseline;
@@ -226,16 +224,14 @@ ExitCode replay_verb(const ReplayOptions& options) {
   print_rows(rows, gates, files, options);
   say_remarks(rows, gates, options);
   write_files(traces, policies, rows, capacity, options);
-  for (const std::vector<std::string>& sentences : gates.trips) {
-    for (const std::string& sentence : sentences) say(sentence);
-  }
+  const bool is_tripped = say_trips(gates.trips);
   const bool has_failed = std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return !row.failure.empty(); });
   if (options.quiet && has_failed) {
     for (const std::string& remark : replay_remarks(rows)) say(remark);
   }
   if (const std::string advice = replay_advice(rows); !advice.empty()) say(advice);
   if (has_failed) return ExitCode::kFailed;
-  return gates.is_tripped() ? ExitCode::kGate : ExitCode::kDone;
+  return is_tripped ? ExitCode::kGate : ExitCode::kDone;
 }
 
 }  // namespace

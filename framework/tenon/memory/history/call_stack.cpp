@@ -1,9 +1,9 @@
 // Walking stacks with the unwinder, naming frames with libbacktrace where it was found at build time, else with dladdr.
 // Not by Boost.Stacktrace: a history walks a stack for each allocation, with a bound on frames, into numbers that it
 // names once; that library names each frame of each stack anew, through the same two.
+#include <tenon/core/demangled.h>
 #include <tenon/memory/history/call_stack.h>
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <unwind.h>
 
@@ -17,8 +17,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <string>
 
@@ -107,13 +105,6 @@ std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
 }
 
 }  // namespace
-
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> readable(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                             &std::free);
-  return status == 0 && readable != nullptr ? std::string(readable.get()) : std::string(name);
-}
 
 std::vector<void*> capture_call_stack() {
   std::vector<void*> addresses;

@@ -14,9 +14,6 @@ std::vector<void*> capture_call_stack();
 /// Functions, files and lines as far as the debug information knows them; inlined functions have frames of their own.
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses);
 
-/// "tenon::empty(long)" out of what the linker has; the name itself where it is no such one.
-std::string demangled(const char* name);
-
 /// The same as symbolize for one address without a byte of the heap, so that a signal handler can do it: `add` gets
 /// each function, innermost first, with what is known of it (else null and 0), names as the linker has them. Valid
 /// during the call.

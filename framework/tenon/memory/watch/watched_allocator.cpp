@@ -1,9 +1,9 @@
 // Forwarding with a word to the watcher before and after.
 #include <tenon/memory/watch/watched_allocator.h>
 
+#include <tenon/core/demangled.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
-#include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/snapshot.h>
 
 #include <cxxabi.h>

@@ -146,26 +146,7 @@ static Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   prefix_events = static_cast<std::int64_t>(builder.counted()) - static_cast<std::int64_t>(seeds);
 
   for (std::size_t i = first_event; i < trace.events.size(); ++i) {
-    const TraceEvent& event = trace.events[i];
-    switch (event.kind) {
-      case EventKind::kAllocate:
-        slot_of[event.slot] = builder.allocate(event.bytes, trace.streams[event.stream]);
-        break;
-      case EventKind::kFree:
-        builder.free(slot_of[event.slot], event.deferred);
-        break;
-      case EventKind::kUse:
-        builder.use(slot_of[event.slot], trace.streams[event.stream]);
-        break;
-      case EventKind::kEmptyCache:
-        builder.empty_cache();
-        break;
-      case EventKind::kMark:
-        break;
-      case EventKind::kFreeCompleted:
-        builder.free_completed(slot_of[event.slot]);
-        break;
-    }
+    if (trace.events[i].kind != EventKind::kMark) builder.repeat(trace, trace.events[i], slot_of);
   }
   return std::move(builder).finish();
 }

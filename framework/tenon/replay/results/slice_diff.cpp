@@ -188,28 +188,11 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
       if (const RecordedOom* const failure = trace.failure_at(event, next_failure)) builder.next_fails(*failure);
       ++event;
     }
-    switch (entry.kind) {
-      case EventKind::kAllocate:
-        keep_purpose(trace, allocation++, builder);
-        slot_of[entry.slot] = builder.allocate(entry.bytes, trace.streams[entry.stream]);
-        break;
-      case EventKind::kFree:
-        builder.free(slot_of[entry.slot], entry.deferred);
-        break;
-      case EventKind::kUse:
-        builder.use(slot_of[entry.slot], trace.streams[entry.stream]);
-        break;
-      case EventKind::kEmptyCache:
-        builder.empty_cache();
-        break;
-      case EventKind::kMark:
-        if (!is_at_seeds || trace.marks[entry.bytes] != text_marks::kRecordingStarts)
-          builder.mark(trace.marks[entry.bytes]);
-        break;
-      case EventKind::kFreeCompleted:
-        if (slot_of[entry.slot] != kNone) builder.free_completed(slot_of[entry.slot]);
-        break;
-    }
+    if (entry.kind == EventKind::kAllocate) keep_purpose(trace, allocation++, builder);
+    const bool has_begun = is_at_seeds && entry.kind == EventKind::kMark &&  // put() has said so
+                           trace.marks[entry.bytes] == text_marks::kRecordingStarts;
+    const bool has_completed = entry.kind == EventKind::kFreeCompleted && slot_of[entry.slot] == kNone;
+    if (!has_begun && !has_completed) builder.repeat(trace, entry, slot_of);
     if (entry.kind == EventKind::kFreeCompleted || (entry.kind == EventKind::kFree && !entry.deferred))
       slot_of[entry.slot] = kNone;
   }

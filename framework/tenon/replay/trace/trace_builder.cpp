@@ -146,6 +146,29 @@ void TraceBuilder::mark(std::string_view name) {
   ++trace_.facts.marks;
 }
 
+void TraceBuilder::repeat(const Trace& trace, const TraceEvent& event, std::vector<std::uint32_t>& slot_of) {
+  switch (event.kind) {
+    case EventKind::kAllocate:
+      slot_of[event.slot] = allocate(event.bytes, trace.streams[event.stream]);
+      break;
+    case EventKind::kFree:
+      free(slot_of[event.slot], event.deferred);
+      break;
+    case EventKind::kUse:
+      use(slot_of[event.slot], trace.streams[event.stream]);
+      break;
+    case EventKind::kEmptyCache:
+      empty_cache();
+      break;
+    case EventKind::kMark:
+      mark(trace.marks[event.bytes]);
+      break;
+    case EventKind::kFreeCompleted:
+      free_completed(slot_of[event.slot]);
+      break;
+  }
+}
+
 void TraceBuilder::recording_starts() {
   trace_.facts.seeded_blocks = trace_.facts.allocations;
   trace_.facts.seeded_bytes = live_bytes_;

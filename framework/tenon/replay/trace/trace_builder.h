@@ -30,6 +30,8 @@ class TENON_API TraceBuilder {
   void next_fails(const FailedRequest& request);
   void empty_cache();
   void mark(std::string_view name);
+  /// The same as an event of another trace. `slot_of`: the slots here of that trace's slots; of a new block it is set.
+  void repeat(const Trace& trace, const TraceEvent& event, std::vector<std::uint32_t>& slot_of);
   /// Everything allocated so far was alive before the recording.
   void recording_starts();
   /// A line `key: value` of the file's header; the last of one key counts. Past a thousand, those that mean nothing to
