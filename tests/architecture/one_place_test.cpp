@@ -214,6 +214,21 @@ TEST(OnePlace, AReductionIsDeclaredByItsRow) {
   expect_nowhere(declared);
 }
 
+TEST(OnePlace, WhatAnOutFormAsksForStandsAtTheOperator) {
+  std::set<std::string> names = names_in("kernel/rows/unary.inl", "TENON_UNARY|TENON_UNARY_WITH", 2);
+  names.merge(names_in("kernel/rows/relations.inl", "TENON_COMPARISON|TENON_PREDICATE|TENON_BITWISE", 2));
+  names.merge(names_in("tensor/reduction_rows.inl", "TENON_REDUCTION", 1));
+  names.merge(names_in("ops/out.h", "TENON_OUT", 1));
+  ASSERT_GT(names.size(), 100u) << "the test no longer finds the operators";
+  for (const char* file : {"out_argument.h", "out_argument.cpp"}) {
+    const std::string text = read_text(kRoot / "framework/tenon/ops/support" / file);
+    for (const std::string& name : names) {
+      EXPECT_EQ(text.find('"' + name + '"'), std::string::npos)
+          << file << " knows the operator " << name << ": let its row or its TENON_OUT name one of out_rules";
+    }
+  }
+}
+
 TEST(OnePlace, TheKernelsOfRowsAreNamedByNoBackend) {
   std::set<std::string> names = names_in("kernel/rows/unary.inl", R"(TENON_UNARY\w*)", 2);
   names.merge(names_in("kernel/rows/relations.inl", R"(TENON_\w+)", 2));

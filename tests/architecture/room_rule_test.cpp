@@ -60,7 +60,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"shape"},
       {"create"},
       {"support"}}},
-    {"tensor", {{"libtorch", "shape/indexing.*"}, {"."}, {"shape"}, {"libtorch/types.*"}}},
+    {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
     {"memory", {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {"."}}},

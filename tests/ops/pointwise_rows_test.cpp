@@ -21,34 +21,39 @@ using test::expect_error;
 struct Unary {
   std::string name;
   pointwise::Integers integers;
-  Tensor x, y;  ///< PyTorch's
+  detail::OutRule::Asks asks;  ///< of `out`
+  Tensor x, y;                 ///< PyTorch's
   std::function<Tensor(const Tensor&)> function, method;
   std::function<void(Tensor&)> inplace, inplace_method;
   std::function<void(Tensor&, const Tensor&)> out;
 };
 
 template <class Row>
-Unary known_of() {
+Unary known_of(const detail::OutRule& asks) {
   std::vector<double> x, y;
   for (const KnownUnary& known : Check<Row>::kKnown) {
     x.push_back(known.x);
     y.push_back(known.y);
   }
-  return {.name = Row::name, .integers = Row::kIntegers, .x = tensor(x, kFloat64), .y = tensor(y, kFloat64)};
+  return {.name = Row::name,
+          .integers = Row::kIntegers,
+          .asks = asks.dtype,
+          .x = tensor(x, kFloat64),
+          .y = tensor(y, kFloat64)};
 }
 
 const std::vector<Unary>& unary_rows() {
   static const std::vector<Unary> rows = [] {
     std::vector<Unary> list;
-#define TENON_UNARY(Row, f, ...)                                      \
-  list.push_back(known_of<pointwise::Row>());                         \
+#define TENON_UNARY(Row, f, saves, integers, asks, ...)               \
+  list.push_back(known_of<pointwise::Row>(detail::out_rules::asks));  \
   list.back().function = [](const Tensor& x) { return tenon::f(x); }; \
   list.back().method = [](const Tensor& x) { return x.f(); };         \
   list.back().inplace = [](Tensor& x) { tenon::f##_(x); };            \
   list.back().inplace_method = [](Tensor& x) { x.f##_(); };           \
   list.back().out = [](Tensor& out, const Tensor& x) { tenon::f##_out(out, x); };
-#define TENON_UNARY_WITH(Row, f, saves, integers, count, parameters, ...)                               \
-  list.push_back(known_of<pointwise::Row>());                                                           \
+#define TENON_UNARY_WITH(Row, f, saves, integers, asks, count, parameters, ...)                         \
+  list.push_back(known_of<pointwise::Row>(detail::out_rules::asks));                                    \
   list.back().function = [](const Tensor& x) { return tenon::f(x, TENON_CHECKED_##count parameters); }; \
   list.back().method = [](const Tensor& x) { return x.f(TENON_CHECKED_##count parameters); };           \
   list.back().inplace = [](Tensor& x) { tenon::f##_(x, TENON_CHECKED_##count parameters); };            \
@@ -163,6 +168,22 @@ TEST(UnaryRows, GiveIntegersTheDtypeThatTheRowNames) {
         break;
       default:
         EXPECT_EQ(row.function(whole).scalar_type(), kInt64);
+    }
+  }
+}
+
+TEST(UnaryRows, AskTheOutFormForTheDtypeThatTheRowNames) {
+  for (const Unary& row : unary_rows()) {
+    SCOPED_TRACE(row.name);
+    Tensor single = empty({0}, kFloat32), whole = empty({0}, kInt64);
+    if (row.asks == detail::OutRule::Asks::kSame) {
+      expect_error([&] { row.out(single, row.x); }, "Expected out tensor to have dtype double, but got float instead");
+      expect_error([&] { row.out(whole, row.x); },
+                   "Expected out tensor to have dtype double, but got long int instead");
+    } else {
+      row.out(single, row.x);
+      EXPECT_TRUE(single.equal(row.function(row.x).to(kFloat32)));
+      expect_error([&] { row.out(whole, row.x); }, "can't be cast to the desired output type Long");
     }
   }
 }

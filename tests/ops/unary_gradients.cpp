@@ -6,11 +6,11 @@ namespace tenon::testing {
 
 std::vector<GradientCase> unary_gradients() {
   std::vector<GradientCase> rows{
-#define TENON_UNARY(Row, name, saves, integers, value, slope, low, high, ...) \
-  of_matrix(                                                                  \
+#define TENON_UNARY(Row, name, saves, integers, out, value, slope, low, high, ...) \
+  of_matrix(                                                                       \
       #name, [](const Tensor& x) { return tenon::name(x); }, low, high),
-#define TENON_UNARY_WITH(Row, name, saves, integers, count, parameters, value, slope, low, high, ...) \
-  of_matrix(                                                                                          \
+#define TENON_UNARY_WITH(Row, name, saves, integers, out, count, parameters, value, slope, low, high, ...) \
+  of_matrix(                                                                                               \
       #name, [](const Tensor& x) { return tenon::name(x, TENON_CHECKED_##count parameters); }, low, high),
 #include <tenon/kernel/rows/unary.inl>
       of_matrix("gelu", [](const Tensor& x) { return tenon::gelu(x); }),

@@ -24,11 +24,12 @@ struct Check;
     static constexpr Known kKnown[] = {__VA_ARGS__};                            \
   };
 #define TENON_LIST(...) __VA_ARGS__ __VA_OPT__(, ) 0, 0, 0
-#define TENON_UNARY(Row, name, saves, integers, value, slope, low, high, ...) \
+#define TENON_UNARY(Row, name, saves, integers, out, value, slope, low, high, ...) \
   TENON_CHECK(Row, KnownUnary, low, high, TENON_LIST(), __VA_ARGS__)
 #define TENON_UNARY_KERNEL(Row, name, saves, integers, count, parameters, value, slope, low, high, ...) \
   TENON_CHECK(Row, KnownUnary, low, high, TENON_LIST(TENON_CHECKED_##count parameters), __VA_ARGS__)
-#define TENON_UNARY_WITH(...) TENON_UNARY_KERNEL(__VA_ARGS__)
+#define TENON_UNARY_WITH(Row, name, saves, integers, out, ...) \
+  TENON_UNARY_KERNEL(Row, name, saves, integers, __VA_ARGS__)
 #include <tenon/kernel/rows/unary.inl>
 
 #define TENON_BINARY_KERNEL(Row, name, reads, integers, value, slope_a, slope_b, low, high, ...) \

@@ -76,8 +76,10 @@ TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
       TENON_LOCAL_##count parameters return slope_expr;                                                \
     }                                                                                                  \
   };
-#define TENON_UNARY_WITH(...) TENON_UNARY_KERNEL(__VA_ARGS__)
-#define TENON_UNARY(Row, text, saves, integers, ...) TENON_UNARY_KERNEL(Row, text, saves, integers, 0, (), __VA_ARGS__)
+#define TENON_UNARY_WITH(Row, text, saves, integers, out, ...) \
+  TENON_UNARY_KERNEL(Row, text, saves, integers, __VA_ARGS__)
+#define TENON_UNARY(Row, text, saves, integers, out, ...) \
+  TENON_UNARY_KERNEL(Row, text, saves, integers, 0, (), __VA_ARGS__)
 #include <tenon/kernel/rows/unary.inl>
 
 #define TENON_BINARY_KERNEL(Row, text, reads, integers, value_expr, slope_a_expr, slope_b_expr, ...)       \
@@ -109,13 +111,13 @@ TENON_HOST_DEVICE inline T select(C condition, T yes, T no) {
       return expression;                            \
     }                                               \
   };
-#define TENON_PREDICATE(Row, text, expression) \
-  struct Row {                                 \
-    static constexpr const char* name = #text; \
-    template <class T>                         \
-    TENON_HOST_DEVICE static bool value(T x) { \
-      return expression;                       \
-    }                                          \
+#define TENON_PREDICATE(Row, text, out, expression) \
+  struct Row {                                      \
+    static constexpr const char* name = #text;      \
+    template <class T>                              \
+    TENON_HOST_DEVICE static bool value(T x) {      \
+      return expression;                            \
+    }                                               \
   };
 #define TENON_BITWISE_KERNEL(Row, text, expression)           \
   struct Row {                                                \

@@ -1,6 +1,6 @@
 // The _out forms: a result goes into a tensor of the caller's, which is resized where its sizes differ. Each throws
 // Error where an argument requires a gradient, unless the function has none anyway, and where `out` has not the dtype
-// that the function asks for (out_rule()). Those of the rows of kernel/rows stand in pointwise.h.
+// that the function asks for (detail::OutRule). Those of the rows of kernel/rows stand in pointwise.h.
 #pragma once
 
 #include <tenon/ops/create/factory.h>
@@ -16,61 +16,64 @@
 
 namespace tenon {
 
-/// name_out(out, …) of name(…): TENON_OUT(mm, (const Tensor& a, const Tensor& b), a, b).
+/// name_out(out, …) of name(…), with what it asks of its arguments, a constant of detail::out_rules:
+/// TENON_OUT(mm, kSame, (const Tensor& a, const Tensor& b), a, b).
 #define TENON_OUT_PARAMETERS(...) __VA_ARGS__
-#define TENON_OUT(name, parameters, ...)                                                      \
+#define TENON_OUT(name, rule, parameters, ...)                                                \
   inline Tensor& name##_out(Tensor& out, TENON_OUT_PARAMETERS parameters) {                   \
     const auto function = [](const auto&... arguments) { return tenon::name(arguments...); }; \
-    return detail::into(#name, out, function, __VA_ARGS__);                                   \
+    return detail::into(detail::out_rules::rule, #name, out, function, __VA_ARGS__);          \
   }
 
-TENON_OUT(bitwise_not, (const Tensor& self), self)
-TENON_OUT(where, (const Tensor& condition, const Tensor& self, const Tensor& other), condition, self, other)
-TENON_OUT(clamp,
+TENON_OUT(bitwise_not, kSame, (const Tensor& self), self)
+TENON_OUT(where, kSame, (const Tensor& condition, const Tensor& self, const Tensor& other), condition, self, other)
+TENON_OUT(clamp, kSame,
           (const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high = std::nullopt),
           self, low, high)
-TENON_OUT(clamp_min, (const Tensor& self, const Scalar& low), self, low)
-TENON_OUT(clamp_max, (const Tensor& self, const Scalar& high), self, high)
-TENON_OUT(addcmul, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a, b, value)
-TENON_OUT(addcdiv, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a, b, value)
-TENON_OUT(lerp, (const Tensor& self, const Tensor& end, const Scalar& weight), self, end, weight)
-TENON_OUT(lerp, (const Tensor& self, const Tensor& end, const Tensor& weight), self, end, weight)
+TENON_OUT(clamp_min, kSame, (const Tensor& self, const Scalar& low), self, low)
+TENON_OUT(clamp_max, kSame, (const Tensor& self, const Scalar& high), self, high)
+TENON_OUT(addcmul, kCastable, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a,
+          b, value)
+TENON_OUT(addcdiv, kCastable, (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value = 1), self, a,
+          b, value)
+TENON_OUT(lerp, kCastable, (const Tensor& self, const Tensor& end, const Scalar& weight), self, end, weight)
+TENON_OUT(lerp, kCastable, (const Tensor& self, const Tensor& end, const Tensor& weight), self, end, weight)
 
-TENON_OUT(mm, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(bmm, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(mv, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(dot, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(outer, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(matmul, (const Tensor& self, const Tensor& other), self, other)
-TENON_OUT(addmm,
+TENON_OUT(mm, kSame, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(bmm, kSame, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(mv, kSame, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(dot, kSame, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(outer, kCastable, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(matmul, kSame, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT(addmm, kSame,
           (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
           a, b, beta, alpha)
-TENON_OUT(baddbmm,
+TENON_OUT(baddbmm, kSame,
           (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
           a, b, beta, alpha)
 
-TENON_OUT(cat, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
-TENON_OUT(stack, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
-TENON_OUT(hstack, (TensorList tensors), tensors)
-TENON_OUT(vstack, (TensorList tensors), tensors)
-TENON_OUT(tril, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
-TENON_OUT(triu, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
-TENON_OUT(diag, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
-TENON_OUT(index_select, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
-TENON_OUT(gather, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
-TENON_OUT(masked_select, (const Tensor& self, const Tensor& mask), self, mask)
-TENON_OUT(nonzero, (const Tensor& self), self)
-TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
+TENON_OUT(cat, kCastable, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
+TENON_OUT(stack, kCastable, (TensorList tensors, std::int64_t dim = 0), tensors, dim)
+TENON_OUT(hstack, kCastable, (TensorList tensors), tensors)
+TENON_OUT(vstack, kCastable, (TensorList tensors), tensors)
+TENON_OUT(tril, kSame, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(triu, kSame, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(diag, kSame, (const Tensor& self, std::int64_t diagonal = 0), self, diagonal)
+TENON_OUT(index_select, kSame, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
+TENON_OUT(gather, kSame, (const Tensor& self, std::int64_t dim, const Tensor& index), self, dim, index)
+TENON_OUT(masked_select, kSame, (const Tensor& self, const Tensor& mask), self, mask)
+TENON_OUT(nonzero, kPositions, (const Tensor& self), self)
+TENON_OUT(take, kSame, (const Tensor& self, const Tensor& index), self, index)
 
 #undef TENON_OUT
 #undef TENON_OUT_PARAMETERS
 
 // Reductions and scans.
 #define TENON_AFTER_SELF(...) __VA_OPT__(, ) __VA_ARGS__
-#define TENON_REDUCTION(name, parameters, ...)                                             \
-  inline Tensor& name##_out(Tensor& out, const Tensor& self TENON_AFTER_SELF parameters) { \
-    const auto function = [&](const Tensor& x) { return x.name(__VA_ARGS__); };            \
-    return detail::into_reduction(#name, out, function, self __VA_OPT__(, ) __VA_ARGS__);  \
+#define TENON_REDUCTION(name, rule, parameters, ...)                                                               \
+  inline Tensor& name##_out(Tensor& out, const Tensor& self TENON_AFTER_SELF parameters) {                         \
+    const auto function = [&](const Tensor& x) { return x.name(__VA_ARGS__); };                                    \
+    return detail::into_reduction(detail::out_rules::rule, #name, out, function, self __VA_OPT__(, ) __VA_ARGS__); \
   }
 #include <tenon/tensor/reduction_rows.inl>
 #undef TENON_AFTER_SELF
@@ -80,63 +83,67 @@ TENON_OUT(take, (const Tensor& self, const Tensor& index), self, index)
 inline std::tuple<Tensor&, Tensor&> max_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
                                             bool keepdim = false) {
   return detail::into_both(
-      "max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
+      detail::out_rules::kSame, "max", values, indices, [&](const Tensor& x) { return x.max(dim, keepdim); }, self);
 }
 /// As min(dim), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> min_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim,
                                             bool keepdim = false) {
   return detail::into_both(
-      "min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
+      detail::out_rules::kSame, "min", values, indices, [&](const Tensor& x) { return x.min(dim, keepdim); }, self);
 }
 /// As sort(), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> sort_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t dim = -1,
                                              bool descending = false) {
   return detail::into_both(
-      "sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); }, self);
+      detail::out_rules::kSame, "sort", values, indices, [&](const Tensor& x) { return x.sort(dim, descending); },
+      self);
 }
 /// As topk(), into `values` and `indices`.
 inline std::tuple<Tensor&, Tensor&> topk_out(Tensor& values, Tensor& indices, const Tensor& self, std::int64_t k,
                                              std::int64_t dim = -1, bool largest = true, bool sorted = true) {
   return detail::into_both(
-      "topk", values, indices, [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
+      detail::out_rules::kSame, "topk", values, indices,
+      [&](const Tensor& x) { return x.topk(k, dim, largest, sorted); }, self);
 }
 
 // Factories: `out` decides dtype and device, and is resized where its sizes differ.
 /// As zeros(), into `out`.
 inline Tensor& zeros_out(Tensor& out, IntArrayRef sizes) {
-  return detail::write_out("zeros", out, zeros(sizes, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "zeros", out, zeros(sizes, out.options()));
 }
 /// As ones(), into `out`.
 inline Tensor& ones_out(Tensor& out, IntArrayRef sizes) {
-  return detail::write_out("ones", out, ones(sizes, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "ones", out, ones(sizes, out.options()));
 }
 /// As full(), into `out`. Throws Error for a value that its dtype cannot hold.
 inline Tensor& full_out(Tensor& out, IntArrayRef sizes, const Scalar& value) {
-  return detail::write_out("full", out, full(sizes, value, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "full", out, full(sizes, value, out.options()));
 }
 /// As eye(), into `out`.
-inline Tensor& eye_out(Tensor& out, std::int64_t n) { return detail::write_out("eye", out, eye(n, out.options())); }
+inline Tensor& eye_out(Tensor& out, std::int64_t n) {
+  return detail::write_out(detail::out_rules::kCastable, "eye", out, eye(n, out.options()));
+}
 inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) {
-  return detail::write_out("eye", out, eye(n, m, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "eye", out, eye(n, m, out.options()));
 }
 /// As arange(), into `out`, which is resized; its dtype counts.
 inline Tensor& arange_out(Tensor& out, const Scalar& end) {
-  return detail::write_out("arange", out, arange(end, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "arange", out, arange(end, out.options()));
 }
 inline Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step = 1) {
-  return detail::write_out("arange", out, arange(start, end, step, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "arange", out, arange(start, end, step, out.options()));
 }
 /// As linspace(), into `out`.
 inline Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps = 100) {
-  return detail::write_out("linspace", out, linspace(start, end, steps, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "linspace", out, linspace(start, end, steps, out.options()));
 }
 /// As rand(), into `out`.
 inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) {
-  return detail::write_out("rand", out, rand(sizes, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "rand", out, rand(sizes, out.options()));
 }
 /// As randn(), into `out`.
 inline Tensor& randn_out(Tensor& out, IntArrayRef sizes) {
-  return detail::write_out("randn", out, randn(sizes, out.options()));
+  return detail::write_out(detail::out_rules::kCastable, "randn", out, randn(sizes, out.options()));
 }
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 // this file is included: the function, the method, the _out form, the kernel of each backend, and the checks.
 //
 //   TENON_COMPARISON(Row, name, value)           bool from a and b of every dtype, in place too; b may be a number
-//   TENON_PREDICATE(Row, name, value)            bool from x of every dtype
+//   TENON_PREDICATE(Row, name, out, value)       bool from x of every dtype; `out` as in unary.inl
 //   TENON_BITWISE(Row, name, value)              a's and b's dtype, bool or an integer, in place too; b may be a number
 //   TENON_BITWISE_KERNEL(Row, name, value)       the kernel only
 #if !defined(TENON_COMPARISON)
@@ -29,11 +29,11 @@ TENON_COMPARISON(LogicalAnd, logical_and, a != T(0) && b != T(0))
 TENON_COMPARISON(LogicalOr, logical_or, a != T(0) || b != T(0))
 TENON_COMPARISON(LogicalXor, logical_xor, (a != T(0)) != (b != T(0)))
 
-TENON_PREDICATE(IsNan, isnan, x != x)
-TENON_PREDICATE(IsInf, isinf, x == x && x - x != T(0))
-TENON_PREDICATE(IsFinite, isfinite, x - x == T(0))
-TENON_PREDICATE(LogicalNot, logical_not, x == T(0))
-TENON_PREDICATE(Signbit, signbit, x < T(0) || (x == T(0) && is_negative_zero(x)))
+TENON_PREDICATE(IsNan, isnan, kSame, x != x)
+TENON_PREDICATE(IsInf, isinf, kSame, x == x && x - x != T(0))
+TENON_PREDICATE(IsFinite, isfinite, kSame, x - x == T(0))
+TENON_PREDICATE(LogicalNot, logical_not, kCastable, x == T(0))
+TENON_PREDICATE(Signbit, signbit, kCastable, x < T(0) || (x == T(0) && is_negative_zero(x)))
 
 TENON_BITWISE(BitwiseAnd, bitwise_and, a & b)
 TENON_BITWISE(BitwiseOr, bitwise_or, a | b)

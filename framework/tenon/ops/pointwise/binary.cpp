@@ -291,7 +291,7 @@ Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& ex
   }                                                                                                                \
   Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {                                       \
     return detail::into(                                                                                           \
-        #name, out, [&](const Tensor& x) { return x.name(other); }, self);                                         \
+        detail::out_rules::kCastable, #name, out, [&](const Tensor& x) { return x.name(other); }, self);           \
   }
 #include <tenon/kernel/rows/binary.inl>
 

@@ -26,7 +26,8 @@ template <class Row>
 const BinaryRule& rule();
 
 // binary.cpp. With scalar_side == kLeft the number is the first operand.
-/// The operator of a rule on two tensors: promoted, broadcast, recorded.
+/// The operator of a rule on two tensors: promoted, broadcast, recorded. Throws Error for tensors on different devices,
+/// sizes that do not broadcast, and dtypes that the rule refuses.
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {});
 

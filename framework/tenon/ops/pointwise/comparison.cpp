@@ -72,14 +72,14 @@ namespace tenon {
 
 using namespace ops;
 
-#define TENON_OUT_OF_TWO(name)                                                        \
+#define TENON_OUT_OF_TWO(rule, name)                                                  \
   Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other) {          \
     const auto function = [](const Tensor& a, const Tensor& b) { return a.name(b); }; \
-    return detail::into(#name, out, function, self, other);                           \
+    return detail::into(rule, #name, out, function, self, other);                     \
   }                                                                                   \
   Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {          \
     return detail::into(                                                              \
-        #name, out, [&](const Tensor& a) { return a.name(other); }, self);            \
+        rule, #name, out, [&](const Tensor& a) { return a.name(other); }, self);      \
   }
 #define TENON_COMPARISON(Row, name, ...)                                                                        \
   Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); } \
@@ -88,7 +88,7 @@ using namespace ops;
   Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                          \
   Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }            \
   Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }            \
-  TENON_OUT_OF_TWO(name)
+  TENON_OUT_OF_TWO(detail::without_gradient(detail::out_rules::kCastable), name)
 #define TENON_BITWISE(Row, name, ...)                                                                   \
   Tensor name(const Tensor& self, const Tensor& other) { return bitwise<pointwise::Row>(self, other); } \
   Tensor name(const Tensor& self, const Scalar& other) { return bitwise<pointwise::Row>(self, other); } \
@@ -100,7 +100,7 @@ using namespace ops;
   Tensor& Tensor::name##_(const Scalar& other) const {                                                  \
     return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));                              \
   }                                                                                                     \
-  TENON_OUT_OF_TWO(name)
+  TENON_OUT_OF_TWO(detail::out_rules::kCastable, name)
 #include <tenon/kernel/rows/relations.inl>
 #undef TENON_OUT_OF_TWO
 

@@ -8,7 +8,7 @@ namespace tenon {
 // Those of kernel/rows, whose formulas stand there. In-place forms throw Error where the result has other sizes than
 // self, or a dtype of a higher category. Out forms put the result into a tensor of the caller's, which is resized where
 // its sizes differ; they throw Error where an argument requires a gradient that the function has, and where `out` has
-// not the dtype that the function asks for (out_rule()).
+// not the dtype that the row asks for.
 #define TENON_UNARY(Row, name, ...)                                                                                \
   /** The row's formula of each element: self's sizes, and self's dtype where that is floating. Integers and bool  \
    * become the default dtype in kConverted rows. In kSigned and kKept rows integers keep their dtype, in kRefused \
@@ -16,7 +16,7 @@ namespace tenon {
   TENON_API Tensor name(const Tensor& self);                                                                       \
   TENON_API Tensor& name##_(Tensor& self);                                                                         \
   TENON_API Tensor& name##_out(Tensor& out, const Tensor& self);
-#define TENON_UNARY_WITH(Row, name, saves, integers, count, parameters, ...)                                        \
+#define TENON_UNARY_WITH(Row, name, saves, integers, out, count, parameters, ...)                                   \
   /** The row's formula of each element with these numbers; sizes and dtypes as of the rows above. Throws Error for \
    * celu's alpha of 0 and a negative lambda of softshrink. */                                                      \
   TENON_API Tensor name(const Tensor& self, TENON_DECLARED_##count parameters);                                     \

@@ -157,16 +157,16 @@ namespace tenon {
 
 using namespace ops;
 
-#define TENON_UNARY(Row, name, ...)                                                     \
-  Tensor name(const Tensor& self) { return ops::unary<pointwise::Row>(self); }          \
-  Tensor& name##_(Tensor& self) { return ops::unary_inplace<pointwise::Row>(self); }    \
-  Tensor Tensor::name() const { return ops::unary<pointwise::Row>(*this); }             \
-  Tensor& Tensor::name##_() const { return ops::unary_inplace<pointwise::Row>(*this); } \
-  Tensor& name##_out(Tensor& out, const Tensor& self) {                                 \
-    return detail::into(                                                                \
-        #name, out, [](const Tensor& x) { return x.name(); }, self);                    \
+#define TENON_UNARY(Row, name, saves, integers, asks, ...)                                    \
+  Tensor name(const Tensor& self) { return ops::unary<pointwise::Row>(self); }                \
+  Tensor& name##_(Tensor& self) { return ops::unary_inplace<pointwise::Row>(self); }          \
+  Tensor Tensor::name() const { return ops::unary<pointwise::Row>(*this); }                   \
+  Tensor& Tensor::name##_() const { return ops::unary_inplace<pointwise::Row>(*this); }       \
+  Tensor& name##_out(Tensor& out, const Tensor& self) {                                       \
+    return detail::into(                                                                      \
+        detail::out_rules::asks, #name, out, [](const Tensor& x) { return x.name(); }, self); \
   }
-#define TENON_UNARY_WITH(Row, name, saves, integers, count, list, ...)                                                 \
+#define TENON_UNARY_WITH(Row, name, saves, integers, asks, count, list, ...)                                           \
   Tensor Tensor::name(TENON_DEFINED_##count list) const {                                                              \
     return ops::unary<pointwise::Row>(*this, parameters_for<pointwise::Row>(*this, TENON_NAMED_##count list));         \
   }                                                                                                                    \
@@ -177,7 +177,7 @@ using namespace ops;
   Tensor& name##_(Tensor& self, TENON_DEFINED_##count list) { return self.name##_(TENON_NAMED_##count list); }         \
   Tensor& name##_out(Tensor& out, const Tensor& self, TENON_DEFINED_##count list) {                                    \
     return detail::into(                                                                                               \
-        #name, out, [&](const Tensor& x) { return x.name(TENON_NAMED_##count list); }, self);                          \
+        detail::out_rules::asks, #name, out, [&](const Tensor& x) { return x.name(TENON_NAMED_##count list); }, self); \
   }
 #include <tenon/kernel/rows/unary.inl>
 
@@ -191,12 +191,13 @@ Tensor predicate(OperatorId op, const Tensor& self) {
 
 }  // namespace
 
-#define TENON_PREDICATE(Row, name, ...)                                        \
-  Tensor name(const Tensor& self) { return predicate(TENON_OP(#name), self); } \
-  Tensor Tensor::name() const { return tenon::name(*this); }                   \
-  Tensor& name##_out(Tensor& out, const Tensor& self) {                        \
-    return detail::into(                                                       \
-        #name, out, [](const Tensor& x) { return x.name(); }, self);           \
+#define TENON_PREDICATE(Row, name, asks, ...)                                                                    \
+  Tensor name(const Tensor& self) { return predicate(TENON_OP(#name), self); }                                   \
+  Tensor Tensor::name() const { return tenon::name(*this); }                                                     \
+  Tensor& name##_out(Tensor& out, const Tensor& self) {                                                          \
+    return detail::into(                                                                                         \
+        detail::without_gradient(detail::out_rules::asks), #name, out, [](const Tensor& x) { return x.name(); }, \
+        self);                                                                                                   \
   }
 #include <tenon/kernel/rows/relations.inl>
 

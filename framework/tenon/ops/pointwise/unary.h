@@ -78,9 +78,9 @@ const UnaryRule& rule_of() {
   return rule;
 }
 
-/// The operator of a row, and its in-place form.
+/// The operator of a row, and its in-place form. Throws Error for a dtype that the rule refuses, and as its check().
 Tensor unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
-/// unary() into its operand.
+/// unary() into its operand. Throws Error as unary(), and where the result has a dtype of a higher category.
 Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
 
 /// The numbers of a row with parameters.

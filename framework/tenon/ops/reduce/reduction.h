@@ -6,7 +6,7 @@
 namespace tenon {
 
 #define TENON_AFTER_SELF(...) __VA_OPT__(, ) __VA_ARGS__
-#define TENON_REDUCTION(name, parameters, ...)                                                                         \
+#define TENON_REDUCTION(name, out, parameters, ...)                                                                    \
   /** As its row says, also on dtypes and errors. A dim may be negative: it counts from the end. A dim that is reduced \
    * is left out of the result, or with keepdim has size 1. Throws Error for a dim out of range, or named twice. */    \
   inline Tensor name(const Tensor& self TENON_AFTER_SELF parameters) { return self.name(__VA_ARGS__); }
