@@ -12,6 +12,7 @@
 #include <tenon/ops/linalg/products.h>
 #include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/nn/margin_loss.h>
+#include <tenon/ops/nn/placed_pooling.h>
 #include <tenon/ops/nn/resample.h>
 #include <tenon/ops/nn/vision.h>
 #include <tenon/ops/ops.h>

@@ -2,10 +2,10 @@
 #include <tenon/nn/functional/loss.h>
 
 #include <tenon/autograd/autograd.h>
-#include <tenon/nn/functional/distance.h>
 #include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/nn/margin_loss.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/values.h>
 #include <tenon/tensor/libtorch/warning.h>
 
@@ -17,18 +17,6 @@
 
 namespace tenon::nn::functional {
 namespace {
-
-template <class Word>
-Tensor reduce(const Tensor& loss, const Word& reduction) {
-  switch (enumtype::reduction_get_enum(reduction)) {
-    case 0:
-      return loss;
-    case 2:
-      return loss.sum();
-    default:
-      return loss.mean();
-  }
-}
 
 std::string text(IntArrayRef sizes) {
   std::ostringstream stream;
@@ -70,10 +58,10 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFunc
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
-  const Tensor reduced = tenon::kl_div(input, target, enumtype::reduction_get_enum(o.reduction()), o.log_target());
+  const Tensor divergence = tenon::kl_div(input, target, enumtype::reduction_get_enum(o.reduction()), o.log_target());
   return std::holds_alternative<enumtype::kBatchMean>(o.reduction()) && input.dim() > 0
-             ? reduced / static_cast<double>(input.size(0))
-             : reduced;
+             ? divergence / static_cast<double>(input.size(0))
+             : divergence;
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& o) {
@@ -138,7 +126,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
   const auto log_sigmoid = [](const Tensor& x) { return tenon::log_sigmoid(x); };
   Tensor loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input));
   if (o.weight().defined()) loss = loss * o.weight();
-  return reduce(loss.mean({-1}), o.reduction());
+  return ops::reduced("multilabel_soft_margin_loss", loss.mean({-1}), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMarginLossFuncOptions& o) {
@@ -153,13 +141,10 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossFuncOptions& o) {
-  const auto distance = [&](const Tensor& a, const Tensor& b) {
-    return o.distance_function() ? (*o.distance_function())(a, b) : functional::pairwise_distance(a, b);
-  };
-  const Tensor to_positive = distance(anchor, positive);
-  Tensor to_negative = distance(anchor, negative);
-  if (o.swap()) to_negative = tenon::minimum(to_negative, distance(positive, negative));
-  return reduce((to_positive - to_negative + o.margin()).clamp_min(0), o.reduction());
+  const auto default_distance = [](const Tensor& a, const Tensor& b) { return tenon::pairwise_distance(a, b); };
+  return tenon::triplet_margin_with_distance_loss(anchor, positive, negative,
+                                                  o.distance_function() ? *o.distance_function() : default_distance,
+                                                  o.margin(), o.swap(), enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLLossFuncOptions& o) {
@@ -198,7 +183,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   }
   Tensor loss = 0.5 * (least.log() + (input - target).square() / least);
   if (o.full()) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
-  return reduce(loss, o.reduction());
+  return ops::reduced("gaussian_nll_loss", loss, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, double var, const GaussianNLLLossFuncOptions& o) {

@@ -2,25 +2,16 @@
 #include <tenon/ops/linalg/distance.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {
 
 using namespace ops;
 
-namespace {
-
-Tensor reduced(const Tensor& loss, std::int64_t reduction) {
-  if (reduction == Reduction::Mean) return loss.mean();
-  if (reduction == Reduction::Sum) return loss.sum();
-  return loss;
-}
-
-}  // namespace
-
 Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction, bool log_target) {
-  if (log_target) return reduced(target.exp().mul(target.sub(input)), reduction);
-  return reduced(target.xlogy(target).sub(target.mul(input)), reduction);
+  if (log_target) return reduced("kl_div", target.exp().mul(target.sub(input)), reduction);
+  return reduced("kl_div", target.xlogy(target).sub(target.mul(input)), reduction);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   return norm(a.sub(b).add(eps), p, -1, keepdim);

@@ -12,7 +12,8 @@ struct Reduction {
 
 /// target * (log target - input), with 0 log 0 = 0; the input holds logarithms, and the target too with log_target.
 /// Both are broadcast, dtypes promoted; not reduced the result has the broadcast sizes. The mean is over all elements,
-/// not over the batch. Kullback and Leibler, "On information and sufficiency", 1951.
+/// not over the batch. Kullback and Leibler, "On information and sufficiency", 1951. Throws Error for an unknown
+/// reduction.
 TENON_API Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction = Reduction::Mean,
                         bool log_target = false);
 /// The p-norm of a - b + eps along the last dim, (…, D) -> (…) or with keepdim (…, 1); a and b are broadcast, and

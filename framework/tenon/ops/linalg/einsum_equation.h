@@ -24,7 +24,8 @@ using Subscripts = std::vector<std::vector<int>>;
 
 /// Throws Error where the equation is ill-formed, or does not fit the operands' sizes.
 Arrangement arrangement_of(std::string_view equation, TensorList operands, Subscripts& inputs);
-/// An operand with all dims of the arrangement; those that it lacks have size 1.
+/// An operand with all dims of the arrangement; those that it lacks have size 1. Throws Error for a diagonal of two
+/// different sizes.
 Tensor laid_out(Tensor operand, const std::vector<int>& labels, const Arrangement& layout);
 
 }  // namespace tenon::ops

@@ -25,7 +25,8 @@ TENON_API Tensor norm(const Tensor& self, const std::optional<Scalar>& ord = std
                       std::optional<Dtype> dtype = std::nullopt);
 TENON_API Tensor norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim = std::nullopt,
                       bool keepdim = false, std::optional<Dtype> dtype = std::nullopt);
-/// Sums of products along `dim`, without that dim; operands are broadcast, floating dtypes only.
+/// Sums of products along `dim`, without that dim; operands are broadcast, floating dtypes only. Throws Error for other
+/// dtypes, and sizes that do not broadcast.
 TENON_API Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim = -1);
 /// tenon::cross() along `dim`, by default the last one.
 inline Tensor cross(const Tensor& self, const Tensor& other, std::int64_t dim = -1) {
@@ -40,7 +41,7 @@ inline Tensor diagonal(const Tensor& self, std::int64_t offset = 0, std::int64_t
   return self.diagonal(offset, dim1, dim2);
 }
 /// chain_matmul() of two or more; the first may be a vector that stands for a row, the last one for a column, and the
-/// result then lacks that dim.
+/// result then lacks that dim. Throws Error for fewer than two, another rank, and sizes that do not fit.
 TENON_API Tensor multi_dot(TensorList tensors);
 
 }  // namespace tenon::linalg

@@ -7,6 +7,7 @@
 #include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 #include <tenon/tensor/literal.h>
@@ -252,12 +253,11 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, IntArray
   const Alignment alignment = align(log_probs, targets, input_lengths, target_lengths, blank);
   Tensor loss = losses(log_probs, alignment, zero_infinity);
   if (zero_infinity) loss = tenon::where(tenon::isinf(loss), tenon::zeros_like(loss), loss);
-  if (reduction == 1) {
+  if (loss_reduction("ctc_loss", reduction) == LossReduction::kMean) {
     const Tensor elements = (alignment.last_state.squeeze(1) / 2).to(loss.scalar_type()).clamp_min(1);
     return (loss / elements).mean();
   }
-  if (reduction == 2) return loss.sum();
-  return batched ? loss : loss.squeeze(0);
+  return reduced("ctc_loss", batched || reduction != 0 ? loss : loss.squeeze(0), reduction);
 }
 
 Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths,

@@ -6,6 +6,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -15,25 +16,6 @@ namespace tenon {
 using namespace ops;
 
 namespace {
-
-LossReduction reduction_of(const char* op, std::int64_t reduction) {
-  if (reduction < 0 || reduction > 2) {
-    throw Error(fmt::format("{}: unknown reduction {}: expected 0 (none), 1 (mean) or 2 (sum)", op, reduction));
-  }
-  return static_cast<LossReduction>(reduction);
-}
-
-Tensor reduced(const char* op, const Tensor& loss, std::int64_t reduction) {
-  switch (reduction_of(op, reduction)) {
-    case LossReduction::kNone:
-      return loss;
-    case LossReduction::kMean:
-      return loss.mean();
-    case LossReduction::kSum:
-      return loss.sum();
-  }
-  return loss;
-}
 
 // --- negative log-likelihood ---
 
@@ -127,7 +109,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
                     "without the class dimension",
                     to_string(input.sizes()), to_string(target.sizes())));
   }
-  const NllLossAttributes attributes{.reduction = reduction_of("nll_loss", reduction), .ignore_index = ignore_index};
+  const NllLossAttributes attributes{.reduction = loss_reduction("nll_loss", reduction), .ignore_index = ignore_index};
   const Tensor classes_of = target.to(kInt64).contiguous();
   const Tensor weights = dense(weight);
   if (input.dim() == 2) return likelihood(input, classes_of, weights, attributes);
@@ -166,7 +148,7 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
   const Tensor ignored = target.eq(ignore_index);
   smooth = smooth.masked_fill(ignored, 0);
   Tensor total;
-  switch (reduction_of("cross_entropy_loss", reduction)) {
+  switch (loss_reduction("cross_entropy_loss", reduction)) {
     case LossReduction::kNone:
       total = smooth;
       break;

@@ -1,4 +1,4 @@
-// Losses. `reduction` is 0 (none), 1 (mean) or 2 (sum), as in at::Reduction.
+// Losses. `reduction` is 0 (none), 1 (mean) or 2 (sum), as in at::Reduction; each throws Error for another number.
 #pragma once
 
 #include <tenon/tensor/tensor.h>
@@ -22,9 +22,11 @@ TENON_API Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, 
                                     std::int64_t reduction = 1, std::int64_t ignore_index = -100,
                                     double label_smoothing = 0);
 
-/// (input - target)^2, broadcast, reduced.
+/// (input - target)^2, broadcast, dtypes promoted, reduced. Throws Error for sizes that do not broadcast, and a mean of
+/// integers.
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction = 1);
-/// |input - target|, broadcast, reduced.
+/// |input - target|, broadcast, dtypes promoted, reduced. Throws Error for sizes that do not broadcast, and a mean of
+/// integers.
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction = 1);
 /// d^2 / (2 beta) where |d| is below beta, else |d| - beta / 2, with d = input - target, reduced; l1_loss() where beta
 /// is 0. Girshick, "Fast R-CNN", 2015. Throws Error for a negative beta.

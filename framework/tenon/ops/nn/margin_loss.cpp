@@ -5,29 +5,24 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/values.h>
 
 #include <numbers>
 
 namespace tenon {
 
-namespace {
-
-Tensor reduced(const Tensor& loss, std::int64_t reduction) {
-  if (reduction == Reduction::Mean) return loss.mean();
-  return reduction == Reduction::Sum ? loss.sum() : loss;
-}
-
-}  // namespace
+using ops::reduced;
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                            std::int64_t reduction) {
-  return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction);
+  return reduced("margin_ranking_loss", (-target * (input1 - input2) + margin).clamp_min(0), reduction);
 }
 
 Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin, std::int64_t reduction) {
   const Tensor zero = zeros_like(self);
-  return reduced(where(target.eq(1), zero, (margin - self).clamp_min(0)) + where(target.eq(-1), zero, self), reduction);
+  return reduced("hinge_embedding_loss",
+                 where(target.eq(1), zero, (margin - self).clamp_min(0)) + where(target.eq(-1), zero, self), reduction);
 }
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
@@ -38,12 +33,13 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   const Tensor norms = ((input1 * input1).sum({dim}) + eps) * ((input2 * input2).sum({dim}) + eps);
   const Tensor cosine = dot / norms.sqrt();
   const Tensor zero = zeros_like(cosine);
-  return reduced(where(target.eq(1), 1 - cosine, zero) + where(target.eq(-1), (cosine - margin).clamp_min(0), zero),
+  return reduced("cosine_embedding_loss",
+                 where(target.eq(1), 1 - cosine, zero) + where(target.eq(-1), (cosine - margin).clamp_min(0), zero),
                  reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
-  return reduced(log1p((-target * self).exp()), reduction);
+  return reduced("soft_margin_loss", log1p((-target * self).exp()), reduction);
 }
 
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
@@ -64,7 +60,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   // The target itself does not count.
   const Tensor others = ones_like(margins).scatter(1, y, 0.0);
   const Tensor loss = (margins * others).sum({1}) / static_cast<double>(x.size(1));
-  return reduced(target.dim() == 0 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
+  return reduced("multi_margin_loss", target.dim() == 0 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
@@ -88,15 +84,22 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int
   const Tensor counts =
       valid.unsqueeze(2).to(x.scalar_type()) * is_target.logical_not().unsqueeze(1).to(x.scalar_type());
   const Tensor loss = (margins * counts).sum({1, 2}) / static_cast<double>(x.size(1));
-  return reduced(self.dim() < 2 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
+  return reduced("multilabel_margin_loss", self.dim() < 2 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
+}
+
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const std::function<Tensor(const Tensor&, const Tensor&)>& distance,
+                                         double margin, bool swap, std::int64_t reduction) {
+  const Tensor to_positive = distance(anchor, positive);
+  Tensor to_negative = distance(anchor, negative);
+  if (swap) to_negative = minimum(to_negative, distance(positive, negative));
+  return reduced("triplet_margin_loss", (to_positive - to_negative + margin).clamp_min(0), reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
                            double p, double eps, bool swap, std::int64_t reduction) {
-  const Tensor to_positive = pairwise_distance(anchor, positive, p, eps);
-  Tensor to_negative = pairwise_distance(anchor, negative, p, eps);
-  if (swap) to_negative = minimum(to_negative, pairwise_distance(positive, negative, p, eps));
-  return reduced((to_positive - to_negative + margin).clamp_min(0), reduction);
+  const auto distance = [&](const Tensor& a, const Tensor& b) { return pairwise_distance(a, b, p, eps); };
+  return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap, reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
@@ -108,7 +111,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
     const Tensor stirling = safe * safe.log() - safe + 0.5 * (safe * (2 * std::numbers::pi)).log();
     loss = loss + where(target.gt(1), stirling, zeros_like(stirling));
   }
-  return reduced(loss, reduction);
+  return reduced("poisson_nll_loss", loss, reduction);
 }
 
 }  // namespace tenon

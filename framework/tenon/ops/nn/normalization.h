@@ -25,13 +25,14 @@ TENON_API Tensor batch_norm(const Tensor& input, const Tensor& weight, const Ten
                             const Tensor& running_var, bool training, double momentum, double eps,
                             bool cudnn_enabled = true);
 /// batch_norm() of each sample by itself: input (N, C, …); use_input_stats is its `training`, and running statistics
-/// become the mean of what each sample would make of them. Ulyanov et al., "Instance normalization", 2016.
+/// become the mean of what each sample would make of them. Ulyanov et al., "Instance normalization", 2016. Throws Error
+/// as batch_norm().
 TENON_API Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
                                double momentum, double eps, bool cudnn_enabled = true);
 /// x / sqrt(mean(x^2) + eps) * weight, the mean over the trailing dimensions, which have the sizes normalized_shape.
 /// eps is by default the machine epsilon of float64 for float64, else of float32. Zhang and Sennrich, "Root mean square
-/// layer normalization", 2019.
+/// layer normalization", 2019. Throws Error where the sizes do not fit, and for a dtype that is not floating.
 TENON_API Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight = {},
                           std::optional<double> eps = std::nullopt);
 

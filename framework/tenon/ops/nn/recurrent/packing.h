@@ -16,7 +16,8 @@ TENON_API Tensor pad_sequence(TensorList sequences, bool batch_first = false, do
 /// CPU). Throws Error unless there are B lengths of 1 to T, none longer than the one before it.
 TENON_API std::tuple<Tensor, Tensor> _pack_padded_sequence(const Tensor& input, const Tensor& lengths,
                                                            bool batch_first);
-/// The inverse: sequences padded to at least total_length steps, and their lengths (int64 on the CPU).
+/// The inverse: sequences padded to at least total_length steps, and their lengths (int64 on the CPU). Throws Error for
+/// batch_sizes of no step, and on a device without data.
 TENON_API std::tuple<Tensor, Tensor> _pad_packed_sequence(const Tensor& data, const Tensor& batch_sizes,
                                                           bool batch_first, const Scalar& padding_value,
                                                           std::int64_t total_length);
