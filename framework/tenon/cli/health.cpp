@@ -5,6 +5,7 @@
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/plugins/shipped_plugins.h>
+#include <tenon/train/input/data_set.h>
 
 #include <fmt/format.h>
 
@@ -66,12 +67,17 @@ void check_devices(std::vector<Finding>& findings) {
 }
 
 void check_data(std::vector<Finding>& findings) {
-  const std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";
-  std::error_code ignored;
-  const bool there = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz", ignored);
-  findings.push_back(
-      {"data fashion-mnist", there ? FindingState::kOk : FindingState::kMissing, folder.string(),
-       there ? "" : "apt install dataset-fashion-mnist, or set data.path to a folder with the four IDX files", false});
+  for (const train::DataSet& set : train::data_sets()) {
+    const std::filesystem::path place = set.place;
+    bool there = true;
+    try {
+      set.check(place);
+    } catch (const Error&) {
+      there = false;
+    }
+    findings.push_back({fmt::format("data {}", set.name), there ? FindingState::kOk : FindingState::kMissing,
+                        place.string(), there ? "" : std::string(set.to_get), false});
+  }
 }
 
 void check_program(std::vector<Finding>& findings, const char* name, const char* what_for, const char* package) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace tenon::optim {
 
@@ -32,6 +33,11 @@ void LRScheduler::step() {
   ++step_count_;
   const std::vector<double> rates = get_lrs();
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(rates.at(i));
+}
+
+std::vector<double> LRScheduler::lrs_of(LRScheduler& other, std::int64_t steps) {
+  other.step_count_ = steps;
+  return other.get_lrs();
 }
 
 std::vector<double> LRScheduler::get_current_lrs() const {
@@ -77,6 +83,20 @@ std::vector<double> LinearLR::get_lrs() {
   std::vector<double> rates = base_lrs_;
   const double done = static_cast<double>(std::min(step_count_, total_iters_)) / static_cast<double>(total_iters_);
   for (double& rate : rates) rate *= start_factor_ + (end_factor_ - start_factor_) * done;
+  return rates;
+}
+
+WarmupLR::WarmupLR(Optimizer& optimizer, std::int64_t steps, std::unique_ptr<LRScheduler> then)
+    : LRScheduler(optimizer), steps_(steps), then_(std::move(then)) {
+  if (steps < 1) throw Error(fmt::format("WarmupLR: steps should be at least 1, got {}", steps));
+  base_lrs_ = base_lrs_of(*then_);
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i)
+    optimizer.param_groups()[i].options().set_lr(base_lrs_[i] / static_cast<double>(steps));
+}
+std::vector<double> WarmupLR::get_lrs() {
+  if (step_count_ >= steps_) return lrs_of(*then_, step_count_ - steps_);
+  std::vector<double> rates = base_lrs_;
+  for (double& rate : rates) rate = rate * static_cast<double>(step_count_ + 1) / static_cast<double>(steps_);
   return rates;
 }
 

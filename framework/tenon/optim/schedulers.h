@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace tenon::optim {
@@ -23,6 +24,11 @@ class TENON_EXPORT LRScheduler {
   /// The rates that step_count_ asks for.
   virtual std::vector<double> get_lrs() = 0;
   TENON_API std::vector<double> get_current_lrs() const;
+  /// The rates of another schedule of the same optimiser after so many steps; for one whose rates follow from their
+  /// number alone.
+  TENON_API static std::vector<double> lrs_of(LRScheduler& other, std::int64_t steps);
+  /// The rates that another schedule starts from.
+  static const std::vector<double>& base_lrs_of(const LRScheduler& other) { return other.base_lrs_; }
 
   std::int64_t step_count_ = 0;
   std::vector<double> base_lrs_;
@@ -89,6 +95,20 @@ class TENON_EXPORT LinearLR : public LRScheduler {
   TENON_API std::vector<double> get_lrs() override;
   double start_factor_, end_factor_;
   std::int64_t total_iters_;
+};
+
+/// Up on a line from 1 / steps of the base rate, reached by the constructor, to all of it, then what another schedule
+/// of the same optimiser says from its beginning on. That one has to give its rates by the number of steps alone, as
+/// LambdaLR, CosineAnnealingLR, LinearLR and OneCycleLR do; it is made first. The constructor throws Error for steps
+/// below 1.
+class TENON_EXPORT WarmupLR : public LRScheduler {
+ public:
+  TENON_API WarmupLR(Optimizer& optimizer, std::int64_t steps, std::unique_ptr<LRScheduler> then);
+
+ private:
+  TENON_API std::vector<double> get_lrs() override;
+  std::int64_t steps_;
+  std::unique_ptr<LRScheduler> then_;
 };
 
 /// From max_lr / div_factor up to max_lr over pct_start of total_steps, then down to max_lr / (div_factor *

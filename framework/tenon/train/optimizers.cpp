@@ -1,4 +1,4 @@
-// Optimisers and learning rates by name.
+// Optimisers by name.
 #include <tenon/train/optimizers.h>
 
 #include <tenon/core/error.h>
@@ -8,9 +8,7 @@
 #include <tenon/optim/sgd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <numbers>
 #include <string_view>
 #include <utility>
 
@@ -83,18 +81,6 @@ std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parame
   std::int64_t bytes = 0;
   for (const Tensor& parameter : parameters) bytes += tensors * static_cast<std::int64_t>(parameter.nbytes());
   return bytes;
-}
-
-double scheduled_lr(const Options& train, std::int64_t step, std::int64_t steps) {
-  const double lr = train.real("lr");
-  const std::int64_t warmup = train.integer("schedule_warmup");
-  if (step < warmup) return lr * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  const double done =
-      static_cast<double>(step - warmup) / static_cast<double>(std::max<std::int64_t>(steps - warmup, 1));
-  const std::string& course = train.text("schedule");
-  if (course == "cosine") return lr * 0.5 * (1 + std::cos(std::numbers::pi * std::min(done, 1.0)));
-  if (course == "linear") return lr * (1 - std::min(done, 1.0));
-  return lr;
 }
 
 }  // namespace tenon::train

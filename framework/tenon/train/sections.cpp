@@ -1,7 +1,15 @@
 // The settings of a training run: names, types, ranges, defaults, one line of help each. Declared in run_experiment.h.
+#include <tenon/train/input/data_set.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/run_experiment.h>
+#include <tenon/train/schedules.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -13,7 +21,7 @@ SectionSpec model_section() {
   return {
       "model",
       "what is trained",
-      {OptionSpec::text("name", "mlp", "the model").one_of(train::model_names()),
+      {OptionSpec::text("name", train::model_names().front(), "the model").one_of(train::model_names()),
        OptionSpec::integer("hidden", 256,
                            "width of hidden layers (mlp), of the embedding (lstm-lm, gpt, llama, vit), channels (unet)")
            .range(std::int64_t{1}, std::int64_t{65536}),
@@ -40,13 +48,17 @@ SectionSpec model_section() {
 }
 
 SectionSpec data_section() {
+  std::vector<std::string> names, paths;
+  for (const train::DataSet& set : train::data_sets()) {
+    names.emplace_back(set.name);
+    paths.push_back(fmt::format("{} ({})", set.path, set.name));
+  }
   return {
       "data",
       "what it is trained on",
-      {OptionSpec::text("name", "fashion-mnist", "the data set").one_of({"fashion-mnist", "text"}),
-       OptionSpec::text(
-           "path", "",
-           "where its files are: a folder (fashion-mnist), a file or a folder (text); empty: the usual place"),
+      {OptionSpec::text("name", names.front(), "the data set").one_of(names),
+       OptionSpec::text("path", "",
+                        fmt::format("where its files are: {}; empty: the usual place", fmt::join(paths, ", "))),
        OptionSpec::text("unit", "character", "one symbol of a text: a character of UTF-8, or a byte")
            .one_of({"character", "byte"}),
        OptionSpec::integer("limit", 0, "how many training examples (pictures, windows of text) are used; 0 = all")
@@ -71,7 +83,8 @@ SectionSpec train_section() {
        OptionSpec::real("lr", 1e-3, "learning rate").range(0.0, 1e6),
        OptionSpec::real("momentum", 0.9, "of sgd and rmsprop").range(0.0, 1.0),
        OptionSpec::real("weight_decay", 0.0, "pulls parameters to zero").range(0.0, 1e6),
-       OptionSpec::text("schedule", "constant", "course of the learning rate").one_of({"constant", "cosine", "linear"}),
+       OptionSpec::text("schedule", train::schedule_names().front(), "course of the learning rate")
+           .one_of(train::schedule_names()),
        OptionSpec::integer("schedule_warmup", 0, "steps over which the learning rate rises from zero")
            .range(std::int64_t{0}, kMany),
        OptionSpec::real("clip_grad_norm", 0.0, "gradients are scaled down to this norm; 0 = never").range(0.0, 1e9),

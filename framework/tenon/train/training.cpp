@@ -100,6 +100,7 @@ void Training::prepare() {
   planned_steps_ = steps_per_epoch_ * epochs_;
   if (const std::int64_t most = options_.integer("max_steps"); most > 0)
     planned_steps_ = std::min(planned_steps_, most);
+  schedule_ = make_schedule(options_, *optimizer_, planned_steps_);
   last_step_ = planned_steps_;
   if (const std::int64_t stop = options_.integer("stop_at"); stop > 0) last_step_ = std::min(last_step_, stop);
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
@@ -314,8 +315,7 @@ double Training::compute(std::int64_t first) {
   if (const double norm = options_.real("clip_grad_norm"); norm > 0) {
     nn::utils::clip_grad_norm_(model_.module->parameters(), norm);
   }
-  const double lr = scheduled_lr(options_, steps_done(), planned_steps_);
-  for (auto& group : optimizer_->param_groups()) group.options().set_lr(lr);
+  for (; scheduled_ < steps_done(); ++scheduled_) schedule_->step();  // also those that a resumed run begins behind
   updating_ = true;
   optimizer_->step();
   updating_ = false;

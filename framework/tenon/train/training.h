@@ -72,6 +72,8 @@ class Training {
   TrainingData data_;
   Model model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::LRScheduler> schedule_;
+  std::int64_t scheduled_ = 0;  ///< the step that the rates are for
   std::int64_t batch_size_ = 1, steps_per_epoch_ = 0;
   std::int64_t planned_steps_ = 0;  ///< what the course of the learning rate is laid out for
   std::int64_t last_step_ = 0;      ///< this run ends here; the plan's end, or earlier to be resumed

@@ -1,26 +1,20 @@
-// Which data an experiment trains on, and in which form its model wants them. Declared in batches.h.
-#include <tenon/train/input/batches.h>
+// Which data an experiment trains on, and in which form its model wants them. Declared in batches.h and data_set.h.
+#include <tenon/train/input/data_set.h>
 
 #include <fmt/format.h>
 
 namespace tenon::train {
-namespace {
 
-std::filesystem::path folder_of(const ExperimentConfig& config, std::string_view usual) {
-  const std::string& given = config.section("data").text("path");
-  return given.empty() ? std::filesystem::path(usual) : config.resolve(given);
-}
-
-TrainingData open_pictures(const ExperimentConfig& config, Task task, Dtype dtype) {
+TrainingData open_pictures(const ExperimentConfig& config, const std::filesystem::path& place, Dtype dtype,
+                           data::ImageSet (*read)(const std::filesystem::path& place, data::Split split)) {
   const Options& data = config.section("data");
-  const std::filesystem::path folder = folder_of(config, data::kFashionMnistFolder);
   TrainingData result;
   ImageBatchOptions options{.image_size = config.section("model").integer("image_size"),
-                            .label_pixels = task == Task::kSegment,
+                            .label_pixels = task_of(config.section("model").text("name")) == Task::kSegment,
                             .dtype = dtype,
                             .device = config.device};
   const auto load = [&](data::Split split, const char* limit) {
-    const data::ImageSet set = data::read_mnist(folder, split);
+    const data::ImageSet set = read(place, split);
     result.shape.height = options.image_size > 0 ? options.image_size : set.height;
     result.shape.width = options.image_size > 0 ? options.image_size : set.width;
     result.shape.classes = set.classes + (options.label_pixels ? 1 : 0);  // and the background
@@ -32,10 +26,10 @@ TrainingData open_pictures(const ExperimentConfig& config, Task task, Dtype dtyp
   return result;
 }
 
-TrainingData open_text(const ExperimentConfig& config) {
+TrainingData open_text(const ExperimentConfig& config, const std::filesystem::path& place) {
   const Options& data = config.section("data");
   const data::TextUnit unit = data.text("unit") == "byte" ? data::TextUnit::kByte : data::TextUnit::kCharacter;
-  const data::TextCorpus corpus = data::read_text(folder_of(config, data::kTextFolder), unit);
+  const data::TextCorpus corpus = data::read_text(place, unit);
   TrainingData result;
   result.shape.context = config.section("model").integer("context");
   result.shape.vocabulary = static_cast<std::int64_t>(corpus.vocabulary.size());
@@ -51,26 +45,22 @@ TrainingData open_text(const ExperimentConfig& config) {
   return result;
 }
 
-}  // namespace
-
 void check_data(const ExperimentConfig& config) {
   const std::string& model = config.section("model").text("name");
-  const std::string& data = config.section("data").text("name");
-  const bool is_text = data == "text";
-  if (is_text != (task_of(model) == Task::kLanguage)) {
-    throw config.error(is_text ? "data.name" : "model.name",
-                       fmt::format("the model '{}' learns from {}; data.name = \"{}\" has {}", model,
-                                   is_text ? "pictures" : "text", data, is_text ? "text" : "pictures"));
+  const DataSet& set = data_set(config.section("data").text("name"));
+  const Content wanted = task_of(model) == Task::kLanguage ? Content::kText : Content::kPictures;
+  if (set.content != wanted) {
+    throw config.error(set.content == Content::kText ? "data.name" : "model.name",
+                       fmt::format("the model '{}' learns from {}; data.name = \"{}\" has {}", model, name_of(wanted),
+                                   set.name, name_of(set.content)));
   }
-  if (is_text) return data::check_text(folder_of(config, data::kTextFolder));
-  for (const data::Split split : {data::Split::kTrain, data::Split::kTest})
-    data::check_mnist(folder_of(config, data::kFashionMnistFolder), split);
+  set.check(place_of(config, set));
 }
 
 TrainingData open_data(const ExperimentConfig& config, Dtype dtype) {
   check_data(config);
-  const Task task = task_of(config.section("model").text("name"));
-  return task == Task::kLanguage ? open_text(config) : open_pictures(config, task, dtype);
+  const DataSet& set = data_set(config.section("data").text("name"));
+  return set.open(config, place_of(config, set), dtype);
 }
 
 }  // namespace tenon::train
