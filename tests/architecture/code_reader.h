@@ -67,6 +67,8 @@ inline std::string blanked(std::string text) {
 struct FunctionBody {
   std::size_t first_line = 0;
   std::size_t last_line = 0;
+  std::string head;  ///< what stands before the opening brace, blanked
+  std::string body;  ///< from brace to brace, blanked
 };
 
 inline std::vector<FunctionBody> functions_of(const std::string& source) {
@@ -77,7 +79,7 @@ inline std::vector<FunctionBody> functions_of(const std::string& source) {
   std::vector<FunctionBody> functions;
   std::size_t depth = 0;  // of braces inside a function or table; those of scopes are not counted
   bool is_function = false;
-  std::size_t line = 1, first_line = 0, head = 0;
+  std::size_t line = 1, first_line = 0, head = 0, open = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\n') ++line;
@@ -93,11 +95,14 @@ inline std::vector<FunctionBody> functions_of(const std::string& source) {
         }
         is_function = !is_table && before.find('(') != std::string::npos;
         first_line = line;
+        open = i;
       }
       ++depth;
     } else if (c == '}' && depth > 0) {
       if (--depth == 0) {
-        if (is_function) functions.push_back({first_line, line});
+        if (is_function) {
+          functions.push_back({first_line, line, text.substr(head, open - head), text.substr(open, i + 1 - open)});
+        }
         head = i + 1;
       }
     } else if ((c == ';' || c == '}') && depth == 0) {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <regex>
 #include <set>
+#include <utility>
 
 namespace tenon::test {
 namespace {
@@ -35,12 +37,12 @@ std::size_t parameters_of(const std::string& statement) {
 
 /// A part of the text that came from elsewhere: the expansion of a macro, or an included file.
 struct Inserted {
-  std::size_t behind;         ///< the characters that follow it
-  std::string macro;          ///< its name; empty for a file
-  bool has_docstring;         ///< one stands above the invocation
-  std::size_t first;          ///< the first declaration found in it
-  std::size_t line = 0;       ///< of a file: where reading goes on
-  std::string included_from;  ///< of a file: where that is
+  std::size_t behind;                    ///< the characters that follow it
+  std::string macro;                     ///< its name; empty for a file
+  std::optional<std::string> docstring;  ///< what stands above the invocation
+  std::size_t first;                     ///< the first declaration found in it
+  std::size_t line = 0;                  ///< of a file: where reading goes on
+  std::string included_from;             ///< of a file: where that is
 };
 
 class Reader {
@@ -65,7 +67,7 @@ class Reader {
     if (c == '\n') {
       ++line_;
       blank_ = blank_ && statement_.empty();
-      if (statement_.empty() && blank_) docstring_ = false;
+      if (statement_.empty() && blank_) docstring_.reset();
       blank_ = true;
     } else if (!std::isspace(static_cast<unsigned char>(c))) {
       blank_ = false;
@@ -107,7 +109,7 @@ class Reader {
     macros_.read_directive(line);
     const std::string path = included_path(line);
     if (path.ends_with(".inl")) {
-      insert(includes_(path), {text_.size() - at_, "", false, found_.size(), line_, file_});
+      insert(includes_(path), {text_.size() - at_, "", std::nullopt, found_.size(), line_, file_});
       line_ = 1;
       file_ = path;
     } else {
@@ -145,13 +147,13 @@ class Reader {
     for (const Inserted& open : inserted_) {
       if (open.macro == expansion->name) return false;
     }
-    const bool documented = docstring_ && statement_.empty();
-    if (documented) docstring_ = false;
+    std::optional<std::string> documented;
+    if (statement_.empty()) std::swap(documented, docstring_);
     // The lines of the invocation are counted behind what it stands for.
     const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(at_);
     const auto lines = std::count(begin, begin + static_cast<std::ptrdiff_t>(expansion->length), '\n');
     text_.replace(at_, expansion->length, std::string(static_cast<std::size_t>(lines), '\n'));
-    insert(expansion->text, {text_.size() - at_, expansion->name, documented, found_.size(), 0, ""});
+    insert(expansion->text, {text_.size() - at_, expansion->name, std::move(documented), found_.size(), 0, ""});
     return true;
   }
 
@@ -165,13 +167,13 @@ class Reader {
       file_ = inserted.included_from;
       return;
     }
-    if (!inserted.has_docstring) return;
+    if (!inserted.docstring) return;
     std::set<std::string> names;
     for (std::size_t i = inserted.first; i < found_.size(); ++i) names.insert(without_suffix(found_[i].name));
     if (names.size() == 1) {
-      for (std::size_t i = inserted.first; i < found_.size(); ++i) found_[i].has_docstring = true;
+      for (std::size_t i = inserted.first; i < found_.size(); ++i) describe(found_[i], *inserted.docstring);
     }
-    if (names.empty()) docstring_ = true;  // it stands above what follows
+    if (names.empty()) docstring_ = inserted.docstring;  // it stands above what follows
   }
 
   static std::string without_suffix(std::string name) {
@@ -182,8 +184,10 @@ class Reader {
   }
 
   void block_comment() {
-    if (at("/**") && statement_.empty()) docstring_ = true;
+    const std::size_t begin = at_;
     skip_block_comment();
+    const std::string_view comment = std::string_view(text_).substr(begin, at_ - begin);
+    if (comment.starts_with("/**") && statement_.empty()) docstring_ = docstring_.value_or("") + std::string(comment);
     blank_ = false;
   }
 
@@ -198,15 +202,21 @@ class Reader {
     const bool documents = at("///");
     const bool behind = at("///<");
     const auto end = std::min(text_.find('\n', at_), text_.size());
+    const std::string text = text_.substr(at_, end - at_) + "\n";
     at_ = end;
     blank_ = false;
     if (behind) {
       if (!found_.empty() && found_.back().line <= line_ && line_ - found_.back().line < 4) {
-        found_.back().has_docstring = true;
+        describe(found_.back(), text);
       }
     } else if (documents && statement_.empty()) {
-      docstring_ = true;
+      docstring_ = docstring_.value_or("") + text;
     }
+  }
+
+  static void describe(Declaration& declaration, const std::string& text) {
+    declaration.has_docstring = true;
+    declaration.docstring += text;
   }
 
   void quoted(char quote) {
@@ -319,7 +329,7 @@ class Reader {
 
   void reset() {
     statement_.clear();
-    docstring_ = false;
+    docstring_.reset();
     blank_ = false;
   }
 
@@ -359,7 +369,7 @@ class Reader {
     if (!scopes_.empty() && scopes_.back().kind == Scope::kClass && scopes_.back().name == name) return;
     std::string scope;
     for (const Scope& part : scopes_) scope += (scope.empty() ? "" : "::") + part.name;
-    found_.push_back({scope, name, file_, begins_, docstring_, ""});
+    found_.push_back({scope, name, file_, begins_, docstring_.has_value(), docstring_.value_or(""), ""});
   }
 
   std::string text_;
@@ -372,7 +382,7 @@ class Reader {
   std::size_t line_ = 1;
   std::size_t begins_ = 1;
   int parentheses_ = 0;
-  bool docstring_ = false;
+  std::optional<std::string> docstring_;
   bool blank_ = false;
   std::string statement_;
   std::vector<Scope> scopes_;

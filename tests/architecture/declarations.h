@@ -12,9 +12,10 @@ namespace tenon::test {
 struct Declaration {
   std::string scope;  ///< "tenon::nn::ConvNdImpl"
   std::string name;   ///< "forward"
-  std::string file;   ///< the included file that declares it, "tenon/tensor/shape_methods.inl"; empty: the header
+  std::string file;   ///< the included file that declares it, "tenon/tensor/methods/shape.inl"; empty: the header
   std::size_t line = 0;
   bool has_docstring = false;  ///< a `///` comment right above it, or on its line; in macros `/** … */` above it
+  std::string docstring;       ///< its text
   std::string alias_of;        ///< "abs" where the whole body is `{ return abs(…); }`
 };
 

@@ -58,8 +58,8 @@ struct ChunkDatasetOptions {
     }
     if (cross_chunk_shuffle_count == 0) throw Error("cross_chunk_shuffle_count needs to be greater than 0.");
   }
-  TENON_ARG(std::size_t, preloader_count);  ///< reading threads
-  TENON_ARG(std::size_t, batch_size);
+  TENON_ARG(std::size_t, preloader_count);            ///< reading threads
+  TENON_ARG(std::size_t, batch_size);                 ///< how many examples make a batch
   TENON_ARG(std::size_t, cache_size);                 ///< examples kept ahead
   TENON_ARG(std::size_t, cross_chunk_shuffle_count);  ///< chunks that are loaded and ordered together
 };

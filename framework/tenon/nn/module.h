@@ -124,7 +124,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// another parameter has, or a gradient of a dtype that is not floating.
   TENON_API Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
   /// As register_parameter(), among the buffers, for what is saved and moved with the module but not trained. Whether
-  /// it requires a gradient stays as it is.
+  /// it requires a gradient stays as it is. Throws Error as register_parameter().
   TENON_API Tensor& register_buffer(std::string name, Tensor tensor);
   /// Makes a module a child under that name and returns it. Throws Error for an empty or dotted name, or one that
   /// another child has.

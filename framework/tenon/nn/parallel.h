@@ -30,7 +30,7 @@ class TENON_API Scatter {
  public:
   explicit Scatter(std::vector<Device> devices, std::optional<std::vector<std::int64_t>> sizes = std::nullopt,
                    std::int64_t dim = 0);
-  /// Takes one tensor.
+  /// Takes one tensor. Throws Error for another number.
   variable_list apply(const variable_list& inputs) const;
 
  private:
@@ -43,7 +43,7 @@ class TENON_API Scatter {
 class TENON_API Gather {
  public:
   explicit Gather(Device destination, std::int64_t dim = 0) : destination_(destination), dim_(dim) {}
-  /// Gives one tensor.
+  /// Gives one tensor. Throws Error for no tensor.
   variable_list apply(const variable_list& inputs) const;
 
  private:

@@ -6,12 +6,12 @@
 namespace tenon::optim {
 
 struct TENON_EXPORT AdagradOptions : public OptimizerCloneableOptions<AdagradOptions> {
-  AdagradOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT: as in libtorch
-  TENON_ARG(double, lr) = 1e-2;
-  TENON_ARG(double, lr_decay) = 0;
-  TENON_ARG(double, weight_decay) = 0;
-  TENON_ARG(double, initial_accumulator_value) = 0;
-  TENON_ARG(double, eps) = 1e-10;
+  AdagradOptions(double lr = 1e-2) : lr_(lr) {}      // NOLINT: as in libtorch
+  TENON_ARG(double, lr) = 1e-2;                      ///< the learning rate
+  TENON_ARG(double, lr_decay) = 0;                   ///< the rate is divided by 1 + steps * lr_decay
+  TENON_ARG(double, weight_decay) = 0;               ///< its share of each parameter is added to the gradient
+  TENON_ARG(double, initial_accumulator_value) = 0;  ///< what sums of squares begin with
+  TENON_ARG(double, eps) = 1e-10;                    ///< added to the divisor
 
  public:
   TENON_API void serialize(InputArchive& archive) override;
@@ -22,8 +22,8 @@ struct TENON_EXPORT AdagradOptions : public OptimizerCloneableOptions<AdagradOpt
 };
 
 struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
-  TENON_ARG(Tensor, sum);
-  TENON_ARG(std::int64_t, step) = 0;
+  TENON_ARG(Tensor, sum);             ///< of the squares of all gradients
+  TENON_ARG(std::int64_t, step) = 0;  ///< how many steps were made
 
  public:
   TENON_API void serialize(InputArchive& archive) override;

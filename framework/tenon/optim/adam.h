@@ -9,22 +9,27 @@ namespace tenon::optim {
 
 using Betas = std::tuple<double, double>;
 
-#define TENON_ADAM_OPTIONS(Name, decay)                               \
-  struct TENON_EXPORT Name : public OptimizerCloneableOptions<Name> { \
-    Name(double lr = 1e-3) : lr_(lr) {} /* NOLINT: as in libtorch */  \
-    typedef std::tuple<double, double> betas_t;                       \
-    TENON_ARG(double, lr) = 1e-3;                                     \
-    TENON_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);          \
-    TENON_ARG(double, eps) = 1e-8;                                    \
-    TENON_ARG(double, weight_decay) = decay;                          \
-    TENON_ARG(bool, amsgrad) = false;                                 \
-                                                                      \
-   public:                                                            \
-    TENON_API void serialize(InputArchive& archive) override;         \
-    TENON_API void serialize(OutputArchive& archive) const override;  \
-    TENON_API friend bool operator==(const Name& a, const Name& b);   \
-    double get_lr() const override { return lr(); }                   \
-    void set_lr(double value) override { lr(value); }                 \
+#define TENON_ADAM_OPTIONS(Name, decay)                                                                    \
+  struct TENON_EXPORT Name : public OptimizerCloneableOptions<Name> {                                      \
+    Name(double lr = 1e-3) : lr_(lr) {} /* NOLINT: as in libtorch */                                       \
+    typedef std::tuple<double, double> betas_t;                                                            \
+    /** The learning rate. */                                                                              \
+    TENON_ARG(double, lr) = 1e-3;                                                                          \
+    /** How much the running means of gradient and square keep at each step. */                            \
+    TENON_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);                                               \
+    /** Added to the divisor. */                                                                           \
+    TENON_ARG(double, eps) = 1e-8;                                                                         \
+    /** Of Adam its share of each parameter is added to the gradient, of AdamW taken off the parameter. */ \
+    TENON_ARG(double, weight_decay) = decay;                                                               \
+    /** Divide by the largest running mean of squares so far. */                                           \
+    TENON_ARG(bool, amsgrad) = false;                                                                      \
+                                                                                                           \
+   public:                                                                                                 \
+    TENON_API void serialize(InputArchive& archive) override;                                              \
+    TENON_API void serialize(OutputArchive& archive) const override;                                       \
+    TENON_API friend bool operator==(const Name& a, const Name& b);                                        \
+    double get_lr() const override { return lr(); }                                                        \
+    void set_lr(double value) override { lr(value); }                                                      \
   };
 TENON_ADAM_OPTIONS(AdamOptions, 0)
 TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
@@ -32,9 +37,13 @@ TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
 
 #define TENON_ADAM_STATE(Name)                                           \
   struct TENON_EXPORT Name : public OptimizerCloneableParamState<Name> { \
+    /** How many steps were made. */                                     \
     TENON_ARG(std::int64_t, step) = 0;                                   \
+    /** The running mean of gradients. */                                \
     TENON_ARG(Tensor, exp_avg);                                          \
+    /** The running mean of their squares. */                            \
     TENON_ARG(Tensor, exp_avg_sq);                                       \
+    /** The largest exp_avg_sq so far; amsgrad only. */                  \
     TENON_ARG(Tensor, max_exp_avg_sq) = {};                              \
                                                                          \
    public:                                                               \

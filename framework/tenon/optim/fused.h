@@ -13,7 +13,8 @@ namespace tenon::optim {
 void call_fused(std::string_view kernel, const std::vector<std::vector<Tensor>>& outputs,
                 const std::vector<Tensor>& gradients, const void* attributes);
 
-/// The gradient with the parameter's strides: a kernel walks both in one order.
+/// The gradient with the parameter's strides: a kernel walks both in one order. Throws Error for a gradient of another
+/// dtype.
 Tensor matching_gradient(const Tensor& parameter);
 
 }  // namespace tenon::optim

@@ -12,14 +12,14 @@ namespace tenon::optim {
 
 struct TENON_EXPORT LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
   LBFGSOptions(double lr = 1) : lr_(lr) {}  // NOLINT: as in libtorch
-  TENON_ARG(double, lr) = 1;
+  TENON_ARG(double, lr) = 1;                ///< the learning rate
   /// Per step().
   TENON_ARG(std::int64_t, max_iter) = 20;
   /// Calls of the closure per step(); max_iter * 5 / 4 unless given.
   TENON_ARG(std::optional<std::int64_t>, max_eval) = std::nullopt;
-  TENON_ARG(double, tolerance_grad) = 1e-7;
-  TENON_ARG(double, tolerance_change) = 1e-9;
-  TENON_ARG(std::int64_t, history_size) = 100;
+  TENON_ARG(double, tolerance_grad) = 1e-7;     ///< ends where no slope is steeper
+  TENON_ARG(double, tolerance_change) = 1e-9;   ///< ends where a step changes less
+  TENON_ARG(std::int64_t, history_size) = 100;  ///< how many steps are remembered
   /// "strong_wolfe"; without one every step has length lr.
   TENON_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;
 
@@ -33,16 +33,17 @@ struct TENON_EXPORT LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions
 
 /// One for all parameters, kept under the first.
 struct TENON_EXPORT LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
-  TENON_ARG(std::int64_t, func_evals) = 0;
-  TENON_ARG(std::int64_t, n_iter) = 0;
-  TENON_ARG(double, t) = 0;
-  TENON_ARG(double, prev_loss) = 0;
-  TENON_ARG(Tensor, d) = {};
-  TENON_ARG(Tensor, H_diag) = {};
-  TENON_ARG(Tensor, prev_flat_grad) = {};
+  TENON_ARG(std::int64_t, func_evals) = 0;  ///< how often the loss was computed
+  TENON_ARG(std::int64_t, n_iter) = 0;      ///< how many iterations were made
+  TENON_ARG(double, t) = 0;                 ///< the last step's length
+  TENON_ARG(double, prev_loss) = 0;         ///< the loss before the last step
+  TENON_ARG(Tensor, d) = {};                ///< the last direction
+  TENON_ARG(Tensor, H_diag) = {};           ///< the scale of the first guess of the inverse Hessian
+  TENON_ARG(Tensor, prev_flat_grad) = {};   ///< the gradient before the last step
   TENON_ARG(std::deque<Tensor>, old_dirs);  ///< differences of gradients
   TENON_ARG(std::deque<Tensor>, old_stps);  ///< steps taken
   TENON_ARG(std::deque<Tensor>, ro);        ///< 1 / (difference . step)
+  /// Factors of the last recursion, one for each remembered step.
   TENON_ARG(std::optional<std::vector<Tensor>>, al) = std::nullopt;
 
  public:

@@ -7,12 +7,12 @@ namespace tenon::optim {
 
 struct TENON_EXPORT RMSpropOptions : public OptimizerCloneableOptions<RMSpropOptions> {
   RMSpropOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT: as in libtorch
-  TENON_ARG(double, lr) = 1e-2;
-  TENON_ARG(double, alpha) = 0.99;
-  TENON_ARG(double, eps) = 1e-8;
-  TENON_ARG(double, weight_decay) = 0;
-  TENON_ARG(double, momentum) = 0;
-  TENON_ARG(bool, centered) = false;
+  TENON_ARG(double, lr) = 1e-2;                  ///< the learning rate
+  TENON_ARG(double, alpha) = 0.99;               ///< how much the running mean of squares keeps at each step
+  TENON_ARG(double, eps) = 1e-8;                 ///< added to the divisor
+  TENON_ARG(double, weight_decay) = 0;           ///< its share of each parameter is added to the gradient
+  TENON_ARG(double, momentum) = 0;               ///< how much of the last step is kept
+  TENON_ARG(bool, centered) = false;             ///< divide by the variance, not by the mean of squares
 
  public:
   TENON_API void serialize(InputArchive& archive) override;
@@ -23,10 +23,10 @@ struct TENON_EXPORT RMSpropOptions : public OptimizerCloneableOptions<RMSpropOpt
 };
 
 struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
-  TENON_ARG(std::int64_t, step) = 0;
-  TENON_ARG(Tensor, square_avg);
-  TENON_ARG(Tensor, momentum_buffer) = {};
-  TENON_ARG(Tensor, grad_avg) = {};
+  TENON_ARG(std::int64_t, step) = 0;        ///< how many steps were made
+  TENON_ARG(Tensor, square_avg);            ///< the running mean of squares
+  TENON_ARG(Tensor, momentum_buffer) = {};  ///< the running step; undefined without momentum
+  TENON_ARG(Tensor, grad_avg) = {};         ///< the running mean of gradients; centered only
 
  public:
   TENON_API void serialize(InputArchive& archive) override;

@@ -6,12 +6,12 @@
 namespace tenon::optim {
 
 struct TENON_EXPORT SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
-  SGDOptions(double lr) : lr_(lr) {}  // NOLINT: as in libtorch
-  TENON_ARG(double, lr);
-  TENON_ARG(double, momentum) = 0;
-  TENON_ARG(double, dampening) = 0;
-  TENON_ARG(double, weight_decay) = 0;
-  TENON_ARG(bool, nesterov) = false;
+  SGDOptions(double lr) : lr_(lr) {}    // NOLINT: as in libtorch
+  TENON_ARG(double, lr);                ///< the learning rate
+  TENON_ARG(double, momentum) = 0;      ///< how much of the last step is kept
+  TENON_ARG(double, dampening) = 0;     ///< 1 - dampening is the gradient's share
+  TENON_ARG(double, weight_decay) = 0;  ///< its share of each parameter is added to the gradient
+  TENON_ARG(bool, nesterov) = false;    ///< look ahead by the momentum: Nesterov
 
  public:
   TENON_API void serialize(InputArchive& archive) override;
@@ -22,7 +22,7 @@ struct TENON_EXPORT SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
 };
 
 struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
-  TENON_ARG(Tensor, momentum_buffer);
+  TENON_ARG(Tensor, momentum_buffer);  ///< the running step; undefined without momentum
 
  public:
   TENON_API void serialize(InputArchive& archive) override;

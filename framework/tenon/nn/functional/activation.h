@@ -29,6 +29,7 @@ using ThresholdFuncOptions = ThresholdOptions;
   struct Name {                                            \
     Name(std::int64_t dim) : dim_(dim) {} /* NOLINT */     \
     TENON_ARG(std::int64_t, dim);                          \
+    /** What the input is converted to before. */          \
     TENON_ARG(std::optional<Dtype>, dtype) = std::nullopt; \
   };
 TENON_SOFTMAX_OPTIONS(SoftmaxFuncOptions)
@@ -37,15 +38,15 @@ TENON_SOFTMAX_OPTIONS(LogSoftmaxFuncOptions)
 #undef TENON_SOFTMAX_OPTIONS
 
 struct GumbelSoftmaxFuncOptions {
-  TENON_ARG(double, tau) = 1.0;
-  TENON_ARG(bool, hard) = false;
-  TENON_ARG(int, dim) = -1;
+  TENON_ARG(double, tau) = 1.0;   ///< the temperature: the smaller, the nearer to one-hot
+  TENON_ARG(bool, hard) = false;  ///< give one-hot vectors, with the gradient of the soft ones
+  TENON_ARG(int, dim) = -1;       ///< along which the elements sum up to 1
 };
 struct RReLUFuncOptions {
-  TENON_ARG(double, lower) = 1.0 / 8.0;
-  TENON_ARG(double, upper) = 1.0 / 3.0;
-  TENON_ARG(bool, training) = false;
-  TENON_ARG(bool, inplace) = false;
+  TENON_ARG(double, lower) = 1.0 / 8.0;  ///< the least slope that is drawn
+  TENON_ARG(double, upper) = 1.0 / 3.0;  ///< the largest slope that is drawn
+  TENON_ARG(bool, training) = false;     ///< whether it is training: evaluation otherwise
+  TENON_ARG(bool, inplace) = false;      ///< whether the input is overwritten
 };
 
 // Any sizes, and the same come out, unless said otherwise. Each throws Error for dtypes that are not floating, relu,

@@ -20,20 +20,20 @@ TENON_API Tensor conv_transpose(const Tensor& input, const Tensor& weight, const
 template <std::size_t D>
 struct ConvFuncOptions {
   using padding_t = ConvPadding<D>;
-  TENON_ARG(Tensor, bias) = Tensor();
-  TENON_ARG(ExpandingArray<D>, stride) = 1;
-  TENON_ARG(padding_t, padding) = ExpandingArray<D>(0);
-  TENON_ARG(ExpandingArray<D>, dilation) = 1;
-  TENON_ARG(std::int64_t, groups) = 1;
+  TENON_ARG(Tensor, bias) = Tensor();                    ///< (O); undefined for none
+  TENON_ARG(ExpandingArray<D>, stride) = 1;              ///< the distance between windows
+  TENON_ARG(padding_t, padding) = ExpandingArray<D>(0);  ///< zeros at both ends of each spatial dim; or kValid, kSame
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;            ///< the distance between elements of a kernel
+  TENON_ARG(std::int64_t, groups) = 1;                   ///< how many groups of channels are convolved apart
 };
 template <std::size_t D>
 struct ConvTransposeFuncOptions {
-  TENON_ARG(Tensor, bias) = Tensor();
-  TENON_ARG(ExpandingArray<D>, stride) = 1;
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
-  TENON_ARG(ExpandingArray<D>, output_padding) = 0;
-  TENON_ARG(std::int64_t, groups) = 1;
-  TENON_ARG(ExpandingArray<D>, dilation) = 1;
+  TENON_ARG(Tensor, bias) = Tensor();                ///< (O); undefined for none
+  TENON_ARG(ExpandingArray<D>, stride) = 1;          ///< the distance between windows
+  TENON_ARG(ExpandingArray<D>, padding) = 0;         ///< zeros at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<D>, output_padding) = 0;  ///< added to one end of the output's sizes
+  TENON_ARG(std::int64_t, groups) = 1;               ///< how many groups of channels are convolved apart
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;        ///< the distance between elements of a kernel
 };
 
 // Of D spatial dimensions, each number of the options one for all of them or one for each.

@@ -8,16 +8,16 @@
 namespace tenon::nn::functional {
 
 struct DropoutFuncOptions {
-  TENON_ARG(double, p) = 0.5;
-  TENON_ARG(bool, training) = true;
-  TENON_ARG(bool, inplace) = false;
+  TENON_ARG(double, p) = 0.5;        ///< the probability that an element becomes 0
+  TENON_ARG(bool, training) = true;  ///< whether it is training: evaluation otherwise
+  TENON_ARG(bool, inplace) = false;  ///< whether the input is overwritten
 };
 using Dropout2dFuncOptions = DropoutFuncOptions;
 using Dropout3dFuncOptions = DropoutFuncOptions;
 struct AlphaDropoutFuncOptions {
-  TENON_ARG(double, p) = 0.5;
-  TENON_ARG(bool, training) = false;
-  TENON_ARG(bool, inplace) = false;
+  TENON_ARG(double, p) = 0.5;         ///< the probability that an element becomes 0
+  TENON_ARG(bool, training) = false;  ///< whether it is training: evaluation otherwise
+  TENON_ARG(bool, inplace) = false;   ///< whether the input is overwritten
 };
 using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
 

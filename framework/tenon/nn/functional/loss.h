@@ -29,9 +29,10 @@ using PoissonNLLLossFuncOptions = PoissonNLLLossOptions;
 using GaussianNLLLossFuncOptions = GaussianNLLLossOptions;
 using CTCLossFuncOptions = CTCLossOptions;
 
-/// |input - target|, reduced. Other sizes are broadcast, with a warning; so for the three below.
+/// |input - target|, reduced. Other sizes are broadcast, with a warning; so for the three below. Throws Error where
+/// they do not broadcast.
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& options = {});
-/// (input - target)^2, reduced.
+/// (input - target)^2, reduced. Throws Error as l1_loss().
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOptions& options = {});
 /// (x - t)^2 / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2. Girshick, 2015. Throws Error for a beta
 /// below 0.
@@ -44,7 +45,8 @@ TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target, const Hub
 /// target * (log target - input), where the input holds logarithms, and the target too with log_target.
 TENON_API Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& options = {});
 /// -input[target] * weight[target], input (N, C, …) of log-probabilities, target (N, …) of classes, or (C) and one
-/// class; ignore_index counts for nothing. The mean is divided by the sum of those weights.
+/// class; ignore_index counts for nothing. The mean is divided by the sum of those weights. Throws Error for an input
+/// of no dimension, and where the batch sizes differ.
 TENON_API Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& options = {});
 /// nll_loss() of log_softmax(input): input (N, C, …) or (C), target (N, …) of classes, or probabilities of the input's
 /// sizes. Throws Error where the sizes do not fit.

@@ -13,48 +13,50 @@
 namespace tenon::nn::functional {
 
 struct BatchNormFuncOptions {
-  TENON_ARG(Tensor, weight) = Tensor();
-  TENON_ARG(Tensor, bias) = Tensor();
-  TENON_ARG(bool, training) = false;
+  TENON_ARG(Tensor, weight) = Tensor();  ///< a factor; undefined for none
+  TENON_ARG(Tensor, bias) = Tensor();    ///< is added; undefined for none
+  TENON_ARG(bool, training) = false;     ///< whether it is training: evaluation otherwise
+  /// The share of a batch in the running statistics; without one their mean over all batches.
   TENON_ARG(std::optional<double>, momentum) = 0.1;
-  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(double, eps) = 1e-5;  ///< added to the variance
 };
 struct InstanceNormFuncOptions {
-  TENON_ARG(Tensor, running_mean) = Tensor();
-  TENON_ARG(Tensor, running_var) = Tensor();
-  TENON_ARG(Tensor, weight) = Tensor();
-  TENON_ARG(Tensor, bias) = Tensor();
-  TENON_ARG(bool, use_input_stats) = true;
-  TENON_ARG(double, momentum) = 0.1;
-  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(Tensor, running_mean) = Tensor();  ///< (C), updated in training; undefined for none
+  TENON_ARG(Tensor, running_var) = Tensor();   ///< (C), updated in training; undefined for none
+  TENON_ARG(Tensor, weight) = Tensor();        ///< a factor; undefined for none
+  TENON_ARG(Tensor, bias) = Tensor();          ///< is added; undefined for none
+  TENON_ARG(bool, use_input_stats) = true;     ///< normalise by the input's own statistics, not by the running ones
+  TENON_ARG(double, momentum) = 0.1;           ///< the share of a batch in the running statistics
+  TENON_ARG(double, eps) = 1e-5;               ///< added to the variance
 };
 struct LayerNormFuncOptions {
   LayerNormFuncOptions(std::vector<std::int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  /// The sizes of the last dims, which are normalised together.
   TENON_ARG(std::vector<std::int64_t>, normalized_shape);
-  TENON_ARG(Tensor, weight) = {};
-  TENON_ARG(Tensor, bias) = {};
-  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(Tensor, weight) = {};  ///< a factor; undefined for none
+  TENON_ARG(Tensor, bias) = {};    ///< is added; undefined for none
+  TENON_ARG(double, eps) = 1e-5;   ///< added to the variance
 };
 struct GroupNormFuncOptions {
   GroupNormFuncOptions(std::int64_t num_groups) : num_groups_(num_groups) {}  // NOLINT
-  TENON_ARG(std::int64_t, num_groups);
-  TENON_ARG(Tensor, weight) = {};
-  TENON_ARG(Tensor, bias) = {};
-  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(std::int64_t, num_groups);  ///< how many groups the channels are cut into
+  TENON_ARG(Tensor, weight) = {};       ///< a factor; undefined for none
+  TENON_ARG(Tensor, bias) = {};         ///< is added; undefined for none
+  TENON_ARG(double, eps) = 1e-5;        ///< added to the variance
 };
 struct LocalResponseNormFuncOptions {
   LocalResponseNormFuncOptions(std::int64_t size) : size_(size) {}  // NOLINT
-  TENON_ARG(std::int64_t, size);
-  TENON_ARG(double, alpha) = 1e-4;
-  TENON_ARG(double, beta) = 0.75;
-  TENON_ARG(double, k) = 1.0;
+  TENON_ARG(std::int64_t, size);                                    ///< over how many neighbouring channels
+  TENON_ARG(double, alpha) = 1e-4;                                  ///< a factor of the sum of squares
+  TENON_ARG(double, beta) = 0.75;                                   ///< the power of the divisor
+  TENON_ARG(double, k) = 1.0;                                       ///< what is added to the sum
 };
 struct NormalizeFuncOptions {
-  TENON_ARG(double, p) = 2.0;
-  TENON_ARG(std::int64_t, dim) = 1;
-  TENON_ARG(double, eps) = 1e-12;
-  TENON_ARG(std::optional<Tensor>, out) = std::nullopt;
+  TENON_ARG(double, p) = 2.0;                            ///< of the p-norm
+  TENON_ARG(std::int64_t, dim) = 1;                      ///< along which dim
+  TENON_ARG(double, eps) = 1e-12;                        ///< the least divisor
+  TENON_ARG(std::optional<Tensor>, out) = std::nullopt;  ///< a tensor for the result
 };
 
 namespace detail {
@@ -84,7 +86,7 @@ TENON_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& opt
 /// multiple.
 TENON_API Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& options);
 /// x / (k + alpha * mean of squares over `size` neighbouring channels)^beta, zeros beyond the first and last; (N, C, …)
-/// of rank 3 or more. Krizhevsky et al., 2012.
+/// of rank 3 or more. Krizhevsky et al., 2012. Throws Error below rank 3.
 TENON_API Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptions& options);
 /// x / max(norm_p(x), eps) along `dim`; copied into `out`, which is then returned, where one is given.
 TENON_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});

@@ -18,12 +18,13 @@ using PadMode = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::
 struct PadFuncOptions {
   using mode_t = PadMode;
   PadFuncOptions(std::vector<std::int64_t> pad) : pad_(std::move(pad)) {}  // NOLINT: as in libtorch
-  TENON_ARG(std::vector<std::int64_t>, pad);
-  TENON_ARG(mode_t, mode) = enumtype::kConstant();
-  TENON_ARG(double, value) = 0;
+  TENON_ARG(std::vector<std::int64_t>, pad);        ///< amounts before and after, the last dim first
+  TENON_ARG(mode_t, mode) = enumtype::kConstant();  ///< kConstant, kReflect, kReplicate or kCircular
+  TENON_ARG(double, value) = 0;                     ///< what is put there by kConstant
 };
 
-/// `pad` holds two numbers per dimension, the last dimension first. Negative numbers cut, in constant mode.
+/// `pad` holds two numbers per dimension, the last dimension first. Negative numbers cut, in constant mode. Throws
+/// Error for an odd number, more pairs than dims, and a value that is not 0 in another mode than constant.
 TENON_API Tensor pad(const Tensor& input, const PadFuncOptions& options);
 
 }  // namespace tenon::nn::functional

@@ -10,9 +10,10 @@ namespace tenon::nn::functional {
 template <std::size_t D>
 struct MaxUnpoolFuncOptions {
   MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride);
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(ExpandingArray<D>, kernel_size);  ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride);       ///< the distance between windows; kernel_size unless set
+  TENON_ARG(ExpandingArray<D>, padding) = 0;  ///< at both ends of each spatial dim
+  /// The output's sizes, where they do not follow from the others.
   TENON_ARG(std::optional<std::vector<std::int64_t>>, output_size) = std::nullopt;
 };
 

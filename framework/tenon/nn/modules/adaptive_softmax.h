@@ -16,11 +16,11 @@ namespace tenon::nn {
 struct AdaptiveLogSoftmaxWithLossOptions {
   AdaptiveLogSoftmaxWithLossOptions(std::int64_t in_features, std::int64_t n_classes, std::vector<std::int64_t> cutoffs)
       : in_features_(in_features), n_classes_(n_classes), cutoffs_(std::move(cutoffs)) {}
-  TENON_ARG(std::int64_t, in_features);
-  TENON_ARG(std::int64_t, n_classes);
+  TENON_ARG(std::int64_t, in_features);           ///< the size of the input's last dim
+  TENON_ARG(std::int64_t, n_classes);             ///< how many classes there are
   TENON_ARG(std::vector<std::int64_t>, cutoffs);  ///< the class with which each cluster begins, ascending
   TENON_ARG(double, div_value) = 4.0;             ///< cluster i projects to in_features / div_value^(i + 1)
-  TENON_ARG(bool, head_bias) = false;
+  TENON_ARG(bool, head_bias) = false;             ///< whether the head has a bias
 };
 
 struct ASMoutput {
@@ -40,7 +40,8 @@ class TENON_EXPORT AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLog
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
 
-  /// input (N, in_features) and target (N), or without N.
+  /// input (N, in_features) and target (N), or without N. Throws Error for other ranks, a target that is no class, and
+  /// on a device without data.
   TENON_API ASMoutput forward(const Tensor& input, const Tensor& target);
   /// Log probabilities of all classes: (N, n_classes).
   TENON_API Tensor log_prob(const Tensor& input);

@@ -11,12 +11,12 @@ namespace tenon::nn {
 
 struct TENON_EXPORT BatchNormOptions {
   BatchNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT: as in libtorch
-  TENON_ARG(std::int64_t, num_features);
-  TENON_ARG(double, eps) = 1e-5;
+  TENON_ARG(std::int64_t, num_features);                                        ///< C of the input
+  TENON_ARG(double, eps) = 1e-5;                                                ///< added to the variance
   /// Absent: a plain average over all batches.
   TENON_ARG(std::optional<double>, momentum) = 0.1;
-  TENON_ARG(bool, affine) = true;
-  TENON_ARG(bool, track_running_stats) = true;
+  TENON_ARG(bool, affine) = true;               ///< whether there are a weight and a bias for each channel
+  TENON_ARG(bool, track_running_stats) = true;  ///< whether running mean and variance are kept
 };
 using BatchNorm1dOptions = BatchNormOptions;
 using BatchNorm2dOptions = BatchNormOptions;
@@ -24,11 +24,11 @@ using BatchNorm3dOptions = BatchNormOptions;
 
 struct TENON_EXPORT InstanceNormOptions {
   InstanceNormOptions(std::int64_t num_features) : num_features_(num_features) {}  // NOLINT
-  TENON_ARG(std::int64_t, num_features);
-  TENON_ARG(double, eps) = 1e-5;
-  TENON_ARG(double, momentum) = 0.1;
-  TENON_ARG(bool, affine) = false;
-  TENON_ARG(bool, track_running_stats) = false;
+  TENON_ARG(std::int64_t, num_features);                                           ///< C of the input
+  TENON_ARG(double, eps) = 1e-5;                                                   ///< added to the variance
+  TENON_ARG(double, momentum) = 0.1;             ///< the share of a batch in the running statistics
+  TENON_ARG(bool, affine) = false;               ///< whether there are a weight and a bias for each channel
+  TENON_ARG(bool, track_running_stats) = false;  ///< whether running mean and variance are kept
 };
 using InstanceNorm1dOptions = InstanceNormOptions;
 using InstanceNorm2dOptions = InstanceNormOptions;

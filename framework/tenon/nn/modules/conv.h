@@ -22,10 +22,10 @@ struct ConvOptions {
   using padding_t = ConvPadding<D>;
   ConvOptions(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)
       : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(std::move(kernel_size)) {}
-  TENON_ARG(std::int64_t, in_channels);
-  TENON_ARG(std::int64_t, out_channels);
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride) = 1;
+  TENON_ARG(std::int64_t, in_channels);       ///< C of the input
+  TENON_ARG(std::int64_t, out_channels);      ///< C of the output
+  TENON_ARG(ExpandingArray<D>, kernel_size);  ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride) = 1;   ///< the distance between windows
 
  public:
   /// Numbers, one number for all sides, kValid or kSame.
@@ -33,10 +33,11 @@ struct ConvOptions {
     padding_ = ExpandingArray<D>(list);
     return *this;
   }
-  TENON_ARG(padding_t, padding) = ExpandingArray<D>(0);
-  TENON_ARG(ExpandingArray<D>, dilation) = 1;
-  TENON_ARG(std::int64_t, groups) = 1;
-  TENON_ARG(bool, bias) = true;
+  TENON_ARG(padding_t, padding) = ExpandingArray<D>(0);  ///< at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;            ///< the distance between elements of a kernel
+  TENON_ARG(std::int64_t, groups) = 1;                   ///< how many groups of channels are convolved apart
+  TENON_ARG(bool, bias) = true;                          ///< whether there is a bias
+  /// What padding holds: kZeros, kReflect, kReplicate or kCircular.
   TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
 };
 using Conv1dOptions = ConvOptions<1>;
@@ -67,15 +68,16 @@ struct ConvTransposeOptions {
   using padding_mode_t = ConvPaddingMode;
   ConvTransposeOptions(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)
       : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(std::move(kernel_size)) {}
-  TENON_ARG(std::int64_t, in_channels);
-  TENON_ARG(std::int64_t, out_channels);
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride) = 1;
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
-  TENON_ARG(ExpandingArray<D>, output_padding) = 0;
-  TENON_ARG(std::int64_t, groups) = 1;
-  TENON_ARG(bool, bias) = true;
-  TENON_ARG(ExpandingArray<D>, dilation) = 1;
+  TENON_ARG(std::int64_t, in_channels);              ///< C of the input
+  TENON_ARG(std::int64_t, out_channels);             ///< C of the output
+  TENON_ARG(ExpandingArray<D>, kernel_size);         ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride) = 1;          ///< the distance between windows
+  TENON_ARG(ExpandingArray<D>, padding) = 0;         ///< at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<D>, output_padding) = 0;  ///< added to one end of the output's sizes
+  TENON_ARG(std::int64_t, groups) = 1;               ///< how many groups of channels are convolved apart
+  TENON_ARG(bool, bias) = true;                      ///< whether there is a bias
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;        ///< the distance between elements of a kernel
+  /// What padding holds: kZeros, kReflect, kReplicate or kCircular.
   TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();
 };
 using ConvTranspose1dOptions = ConvTransposeOptions<1>;

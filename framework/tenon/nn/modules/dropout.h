@@ -9,8 +9,8 @@ namespace tenon::nn {
 
 struct DropoutOptions {
   DropoutOptions(double p = 0.5) : p_(p) {}  // NOLINT: as in libtorch
-  TENON_ARG(double, p) = 0.5;
-  TENON_ARG(bool, inplace) = false;
+  TENON_ARG(double, p) = 0.5;                ///< the probability that an element becomes 0
+  TENON_ARG(bool, inplace) = false;          ///< whether the input is overwritten
 };
 using Dropout2dOptions = DropoutOptions;
 using Dropout3dOptions = DropoutOptions;

@@ -14,22 +14,24 @@ namespace tenon::nn {
 struct EmbeddingOptions {
   EmbeddingOptions(std::int64_t num_embeddings, std::int64_t embedding_dim)
       : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
-  TENON_ARG(std::int64_t, num_embeddings);
-  TENON_ARG(std::int64_t, embedding_dim);
+  TENON_ARG(std::int64_t, num_embeddings);                             ///< how many rows the table has
+  TENON_ARG(std::int64_t, embedding_dim);                              ///< how many numbers a row has
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;  ///< this row is zero and gets no gradient
   TENON_ARG(std::optional<double>, max_norm) = std::nullopt;           ///< rows that are looked up are scaled to it
-  TENON_ARG(double, norm_type) = 2.0;
-  TENON_ARG(bool, scale_grad_by_freq) = false;
-  TENON_ARG(bool, sparse) = false;  ///< gradients are dense here whatever it says
-  TENON_ARG(Tensor, _weight) = Tensor();
+  TENON_ARG(double, norm_type) = 2.0;                                  ///< which norm: p of the p-norm
+  TENON_ARG(bool, scale_grad_by_freq) = false;  ///< divide a row's gradient by how often the row was read
+  TENON_ARG(bool, sparse) = false;              ///< gradients are dense here whatever it says
+  TENON_ARG(Tensor, _weight) = Tensor();        ///< the table (num_embeddings, embedding_dim); drawn where undefined
 };
 struct EmbeddingFromPretrainedOptions {
-  TENON_ARG(bool, freeze) = true;
+  TENON_ARG(bool, freeze) = true;  ///< whether the table gets no gradient
+  /// The row that gets no gradient.
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
+  /// Rows read whose norm is above it are scaled down to it, in place.
   TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
-  TENON_ARG(double, norm_type) = 2.0;
-  TENON_ARG(bool, scale_grad_by_freq) = false;
-  TENON_ARG(bool, sparse) = false;
+  TENON_ARG(double, norm_type) = 2.0;           ///< which norm: p of the p-norm
+  TENON_ARG(bool, scale_grad_by_freq) = false;  ///< divide a row's gradient by how often the row was read
+  TENON_ARG(bool, sparse) = false;              ///< has no effect: gradients are dense
 };
 
 /// int64 of any sizes -> (…, embedding_dim).
@@ -63,25 +65,28 @@ using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype:
 struct EmbeddingBagOptions {
   EmbeddingBagOptions(std::int64_t num_embeddings, std::int64_t embedding_dim)
       : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
-  TENON_ARG(std::int64_t, num_embeddings);
-  TENON_ARG(std::int64_t, embedding_dim);
+  TENON_ARG(std::int64_t, num_embeddings);  ///< how many rows the table has
+  TENON_ARG(std::int64_t, embedding_dim);   ///< how many numbers a row has
+  /// Rows read whose norm is above it are scaled down to it, in place.
   TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
-  TENON_ARG(double, norm_type) = 2.0;
-  TENON_ARG(bool, scale_grad_by_freq) = false;
-  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();
-  TENON_ARG(bool, sparse) = false;
-  TENON_ARG(Tensor, _weight) = Tensor();
-  TENON_ARG(bool, include_last_offset) = false;
+  TENON_ARG(double, norm_type) = 2.0;                     ///< which norm: p of the p-norm
+  TENON_ARG(bool, scale_grad_by_freq) = false;            ///< divide a row's gradient by how often the row was read
+  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();  ///< kSum, kMean or kMax of each bag
+  TENON_ARG(bool, sparse) = false;                        ///< has no effect: gradients are dense
+  TENON_ARG(Tensor, _weight) = Tensor();         ///< the table (num_embeddings, embedding_dim); drawn where undefined
+  TENON_ARG(bool, include_last_offset) = false;  ///< the last offset ends the last bag and begins none
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;  ///< left out of the reduction
 };
 struct EmbeddingBagFromPretrainedOptions {
-  TENON_ARG(bool, freeze) = true;
+  TENON_ARG(bool, freeze) = true;  ///< whether the table gets no gradient
+  /// Rows read whose norm is above it are scaled down to it, in place.
   TENON_ARG(std::optional<double>, max_norm) = std::nullopt;
-  TENON_ARG(double, norm_type) = 2.0;
-  TENON_ARG(bool, scale_grad_by_freq) = false;
-  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();
-  TENON_ARG(bool, sparse) = false;
-  TENON_ARG(bool, include_last_offset) = false;
+  TENON_ARG(double, norm_type) = 2.0;                     ///< which norm: p of the p-norm
+  TENON_ARG(bool, scale_grad_by_freq) = false;            ///< divide a row's gradient by how often the row was read
+  TENON_ARG(EmbeddingBagMode, mode) = enumtype::kMean();  ///< kSum, kMean or kMax of each bag
+  TENON_ARG(bool, sparse) = false;                        ///< has no effect: gradients are dense
+  TENON_ARG(bool, include_last_offset) = false;           ///< the last offset ends the last bag and begins none
+  /// The row that gets no gradient, and counts in no bag.
   TENON_ARG(std::optional<std::int64_t>, padding_idx) = std::nullopt;
 };
 

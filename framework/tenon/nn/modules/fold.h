@@ -12,26 +12,26 @@ namespace tenon::nn {
 struct FoldOptions {
   FoldOptions(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
       : output_size_(output_size), kernel_size_(kernel_size) {}
-  TENON_ARG(ExpandingArray<2>, output_size);
-  TENON_ARG(ExpandingArray<2>, kernel_size);
-  TENON_ARG(ExpandingArray<2>, dilation) = 1;
-  TENON_ARG(ExpandingArray<2>, padding) = 0;
-  TENON_ARG(ExpandingArray<2>, stride) = 1;
+  TENON_ARG(ExpandingArray<2>, output_size);   ///< the spatial sizes of the output
+  TENON_ARG(ExpandingArray<2>, kernel_size);   ///< the size of a window
+  TENON_ARG(ExpandingArray<2>, dilation) = 1;  ///< the distance between elements of a kernel
+  TENON_ARG(ExpandingArray<2>, padding) = 0;   ///< zeros at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<2>, stride) = 1;    ///< the distance between windows
 };
 struct UnfoldOptions {
   UnfoldOptions(ExpandingArray<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: as in libtorch
-  TENON_ARG(ExpandingArray<2>, kernel_size);
-  TENON_ARG(ExpandingArray<2>, dilation) = 1;
-  TENON_ARG(ExpandingArray<2>, padding) = 0;
-  TENON_ARG(ExpandingArray<2>, stride) = 1;
+  TENON_ARG(ExpandingArray<2>, kernel_size);                                   ///< the size of a window
+  TENON_ARG(ExpandingArray<2>, dilation) = 1;  ///< the distance between elements of a kernel
+  TENON_ARG(ExpandingArray<2>, padding) = 0;   ///< zeros at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<2>, stride) = 1;    ///< the distance between windows
 };
 struct PixelShuffleOptions {
   PixelShuffleOptions(std::int64_t upscale_factor) : upscale_factor_(upscale_factor) {}  // NOLINT
-  TENON_ARG(std::int64_t, upscale_factor);
+  TENON_ARG(std::int64_t, upscale_factor);  ///< r: sizes become r times as large
 };
 struct PixelUnshuffleOptions {
   PixelUnshuffleOptions(std::int64_t downscale_factor) : downscale_factor_(downscale_factor) {}  // NOLINT
-  TENON_ARG(std::int64_t, downscale_factor);
+  TENON_ARG(std::int64_t, downscale_factor);  ///< r: sizes become r times as small
 };
 
 // Each forward is the function of that name in nn/functional/vision.h, for every dtype.

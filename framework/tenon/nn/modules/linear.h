@@ -24,9 +24,9 @@ TENON_MODULE(Identity);
 struct LinearOptions {
   LinearOptions(std::int64_t in_features, std::int64_t out_features)
       : in_features_(in_features), out_features_(out_features) {}
-  TENON_ARG(std::int64_t, in_features);
-  TENON_ARG(std::int64_t, out_features);
-  TENON_ARG(bool, bias) = true;
+  TENON_ARG(std::int64_t, in_features);   ///< the size of the input's last dim
+  TENON_ARG(std::int64_t, out_features);  ///< the size of the output's last dim
+  TENON_ARG(bool, bias) = true;           ///< whether there is a bias
 };
 
 /// y = x A^T + b: (*, in_features) -> (*, out_features).
@@ -51,10 +51,10 @@ TENON_MODULE(Linear);
 struct BilinearOptions {
   BilinearOptions(std::int64_t in1_features, std::int64_t in2_features, std::int64_t out_features)
       : in1_features_(in1_features), in2_features_(in2_features), out_features_(out_features) {}
-  TENON_ARG(std::int64_t, in1_features);
-  TENON_ARG(std::int64_t, in2_features);
-  TENON_ARG(std::int64_t, out_features);
-  TENON_ARG(bool, bias) = true;
+  TENON_ARG(std::int64_t, in1_features);  ///< the last size of the first input
+  TENON_ARG(std::int64_t, in2_features);  ///< the last size of the second input
+  TENON_ARG(std::int64_t, out_features);  ///< the size of the output's last dim
+  TENON_ARG(bool, bias) = true;           ///< whether there is a bias
 };
 
 /// y = x1^T A x2 + b.
@@ -77,8 +77,8 @@ class TENON_EXPORT BilinearImpl : public Cloneable<BilinearImpl> {
 TENON_MODULE(Bilinear);
 
 struct FlattenOptions {
-  TENON_ARG(std::int64_t, start_dim) = 1;
-  TENON_ARG(std::int64_t, end_dim) = -1;
+  TENON_ARG(std::int64_t, start_dim) = 1;  ///< the first dim that is merged
+  TENON_ARG(std::int64_t, end_dim) = -1;   ///< the last dim that is merged
 };
 
 class TENON_EXPORT FlattenImpl : public Cloneable<FlattenImpl> {
@@ -102,10 +102,10 @@ struct UnflattenOptions {
       : dimname_(std::move(dimname)), namedshape_(std::move(namedshape)) {}
   UnflattenOptions(const char* dimname, namedshape_t namedshape)
       : UnflattenOptions(std::string(dimname), std::move(namedshape)) {}
-  TENON_ARG(std::int64_t, dim) = 0;
-  TENON_ARG(std::vector<std::int64_t>, sizes);
-  TENON_ARG(std::string, dimname);
-  TENON_ARG(namedshape_t, namedshape);
+  TENON_ARG(std::int64_t, dim) = 0;             ///< which dim is cut
+  TENON_ARG(std::vector<std::int64_t>, sizes);  ///< what the dim becomes
+  TENON_ARG(std::string, dimname);              ///< a named dim: refused, there are none
+  TENON_ARG(namedshape_t, namedshape);          ///< named sizes: refused, there are none
 };
 
 class TENON_EXPORT UnflattenImpl : public Cloneable<UnflattenImpl> {
@@ -117,7 +117,8 @@ class TENON_EXPORT UnflattenImpl : public Cloneable<UnflattenImpl> {
   TENON_API explicit UnflattenImpl(UnflattenOptions options);
   void reset() override {}
   TENON_API void pretty_print(std::ostream& stream) const override;
-  /// Splits one dim into the given sizes, of which one may be -1.
+  /// Splits one dim into the given sizes, of which one may be -1. Throws Error for a dim by name, and sizes that do not
+  /// multiply up to it.
   TENON_API Tensor forward(const Tensor& input);
 
   UnflattenOptions options;

@@ -13,9 +13,10 @@ namespace tenon::nn {
 struct LayerNormOptions {
   LayerNormOptions(std::vector<std::int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  /// The sizes of the last dims, which are normalised together.
   TENON_ARG(std::vector<std::int64_t>, normalized_shape);
-  TENON_ARG(double, eps) = 1e-5;
-  TENON_ARG(bool, elementwise_affine) = true;
+  TENON_ARG(double, eps) = 1e-5;               ///< added to the variance
+  TENON_ARG(bool, elementwise_affine) = true;  ///< whether there are a weight and a bias of these sizes
 };
 
 /// Over the trailing dimensions named by normalized_shape (Ba et al., 2016).
@@ -41,9 +42,10 @@ TENON_MODULE(LayerNorm);
 struct RMSNormOptions {
   RMSNormOptions(std::vector<std::int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  /// The sizes of the last dims, which are normalised together.
   TENON_ARG(std::vector<std::int64_t>, normalized_shape);
-  TENON_ARG(double, eps) = 1e-6;
-  TENON_ARG(bool, elementwise_affine) = true;
+  TENON_ARG(double, eps) = 1e-6;               ///< added to the variance
+  TENON_ARG(bool, elementwise_affine) = true;  ///< whether there is a weight of these sizes
 };
 class TENON_EXPORT RMSNormImpl : public Cloneable<RMSNormImpl> {
  public:
@@ -64,10 +66,10 @@ TENON_MODULE(RMSNorm);
 struct GroupNormOptions {
   GroupNormOptions(std::int64_t num_groups, std::int64_t num_channels)
       : num_groups_(num_groups), num_channels_(num_channels) {}
-  TENON_ARG(std::int64_t, num_groups);
-  TENON_ARG(std::int64_t, num_channels);
-  TENON_ARG(double, eps) = 1e-5;
-  TENON_ARG(bool, affine) = true;
+  TENON_ARG(std::int64_t, num_groups);    ///< how many groups the channels are cut into
+  TENON_ARG(std::int64_t, num_channels);  ///< C of the input
+  TENON_ARG(double, eps) = 1e-5;          ///< added to the variance
+  TENON_ARG(bool, affine) = true;         ///< whether there are a weight and a bias for each channel
 };
 class TENON_EXPORT GroupNormImpl : public Cloneable<GroupNormImpl> {
  public:
@@ -89,17 +91,17 @@ TENON_MODULE(GroupNorm);
 
 struct LocalResponseNormOptions {
   LocalResponseNormOptions(std::int64_t size) : size_(size) {}  // NOLINT
-  TENON_ARG(std::int64_t, size);
-  TENON_ARG(double, alpha) = 1e-4;
-  TENON_ARG(double, beta) = 0.75;
-  TENON_ARG(double, k) = 1.0;
+  TENON_ARG(std::int64_t, size);                                ///< over how many neighbouring channels
+  TENON_ARG(double, alpha) = 1e-4;                              ///< a factor of the sum of squares
+  TENON_ARG(double, beta) = 0.75;                               ///< the power of the divisor
+  TENON_ARG(double, k) = 1.0;                                   ///< what is added to the sum
 };
 struct CrossMapLRN2dOptions {
   CrossMapLRN2dOptions(std::int64_t size) : size_(size) {}  // NOLINT
-  TENON_ARG(std::int64_t, size);
-  TENON_ARG(double, alpha) = 1e-4;
-  TENON_ARG(double, beta) = 0.75;
-  TENON_ARG(std::int64_t, k) = 1;
+  TENON_ARG(std::int64_t, size);                            ///< over how many neighbouring channels
+  TENON_ARG(double, alpha) = 1e-4;                          ///< a factor of the sum of squares
+  TENON_ARG(double, beta) = 0.75;                           ///< the power of the divisor
+  TENON_ARG(std::int64_t, k) = 1;                           ///< what is added to the sum
 };
 #define TENON_RESPONSE_NORM(Name)                                               \
   class TENON_EXPORT Name##Impl : public Cloneable<Name##Impl> {                \

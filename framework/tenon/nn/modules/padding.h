@@ -12,23 +12,23 @@ namespace tenon::nn {
 template <std::size_t D>
 struct ReflectionPadOptions {
   ReflectionPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT: as in libtorch
-  TENON_ARG(ExpandingArray<D * 2>, padding);
+  TENON_ARG(ExpandingArray<D * 2>, padding);  ///< amounts before and after, the last dim first
 };
 template <std::size_t D>
 struct ReplicationPadOptions {
   ReplicationPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D * 2>, padding);
+  TENON_ARG(ExpandingArray<D * 2>, padding);  ///< amounts before and after, the last dim first
 };
 template <std::size_t D>
 struct ConstantPadOptions {
   ConstantPadOptions(ExpandingArray<D * 2> padding, double value) : padding_(padding), value_(value) {}
-  TENON_ARG(ExpandingArray<D * 2>, padding);
-  TENON_ARG(double, value);
+  TENON_ARG(ExpandingArray<D * 2>, padding);  ///< amounts before and after, the last dim first
+  TENON_ARG(double, value);                   ///< what is put there
 };
 template <std::size_t D>
 struct ZeroPadOptions {
   ZeroPadOptions(ExpandingArray<D * 2> padding) : padding_(padding) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D * 2>, padding);
+  TENON_ARG(ExpandingArray<D * 2>, padding);  ///< amounts before and after, the last dim first
 };
 
 #define TENON_PAD_CLASS(Kind, D)                                                                                     \

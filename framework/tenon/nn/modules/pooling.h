@@ -15,30 +15,31 @@ namespace tenon::nn {
 template <std::size_t D>
 struct MaxPoolOptions {
   MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride);
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
-  TENON_ARG(ExpandingArray<D>, dilation) = 1;
-  TENON_ARG(bool, ceil_mode) = false;
+  TENON_ARG(ExpandingArray<D>, kernel_size);   ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride);        ///< the distance between windows; kernel_size unless set
+  TENON_ARG(ExpandingArray<D>, padding) = 0;   ///< at both ends of each spatial dim
+  TENON_ARG(ExpandingArray<D>, dilation) = 1;  ///< the distance between elements of a kernel
+  TENON_ARG(bool, ceil_mode) = false;          ///< round the number of windows up
 };
 template <std::size_t D>
 struct AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride);
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
-  TENON_ARG(bool, ceil_mode) = false;
-  TENON_ARG(bool, count_include_pad) = true;
+  TENON_ARG(ExpandingArray<D>, kernel_size);  ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride);       ///< the distance between windows; kernel_size unless set
+  TENON_ARG(ExpandingArray<D>, padding) = 0;  ///< at both ends of each spatial dim
+  TENON_ARG(bool, ceil_mode) = false;         ///< round the number of windows up
+  TENON_ARG(bool, count_include_pad) = true;  ///< whether padding counts in the mean
+  /// Divides the sums in place of the number of elements.
   TENON_ARG(std::optional<std::int64_t>, divisor_override) = std::nullopt;
 };
 template <std::size_t D>
 struct LPPoolOptions {
   LPPoolOptions(double norm_type, ExpandingArray<D> kernel_size)
       : norm_type_(norm_type), kernel_size_(kernel_size), stride_(kernel_size) {}
-  TENON_ARG(double, norm_type);
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride);
-  TENON_ARG(bool, ceil_mode) = false;
+  TENON_ARG(double, norm_type);               ///< p of the p-norm
+  TENON_ARG(ExpandingArray<D>, kernel_size);  ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride);       ///< the distance between windows; kernel_size unless set
+  TENON_ARG(bool, ceil_mode) = false;         ///< round the number of windows up
 };
 /// An absent size keeps the input's.
 template <std::size_t D>
@@ -48,24 +49,25 @@ struct AdaptivePoolOptions {
   AdaptivePoolOptions(std::int64_t output_size) : output_size_(output_size) {}                         // NOLINT
   AdaptivePoolOptions(const std::vector<std::int64_t>& output_size) : output_size_(output_size) {}     // NOLINT
   AdaptivePoolOptions(std::initializer_list<std::int64_t> output_size) : output_size_(output_size) {}  // NOLINT
-  TENON_ARG(Size, output_size);
+  TENON_ARG(Size, output_size);  ///< the spatial sizes of the output
 };
 template <std::size_t D>
 struct MaxUnpoolOptions {
   MaxUnpoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(ExpandingArray<D>, stride);
-  TENON_ARG(ExpandingArray<D>, padding) = 0;
+  TENON_ARG(ExpandingArray<D>, kernel_size);  ///< the size of a window
+  TENON_ARG(ExpandingArray<D>, stride);       ///< the distance between windows; kernel_size unless set
+  TENON_ARG(ExpandingArray<D>, padding) = 0;  ///< at both ends of each spatial dim
 };
 /// Graham, "Fractional max-pooling", 2014. Exactly one of output_size and output_ratio.
 template <std::size_t D>
 struct FractionalMaxPoolOptions {
   using RatioArray = ExpandingArray<D, double>;
   FractionalMaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT
-  TENON_ARG(ExpandingArray<D>, kernel_size);
-  TENON_ARG(std::optional<ExpandingArray<D>>, output_size) = std::nullopt;
+  TENON_ARG(ExpandingArray<D>, kernel_size);                                              ///< the size of a window
+  TENON_ARG(std::optional<ExpandingArray<D>>, output_size) = std::nullopt;  ///< the spatial sizes of the output
+  /// The output's sizes as shares of the input's, between 0 and 1.
   TENON_ARG(std::optional<RatioArray>, output_ratio) = std::nullopt;
-  TENON_ARG(Tensor, _random_samples) = Tensor();
+  TENON_ARG(Tensor, _random_samples) = Tensor();  ///< (N, C, D) in [0, 1): where windows begin; drawn where undefined
 };
 
 // Of D spatial dimensions: (N, C, …) -> (N, C, windows…), or (C, …) without N. Errors are those of the functions.

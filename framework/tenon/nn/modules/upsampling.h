@@ -16,9 +16,12 @@ namespace tenon::nn {
 struct UpsampleOptions {
   using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
                               enumtype::kTrilinear>;
+  /// The output's spatial sizes; this or scale_factor.
   TENON_ARG(std::optional<std::vector<std::int64_t>>, size) = std::nullopt;
+  /// The output's sizes by the input's; this or `size`.
   TENON_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
-  TENON_ARG(mode_t, mode) = enumtype::kNearest();
+  TENON_ARG(mode_t, mode) = enumtype::kNearest();  ///< kNearest, kLinear, kBilinear, kBicubic or kTrilinear
+  /// Whether the centres of the corner elements coincide, or the corners themselves.
   TENON_ARG(std::optional<bool>, align_corners) = std::nullopt;
 };
 

@@ -42,6 +42,7 @@ class TENON_API OutputArchive {
     }
   }
 
+  /// Writes all that was added to the archive. Throws Error where the file or the stream does not take it.
   void save_to(const std::string& path);
   void save_to(std::ostream& stream);
   /// The function returns the bytes that it took.
@@ -60,6 +61,7 @@ class TENON_API OutputArchive {
 
 class TENON_API InputArchive {
  public:
+  /// Reads what save_to() wrote, to `device` where one is given. Throws Error for what is no archive, or ends early.
   void load_from(const std::string& path, std::optional<Device> device = std::nullopt);
   void load_from(std::istream& stream, std::optional<Device> device = std::nullopt);
   void load_from(const char* data, std::size_t size, std::optional<Device> device = std::nullopt);

@@ -8,30 +8,35 @@
 
 namespace tenon {
 
-/// A tensor of these sizes whose elements are not set, contiguous unless a format is given.
+/// A tensor of these sizes whose elements are not set, contiguous unless a format is given. Throws Error for a negative
+/// size, more dims than 16, and a format that does not fit the rank.
 TENON_API Tensor empty(IntArrayRef sizes, const TensorOptions& options = {},
                        std::optional<MemoryFormat> format = std::nullopt);
 /// empty() with these strides, in elements; the storage is as large as they reach. Throws Error for a negative stride.
 TENON_API Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
-/// A tensor of zeros of these sizes.
+/// A tensor of zeros of these sizes. Throws Error for a negative size.
 TENON_API Tensor zeros(IntArrayRef sizes, const TensorOptions& options = {});
-/// A tensor of ones of these sizes.
+/// A tensor of ones of these sizes. Throws Error for a negative size.
 TENON_API Tensor ones(IntArrayRef sizes, const TensorOptions& options = {});
 /// A tensor of one value. Without a dtype: the default one for a floating value, int64 for an integer, bool for a bool.
 /// Throws Error for a value that the dtype cannot hold.
 TENON_API Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options = {});
 /// empty() with the sizes, dtype, device and memory format of another tensor, where the options say nothing else.
+/// Throws Error for a format that does not fit the rank.
 TENON_API Tensor empty_like(const Tensor& like, const TensorOptions& options = {},
                             std::optional<MemoryFormat> format = std::nullopt);
-/// zeros() with the sizes, dtype, device and memory format of another tensor.
+/// zeros() with the sizes, dtype, device and memory format of another tensor. Throws Error for a format that does not
+/// fit the rank.
 TENON_API Tensor zeros_like(const Tensor& like, const TensorOptions& options = {},
                             std::optional<MemoryFormat> format = std::nullopt);
-/// ones() with the sizes, dtype, device and memory format of another tensor.
+/// ones() with the sizes, dtype, device and memory format of another tensor. Throws Error for a format that does not
+/// fit the rank.
 TENON_API Tensor ones_like(const Tensor& like, const TensorOptions& options = {},
                            std::optional<MemoryFormat> format = std::nullopt);
-/// full() with the sizes, dtype, device and memory format of another tensor.
+/// full() with the sizes, dtype, device and memory format of another tensor. Throws Error as full().
 TENON_API Tensor full_like(const Tensor& like, const Scalar& value, const TensorOptions& options = {});
 /// A tensor of no dimension that holds a number, an integer too in the default dtype unless the options say otherwise.
+/// Throws Error for one that the dtype cannot hold.
 TENON_API Tensor scalar_tensor(const Scalar& value, const TensorOptions& options = {});
 
 /// start (0 if none is given), start + step … up to end, which is left out: int64 where all are integers, else the
@@ -86,7 +91,7 @@ TENON_API Tensor multinomial(const Tensor& weights, std::int64_t samples, bool r
 
 /// A tensor in the caller's memory, which is not copied and must live as long as the tensor and its views. `deleter`
 /// gets `data` when the last of them is gone. Contiguous unless strides (in elements) are given; dtype and device are
-/// those of the options.
+/// those of the options. Throws Error for a negative size, and strides of another number than sizes.
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
 TENON_API Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter,

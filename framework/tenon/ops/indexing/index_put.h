@@ -61,7 +61,8 @@ inline Tensor scatter_reduce(const Tensor& self, std::int64_t dim, const Tensor&
                              std::string_view reduce, bool include_self = true) {
   return self.scatter_reduce(dim, index, source, reduce, include_self);
 }
-/// nonzero() by NumPy's name: the positions of the elements that are not zero, (count, rank), int64.
+/// nonzero() by NumPy's name: the positions of the elements that are not zero, (count, rank), int64. Throws Error as
+/// nonzero().
 inline Tensor argwhere(const Tensor& self) { return self.argwhere(); }
 
 }  // namespace tenon

@@ -15,7 +15,8 @@ using List = std::vector<T>;
 /// are not neighbours. Throws IndexError for a position out of range, too many indices, and a mask of other sizes.
 TENON_API Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices);
 /// Writes `values`, broadcast, to the positions that index() reads. Where a position comes twice the last value counts,
-/// or with `accumulate` all are added. Throws Error for values of another dtype than self's.
+/// or with `accumulate` all are added. Throws Error for values of another dtype than self's. Throws Error as index()
+/// too.
 TENON_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values,
                              bool accumulate = false);
 /// The slices at the positions `index` (a vector of int64 or int32) along `dim`; a copy. Throws IndexError for a
@@ -45,9 +46,10 @@ inline Tensor index_add(const Tensor& self, std::int64_t dim, const Tensor& inde
   return self.index_add(dim, index, source, alpha);
 }
 /// The elements where the mask (bool or uint8) is true, a vector and a copy; self and mask are broadcast to one
-/// another.
+/// another. Throws Error for a mask of another dtype, for sizes that do not broadcast, and on a device without data.
 inline Tensor masked_select(const Tensor& self, const Tensor& mask) { return self.masked_select(mask); }
-/// The positions of the elements that are not zero: (count, rank), int64.
+/// The positions of the elements that are not zero: (count, rank), int64. Throws Error on a device without data, which
+/// cannot tell how many there are.
 inline Tensor nonzero(const Tensor& self) { return self.nonzero(); }
 /// The elements at positions of the flattened tensor, negative ones counted from the end, in index's sizes. Throws
 /// IndexError for a position out of range.

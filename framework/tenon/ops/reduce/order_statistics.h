@@ -36,7 +36,8 @@ inline std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, std::int64_t k, s
                                            bool keepdim = false) {
   return self.kthvalue(k, dim, keepdim);
 }
-/// The most frequent value along `dim`, the smallest one of several, and the last of its positions.
+/// The most frequent value along `dim`, the smallest one of several, and the last of its positions. Throws Error for
+/// bool, and IndexError for an empty dim.
 inline std::tuple<Tensor, Tensor> mode(const Tensor& self, std::int64_t dim = -1, bool keepdim = false) {
   return self.mode(dim, keepdim);
 }

@@ -6,7 +6,7 @@
 namespace tenon {
 
 /// A copy with memory of its own, of self's sizes, dtype and device, in the memory format asked for, else in that of
-/// `self`.
+/// `self`. Throws Error for a format that does not fit the rank.
 inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt) {
   return self.clone(format);
 }

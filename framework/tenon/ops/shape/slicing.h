@@ -31,7 +31,8 @@ inline Tensor as_strided(const Tensor& self, IntArrayRef sizes, IntArrayRef stri
                          std::optional<std::int64_t> offset = std::nullopt) {
   return self.as_strided(sizes, strides, offset);
 }
-/// A view of the diagonal of dim1 and dim2, as the last dim; `offset` above the main one (below if negative).
+/// A view of the diagonal of dim1 and dim2, as the last dim; `offset` above the main one (below if negative). Throws
+/// Error where both are one dim, or out of range.
 inline Tensor diagonal(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = 0, std::int64_t dim2 = 1) {
   return self.diagonal(offset, dim1, dim2);
 }

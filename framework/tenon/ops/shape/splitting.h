@@ -9,7 +9,8 @@ namespace tenon {
 
 /// A view of each position of `dim`, without that dim.
 inline std::vector<Tensor> unbind(const Tensor& self, std::int64_t dim = 0) { return self.unbind(dim); }
-/// Views of `size` positions each along `dim`, the last one of what is left.
+/// Views of `size` positions each along `dim`, the last one of what is left. Throws Error for a tensor of no dimension,
+/// a negative size, and 0 for a dim that is not empty.
 inline std::vector<Tensor> split(const Tensor& self, std::int64_t size, std::int64_t dim = 0) {
   return self.split(size, dim);
 }

@@ -13,7 +13,8 @@ inline Tensor triu(const Tensor& self, std::int64_t diagonal = 0) { return self.
 /// for another rank.
 inline Tensor diag(const Tensor& self, std::int64_t diagonal = 0) { return self.diag(diagonal); }
 /// (…, n) to (…, n + |offset|, n + |offset|), zeros but for the last dim, which is laid on the diagonal `offset` of the
-/// result's dims dim1 and dim2.
+/// result's dims dim1 and dim2. Throws Error for a tensor of no dimension, and where dim1 and dim2 are one dim or out
+/// of range.
 inline Tensor diag_embed(const Tensor& self, std::int64_t offset = 0, std::int64_t dim1 = -2, std::int64_t dim2 = -1) {
   return self.diag_embed(offset, dim1, dim2);
 }

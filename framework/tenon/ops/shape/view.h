@@ -10,13 +10,14 @@ namespace tenon {
 /// The elements under other sizes, of which one may be -1: a view where strides allow, else a copy. Throws Error for
 /// another number of elements.
 inline Tensor reshape(const Tensor& self, IntArrayRef sizes) { return self.reshape(sizes); }
-/// The dims from start_dim to end_dim as one: a view where strides allow, else a copy. A number becomes (1).
+/// The dims from start_dim to end_dim as one: a view where strides allow, else a copy. A number becomes (1). Throws
+/// Error where end_dim stands before start_dim, or either is out of range.
 inline Tensor flatten(const Tensor& self, std::int64_t start_dim = 0, std::int64_t end_dim = -1) {
   return self.flatten(start_dim, end_dim);
 }
 /// The elements as a vector: a view where strides allow, else a copy.
 inline Tensor ravel(const Tensor& self) { return self.ravel(); }
-/// A view with two dims exchanged.
+/// A view with two dims exchanged. Throws Error for a dim out of range.
 inline Tensor transpose(const Tensor& self, std::int64_t a, std::int64_t b) { return self.transpose(a, b); }
 /// transpose() by other names: a view with two dims swapped. Throws Error for a dim out of range.
 inline Tensor swapaxes(const Tensor& self, std::int64_t axis0, std::int64_t axis1) {
@@ -27,10 +28,10 @@ inline Tensor swapdims(const Tensor& self, std::int64_t dim0, std::int64_t dim1)
 inline Tensor t(const Tensor& self) { return self.t(); }
 /// A view with the dims in another order. Throws Error unless each is named once.
 inline Tensor permute(const Tensor& self, IntArrayRef dims) { return self.permute(dims); }
-/// A view without the dims of size 1, or without `dim` if its size is 1.
+/// A view without the dims of size 1, or without `dim` if its size is 1. Throws Error for a dim out of range.
 inline Tensor squeeze(const Tensor& self) { return self.squeeze(); }
 inline Tensor squeeze(const Tensor& self, std::int64_t dim) { return self.squeeze(dim); }
-/// A view in which dim `dim` is a new one of size 1; -1 is behind all others.
+/// A view in which dim `dim` is a new one of size 1; -1 is behind all others. Throws Error for a dim out of range.
 inline Tensor unsqueeze(const Tensor& self, std::int64_t dim) { return self.unsqueeze(dim); }
 /// A view in which the dim or dims `source` stand at `destination`; the others keep their order. Throws Error where a
 /// dim is named twice.

@@ -11,18 +11,18 @@ namespace tenon::nn {
 struct MultiheadAttentionOptions {
   MultiheadAttentionOptions(std::int64_t embed_dim, std::int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
-  TENON_ARG(std::int64_t, embed_dim);
-  TENON_ARG(std::int64_t, num_heads);
+  TENON_ARG(std::int64_t, embed_dim);  ///< the size of queries and of the result
+  TENON_ARG(std::int64_t, num_heads);  ///< how many heads share embed_dim
   /// Of attention weights.
   TENON_ARG(double, dropout) = 0.0;
-  TENON_ARG(bool, bias) = true;
+  TENON_ARG(bool, bias) = true;  ///< whether the projections have a bias
   /// One more, learnt, key and value for every sequence.
   TENON_ARG(bool, add_bias_kv) = false;
   /// One more key and value of zeros.
   TENON_ARG(bool, add_zero_attn) = false;
   /// Features of keys and values, embed_dim unless given.
   TENON_ARG(std::int64_t, kdim);
-  TENON_ARG(std::int64_t, vdim);
+  TENON_ARG(std::int64_t, vdim);  ///< the size of values; embed_dim unless set
 };
 
 class TENON_EXPORT MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {

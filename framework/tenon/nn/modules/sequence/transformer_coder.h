@@ -13,8 +13,8 @@ struct TransformerEncoderOptions {
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}
   TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options, std::int64_t num_layers)
       : encoder_layer_(encoder_layer_options), num_layers_(num_layers) {}
-  TENON_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;
-  TENON_ARG(std::int64_t, num_layers);
+  TENON_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;  ///< the layer that is copied
+  TENON_ARG(std::int64_t, num_layers);                          ///< how often it is copied
   /// Applied to the result of the last layer; none if empty.
   TENON_ARG(AnyModule, norm);
 };
@@ -24,9 +24,9 @@ struct TransformerDecoderOptions {
       : decoder_layer_(std::move(decoder_layer)), num_layers_(num_layers) {}
   TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options, std::int64_t num_layers)
       : decoder_layer_(decoder_layer_options), num_layers_(num_layers) {}
-  TENON_ARG(TransformerDecoderLayer, decoder_layer) = nullptr;
-  TENON_ARG(std::int64_t, num_layers);
-  TENON_ARG(AnyModule, norm);
+  TENON_ARG(TransformerDecoderLayer, decoder_layer) = nullptr;  ///< the layer that is copied
+  TENON_ARG(std::int64_t, num_layers);                          ///< how often it is copied
+  TENON_ARG(AnyModule, norm);                                   ///< applied to the result, where it is not empty
 };
 
 class TENON_EXPORT TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {

@@ -19,10 +19,15 @@ using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::functio
 #define TENON_TRANSFORMER_LAYER_OPTIONS(Name)                                            \
   struct Name {                                                                          \
     Name(std::int64_t d_model, std::int64_t nhead) : d_model_(d_model), nhead_(nhead) {} \
+    /** The size of each position's vector. */                                           \
     TENON_ARG(std::int64_t, d_model);                                                    \
+    /** How many heads attention has. */                                                 \
     TENON_ARG(std::int64_t, nhead);                                                      \
+    /** The inner size of the feed-forward part. */                                      \
     TENON_ARG(std::int64_t, dim_feedforward) = 2048;                                     \
+    /** The probability that an element becomes 0. */                                    \
     TENON_ARG(double, dropout) = 0.1;                                                    \
+    /** Between the two linear layers: kReLU, kGELU or a function. */                    \
     TENON_ARG(activation_t, activation) = kReLU;                                         \
   }
 TENON_TRANSFORMER_LAYER_OPTIONS(TransformerEncoderLayerOptions);
@@ -37,7 +42,8 @@ class TENON_EXPORT TransformerEncoderLayerImpl : public Cloneable<TransformerEnc
   TENON_API void reset() override;
   /// Draws the parameters of attention (see its _reset_parameters()) and feed-forward anew; norms get weight 1, bias 0.
   TENON_API void reset_parameters();
-  /// src (S, B, d_model) -> the same; masks as for MultiheadAttention.
+  /// src (S, B, d_model) -> the same; masks as for MultiheadAttention. Throws Error for an activation that is an empty
+  /// function.
   TENON_API Tensor forward(const Tensor& src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {});
 
   TransformerEncoderLayerOptions options;
@@ -64,7 +70,8 @@ class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDec
   TENON_API void reset() override;
   /// Draws the parameters of attention (see its _reset_parameters()) and feed-forward anew; norms get weight 1, bias 0.
   TENON_API void reset_parameters();
-  /// tgt (T, B, d_model), memory (S, B, d_model) -> (T, B, d_model).
+  /// tgt (T, B, d_model), memory (S, B, d_model) -> (T, B, d_model). Throws Error for an activation that is an empty
+  /// function.
   TENON_API Tensor forward(Tensor tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                            const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                            const Tensor& memory_key_padding_mask = {});
