@@ -65,9 +65,14 @@ std::set<std::size_t> anonymous_lines(const std::string& source) {
 std::set<std::string> throwing_functions(const std::string& source) {
   static const std::regex throws(R"(\bthrow\b|\bTENON_CHECK\b|\bcheck_\w+\()");
   std::map<std::string, std::vector<std::string>> bodies;
-  for (const FunctionBody& function : functions_of(source))
-    bodies[name_defined(function.head)].push_back(function.body);
-  bodies.erase("");
+  std::set<std::string> hidden;
+  const std::set<std::size_t> anonymous = anonymous_lines(source);
+  for (const FunctionBody& function : functions_of(source)) {
+    const std::string name = name_defined(function.head);
+    if (name.empty()) continue;
+    bodies[name].push_back(function.body);
+    if (anonymous.contains(function.first_line)) hidden.insert(name);
+  }
   std::set<std::string> found;
   for (std::size_t before = found.size() + 1; before != found.size();) {
     before = found.size();
@@ -159,7 +164,7 @@ TEST(ErrorDocstrings, AFunctionThatThrowsSaysSo) {
         if (!words.contains(name)) continue;  // a helper of this source, or a constructor
         ++throwing;
         std::string text = words_for(name, header, words);
-        if (name.starts_with("Tensor::")) text += words_for(name.substr(8), header, words);
+        if (name.starts_with("Tensor::") && words.contains(name.substr(8))) text += words.at(name.substr(8)).all();
         for (const std::string suffix : {"_", "_out"}) {
           const std::string plain = last_part(name);
           if (plain.ends_with(suffix)) text += words_for(plain.substr(0, plain.size() - suffix.size()), header, words);

@@ -22,6 +22,7 @@ struct LongWork {
   std::vector<std::string> words;
   std::string progress;  ///< what its line says on a terminal, and nothing else that it writes
 };
+void PrintTo(const LongWork& work, std::ostream* out) { *out << work.name; }
 
 const std::vector<LongWork>& works() {
   static const std::vector<LongWork> kAll = {

@@ -20,7 +20,12 @@ namespace {
 
 constexpr std::uint64_t kSeed = 21;
 
-using Family = std::pair<const char*, std::vector<GradientCase> (*)()>;
+struct Family {
+  const char* name;
+  std::vector<GradientCase> (*rows)();
+};
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+
 constexpr Family kFamilies[] = {
     {"unary", unary_gradients},         {"binary", binary_gradients},     {"reduction", reduction_gradients},
     {"view", view_gradients},           {"indexing", indexing_gradients}, {"product", product_gradients},
@@ -67,7 +72,7 @@ class Gradients : public ::testing::TestWithParam<Family> {
 
   /// Every row of the family at leaves that `leaf` makes.
   static void check_leaves(Tensor (*leaf)(const GradientInput&)) {
-    for (const GradientCase& row : GetParam().second()) {
+    for (const GradientCase& row : GetParam().rows()) {
       std::vector<Tensor> inputs;
       for (const GradientInput& input : row.inputs) inputs.push_back(leaf(input));
       check_gradients(row.name, row.function, inputs, row.check);
@@ -81,7 +86,7 @@ TEST_P(Gradients, OfContiguousInputs) { check_leaves(contiguous_leaf); }
 TEST_P(Gradients, OfStridedInputs) { check_leaves(strided_leaf); }
 
 TEST_P(Gradients, OfBroadcastInputs) {
-  for (const GradientCase& row : GetParam().second()) {
+  for (const GradientCase& row : GetParam().rows()) {
     std::vector<Tensor> leaves;
     std::vector<std::vector<std::int64_t>> sizes;
     for (const GradientInput& input : row.inputs) {
@@ -101,7 +106,7 @@ TEST_P(Gradients, OfBroadcastInputs) {
 
 // What has no elements has a gradient of its own sizes, and adds nothing to the gradients of what it was combined with.
 TEST_P(Gradients, OfEmptyInputs) {
-  for (const GradientCase& row : GetParam().second()) {
+  for (const GradientCase& row : GetParam().rows()) {
     SCOPED_TRACE(row.name);
     ASSERT_TRUE(row.empty_sizes.size() == row.inputs.size()) << "the row does not say what its empty inputs are";
     std::vector<Tensor> inputs;
@@ -148,7 +153,7 @@ std::vector<std::string> forms_of(const GradientCase& row, const std::vector<Ten
 
 // A device that holds no data gives everything the form that it has on the host.
 TEST_P(Gradients, OfTensorsWithoutDataHaveTheFormOfTheHosts) {
-  for (const GradientCase& row : GetParam().second()) {
+  for (const GradientCase& row : GetParam().rows()) {
     if (row.name == "pin_memory") continue;  // for tensors of the host
     SCOPED_TRACE(row.name);
     for (const auto leaf : {contiguous_leaf, strided_leaf}) {
@@ -169,7 +174,7 @@ TEST_P(Gradients, OfTensorsWithoutDataHaveTheFormOfTheHosts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Gradients, ::testing::ValuesIn(kFamilies),
-                         [](const auto& info) { return std::string(info.param.first); });
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // --- none is left out
 // --------------------------------------------------------------------------------------------------
@@ -193,7 +198,7 @@ void collect(const Tensor& root, std::set<std::string>& names) {
 std::set<std::string> checked_nodes() {
   std::set<std::string> names;
   for (const Family& family : kFamilies) {
-    for (const GradientCase& row : family.second()) {
+    for (const GradientCase& row : family.rows()) {
       std::vector<Tensor> inputs;
       for (const GradientInput& input : row.inputs) inputs.push_back(contiguous_leaf(input));
       const Tensor output = row.function(inputs);

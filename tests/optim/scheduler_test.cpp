@@ -30,6 +30,15 @@ TEST_F(Scheduled, CosineEndsAtItsMinimum) {
   EXPECT_NEAR(lr(), 0.1, 1e-12);
 }
 
+TEST_F(Scheduled, AWarmUpGivesOverToTheScheduleBehindIt) {
+  optim::WarmupLR schedule(sgd, 4, std::make_unique<optim::LinearLR>(sgd, 0.5, 0.0, 2));
+  for (const double expected : {0.25, 0.5, 0.75, 1.0, 0.5, 0.25, 0.0, 0.0}) {
+    EXPECT_DOUBLE_EQ(lr(), expected);
+    schedule.step();
+  }
+  EXPECT_THROW(optim::WarmupLR(sgd, 0, std::make_unique<optim::StepLR>(sgd, 1)), Error);
+}
+
 TEST_F(Scheduled, WarmUpRisesLinearly) {
   optim::LinearLR schedule(sgd, 0.5, 1.0, 2);
   EXPECT_DOUBLE_EQ(lr(), 0.5);

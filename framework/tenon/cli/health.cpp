@@ -1,6 +1,7 @@
 // Looking for plugins, devices, data and programs.
 #include <tenon/cli/health.h>
 
+#include <tenon/core/error.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>

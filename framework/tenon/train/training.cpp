@@ -12,6 +12,7 @@
 #include <tenon/train/optimizers.h>
 #include <tenon/train/saved_figures.h>
 #include <tenon/train/saved_run.h>
+#include <tenon/train/schedules.h>
 #include <tenon/train/theory.h>
 
 #include <fmt/format.h>

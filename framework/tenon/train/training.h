@@ -3,6 +3,7 @@
 
 #include <tenon/device/device_state.h>
 #include <tenon/optim/optimizer.h>
+#include <tenon/optim/schedulers.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/input/batches.h>

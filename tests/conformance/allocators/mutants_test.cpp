@@ -257,6 +257,7 @@ struct Mutant {
   const char* check;
   const char* words;  ///< in the failure
 };
+void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
 
 class KitFinds : public ::testing::TestWithParam<Mutant> {};
 

@@ -44,6 +44,7 @@ struct Case {
   const char* allocator;
   std::vector<std::pair<const char*, const char*>> options;
 };
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class AgainstAShadow : public ::testing::TestWithParam<Case> {};
 

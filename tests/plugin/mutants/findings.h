@@ -1,6 +1,8 @@
 // What finds each mutant: the check of the kit that is there for its flaw, and what disqualifies it in a replay.
 #pragma once
 
+#include <ostream>
+
 namespace tenon::test {
 
 struct KitFinding {
@@ -8,6 +10,7 @@ struct KitFinding {
   const char* check;
   const char* words;  ///< in the failure
 };
+inline void PrintTo(const KitFinding& finding, std::ostream* out) { *out << finding.flaw << ' ' << finding.check; }
 
 inline constexpr KitFinding kKitFindings[] = {
     {"shifted_overlap", "never_overlaps", "overlaps the live block ["},
@@ -56,6 +59,7 @@ struct ReplayFinding {
   const char* flaw;
   const char* words;  ///< in the row
 };
+inline void PrintTo(const ReplayFinding& finding, std::ostream* out) { *out << finding.flaw; }
 
 inline constexpr ReplayFinding kReplayFindings[] = {
     {"shifted_overlap", "overlaps the live block"},

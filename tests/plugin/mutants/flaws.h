@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@ namespace tenon::test {
 struct Flaw {
   std::string_view name, what;
 };
+inline void PrintTo(const Flaw& flaw, std::ostream* out) { *out << flaw.name; }
 
 inline constexpr std::array<Flaw, 38> kFlaws = {
     Flaw{"none", "nothing: it keeps the contract"},
