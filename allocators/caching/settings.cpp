@@ -26,8 +26,8 @@ OptionSchema option_schema(bool expandable) {
       OptionSpec::real("garbage_collection_threshold", 0,
                        "share of the limit above which unused segments are freed; needs a fraction below 1")
           .range(0.0, 1.0));
-  schema.push_back(
-      OptionSpec::size("large_segment_size", 20 * MiB, "taken from the device for requests of 1 to 10 MiB"));
+  schema.push_back(OptionSpec::size("large_segment_size", pytorch::kLargeSegmentBytes,
+                                    "taken from the device for requests of 1 to 10 MiB"));
   schema.push_back(
       OptionSpec::real("per_process_memory_fraction", 1, "share of the device that may be reserved").range(0.0, 1.0));
   schema.push_back(OptionSpec::boolean("throw_on_cudamalloc_oom", false,
@@ -90,11 +90,11 @@ Settings settings_from(const Options& options, bool expandable) {
     throw ConfigError("large_segment_size must be a multiple of " + format_size_exact(step) + " above 10MiB" +
                       (expandable ? " with expandable segments" : "") + ", not " +
                       format_size_exact(settings.large_segment_bytes));
-  if (old && settings.large_segment_bytes != 20 * MiB)
+  if (old && settings.large_segment_bytes != pytorch::kLargeSegmentBytes)
     throw ConfigError("large_segment_size is fixed at 20MiB in PyTorch 1.13: leave it out, or use compat = \"2.x\"");
 
   if (const std::size_t limit = options.size("max_split_size"); limit != 0) {
-    if (old ? limit <= 20 * MiB : limit < settings.large_segment_bytes)
+    if (old ? limit <= pytorch::kLargeSegmentBytes : limit < settings.large_segment_bytes)
       throw ConfigError("max_split_size must be " + std::string(old ? "above 20MiB" : "at least large_segment_size (") +
                         (old ? "" : format_size_exact(settings.large_segment_bytes) + ")") + ", not " +
                         format_size_exact(limit));
@@ -102,7 +102,7 @@ Settings settings_from(const Options& options, bool expandable) {
   }
   settings.max_non_split_rounding_bytes = settings.large_segment_bytes;
   if (const std::size_t slack = options.size("max_non_split_rounding"); slack != 0) {
-    if (old && slack != 20 * MiB)
+    if (old && slack != pytorch::kLargeSegmentBytes)
       throw ConfigError(
           "max_non_split_rounding is fixed at 20MiB in PyTorch 1.13: leave it out, or use compat = \"2.x\"");
     if (slack < settings.large_segment_bytes)

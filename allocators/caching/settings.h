@@ -5,6 +5,7 @@
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/pytorch_sizes.h>
 
 #include <algorithm>
 #include <array>
@@ -15,12 +16,12 @@
 namespace tenon::caching {
 
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-inline constexpr std::size_t kMinBlockBytes = 512;        ///< rounding quantum
-inline constexpr std::size_t kSmallLimitBytes = 1 * MiB;  ///< inclusive: rounded sizes up to it are small
-inline constexpr std::size_t kSmallSegmentBytes = 2 * MiB;
-inline constexpr std::size_t kMinOwnSegmentBytes = 10 * MiB;  ///< from here on a request gets its own segment
-inline constexpr std::size_t kOwnSegmentRoundingBytes = 2 * MiB;
-inline constexpr std::size_t kLargeSplitSlackBytes = 1 * MiB;  ///< large blocks split only above this remainder
+using pytorch::kLargeSplitSlackBytes;
+using pytorch::kMinBlockBytes;
+using pytorch::kMinOwnSegmentBytes;
+using pytorch::kOwnSegmentRoundingBytes;
+using pytorch::kSmallLimitBytes;
+using pytorch::kSmallSegmentBytes;
 inline constexpr std::size_t kHugeRequestBytes = std::size_t{1} << 60;
 
 /// Whose decisions are reproduced where PyTorch's versions differ.
@@ -30,8 +31,8 @@ struct Settings {
   Compat compat = Compat::kCurrent;
   bool expandable = false;
   std::size_t max_split_bytes = kUnlimited;
-  std::size_t max_non_split_rounding_bytes = 20 * MiB;
-  std::size_t large_segment_bytes = 20 * MiB;
+  std::size_t max_non_split_rounding_bytes = pytorch::kLargeSegmentBytes;
+  std::size_t large_segment_bytes = pytorch::kLargeSegmentBytes;
   std::size_t roundup_bypass_bytes = kUnlimited;      ///< 1.13 only
   std::array<std::uint32_t, 16> roundup_divisions{};  ///< [i] governs requests in [2^(20+i), 2^(21+i))
   double garbage_collection_threshold = 0;            ///< of the limit; 0 = off

@@ -2,6 +2,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/available_bytes.h>
 #include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch_sizes.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stack/stack_impl.h>
 
@@ -90,8 +91,9 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
     const std::string state =
         fmt::format("{} are cached in blocks too small or for other streams", format_bytes(cached));
     if (!circumstances.is_expandable && circumstances.has_virtual_memory) {
-      // Its pages are up to 20 MiB long, one begun for large and one for small blocks.
-      const bool surely = needed <= ceiling - std::min(ceiling, 22 * MiB);
+      // Of each kind of page one may be begun.
+      constexpr std::size_t kBegunBytes = pytorch::kLargeSegmentBytes + pytorch::kSmallSegmentBytes;
+      const bool surely = needed <= ceiling - std::min(ceiling, kBegunBytes);
       return fmt::format("{}: allocator '{}' {}", state, kExpandableAllocator,
                          surely ? "would have fitted" : "could join them");
     }

@@ -27,8 +27,8 @@ class Curve {
     for (const Trace& trace : traces_) need_ = std::max(need_, trace.facts.peak_requested_bytes);
     const std::uint64_t peak = std::max(need_, options_.peak_reserved_bytes);
     // A history of a few hundred bytes takes a segment of 2 MiB: the range bounds the number of steps.
-    step_ = std::max({std::uint64_t{512}, static_cast<std::uint64_t>(static_cast<double>(need_) * kStep),
-                      (peak - need_) / kMostSteps});
+    step_ = std::max(
+        {kGranule, static_cast<std::uint64_t>(static_cast<double>(need_) * kStep), (peak - need_) / kMostSteps});
     const std::uint64_t stride = options_.is_coarse ? 4 * step_ : step_;
     std::set<std::uint64_t> capacities;
     for (std::uint64_t capacity = need_; capacity < peak + step_; capacity += stride)

@@ -1,5 +1,5 @@
 // Fidelity of a replay.
-#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_sizes.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/results/fidelity.h>
@@ -24,9 +24,8 @@ bool tells_reserved(const Trace& trace) {
   return format != nullptr && format->shows_segments;
 }
 
-constexpr std::uint64_t kQuantum = 512;
-constexpr std::uint64_t kSmallLimit = MiB;
-constexpr std::uint64_t kMaxSmallSegment = 64 * MiB;  // they are 2 MiB; a file may say anything
+/// Small segments have one size; a file may say anything.
+constexpr std::uint64_t kMaxSmallSegment = 32 * pytorch::kSmallSegmentBytes;
 
 std::uint64_t end_of(const SegmentInfo& segment) {
   return segment.address + std::min<std::uint64_t>(segment.bytes, ~std::uint64_t{0} - segment.address);
@@ -55,7 +54,8 @@ class SegmentBuilder {
   void gap(std::uint64_t until) {
     while (next_ < until) {
       const bool is_one = segment_.is_large || segment_.bytes > kMaxSmallSegment;
-      const std::uint64_t bytes = is_one ? until - next_ : std::min(until - next_, kSmallLimit);
+      const std::uint64_t bytes =
+          is_one ? until - next_ : std::min<std::uint64_t>(until - next_, pytorch::kSmallLimitBytes);
       gaps_.push_back(builder_.allocate(bytes, segment_.stream.id));
       next_ += bytes;
     }
@@ -134,9 +134,9 @@ static Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
       const std::uint64_t address = recorded.seed_addresses[seed];
       const std::uint64_t limit =
           seed + 1 < seeds ? std::min(segment_end, recorded.seed_addresses[seed + 1]) : segment_end;
-      std::uint64_t end = address + std::min(limit - address, align_up(seed_bytes[seed], kQuantum));
+      std::uint64_t end = address + std::min(limit - address, align_up(seed_bytes[seed], pytorch::kMinBlockBytes));
       // A remainder of up to a mebibyte is never split off a large block.
-      if (segment.is_large && limit - end <= kSmallLimit) end = limit;
+      if (segment.is_large && limit - end <= pytorch::kLargeSplitSlackBytes) end = limit;
       slot_of[seed_slots[seed]] = place.block(address, end);
     }
     place.end();

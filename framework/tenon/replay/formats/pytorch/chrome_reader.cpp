@@ -1,5 +1,5 @@
 // From the profiler's memory events to histories: one a device, paired by address in time order.
-#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_sizes.h>
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
 #include <tenon/replay/formats/pytorch/profiler_events.h>
 #include <tenon/replay/trace/id_map.h>
@@ -19,7 +19,6 @@ using MemoryEvent = ProfilerMemoryEvent;
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
-constexpr std::uint64_t kRounding = 512;    // of PyTorch's device allocator
 constexpr std::int32_t kCpuDeviceType = 0;  // c10::DeviceType
 
 std::string device_name(const MemoryEvent& event) {
@@ -45,7 +44,7 @@ class DeviceHistory {
     std::ranges::stable_sort(failures_, {}, &MemoryEvent::time);
     trace_.format = "chrome";
     trace_.name += suffix;
-    trace_.sizes_are_rounded = events_.front().device_type == kCpuDeviceType ? 0 : kRounding;
+    trace_.sizes_are_rounded = events_.front().device_type == kCpuDeviceType ? 0 : pytorch::kMinBlockBytes;
     recorded_.has_device_calls = false;
   }
 

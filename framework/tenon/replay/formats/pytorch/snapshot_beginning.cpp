@@ -1,5 +1,5 @@
 // Two walks from the last event to the first: one over blocks, one over segments.
-#include <tenon/core/units.h>
+#include <tenon/memory/pytorch_sizes.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
 
 #include <algorithm>
@@ -76,8 +76,10 @@ void walk_segments_back(const SnapshotDevice& device, std::uint64_t unlisted_byt
       reserved -= std::min(reserved, event.bytes);
     } else if (gives_memory(event.action)) {
       if (event.action == HistoryAction::kSegmentFree) {
-        ordinary[event.address] = {
-            .address = event.address, .bytes = event.bytes, .stream = event.stream, .is_large = event.bytes > 2 * MiB};
+        ordinary[event.address] = {.address = event.address,
+                                   .bytes = event.bytes,
+                                   .stream = event.stream,
+                                   .is_large = event.bytes > pytorch::kSmallSegmentBytes};
       }
       reserved += event.bytes;
     }
