@@ -100,7 +100,7 @@ int interrupt_signal() noexcept { return first_signal.load(std::memory_order_rel
 
 std::string interrupt_name() { return signal_name(interrupt_signal()); }
 
-ExitCode interrupted_exit_code() { return static_cast<ExitCode>(128 + interrupt_signal()); }
+ExitCode interrupted_exit_code() { return static_cast<ExitCode>(exit_code_of_signal(interrupt_signal())); }
 
 ForwardedInterrupts::ForwardedInterrupts(pid_t child) noexcept {
   for (std::size_t i = 0; i < children.size(); ++i) {

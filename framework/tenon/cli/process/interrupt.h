@@ -27,7 +27,9 @@ int interrupt_signal() noexcept;
 /// "SIGINT".
 std::string interrupt_name();
 
-/// 128 and the signal's number, as shells have it: 130 for Ctrl-C, 143 for SIGTERM.
+/// Of a process that a signal ended or asked to end: 128 and its number, as shells have it, 130 for Ctrl-C.
+constexpr int exit_code_of_signal(int signal) { return 128 + signal; }
+/// That of the signal that asked.
 ExitCode interrupted_exit_code();
 
 /// A child in a process group of its own gets the first signal as well, and is killed by the second, as long as this

@@ -1,6 +1,7 @@
 // A fork that shares a page with this process: the figures, the call under way and the note of a crash stand there.
 #include <tenon/cli/run/estimate_apart.h>
 
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/hang_watch.h>
@@ -174,7 +175,7 @@ void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, 
   const int signal = WTERMSIG(status);
   const auto slot = std::ranges::find_if(page.board.slots(), [](const CallSlot& one) { return one.is_under_way(); });
   const bool is_in_a_call = slot != page.board.slots().end();
-  result.exit_code = 128 + signal;
+  result.exit_code = exit_code_of_signal(signal);
   problem = crash_sentence("the estimate", allocator, is_in_a_call ? text_of(slot->facts) : "",
                            crash_cause(page.crash, signal));
 }

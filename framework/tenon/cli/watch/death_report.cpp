@@ -1,6 +1,7 @@
 // A page read, and made into words and a file.
 #include <tenon/cli/watch/death_report.h>
 
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/watch/death_words.h>
@@ -52,7 +53,7 @@ RunRecord record_of(const RunPage& page) {
   RunRecord record;
   if (overdue != 0 && page.interrupt != 0) {
     record.status = RunStatus::kInterrupted;
-    record.exit_code = 128 + page.interrupt;
+    record.exit_code = exit_code_of_signal(page.interrupt);
     record.error = fmt::format("{}: {} has been in {} for {:.0f} s and does not come back{}",
                                signal_name(page.interrupt), allocator, crash.call, page.overdue_seconds, during);
   } else if (overdue != 0) {
@@ -65,7 +66,7 @@ RunRecord record_of(const RunPage& page) {
     record.error = exit_sentence("the run", allocator, crash.call, page.exit_code, during);
   } else {
     record.status = RunStatus::kCrashed;
-    record.exit_code = 128 + signal;
+    record.exit_code = exit_code_of_signal(signal);
     record.error = crash_sentence("the run", allocator, crash.call, crash_cause(page.crash, signal), during);
   }
   record.result = result_of(page);
