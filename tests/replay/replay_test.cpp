@@ -2,6 +2,8 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
+#include <tenon/memory/figures.h>
+#include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/median.h>
@@ -58,6 +60,40 @@ TEST(Replay, PagesOfAnAttemptThatRanOutAreNoPeak) {
   EXPECT_EQ(row.failure, "");
   EXPECT_EQ(row.ooms, 1u);
   EXPECT_EQ(row.peak_reserved_bytes, 40 * MiB);
+}
+
+/// Keeps a page of memory that is mapped nowhere, and waits once for a stream and twice for all at each free.
+struct KeepsAPage final : PlainPolicy {
+  explicit KeepsAPage(MemorySource& source) : PlainPolicy(source), spare(source.create(2 * MiB)) {}
+  ~KeepsAPage() override { source_.destroy(spare, 2 * MiB); }
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    source_.wait(source_.mark(last_use));
+    source_.synchronize();
+    source_.synchronize();
+    PlainPolicy::deallocate(block, last_use);
+  }
+  Physical spare;
+};
+
+// In a run the stack's statistics are the figures.
+TEST(Replay, ItsFiguresAreThoseThatARunHasForTheSame) {
+  const StackConfig policy = policy_of(
+      "keeps a page", [](const AllocatorContext& context) { return std::make_unique<KeepsAPage>(context.source); });
+  const ReplayRow row = run_job(read_one("a 0 1000 0\na 1 500 0\nf 0\nf 1\n"), policy, observed());
+  ASSERT_EQ(row.failure, "");
+  AddressOnlySource device;
+  const std::shared_ptr<AllocatorStack> stack = AllocatorStack::make(device, policy);
+  const Block first = stack->allocate({.bytes = 1000}), second = stack->allocate({.bytes = 500});
+  stack->deallocate(first);
+  stack->deallocate(second);
+  const MemoryStats stats = stack->stats();
+  EXPECT_EQ(row.peak_reserved_bytes, 2 * MiB + 1500) << "nobody else can have the page";
+  EXPECT_EQ(stats.reserved_bytes.peak, static_cast<std::int64_t>(row.peak_reserved_bytes));
+  EXPECT_EQ(row.device_synchronizations, 4u);
+  EXPECT_EQ(row.device_waits, 2u);
+  for_each_device_count([](const char* key, std::uint64_t of_row,
+                           std::int64_t of_stack) { EXPECT_EQ(of_row, static_cast<std::uint64_t>(of_stack)) << key; },
+                        row, stats);
 }
 
 TEST(Replay, GoesOnAfterRunningOutOfMemoryAndSkipsThatBlocksLines) {

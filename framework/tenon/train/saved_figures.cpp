@@ -2,6 +2,7 @@
 #include <tenon/train/saved_figures.h>
 
 #include <tenon/core/error.h>
+#include <tenon/memory/figures.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/train/peaks.h>
 
@@ -20,12 +21,7 @@ void each_sum(Result& result, Visit visit) {
   visit("device_calls_after_warmup", result.device_calls_after_warmup);
   visit("oom_recoveries", result.oom_recoveries);
   visit("allocations", result.memory.allocations.allocated);
-  visit("device_allocations", result.memory.device_allocations);
-  visit("device_frees", result.memory.device_frees);
-  visit("device_maps", result.memory.device_maps);
-  visit("device_unmaps", result.memory.device_unmaps);
-  visit("device_synchronizations", result.memory.device_synchronizations);
-  visit("device_waits", result.memory.device_waits);
+  for_each_device_count(visit, result.memory);
   visit("device_growths", result.memory.device_growths);
   visit("device_shrinks", result.memory.device_shrinks);
   visit("ooms", result.memory.ooms);

@@ -75,7 +75,7 @@ inline constexpr ReplayFinding kReplayFindings[] = {
     {"double_release", "is disqualified"},
     {"bytes_too_small", "bytes for a request of"},
     {"bytes_doubled", "overlaps the live block"},
-    {"drops_request", "whose request says 0 bytes"},
+    {"drops_request", "the block says request.bytes = 0"},
     {"throws_42", ") threw int"},
     {"throws_from_noexcept", "crashed: Aborted, an exception"},
     {"throws_out_of_range", ") threw std::out_of_range"},

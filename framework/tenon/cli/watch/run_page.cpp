@@ -80,11 +80,7 @@ ExperimentResult result_of(const RunPage& page) {
   memory.allocated_bytes.peak = kept.peak_allocated_bytes;
   memory.reserved_bytes.peak = kept.peak_reserved_bytes;
   memory.allocations.allocated = kept.allocations;
-  memory.device_allocations = kept.device_allocations;
-  memory.device_frees = kept.device_frees;
-  memory.device_maps = kept.device_maps;
-  memory.device_unmaps = kept.device_unmaps;
-  memory.device_synchronizations = kept.device_synchronizations;
+  for_each_device_count([](const char*, std::int64_t& count, std::int64_t was) { count = was; }, memory, kept);
   memory.ooms = kept.ooms;
   for (std::size_t i = 0; i < kPurposeCount; ++i) memory.requested_by_purpose[i].peak = kept.peak_by_purpose[i];
   return result;

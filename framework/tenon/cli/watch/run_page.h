@@ -2,6 +2,7 @@
 // the crash maps it too. Plain data alone.
 #pragma once
 
+#include <tenon/memory/figures.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/watch/call_board.h>
 #include <tenon/memory/watch/crash_note.h>
@@ -21,12 +22,10 @@ struct KeptStep {
 };
 
 /// The figures of the whole run as plain numbers.
-struct KeptFigures {
+struct KeptFigures : DeviceCounts<std::int64_t> {
   std::int64_t parameters = 0, planned_steps = 0, steps = 0, warmup_steps = 0, device_calls_after_warmup = 0,
                oom_recoveries = 0, epochs = 0;
-  std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0, allocations = 0;
-  std::int64_t device_allocations = 0, device_frees = 0, device_maps = 0, device_unmaps = 0,
-               device_synchronizations = 0, ooms = 0;
+  std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0, allocations = 0, ooms = 0;
   std::int64_t peak_by_purpose[kPurposeCount] = {};
 };
 

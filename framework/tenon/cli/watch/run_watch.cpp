@@ -75,7 +75,7 @@ void wait_for_teller(int /*signal*/) {
   }
   if (dying_page->overdue_slot == 0 && !dying_page->has_exited) return;  // the signal has its effect
   const int interrupt = dying_page->interrupt;
-  ::_exit(interrupt != 0 ? 128 + interrupt : static_cast<int>(ExitCode::kFailed));
+  ::_exit(interrupt != 0 ? exit_code_of_signal(interrupt) : static_cast<int>(ExitCode::kFailed));
 }
 
 /// Somebody ends this process before the run has ended: told of on the way of a crash.
@@ -135,11 +135,7 @@ void add(KeptFigures& to, const ExperimentResult& part) {
   raise(to.peak_allocated_bytes, memory.allocated_bytes);
   raise(to.peak_reserved_bytes, memory.reserved_bytes);
   to.allocations += memory.allocations.allocated;
-  to.device_allocations += memory.device_allocations;
-  to.device_frees += memory.device_frees;
-  to.device_maps += memory.device_maps;
-  to.device_unmaps += memory.device_unmaps;
-  to.device_synchronizations += memory.device_synchronizations;
+  for_each_device_count([](const char*, std::int64_t& sum, std::int64_t count) { sum += count; }, to, memory);
   to.ooms += memory.ooms;
   for (std::size_t i = 0; i < kPurposeCount; ++i) raise(to.peak_by_purpose[i], memory.requested_by_purpose[i]);
 }

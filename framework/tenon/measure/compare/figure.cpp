@@ -30,6 +30,7 @@ constexpr FigureInfo kFigures[] = {
     {"device_maps", "maps", kNumber, kLess},
     {"device_unmaps", "unmaps", kNumber, kLess},
     {"device_synchronizations", "syncs", kNumber, kLess},
+    {"device_waits", "waits", kNumber, kLess},
     {"device_calls_per_step", "device calls/step", kNumber, kLess},
     {"retries", "retries", kNumber, kLess},
     {"ooms", "OOMs", kNumber, kLess},

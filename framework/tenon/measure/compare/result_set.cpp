@@ -7,6 +7,7 @@
 #include <tenon/core/files/file_text.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/figures.h>
 #include <tenon/replay/results/result_document.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/runtime/run_status.h>
@@ -185,8 +186,10 @@ ResultCase run_case(const Json& json) {
     add(found, "peak_" + purpose + "_bytes", bytes);
   const auto requested = found.figures.find("peak_requested_bytes"),
              reserved = found.figures.find("peak_reserved_bytes");
-  if (requested != found.figures.end() && reserved != found.figures.end() && requested->second.value > 0)
-    found.figures["excess"] = {reserved->second.value / requested->second.value - 1, {}};
+  if (requested != found.figures.end() && reserved != found.figures.end()) {
+    if (const auto excess = excess_of(reserved->second.value, requested->second.value))
+      found.figures["excess"] = {*excess, {}};
+  }
   found.losses_hash = text_of(member(result, "losses_fnv1a64"));
   note_status(found, json);
   add_curves(found, json, "step");

@@ -20,8 +20,8 @@ bool ObservedSource::continues_run_locked(bool mapping, const void* address, std
 bool ObservedSource::over_limit_locked(std::size_t bytes) const {
   const std::size_t limit_bytes = limit();
   if (limit_bytes == 0) return false;
-  const auto held = static_cast<std::size_t>(counters_.reserved_bytes.current) + pending_bytes_;
-  return bytes > limit_bytes || held > limit_bytes - bytes;
+  const auto taken = static_cast<std::size_t>(counters_.reserved_bytes.current) + pending_bytes_;
+  return bytes > limit_bytes || taken > limit_bytes - bytes;
 }
 
 void ObservedSource::add_layer_limit(std::size_t limit_bytes) {
@@ -36,24 +36,29 @@ std::size_t ObservedSource::limit() const {
   return std::min(user, layer);
 }
 
-void ObservedSource::take_locked(std::size_t bytes) {
-  counters_.reserved_bytes.increase(static_cast<std::int64_t>(bytes));
-  reserved_now_.store(static_cast<std::size_t>(counters_.reserved_bytes.current), std::memory_order_relaxed);
+void ObservedSource::publish_locked() {
+  const Stat& reserved = counters_.reserved_bytes;
+  reserved_now_.store(static_cast<std::size_t>(reserved.current), std::memory_order_relaxed);
+  reserved_peak_.store(static_cast<std::size_t>(reserved.peak), std::memory_order_relaxed);
 }
 
-void ObservedSource::give_locked(std::size_t bytes) {
-  counters_.reserved_bytes.decrease(static_cast<std::int64_t>(bytes));
-  reserved_now_.store(static_cast<std::size_t>(counters_.reserved_bytes.current), std::memory_order_relaxed);
+void ObservedSource::taken_locked(std::size_t bytes) {
+  pending_bytes_ -= bytes;
+  counters_.reserved_bytes.current += static_cast<std::int64_t>(bytes);
+  counters_.reserved_bytes.allocated += static_cast<std::int64_t>(bytes);
+  publish_locked();
 }
 
-void ObservedSource::hold_locked(Held change, std::size_t bytes) {
-  Stat& held = counters_.held_bytes;
+void ObservedSource::given_back_locked(std::size_t bytes, bool was_in_use) {
   const auto amount = static_cast<std::int64_t>(bytes);
-  if (change == Held::kMore) held.current += amount, held.allocated += amount;
-  if (change == Held::kLess) held.decrease(amount);
-  if (change == Held::kInUse) held.peak = std::max(held.peak, held.current);
-  held_now_.store(static_cast<std::size_t>(held.current), std::memory_order_relaxed);
-  held_peak_.store(static_cast<std::size_t>(held.peak), std::memory_order_relaxed);
+  counters_.reserved_bytes.current -= amount;
+  (was_in_use ? counters_.reserved_bytes.freed += amount : counters_.reserved_bytes.allocated -= amount);
+  publish_locked();
+}
+
+void ObservedSource::in_use_locked() {
+  counters_.reserved_bytes.peak = std::max(counters_.reserved_bytes.peak, counters_.reserved_bytes.current);
+  publish_locked();
 }
 
 /// What a policy does for a retry, whether it counts them or not: it asks in vain, gives back, asks again, all in one
@@ -87,15 +92,16 @@ void* ObservedSource::acquire(std::size_t bytes) {
   }
   {
     std::lock_guard lock(mutex_);
-    pending_bytes_ -= bytes;
-    if (address == nullptr) return refused_locked();
+    if (address == nullptr) {
+      pending_bytes_ -= bytes;
+      return refused_locked();
+    }
     ++counters_.allocations;
     ++counters_.growths;
     counters_.segments.increase(1);
     run_.end = nullptr;
-    take_locked(bytes);
-    hold_locked(Held::kMore, bytes);
-    hold_locked(Held::kInUse, 0);
+    taken_locked(bytes);
+    in_use_locked();
   }
   if (SourceListener* told = listener()) told->acquired(address, bytes);
   return address;
@@ -110,8 +116,7 @@ void ObservedSource::release(void* address, std::size_t bytes) noexcept {
   if (refusal_.thread != nullptr) refusal_.has_given_back = true;
   counters_.segments.decrease(1);
   run_.end = nullptr;
-  give_locked(bytes);
-  hold_locked(Held::kLess, bytes);
+  given_back_locked(bytes, true);
 }
 
 void* ObservedSource::reserve(std::size_t bytes) {
@@ -151,7 +156,8 @@ Physical ObservedSource::create(std::size_t bytes) {
       return physical;
     }
     ++counters_.allocations;
-    hold_locked(Held::kMore, bytes);
+    taken_locked(bytes);
+    never_mapped_.insert(physical.value);
   }
   if (SourceListener* told = listener()) told->created(physical, bytes);
   return physical;
@@ -163,8 +169,7 @@ void ObservedSource::destroy(Physical physical, std::size_t bytes) noexcept {
   std::lock_guard lock(mutex_);
   ++counters_.frees;
   if (refusal_.thread != nullptr) refusal_.has_given_back = true;
-  hold_locked(Held::kLess, bytes);
-  pending_bytes_ -= std::min(bytes, pending_bytes_);
+  given_back_locked(bytes, never_mapped_.erase(physical.value) == 0);
 }
 
 void ObservedSource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
@@ -173,10 +178,8 @@ void ObservedSource::map(void* address, std::size_t bytes, Physical physical, st
     std::lock_guard lock(mutex_);
     ++counters_.maps;
     if (!continues_run_locked(true, address, bytes)) ++counters_.growths;
-    const std::size_t fresh = mapped_.map(address, bytes, physical, offset);
-    pending_bytes_ -= std::min(fresh, pending_bytes_);
-    if (fresh != 0) take_locked(fresh);
-    hold_locked(Held::kInUse, 0);
+    never_mapped_.erase(physical.value);
+    in_use_locked();
   }
   if (SourceListener* told = listener()) told->mapped(address, bytes, physical, offset);
 }
@@ -187,9 +190,6 @@ void ObservedSource::unmap(void* address, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     ++counters_.unmaps;
     if (!continues_run_locked(false, address, bytes)) ++counters_.shrinks;
-    const std::size_t idle = mapped_.unmap(address, bytes);
-    pending_bytes_ += idle;
-    if (idle != 0) give_locked(idle);
   }
   if (SourceListener* told = listener()) told->unmapped(address, bytes);
 }
@@ -215,15 +215,13 @@ void ObservedSource::reset_peak() {
   std::lock_guard lock(mutex_);
   counters_.reserved_bytes.reset_peak();
   counters_.segments.reset_peak();
-  counters_.held_bytes.reset_peak();
-  hold_locked(Held::kInUse, 0);
+  publish_locked();
 }
 
 void ObservedSource::reset_accumulated() {
   std::lock_guard lock(mutex_);
   counters_.reserved_bytes.reset_accumulated();
   counters_.segments.reset_accumulated();
-  counters_.held_bytes.reset_accumulated();
   counters_.growths = counters_.shrinks = 0;
   counters_.allocations = counters_.frees = counters_.maps = counters_.unmaps = counters_.synchronizations = 0;
   counters_.waits = counters_.retries = 0;

@@ -3,18 +3,20 @@
 #pragma once
 
 #include <tenon/memory/forwarding.h>
-#include <tenon/memory/sources/mapped_ranges.h>
 #include <tenon/memory/stats.h>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <unordered_set>
 
 namespace tenon {
 
-/// Figures of one stack's traffic with its source. `reserved` counts acquired bytes, and mapped physical bytes once,
-/// however often they are mapped.
+/// Figures of one stack's traffic with its source.
 struct SourceCounters {
+  /// What the device cannot give to others: acquired, or created and not destroyed, wherever it is mapped and whether
+  /// or not. The peak is that of memory that came into use, and the sums leave out what was never mapped: the pages of
+  /// an attempt that ran out half-way.
   Stat reserved_bytes;
   Stat segments;             ///< acquired
   std::int64_t growths = 0;  ///< acquires, and runs of adjacent maps within one operation of the stack
@@ -23,12 +25,9 @@ struct SourceCounters {
   std::int64_t frees = 0;
   std::int64_t maps = 0;
   std::int64_t unmaps = 0;
-  std::int64_t synchronizations = 0;
-  std::int64_t waits = 0;    ///< for one ticket
-  std::int64_t retries = 0;  ///< the device had refused, memory was given back, and it was asked again
-  /// Reserved bytes with physical memory that is mapped nowhere. The peak is that of memory that came into use: it
-  /// leaves out pages of an attempt that ran out half-way.
-  Stat held_bytes;
+  std::int64_t synchronizations = 0;  ///< with all streams
+  std::int64_t waits = 0;             ///< for one ticket
+  std::int64_t retries = 0;           ///< the device had refused, memory was given back, and it was asked again
 };
 
 namespace detail {
@@ -72,8 +71,7 @@ class ObservedSource final : public ForwardingSource {
 
   SourceCounters counters() const;
   std::size_t reserved_bytes() const { return reserved_now_.load(std::memory_order_relaxed); }
-  std::size_t held_bytes() const { return held_now_.load(std::memory_order_relaxed); }
-  std::size_t peak_held_bytes() const { return held_peak_.load(std::memory_order_relaxed); }
+  std::size_t peak_reserved_bytes() const { return reserved_peak_.load(std::memory_order_relaxed); }
   void reset_peak();
   void reset_accumulated();
 
@@ -87,18 +85,18 @@ class ObservedSource final : public ForwardingSource {
 
  private:
   bool over_limit_locked(std::size_t bytes) const;
-  void take_locked(std::size_t bytes);
-  void give_locked(std::size_t bytes);
+  void taken_locked(std::size_t bytes);
+  void given_back_locked(std::size_t bytes, bool was_in_use);
+  void in_use_locked();
+  void publish_locked();
   void begin_request_locked();
   void* refused_locked();
-  enum class Held { kMore, kLess, kInUse };
-  void hold_locked(Held change, std::size_t bytes);
   SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
 
   mutable std::mutex mutex_;
   SourceCounters counters_;
-  std::size_t pending_bytes_ = 0;  ///< being acquired, or created and mapped nowhere: not reserved, but under the limit
-  MappedRanges mapped_;
+  std::size_t pending_bytes_ = 0;  ///< being acquired or created: not reserved yet, but under the limit
+  std::unordered_set<std::uint64_t> never_mapped_;  ///< of what was created and not destroyed
   struct Run {
     std::uint64_t operation = 0;
     bool mapping = false;
@@ -114,8 +112,7 @@ class ObservedSource final : public ForwardingSource {
   Refusal refusal_;  ///< the last
 
   std::atomic<std::size_t> reserved_now_{0};
-  std::atomic<std::size_t> held_now_{0};
-  std::atomic<std::size_t> held_peak_{0};
+  std::atomic<std::size_t> reserved_peak_{0};
   std::atomic<std::size_t> user_limit_{0};
   std::atomic<std::size_t> layer_limit_{0};
   std::atomic<SourceListener*> listener_{nullptr};

@@ -17,7 +17,7 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.device_frees = counters.frees;
   stats.device_maps = counters.maps;
   stats.device_unmaps = counters.unmaps;
-  stats.device_synchronizations = counters.synchronizations + counters.waits;
+  stats.device_synchronizations = counters.synchronizations;
   stats.device_waits = counters.waits;
   stats.segments = counters.segments;
   stats.device_growths = counters.growths;
@@ -38,8 +38,8 @@ MemoryStats AllocatorStack::stats() const {
 Usage AllocatorStack::usage() const {
   return {.requested_bytes = impl_->ledger_->requested_by_one_thread(),
           .allocated_bytes = impl_->ledger_->allocated_by_one_thread(),
-          .held_bytes = impl_->observed_.held_bytes(),
-          .peak_held_bytes = impl_->observed_.peak_held_bytes()};
+          .held_bytes = impl_->observed_.reserved_bytes(),
+          .peak_held_bytes = impl_->observed_.peak_reserved_bytes()};
 }
 
 std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->labels_.read(); }

@@ -23,9 +23,7 @@ bool are_measured(std::span<const ReplayRow> rows) {
   return std::ranges::none_of(rows, [](const ReplayRow& row) { return row.failure == kNotMeasured; });
 }
 
-std::uint64_t calls_of(const ReplayRow& row) {
-  return row.device_allocations + row.device_frees + row.device_maps + row.device_unmaps;
-}
+std::uint64_t calls_of(const ReplayRow& row) { return row.device_calls(); }
 
 }  // namespace
 

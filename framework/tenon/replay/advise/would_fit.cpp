@@ -34,7 +34,7 @@ Job job_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capa
 }
 
 FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
-  const std::uint64_t calls = row.device_allocations + row.device_frees + row.device_maps + row.device_unmaps;
+  const std::uint64_t calls = row.device_calls();
   return {.label = candidate.label,
           .policy = candidate.policy,
           .ooms = row.ooms,

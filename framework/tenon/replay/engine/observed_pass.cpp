@@ -54,12 +54,9 @@ class PolicyCheck final : public CallWatcher {
   void* begins(const CallFacts&) override { return nullptr; }
   void ended(void*, std::uintptr_t) noexcept override {}
   void handed_out(const Block& block, const Request& request) override {
-    if (problem_.empty() && block.data != nullptr &&
-        (block.request.bytes != request.bytes || block.request.stream != request.stream)) {
-      problem_ = "handed out a block whose request says " + std::to_string(block.request.bytes) + " bytes on stream " +
-                 std::to_string(block.request.stream.id) + ", where " + std::to_string(request.bytes) + " on stream " +
-                 std::to_string(request.stream.id) + " were asked for";
-    }
+    if (!problem_.empty() || block.data == nullptr) return;
+    const std::string lost = request_differs(block.request, request);
+    if (!lost.empty()) problem_ = "lost a request: " + lost;
   }
   void foreign_exception(const CallFacts& facts, const std::string& what) override {
     throw PlacementError(text_of(facts) + " threw " + what +
@@ -103,12 +100,82 @@ SourceListener* ObservedPass::listener() {
   return options_.check_placement ? &oracle_ : nullptr;
 }
 
-void ObservedPass::run(std::uint64_t last_event) {
+/// What this pass looks at around the calls of each event.
+class ObservedPass::Hooks : public NoHooks {
+ public:
+  explicit Hooks(ObservedPass& pass) : pass_(pass) {}
   std::uint64_t event = 0;
+
+  void served(const TraceEvent& entry, Block& block) {
+    if (block.bytes < entry.bytes) {
+      throw PlacementError("handed out " + std::to_string(block.bytes) + " bytes for a request of " +
+                           std::to_string(entry.bytes));
+    }
+    if (!pass_.checks()) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(block.data);
+    const Place place = pass_.oracle_.place(entry.slot, address, block.bytes, pass_.alignment_);
+    if (!pass_.lost_request_.empty()) throw PlacementError(pass_.lost_request_);
+    if (pass_.watches_streams()) {
+      const std::string wrong = pass_.streams_.handed_out(address, block.bytes, block.request.stream);
+      if (!wrong.empty()) throw PlacementError(wrong);
+    }
+    pass_.placement_.number(event);
+    pass_.placement_.number(place.segment);
+    pass_.placement_.number(place.offset);
+  }
+
+  void refused(const TraceEvent& entry) {
+    if (pass_.row_.ooms++ == 0) {
+      pass_.row_.first_oom_event = event;
+      pass_.row_.first_oom_bytes = entry.bytes;
+    }
+    if (pass_.checks()) pass_.oracle_.rethrow_problem();
+  }
+
+  bool using_elsewhere(const TraceEvent& entry, Block&) {
+    const StreamRef stream{pass_.trace_.streams[entry.stream]};
+    if (pass_.watches_streams()) pass_.users_[entry.slot].push_back(stream);
+    if (!pass_.tells_last_uses_ || !pass_.is_last_use(entry)) return true;
+    pass_.last_use_ = stream;
+    return false;
+  }
+
+  StreamRef freeing(const TraceEvent& entry, Block& block) {
+    if (pass_.checks()) pass_.oracle_.lift(entry.slot, entry.deferred);
+    if (pass_.watches_streams()) {
+      std::vector<StreamRef> users = std::exchange(pass_.users_[entry.slot], {});
+      users.push_back(block.request.stream);
+      pass_.streams_.freed(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, std::move(users));
+    }
+    return std::exchange(pass_.last_use_, std::nullopt).value_or(block.request.stream);
+  }
+
+  void freed(const TraceEvent& entry, Block& block) {
+    if (entry.deferred) {
+      pass_.waiting_bytes_ += block.bytes;
+    } else {
+      block = {};
+    }
+  }
+
+  void completed(const TraceEvent& entry, Block& block) {
+    if (pass_.checks()) pass_.oracle_.completed(entry.slot);
+    pass_.waiting_bytes_ -= block.bytes;
+    block = {};
+  }
+
+ private:
+  ObservedPass& pass_;
+};
+
+void ObservedPass::run(std::uint64_t last_event) {
+  Hooks hooks(*this);
+  EventDriver driver(trace_, *stack_, source_, hooks);
+  std::uint64_t& event = hooks.event;
   try {
     for (const TraceEvent& entry : trace_.events) {
       if (!is_counted(entry.kind)) {
-        if (entry.kind == EventKind::kFreeCompleted) complete(entry.slot);
+        driver.play(entry, blocks_[entry.slot]);
         continue;
       }
       if (progress_ != nullptr) {
@@ -117,7 +184,7 @@ void ObservedPass::run(std::uint64_t last_event) {
         tell_work("checking", static_cast<double>(event) / static_cast<double>(trace_.facts.events));
       }
       log_.event = event;
-      apply(entry, event);
+      driver.play(entry, blocks_[entry.slot]);
       after(event);
       if (event == last_event || (options_.stop_at_first_oom && row_.ooms != 0)) break;
       ++event;
@@ -136,81 +203,6 @@ std::vector<Segment> ObservedPass::layout() const {
   return collector.take();
 }
 
-void ObservedPass::apply(const TraceEvent& entry, std::uint64_t event) {
-  switch (entry.kind) {
-    case EventKind::kAllocate:
-      return allocate(entry, event);
-    case EventKind::kFree:
-      return free(entry);
-    case EventKind::kUse:
-      if (tells_last_uses_ && is_last_use(entry)) last_use_ = StreamRef{trace_.streams[entry.stream]};
-      // What was never served is used by nobody: its slot's next block is not to inherit the stream.
-      if (watches_streams() && blocks_[entry.slot].data != nullptr)
-        users_[entry.slot].push_back({trace_.streams[entry.stream]});
-      if (!last_use_) stack_->record_use(blocks_[entry.slot], {trace_.streams[entry.stream]});
-      return;
-    case EventKind::kEmptyCache:
-      stack_->trim(0);
-      return;
-    case EventKind::kMark:
-    case EventKind::kFreeCompleted:
-      return;
-  }
-}
-
-void ObservedPass::allocate(const TraceEvent& entry, std::uint64_t event) {
-  Block& block = blocks_[entry.slot];
-  try {
-    block = stack_->allocate({.bytes = entry.bytes, .stream = {trace_.streams[entry.stream]}});
-  } catch (const OutOfMemory&) {
-    block = {};
-    if (row_.ooms++ == 0) {
-      row_.first_oom_event = event;
-      row_.first_oom_bytes = entry.bytes;
-    }
-    if (checks()) oracle_.rethrow_problem();
-    return;
-  }
-  if (block.bytes < entry.bytes) {
-    throw PlacementError("handed out " + std::to_string(block.bytes) + " bytes for a request of " +
-                         std::to_string(entry.bytes));
-  }
-  if (checks()) {
-    const Place place =
-        oracle_.place(entry.slot, reinterpret_cast<std::uintptr_t>(block.data), block.bytes, alignment_);
-    if (!lost_request_.empty()) throw PlacementError(lost_request_);
-    if (watches_streams()) {
-      const std::string wrong = streams_.handed_out(reinterpret_cast<std::uintptr_t>(block.data), block.bytes,
-                                                    {trace_.streams[entry.stream]});
-      if (!wrong.empty()) throw PlacementError(wrong);
-    }
-    placement_.number(event);
-    placement_.number(place.segment);
-    placement_.number(place.offset);
-  }
-}
-
-void ObservedPass::free(const TraceEvent& entry) {
-  Block& block = blocks_[entry.slot];
-  const std::optional<StreamRef> last_use = std::exchange(last_use_, std::nullopt);
-  if (block.data == nullptr) return;  // never served
-  if (entry.deferred) stack_->record_use(block, ReplaySource::waiting_stream(entry.slot));
-  if (checks()) {
-    oracle_.lift(entry.slot, entry.deferred);
-  }
-  if (watches_streams()) {
-    std::vector<StreamRef> users = std::exchange(users_[entry.slot], {});
-    users.push_back(block.request.stream);
-    streams_.freed(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, std::move(users));
-  }
-  stack_->deallocate(block, last_use.value_or(block.request.stream));
-  if (entry.deferred) {
-    waiting_bytes_ += block.bytes;
-  } else {
-    block = {};
-  }
-}
-
 // Note [Last use]
 // A recording writes a free whose last use is on another stream as a use there and the free right behind it: to wait
 // for, both mean the same. A policy is told of the two in different calls, record_use and deallocate, and may forget
@@ -226,13 +218,6 @@ bool ObservedPass::is_last_use(const TraceEvent& use) const {
 
 bool has_last_uses(const Trace& trace) {
   return std::ranges::adjacent_find(trace.events, is_last_use_of) != trace.events.end();
-}
-
-void ObservedPass::complete(std::uint32_t slot) {
-  source_.complete(slot);
-  if (checks()) oracle_.completed(slot);
-  waiting_bytes_ -= blocks_[slot].bytes;
-  blocks_[slot] = {};
 }
 
 void ObservedPass::after(std::uint64_t event) {
@@ -261,17 +246,12 @@ void ObservedPass::finish() {
   row_.peak_reserved_bytes = usage.peak_held_bytes;
   row_.end_reserved_bytes = usage.held_bytes;
   row_.same_from_bytes = std::min(source_.same_from_bytes(), row_.capacity_bytes.value_or(~std::uint64_t{0}));
-  if (row_.peak_requested_bytes != 0) {
-    row_.excess = static_cast<double>(row_.peak_reserved_bytes) / static_cast<double>(row_.peak_requested_bytes) - 1;
-  }
+  row_.excess = excess_of(static_cast<double>(row_.peak_reserved_bytes), static_cast<double>(row_.peak_requested_bytes))
+                    .value_or(0);
   const auto number = [](std::int64_t figure) { return static_cast<std::uint64_t>(figure); };
   const MemoryStats stats = stack_->stats();
   row_.peak_allocated_bytes = number(stats.allocated_bytes.peak);
-  row_.device_allocations = number(stats.device_allocations);
-  row_.device_frees = number(stats.device_frees);
-  row_.device_maps = number(stats.device_maps);
-  row_.device_unmaps = number(stats.device_unmaps);
-  row_.device_synchronizations = number(stats.device_synchronizations - stats.device_waits);
+  for_each_device_count([&](const char*, std::uint64_t& to, std::int64_t from) { to = number(from); }, row_, stats);
   row_.retries = number(stats.policy.retries);
   if (stats.policy.has_pools) row_.peak_active_bytes = number(stats.policy.active_bytes[0].peak);
   row_.reserved_changes = series_.changes();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/memory/sources/observed_source.h>
+#include <tenon/replay/engine/event_driver.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/engine/placement_oracle.h>
 #include <tenon/replay/engine/replay.h>
@@ -79,17 +80,14 @@ class ObservedPass {
   std::vector<Segment> layout() const;
 
  private:
+  class Hooks;
   SourceListener* listener();
   bool checks() const { return options_.check_placement && !options_.keep_actions; }
   /// Memory of one stream is never handed to another.
   bool watches_streams() const { return checks() && trace_.stream_count() > 1; }
-  // One function with run(): each is called at every event.
-  [[gnu::always_inline]] inline void apply(const TraceEvent& entry, std::uint64_t event);
-  [[gnu::always_inline]] inline void allocate(const TraceEvent& entry, std::uint64_t event);
-  [[gnu::always_inline]] inline void free(const TraceEvent& entry);
+  // One function with run(): it is called at every event.
   [[gnu::always_inline]] inline void after(std::uint64_t event);
   bool is_last_use(const TraceEvent& use) const;
-  void complete(std::uint32_t slot);
   void finish();
   void tear_down();
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/figures.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/trace/trace.h>
 
@@ -28,7 +29,7 @@ struct CurvePoint {
 };
 
 /// What one job (trace x allocator x capacity) gave. Names and units are those of the JSON rows.
-struct ReplayRow {
+struct ReplayRow : DeviceCounts<std::uint64_t> {
   std::string trace;
   std::string allocator;
   std::vector<std::pair<std::string, std::string>> options;  ///< those that differ from their defaults
@@ -42,8 +43,6 @@ struct ReplayRow {
   std::uint64_t peak_allocated_bytes = 0, peak_active_bytes = 0, peak_reserved_bytes = 0;
   std::uint64_t peak_reserved_event = 0;
   double excess = 0, internal_fragmentation = 0, external_fragmentation = 0;
-  std::uint64_t device_allocations = 0, device_frees = 0, device_maps = 0, device_unmaps = 0,
-                device_synchronizations = 0;
   std::uint64_t retries = 0, ooms = 0;
   std::optional<std::uint64_t> first_oom_event;
   std::uint64_t first_oom_bytes = 0;

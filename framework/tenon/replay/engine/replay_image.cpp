@@ -2,6 +2,7 @@
 // Declared in snapshot_image.h.
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/sources/observed_source.h>
+#include <tenon/replay/engine/event_driver.h>
 #include <tenon/replay/engine/observed_pass.h>
 #include <tenon/replay/engine/replay_source.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
@@ -103,7 +104,9 @@ class WaitingFrees {
   std::vector<HistoryEvent> events_;
 };
 
-class ReplayImage {
+class ReplayImage : private NoHooks {
+  friend class EventDriver<AllocatorStack, ReplayImage>;
+
  public:
   ReplayImage(const Trace& trace, const StackConfig& policy, std::uint64_t capacity_bytes, Failures failures)
       : trace_(trace),
@@ -119,16 +122,17 @@ class ReplayImage {
   }
 
   SnapshotImage take() {
+    EventDriver driver(trace_, *stack_, source_, *this);
     std::size_t next_failure = 0;
     WorkMeter meter("replaying", trace_.events.size());
     for (const TraceEvent& event : trace_.events) {
       meter.step();
-      const RecordedOom* failure = nullptr;
+      failure_ = nullptr;
       if (is_counted(event.kind)) {
-        failure = trace_.failure_at(static_cast<std::uint64_t>(segment_events_.time), next_failure);
+        failure_ = trace_.failure_at(static_cast<std::uint64_t>(segment_events_.time), next_failure);
         ++segment_events_.time;  // one microsecond is one event
       }
-      replay(event, failure);
+      driver.play(event, slots_[event.slot].block);
     }
     image_.segments = mapped_segments_of(*stack_);
     if (image_.segments.empty()) image_.unlisted_bytes = stack_->usage().held_bytes;
@@ -145,85 +149,81 @@ class ReplayImage {
     bool is_used_elsewhere = false;
   };
 
-  void replay(const TraceEvent& event, const RecordedOom* failure) {
-    Slot& slot = slots_[event.slot];
-    switch (event.kind) {
-      case EventKind::kAllocate:
-        return allocate(slot, event, failure);
-      case EventKind::kFree:
-        return free(slot, event);
-      case EventKind::kUse:
-        if (slot.block.data != nullptr && trace_.streams[event.stream] != slot.block.request.stream.id) {
-          stack_->record_use(slot.block, {trace_.streams[event.stream]});
-          slot.is_used_elsewhere = true;
-        }
-        return;
-      case EventKind::kEmptyCache:
-        waiting_.complete(segment_events_.time);
-        image_.empty_caches->push_back(image_.events.size());
-        stack_->trim(0);
-        return;
-      case EventKind::kFreeCompleted:
-        if (slot.block.data != nullptr) {
-          image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slot, slot.block.request.bytes));
-        }
-        source_.complete(event.slot);
-        slot.block = {};
-        deferred_.erase(event.slot);
-        return;
-      case EventKind::kMark:
-        return mark(trace_.marks[event.bytes]);
-    }
-  }
-
-  void allocate(Slot& slot, const TraceEvent& event, const RecordedOom* failure) {
+  // Hooks of the driver.
+  bool requesting(const TraceEvent& event) {
     const StreamRef stream{trace_.streams[event.stream]};
     segment_events_.stream = stream;
     waiting_.complete(segment_events_.time);
-    const bool is_seed = allocations_ < trace_.facts.seeded_blocks;
     const auto& stacks = trace_.stack_of_allocation;
-    slot = {.stack = allocations_ < stacks.size() ? stacks[allocations_] : 0};
+    slots_[event.slot] = {.stack = allocations_ < stacks.size() ? stacks[allocations_] : 0};
     ++allocations_;
-    HistoryEvent made{{.action = HistoryAction::kOom, .stack = slot.stack, .bytes = event.bytes, .stream = stream},
-                      segment_events_.time};
-    if (failure != nullptr && failures_ == Failures::kKept) {
-      // Beside what this policy has reserved, so that the device is as large as it was.
-      const std::uint64_t capacity = failure->capacity_bytes();
-      made.address = capacity - std::min<std::uint64_t>(capacity, stack_->usage().held_bytes);
-      image_.events.push_back(made);
-      image_.failures.emplace_back(failure->reserved_bytes, failure->device_free_bytes);
-      return;
-    }
-    try {
-      // The device's events come first: segment_alloc, then alloc, as in PyTorch.
-      slot.block = stack_->allocate({.bytes = event.bytes, .stream = stream});
-      made.action = HistoryAction::kAlloc;
-      made.address = Address(slot.block.data);
-      if (is_seed && are_seeds_served_) ++image_.seeded_blocks;
-    } catch (const OutOfMemory&) {
-      if (failures_ == Failures::kKept) throw;
-      are_seeds_served_ &= !is_seed;
-      made.address = source_.usage().free_bytes;
-    }
-    image_.events.push_back(made);
+    if (failure_ == nullptr || failures_ == Failures::kAttempted) return true;
+    // Beside what this policy has reserved, so that the device is as large as it was.
+    const std::uint64_t capacity = failure_->capacity_bytes();
+    const std::uint64_t left = capacity - std::min<std::uint64_t>(capacity, stack_->usage().held_bytes);
+    image_.events.push_back(of_request(HistoryAction::kOom, event, left));
+    image_.failures.emplace_back(failure_->reserved_bytes, failure_->device_free_bytes);
+    return false;
   }
 
-  void free(Slot& slot, const TraceEvent& event) {
-    if (slot.block.data == nullptr) return;
-    if (event.deferred) stack_->record_use(slot.block, ReplaySource::waiting_stream(event.slot));
+  // The device's events come first: segment_alloc, then alloc, as in PyTorch.
+  void served(const TraceEvent& event, Block& block) {
+    image_.events.push_back(of_request(HistoryAction::kAlloc, event, Address(block.data)));
+    if (is_seed() && are_seeds_served_) ++image_.seeded_blocks;
+  }
+
+  void refused(const TraceEvent& event) {
+    if (failures_ == Failures::kKept) throw;
+    are_seeds_served_ &= !is_seed();
+    image_.events.push_back(of_request(HistoryAction::kOom, event, source_.usage().free_bytes));
+  }
+
+  bool using_elsewhere(const TraceEvent& event, Block&) {
+    slots_[event.slot].is_used_elsewhere = true;
+    return true;
+  }
+
+  StreamRef freeing(const TraceEvent& event, Block& block) {
+    const Slot& slot = slots_[event.slot];
     image_.events.push_back(of_block(HistoryAction::kFreeRequested, slot, event.bytes));
     if (!event.deferred && slot.is_used_elsewhere) {
       waiting_.add(image_.events.back());
     } else if (!event.deferred) {
       image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slot, event.bytes));
     }
-    stack_->deallocate(slot.block);
+    return block.request.stream;
+  }
+
+  void freed(const TraceEvent& event, Block& block) {
     if (event.deferred) {
       deferred_.insert(event.slot);
     } else {
-      slot.block = {};
+      block = {};
     }
   }
+
+  void trimming() {
+    waiting_.complete(segment_events_.time);
+    image_.empty_caches->push_back(image_.events.size());
+  }
+
+  void completed(const TraceEvent& event, Block& block) {
+    if (block.data != nullptr)
+      image_.events.push_back(of_block(HistoryAction::kFreeCompleted, slots_[event.slot], block.request.bytes));
+    block = {};
+    deferred_.erase(event.slot);
+  }
+
+  void marked(const TraceEvent& event) {
+    const std::string& name = trace_.marks[event.bytes];
+    // A reader is told how many blocks were there at the start.
+    if (allocations_ == trace_.facts.seeded_blocks && allocations_ != 0 && name == text_marks::kRecordingStarts) return;
+    // Before the next event: one whose time is the same comes after it for a reader.
+    image_.marks.emplace_back(segment_events_.time + 1, name);
+  }
+
+  /// Of the request that is being served.
+  bool is_seed() const { return allocations_ <= trace_.facts.seeded_blocks; }
 
   /// The policy has waited for the device, as it does before it gives memory back: frees complete earlier than in the
   /// recording.
@@ -237,11 +237,14 @@ class ReplayImage {
     });
   }
 
-  void mark(const std::string& name) {
-    // A reader is told how many blocks were there at the start.
-    if (allocations_ == trace_.facts.seeded_blocks && allocations_ != 0 && name == text_marks::kRecordingStarts) return;
-    // Before the next event: one whose time is the same comes after it for a reader.
-    image_.marks.emplace_back(segment_events_.time + 1, name);
+  /// `address`: of a request that failed, what the device had left.
+  HistoryEvent of_request(HistoryAction action, const TraceEvent& event, std::uint64_t address) const {
+    return {{.action = action,
+             .stack = slots_[event.slot].stack,
+             .address = address,
+             .bytes = event.bytes,
+             .stream = {trace_.streams[event.stream]}},
+            segment_events_.time};
   }
 
   HistoryEvent of_block(HistoryAction action, const Slot& slot, std::uint64_t bytes) const {
@@ -272,7 +275,8 @@ class ReplayImage {
   ReplaySource source_;
   std::unique_ptr<AllocatorStack> stack_;
   std::vector<Slot> slots_;
-  std::set<std::uint32_t> deferred_;  ///< slots whose free waits
+  std::set<std::uint32_t> deferred_;      ///< slots whose free waits
+  const RecordedOom* failure_ = nullptr;  ///< that the event is, in the recording
   std::uint64_t allocations_ = 0;
   bool are_seeds_served_ = true;
 };

@@ -1,5 +1,6 @@
 // Timing, with a second thread in the process.
 #include <tenon/core/seconds_since.h>
+#include <tenon/replay/engine/event_driver.h>
 #include <tenon/replay/engine/replay_source.h>
 #include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/replay/engine/timing.h>
@@ -46,52 +47,13 @@ struct Candidate {
   std::unique_ptr<Allocator> allocator;
 };
 
-/// Everything but allocate and free: rare.
-[[gnu::noinline]] void other_event(Candidate& candidate, const Trace& trace, const TraceEvent& event) {
-  Block& block = candidate.blocks[event.slot];
-  switch (event.kind) {
-    case EventKind::kUse:
-      if (block.data != nullptr && trace.streams[event.stream] != block.request.stream.id)
-        candidate.allocator->record_use(block, {trace.streams[event.stream]});
-      break;
-    case EventKind::kEmptyCache:
-      candidate.allocator->trim(0);
-      break;
-    case EventKind::kFreeCompleted:
-      candidate.source.complete(event.slot);
-      break;
-    default:
-      break;
-  }
-}
-
 /// Returns the seconds that all events took.
 double run_pass(Candidate& candidate, const Trace& trace) {
-  Allocator& allocator = *candidate.allocator;
+  NoHooks nothing_more;
+  EventDriver driver(trace, *candidate.allocator, candidate.source, nothing_more);
   Block* const blocks = candidate.blocks.data();
-  const std::uint64_t* const streams = trace.streams.data();
-  const TraceEvent* next = trace.events.data();
-  const TraceEvent* const end = next + trace.events.size();
   const auto start = Clock::now();
-  while (next != end) {
-    try {
-      for (; next != end; ++next) {
-        if (next->kind == EventKind::kAllocate) {
-          blocks[next->slot] = allocator.allocate({.bytes = next->bytes, .stream = {streams[next->stream]}});
-        } else if (next->kind == EventKind::kFree) {
-          const Block& block = blocks[next->slot];
-          if (block.data == nullptr) continue;
-          if (next->deferred) allocator.record_use(block, ReplaySource::waiting_stream(next->slot));
-          allocator.deallocate(block, block.request.stream);
-        } else {
-          other_event(candidate, trace, *next);
-        }
-      }
-    } catch (const OutOfMemory&) {
-      blocks[next->slot] = {};
-      ++next;
-    }
-  }
+  for (const TraceEvent& event : trace.events) driver.play(event, blocks[event.slot]);
   return seconds_since(start);
 }
 
@@ -125,6 +87,36 @@ double clock_cost_ns() {
   }
   return static_cast<double>(best) * ns_per_tick();
 }
+
+/// An allocator's calls, with the time of each that hands out or takes back.
+class TimedCalls {
+ public:
+  TimedCalls(Allocator& allocator, const TraceFacts& facts) : allocator_(allocator) {
+    allocate_ns.reserve(facts.allocations);
+    free_ns.reserve(facts.frees);
+  }
+  std::vector<float> allocate_ns, free_ns;
+
+  Block allocate(const Request& request) {
+    const std::uint64_t start = ticks();
+    Block block = allocator_.allocate(request);
+    allocate_ns.push_back(since(start));
+    return block;
+  }
+  void deallocate(const Block& block, StreamRef last_use) {
+    const std::uint64_t start = ticks();
+    allocator_.deallocate(block, last_use);
+    free_ns.push_back(since(start));
+  }
+  void record_use(const Block& block, StreamRef stream) { allocator_.record_use(block, stream); }
+  void trim(std::size_t keep_bytes) { allocator_.trim(keep_bytes); }
+
+ private:
+  float since(std::uint64_t start) const { return static_cast<float>(static_cast<double>(ticks() - start) * scale_); }
+
+  Allocator& allocator_;
+  const double scale_ = ns_per_tick();
+};
 
 }  // namespace
 
@@ -173,35 +165,12 @@ void time_passes(const Trace& trace, const StackConfig& policy, const JobOptions
 void time_calls(const Trace& trace, const StackConfig& policy, const JobOptions& options, ReplayRow& row) {
   const SleepingThread sleeping;
   Candidate candidate(trace, &policy, options);
-  Allocator& allocator = *candidate.allocator;
-  const double scale = ns_per_tick();
-  std::vector<float> allocate_ns;
-  std::vector<float> free_ns;
-  allocate_ns.reserve(trace.facts.allocations);
-  free_ns.reserve(trace.facts.frees);
-  for (const TraceEvent& event : trace.events) {
-    Block& block = candidate.blocks[event.slot];
-    if (event.kind == EventKind::kAllocate) {
-      const std::uint64_t start = ticks();
-      try {
-        block = allocator.allocate({.bytes = event.bytes, .stream = {trace.streams[event.stream]}});
-      } catch (const OutOfMemory&) {
-        block = {};
-        continue;
-      }
-      allocate_ns.push_back(static_cast<float>(static_cast<double>(ticks() - start) * scale));
-    } else if (event.kind == EventKind::kFree) {
-      if (block.data == nullptr) continue;
-      if (event.deferred) allocator.record_use(block, ReplaySource::waiting_stream(event.slot));
-      const std::uint64_t start = ticks();
-      allocator.deallocate(block, block.request.stream);
-      free_ns.push_back(static_cast<float>(static_cast<double>(ticks() - start) * scale));
-    } else {
-      other_event(candidate, trace, event);
-    }
-  }
-  row.allocate_ns = latency_of(allocate_ns);
-  row.free_ns = latency_of(free_ns);
+  TimedCalls calls(*candidate.allocator, trace.facts);
+  NoHooks nothing_more;
+  EventDriver driver(trace, calls, candidate.source, nothing_more);
+  for (const TraceEvent& event : trace.events) driver.play(event, candidate.blocks[event.slot]);
+  row.allocate_ns = latency_of(calls.allocate_ns);
+  row.free_ns = latency_of(calls.free_ns);
   row.clock_ns = clock_cost_ns();
 }
 

@@ -20,11 +20,7 @@ void for_each_number(Row& row, F&& visit) {
   visit("excess", row.excess);
   visit("internal_fragmentation", row.internal_fragmentation);
   visit("external_fragmentation", row.external_fragmentation);
-  visit("device_allocations", row.device_allocations);
-  visit("device_frees", row.device_frees);
-  visit("device_maps", row.device_maps);
-  visit("device_unmaps", row.device_unmaps);
-  visit("device_synchronizations", row.device_synchronizations);
+  for_each_device_count(visit, row);
   visit("retries", row.retries);
   visit("ooms", row.ooms);
   visit("first_oom_bytes", row.first_oom_bytes);

@@ -110,6 +110,8 @@ const std::vector<ColumnSource>& sources() {
        [](const ReplayRow& row) { return unless_ideal(row, count(row.device_unmaps)); }},
       {{"device_synchronizations", "syncs", false},
        [](const ReplayRow& row) { return unless_ideal(row, count(row.device_synchronizations)); }},
+      {{"device_waits", "waits", false},
+       [](const ReplayRow& row) { return unless_ideal(row, count(row.device_waits)); }},
       {{"retries", "retries"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.retries)); }},
       {{"ooms", "OOMs"}, [](const ReplayRow& row) { return unless_ideal(row, count(row.ooms)); }},
       {{"first_oom_event", "first OOM at", false},

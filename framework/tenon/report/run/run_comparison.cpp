@@ -1,5 +1,6 @@
 // Runs side by side: the table of `tenon run`. Declared in run_report.h.
 #include <tenon/core/spec_names.h>
+#include <tenon/memory/figures.h>
 #include <tenon/report/run/run_report.h>
 
 #include <fmt/format.h>
@@ -50,8 +51,10 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
     // What was not served takes no memory.
     if (for_people && run.status == RunStatus::kOutOfMemory)
       return run.first_oom_event ? fmt::format("OOM at event {}", *run.first_oom_event) : std::string("OOM");
-    if (!run.peak_requested_bytes || !run.peak_reserved_bytes || *run.peak_requested_bytes == 0) return {};
-    return Ratio{static_cast<double>(*run.peak_reserved_bytes) / static_cast<double>(*run.peak_requested_bytes) - 1};
+    if (!run.peak_requested_bytes || !run.peak_reserved_bytes) return {};
+    const auto share =
+        excess_of(static_cast<double>(*run.peak_reserved_bytes), static_cast<double>(*run.peak_requested_bytes));
+    return share ? TableCell(Ratio{*share}) : TableCell();
   };
   const auto purpose = [&](const char* name, const char* title) {
     return Field{{std::string("peak_") + name + "_bytes", title, by_purpose, -1},

@@ -3,6 +3,7 @@
 #include <tenon/report/run/run_report.h>
 
 #include <tenon/core/units.h>
+#include <tenon/memory/figures.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/runtime/environment.h>
 
@@ -58,11 +59,7 @@ Json memory_json(const ExperimentResult& result) {
   const std::optional<std::int64_t> in_steps = peak_in_steps(result);
   memory["peak_allocated_in_steps_bytes"] = in_steps ? Json(*in_steps) : Json(nullptr);
   memory["allocations"] = stats.allocations.allocated;
-  memory["device_allocations"] = stats.device_allocations;
-  memory["device_frees"] = stats.device_frees;
-  memory["device_maps"] = stats.device_maps;
-  memory["device_unmaps"] = stats.device_unmaps;
-  memory["device_synchronizations"] = stats.device_synchronizations;
+  for_each_device_count([&](const char* key, std::int64_t count) { memory[key] = count; }, stats);
   const std::optional<double> calls = device_calls_per_step(result);
   memory["device_calls_per_step"] = calls ? Json(*calls) : Json(nullptr);
   memory["warmup_steps"] = result.warmup_steps;
