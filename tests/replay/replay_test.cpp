@@ -2,8 +2,8 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
-#include <tenon/memory/figures.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/replay/engine/fnv.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/median.h>

@@ -2,7 +2,7 @@
 #include <tenon/train/saved_figures.h>
 
 #include <tenon/core/error.h>
-#include <tenon/memory/figures.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/train/peaks.h>
 

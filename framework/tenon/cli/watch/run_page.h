@@ -2,8 +2,8 @@
 // the crash maps it too. Plain data alone.
 #pragma once
 
-#include <tenon/memory/figures.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/memory/watch/call_board.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/train/experiment_result.h>

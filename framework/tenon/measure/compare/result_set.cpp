@@ -7,7 +7,7 @@
 #include <tenon/core/files/file_text.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/figures.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/replay/results/result_document.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/runtime/run_status.h>

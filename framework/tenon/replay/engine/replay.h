@@ -5,8 +5,8 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/memory/figures.h>
 #include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/replay/trace/trace.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // Runs side by side: the table of `tenon run`. Declared in run_report.h.
 #include <tenon/core/spec_names.h>
-#include <tenon/memory/figures.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/report/run/run_report.h>
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 #include <tenon/report/run/run_report.h>
 
 #include <tenon/core/units.h>
-#include <tenon/memory/figures.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/memory/stack/shown_figures.h>
 #include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>
