@@ -1,5 +1,7 @@
 // The search space of `tenon tune`.
 #include <tenon/core/units.h>
+#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/replay/advise/pytorch_settings.h>
 #include <tenon/replay/advise/tune_space.h>
 
 #include <fmt/format.h>
@@ -9,8 +11,6 @@
 namespace tenon::replay {
 
 namespace {
-
-std::string_view key_of(std::string_view setting) { return setting.substr(0, setting.find(':')); }
 
 std::string_view value_of(const std::vector<Dimension>& space, const Choice& choice, std::string_view key) {
   for (std::size_t i = 0; i < space.size(); ++i) {
@@ -22,17 +22,16 @@ std::string_view value_of(const std::vector<Dimension>& space, const Choice& cho
 }  // namespace
 
 std::vector<Dimension> pytorch_space(std::uint64_t max_request_bytes) {
-  std::vector<std::string> splits = {""};
-  std::vector<std::string> slacks = {""};
-  for (std::uint64_t mebibytes = 32; mebibytes <= 4096 && mebibytes * MiB / 2 <= max_request_bytes; mebibytes *= 2) {
-    splits.push_back(std::to_string(mebibytes));
-    slacks.push_back(std::to_string(mebibytes));
+  std::vector<Dimension> space;
+  for (const PytorchSetting& setting : pytorch_settings()) {
+    if (setting.searched.empty()) continue;
+    Dimension& dimension = space.emplace_back(std::string(setting.key), std::vector<std::string>{""});
+    for (const std::string_view value : setting.searched) {
+      const std::string text(value);
+      if (!setting.limits_blocks || std::stoull(text) * MiB / 2 <= max_request_bytes) dimension.values.push_back(text);
+    }
   }
-  return {{"expandable_segments", {"", "True"}},
-          {"max_split_size_mb", std::move(splits)},
-          {"roundup_power2_divisions", {"", "2", "4", "8", "16", "32", "64"}},
-          {"large_segment_size_mb", {"", "12", "16", "32", "64", "128", "256"}},
-          {"max_non_split_rounding_mb", std::move(slacks)}};
+  return space;
 }
 
 std::string conf_of(const std::vector<Dimension>& space, const Choice& choice) {
@@ -49,26 +48,24 @@ bool is_sensible(const std::vector<Dimension>& space, const Choice& choice) {
     const std::string text(value_of(space, choice, key));
     return text.empty() ? fallback : std::stol(text);
   };
-  const long segment = number("large_segment_size_mb", 20);
+  const long segment = number("large_segment_size_mb", pytorch::kLargeSegmentBytes / MiB);
   const long split = number("max_split_size_mb", 0);
   const long slack = number("max_non_split_rounding_mb", 0);
   if (split != 0 && split < segment) return false;
   if (slack != 0 && (slack < segment || split == 0)) return false;
-  // Growing without bound: free runs above the limit are refused to smaller requests (PyTorch issue 123548).
-  return split == 0 || value_of(space, choice, "expandable_segments").empty();
+  if (value_of(space, choice, kExpandableSegments).empty()) return true;
+  return std::ranges::all_of(pytorch_settings(), [&](const PytorchSetting& setting) {
+    return setting.suits_expandable || value_of(space, choice, setting.key).empty();
+  });
 }
 
 std::string merge_conf(std::string_view before, std::string_view chosen) {
-  static constexpr std::string_view kSearched[] = {"expandable_segments",       "max_split_size_mb",
-                                                   "roundup_power2_divisions",  "large_segment_size_mb",
-                                                   "max_non_split_rounding_mb", "garbage_collection_threshold"};
   const std::vector<std::string> wanted = conf_settings(chosen);
   std::string conf(chosen);
   for (const std::string& setting : conf_settings(before)) {
     const std::string_view key = key_of(setting);
-    const bool is_searched = std::ranges::find(kSearched, key) != std::end(kSearched);
     const bool is_chosen = std::ranges::find(wanted, key, key_of) != wanted.end();
-    if (!is_searched && !is_chosen) add_if_valid(conf, setting);
+    if (find_pytorch_setting(key) == nullptr && !is_chosen) add_if_valid(conf, setting);
   }
   return conf;
 }

@@ -33,7 +33,7 @@ TENON_API std::string conf_of(const std::vector<Dimension>& space, const Choice&
 /// Whether PyTorch accepts the combination and it is not the same as a simpler one.
 bool is_sensible(const std::vector<Dimension>& space, const Choice& choice);
 
-/// `chosen` over what was set before: keys that were not searched are kept, if PyTorch takes them.
+/// `chosen` over what was set before: keys that advice does not decide are kept, if PyTorch takes them.
 TENON_API std::string merge_conf(std::string_view before, std::string_view chosen);
 
 /// An [allocator] section as TOML.

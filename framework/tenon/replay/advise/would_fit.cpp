@@ -2,6 +2,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tenon/replay/advise/pytorch_settings.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/jobs/process_pool.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -17,8 +18,6 @@
 namespace tenon::replay {
 
 namespace {
-
-constexpr std::uint64_t kSplitLimitsMiB[] = {32, 64, 128, 256, 512};
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 std::pair<std::string, Entries> identity(const StackConfig& policy) {
@@ -146,18 +145,19 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
     }
     candidates.push_back({policy.policy.name + ":" + policy.options.spec(), std::move(policy)});
   };
-  for (const std::uint64_t limit : kSplitLimitsMiB) {
-    if (limit * MiB < max_request_bytes) add("max_split_size", fmt::format("{}MiB", limit));
+  for (const std::string& setting : settings_to_try(max_request_bytes)) {
+    // Expandable segments are among the allocators, and what suits them too is left to `tenon tune`.
+    if (find_pytorch_setting(key_of(setting))->suits_expandable) continue;
+    for (const auto& [option, value] : parse_pytorch_conf(setting).options) add(option, value);
   }
-  add("garbage_collection_threshold", "0.8");
   return candidates;
 }
 
 std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::uint64_t max_request_bytes) {
   std::vector<FitCandidate> candidates;
   const auto add = [&](const std::string& setting) {
-    const std::string key = setting.substr(0, setting.find(':'));
-    if (conf.find(key) != std::string::npos) return;  // set already, to whatever value: the user has decided
+    if (conf.find(key_of(setting)) != std::string::npos)
+      return;  // set already, to whatever value: the user has decided
     const std::string merged = conf.empty() ? setting : conf + "," + setting;
     try {
       FitCandidate candidate{merged, policy_of_conf(merged)};
@@ -167,14 +167,9 @@ std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::u
     } catch (const Error&) {  // PyTorch refuses the combination, or its driver does
     }
   };
-  const bool is_expandable = conf.find("expandable_segments:True") != std::string::npos;
-  add("expandable_segments:True");
-  for (const std::uint64_t limit : kSplitLimitsMiB) {
-    // With expandable segments a split limit makes memory grow without bound (PyTorch issue 123548).
-    if (!is_expandable && limit * MiB < max_request_bytes) add(fmt::format("max_split_size_mb:{}", limit));
-  }
-  add("roundup_power2_divisions:8");
-  if (!is_expandable) add("garbage_collection_threshold:0.8");
+  const bool is_expandable = conf.find(kExpandableSetting) != std::string::npos;
+  for (const std::string& setting : settings_to_try(max_request_bytes))
+    if (!is_expandable || find_pytorch_setting(key_of(setting))->suits_expandable) add(setting);
   return candidates;
 }
 
