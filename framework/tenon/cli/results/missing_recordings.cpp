@@ -4,12 +4,13 @@
 
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/report/text/command_line.h>
+#include <tenon/runtime/config/recordings.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
+#include <set>
 
 namespace tenon::cli {
 
@@ -24,12 +25,13 @@ bool is_there(const fs::path& path) {
 
 /// The first that is whole of those that hold what `wanted` is made of; empty: none is.
 std::string source_of(const std::string& wanted, const std::vector<std::string>& missing, const fs::path& folder) {
-  if (wanted == recording_names().at("tensorboard")) return {};
-  const bool needs_stacks = wanted == recording_names().at("folded");
-  for (const char* format : {"trace", "text", "snapshot"}) {
-    const std::string& name = recording_names().at(format);
-    const bool has_stacks = format == std::string_view("snapshot");
-    if (has_stacks == needs_stacks && std::ranges::find(missing, name) == missing.end() && is_there(folder / name))
+  const Recording* const made = find_recording_of_file(wanted);
+  if (made == nullptr || made->kind == RecordingKind::kSeries) return {};
+  const bool needs_stacks = made->has_stacks && !made->is_read;
+  for (const Recording& source : kRecordings) {
+    const std::string name(source.file);
+    if (source.is_read && source.has_stacks == needs_stacks && std::ranges::find(missing, name) == missing.end() &&
+        is_there(folder / name))
       return name;
   }
   return {};
@@ -39,9 +41,10 @@ std::string source_of(const std::string& wanted, const std::vector<std::string>&
 
 std::vector<std::string> missing_recordings(const ExperimentConfig& experiment, const fs::path& folder) {
   std::vector<std::string> missing;
-  for (const std::string& format : recorded_formats(experiment)) {
-    const std::string& name = recording_names().at(format);
-    if (!is_there(folder / name)) missing.push_back(name);
+  const std::set<std::string> wanted = recorded_formats(experiment);
+  for (const Recording& recording : kRecordings) {
+    if (wanted.contains(std::string(recording.word)) && !is_there(folder / recording.file))
+      missing.emplace_back(recording.file);
   }
   return missing;
 }

@@ -1,37 +1,30 @@
 // Formats, their files, and the names of earlier parts.
 #include <tenon/cli/results/recording_names.h>
 
+#include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/config/section_spec.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace tenon::cli {
 
-const std::map<std::string, std::string>& recording_names() {
-  static const auto* names = new std::map<std::string, std::string>{
-      {"trace", "memory.tenon"},        {"text", "memory.trace.gz"}, {"snapshot", "memory.pickle"},
-      {"chrome", "memory.chrome.json"}, {"folded", "memory.folded"}, {"tensorboard", "tensorboard"}};
-  return *names;
-}
-
 std::set<std::string> recorded_formats(const ExperimentConfig& experiment) {
   std::vector<std::string> known;
-  for (const auto& [word, file] : recording_names()) known.push_back(word);
+  for (const Recording& recording : kRecordings) known.emplace_back(recording.word);
   std::set<std::string> formats;
   for (const std::string& word : split_list(experiment.section("report").text("record"))) {
-    if (word == "all") {
+    if (word == kAllRecordings) {
       formats.insert(known.begin(), known.end());
-    } else if (recording_names().contains(word)) {
+    } else if (std::ranges::find(known, word) != known.end()) {
       formats.insert(word);
     } else {
       const std::string near = nearest_name(word, known);
-      throw experiment.error("report.record",
-                             fmt::format("unknown format \"{}\"{}; known: {}, all", word,
-                                         near.empty() ? "" : "; did you mean " + near + "?", fmt::join(known, ", ")));
+      throw experiment.error("report.record", fmt::format("unknown format \"{}\"{}; known: {}, {}", word,
+                                                          near.empty() ? "" : "; did you mean " + near + "?",
+                                                          recording_words(), kAllRecordings));
     }
   }
   return formats;
@@ -39,7 +32,7 @@ std::set<std::string> recorded_formats(const ExperimentConfig& experiment) {
 
 std::vector<std::string> recorded_files() {
   std::vector<std::string> names;
-  for (const auto& [word, file] : recording_names()) names.push_back(file);
+  for (const Recording& recording : kRecordings) names.emplace_back(recording.file);
   return names;
 }
 

@@ -1,19 +1,15 @@
-// What a run can record of its memory, and the names of the files in its folder.
+// What a run is to record of its memory, and the names of the files in its folder.
 #pragma once
 
 #include <tenon/runtime/config/experiment.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace tenon::cli {
-
-/// By the word of --record: "trace" is "memory.tenon".
-const std::map<std::string, std::string>& recording_names();
 
 /// The words of [report] record. Throws ConfigError with the place of the setting and the nearest known word.
 std::set<std::string> recorded_formats(const ExperimentConfig& experiment);

@@ -21,7 +21,6 @@ namespace tenon::cli {
 namespace {
 
 constexpr char kLayer[] = "tenon run's recorder";
-constexpr const char* kPictures[] = {"snapshot", "chrome", "folded"};  // formats that are written at the end
 
 }  // namespace
 
@@ -44,11 +43,17 @@ RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path f
       {"allocator_options", experiment.allocator.options.spec()}};
   if (names_a_file(experiment.section("allocator").text("name"))) plugin_ = file_of_allocator(experiment).string();
   if (!plugin_.empty()) header.emplace_back("allocator_plugin", plugin_);
-  for (const char* format : {"trace", "text"}) {
-    if (wants(format)) recorder_->write_to((folder_ / recording_names().at(format)).string(), header);
-  }
-  if (wants("tensorboard"))
-    tensorboard_ = std::make_unique<TensorboardWriter>((folder_ / recording_names().at("tensorboard")).string());
+  for (const Recording& recording : wanted(RecordingKind::kEvents))
+    recorder_->write_to((folder_ / recording.file).string(), header);
+  for (const Recording& recording : wanted(RecordingKind::kSeries))
+    tensorboard_ = std::make_unique<TensorboardWriter>((folder_ / recording.file).string());
+}
+
+std::vector<Recording> RunRecording::wanted(RecordingKind kind) const {
+  std::vector<Recording> all(kRecordings.begin(), kRecordings.end());
+  std::erase_if(all,
+                [&](const Recording& one) { return one.kind != kind || !formats_.contains(std::string(one.word)); });
+  return all;
 }
 
 RunRecording::~RunRecording() {
@@ -123,25 +128,21 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
   std::vector<std::string> written;
   if (is_observing_) remove_oom_observer(observer_);
   is_observing_ = false;
-  if (wants("trace") || wants("text")) {
+  if (const std::vector<Recording> histories = wanted(RecordingKind::kEvents); !histories.empty()) {
     const bool is_whole = attempt([&] {
       recorder_->close();
       if (const std::string failure = recorder_->failure(); !failure.empty()) throw Error(failure);
     });
-    for (const char* format : {"trace", "text"}) {
-      if (wants(format)) (is_whole ? written : missing_).push_back(recording_names().at(format));
-    }
+    for (const Recording& history : histories) (is_whole ? written : missing_).emplace_back(history.file);
   }
   if (wants_history()) {
     const replay::SnapshotImage image = out_of_memory && at_failure_ ? std::move(*at_failure_)
                                         : last_step_                 ? std::move(*last_step_)
                                                                      : picture();
-    for (const char* format : kPictures) {
-      if (!wants(format)) continue;
-      const std::string& name = recording_names().at(format);
+    for (const Recording& picture : wanted(RecordingKind::kPicture)) {
       const bool is_there =
-          attempt([&] { replay::find_format(format)->write_image(image, (folder_ / name).string()); });
-      (is_there ? written : missing_).push_back(name);
+          attempt([&] { replay::find_format(picture.word)->write_image(image, (folder_ / picture.file).string()); });
+      (is_there ? written : missing_).emplace_back(picture.file);
     }
     device_state(device_).history().stop();
   }
@@ -153,8 +154,8 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
                                                          {"epoch/seconds", epoch.seconds}});
     }
   });
-  if (wants("tensorboard"))
-    (tensorboard_ != nullptr ? written : missing_).push_back(recording_names().at("tensorboard"));
+  for (const Recording& series : wanted(RecordingKind::kSeries))
+    (tensorboard_ != nullptr ? written : missing_).emplace_back(series.file);
   return written;
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/replay/formats/recorder.h>
 #include <tenon/report/run/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/runtime/config/recordings.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/progress.h>
 
@@ -45,8 +46,9 @@ class RunRecording final : public ProgressSink {
   const replay::Recorder& recorder() const { return *recorder_; }
 
  private:
-  bool wants(const char* format) const { return formats_.contains(format); }
-  bool wants_history() const { return wants("snapshot") || wants("chrome") || wants("folded"); }
+  /// What was asked for, of that kind.
+  std::vector<Recording> wanted(RecordingKind kind) const;
+  bool wants_history() const { return !wanted(RecordingKind::kPicture).empty(); }
   replay::SnapshotImage picture() const;
   /// A file that cannot be written costs no step: what went wrong is kept for finish().
   template <class Tell>

@@ -9,8 +9,11 @@
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
 #include <tenon/report/kit_advice.h>
+#include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/train/unread_settings.h>
+
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
@@ -103,7 +106,7 @@ void add_run(Verb program, Outcome& outcome) {
       .type_name("SECONDS")
       .positive();
   verb.add_option("--record", options->record,
-                  "record its memory: trace, text, snapshot, chrome, folded, tensorboard or all")
+                  fmt::format("record its memory: {} or {}", recording_words(), kAllRecordings))
       .type_name("LIST");
   verb.add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
   add_format_option(verb, options->format);

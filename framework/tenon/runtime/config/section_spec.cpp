@@ -1,5 +1,6 @@
 // The runtime's own sections.
 #include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/config/section_spec.h>
 
 #include <algorithm>
@@ -50,10 +51,7 @@ std::vector<SectionSpec> runtime_sections() {
                    OptionSpec::boolean("estimate", true, "the estimate of --dry-run beside what was measured"),
                    OptionSpec::boolean("by_purpose", false,
                                        "columns for what the memory was for, beside what theory expects"),
-                   OptionSpec::text(
-                       "record", "",
-                       "what else is written: trace (memory.tenon), text (memory.trace.gz), snapshot "
-                       "(memory.pickle), chrome (memory.chrome.json), folded (memory.folded), tensorboard"),
+                   OptionSpec::text("record", "", "what else is written: " + recording_words(true)),
                    OptionSpec::boolean("stacks", true, "call stacks in the snapshot and the folded stacks"),
                    OptionSpec::boolean("replay_ooms", true,
                                        "out of memory: replay what led there under the other allocators")},
