@@ -6,6 +6,7 @@
 
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/writers.h>
+#include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -158,10 +159,9 @@ TEST(TextDocument, EveryWordOfTheReaderStandsInItAndIsUsedInAnExample) {
     EXPECT_NE(text.find(fmt::format("\n| `m {}", mark)), std::string::npos) << mark;
     EXPECT_NE(histories.find(fmt::format("\nm {}", mark)), std::string::npos) << mark;
   }
-  for (const std::string_view key : header_keys())
-    EXPECT_NE(text.find(fmt::format("`{}`", key)), std::string::npos) << key;
-  for (const std::string_view key : recorded_keys())
-    EXPECT_NE(text.find(fmt::format("`{}{}`", key, key.ends_with(' ') ? "1" : "")), std::string::npos) << key;
+  for (const HeaderKey& known : kHeaderKeys)
+    EXPECT_NE(text.find(fmt::format("`{}{}`", known.key, known.key.ends_with(' ') ? "1" : "")), std::string::npos)
+        << known.key;
 }
 
 TEST(TextDocument, KnowsNoRecordAndNoMarkThatTheReaderDoesNot) {

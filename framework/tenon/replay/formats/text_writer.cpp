@@ -2,6 +2,7 @@
 #include <tenon/replay/formats/event_names.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
@@ -37,37 +38,28 @@ class TextWriter {
   void header(std::string_view key, std::uint64_t value) { header(key, std::to_string(value)); }
 
   void headers() {
-    static constexpr std::string_view kOurs[] = {"name",
-                                                 "events",
-                                                 "allocs",
-                                                 "frees",
-                                                 "peak_live_bytes",
-                                                 "end_live_bytes",
-                                                 "total_alloc_bytes",
-                                                 "max_size",
-                                                 "pre_existing",
-                                                 "stream_ids",
-                                                 "source_format"};
     const TraceFacts& facts = trace_.facts;
-    const auto name = trace_.header.find("name");
-    header("name", name == trace_.header.end() || name->second.empty() ? trace_.name : name->second);
+    using namespace header_key;
+    const auto name = trace_.header.find(kName);
+    header(kName, name == trace_.header.end() || name->second.empty() ? trace_.name : name->second);
     for (const auto& [key, value] : trace_.header) {
-      if (std::ranges::find(kOurs, key) == std::end(kOurs)) header(key, value);
+      const HeaderKey* const known = find_header_key(key);
+      if (known == nullptr || known->origin != HeaderOrigin::kWriter) header(key, value);
     }
-    header("source_format", trace_.format);
-    header("pre_existing", facts.seeded_blocks);
-    header("events", facts.allocations + facts.frees);
-    header("allocs", facts.allocations);
-    header("frees", facts.frees);
-    header("peak_live_bytes", facts.peak_requested_bytes);
-    header("end_live_bytes", facts.end_live_bytes);
-    header("total_alloc_bytes", facts.total_requested_bytes);
-    header("max_size", facts.max_request_bytes);
+    header(kSourceFormat, trace_.format);
+    header(kPreExisting, facts.seeded_blocks);
+    header(kEvents, facts.allocations + facts.frees);
+    header(kAllocs, facts.allocations);
+    header(kFrees, facts.frees);
+    header(kPeakLive, facts.peak_requested_bytes);
+    header(kEndLive, facts.end_live_bytes);
+    header(kTotalAlloc, facts.total_requested_bytes);
+    header(kMaxSize, facts.max_request_bytes);
     for (const auto& [key, value] : recorded_lines(trace_)) header(key, value);
     if (has_small_handles_) return;
     std::string ids;
     for (const std::uint64_t stream : trace_.streams) ids += (ids.empty() ? "" : " ") + std::to_string(stream);
-    header("stream_ids", ids);
+    header(kStreamIds, ids);
   }
 
   std::uint64_t stream(std::uint16_t index) const {

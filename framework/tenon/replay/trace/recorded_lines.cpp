@@ -1,4 +1,5 @@
 // Recordings in words.
+#include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
 #include <algorithm>
@@ -9,19 +10,9 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr char kConf[] = "recorded_conf";
+using namespace header_key;
+
 constexpr char kDefaults[] = "(defaults)";
-constexpr char kPeak[] = "recorded_peak_reserved_bytes";
-constexpr char kEnd[] = "recorded_end_reserved_bytes";
-constexpr char kStart[] = "recorded_start_reserved_bytes";
-constexpr char kPressed[] = "recorded_times_pressed";
-constexpr char kWhole[] = "recorded_from_an_empty_device";
-constexpr char kUnplaced[] = "unplaced_bytes";
-constexpr char kRounded[] = "sizes_rounded_to";
-constexpr char kDistrust[] = "recorded_distrust";
-constexpr char kRemark[] = "remark ";
-constexpr std::string_view kKeys[] = {kConf,  kPeak,     kEnd,     kStart,    kPressed,
-                                      kWhole, kUnplaced, kRounded, kDistrust, kRemark};
 constexpr std::uint64_t kMaxFigure = std::uint64_t{1} << 60;
 constexpr std::size_t kMaxRemarks = 32;
 constexpr std::size_t kMaxText = 4096;
@@ -52,8 +43,6 @@ std::optional<std::uint64_t> take_figure(Trace& trace, const std::string& key) {
 std::pair<std::string, std::string> settings_line(const std::string& pytorch_conf) {
   return {kConf, pytorch_conf.empty() ? kDefaults : pytorch_conf};
 }
-
-std::span<const std::string_view> recorded_keys() { return kKeys; }
 
 void add_note(Trace& trace, const std::string& note) {
   if (std::ranges::find(trace.notes, note) == trace.notes.end()) trace.notes.push_back(note);

@@ -6,9 +6,7 @@
 #include <tenon/core/export.h>
 #include <tenon/replay/trace/trace.h>
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +16,6 @@ using RecordedLines = std::vector<std::pair<std::string, std::string>>;
 
 /// Settings, figures and remarks. Device calls are not among them: the binary form alone has a place for those.
 TENON_API RecordedLines recorded_lines(const Trace& trace);
-
-/// The keys of these lines; `remark ` is followed by a number.
-TENON_API std::span<const std::string_view> recorded_keys();
 
 /// Takes such lines out of the trace's header and believes them; figures are capped at 2^60, a line that says something
 /// else stays where it is. A recording known from them has no device calls.

@@ -1,6 +1,6 @@
 // TraceBuilder: slots are used again last in, first out, so that a replay touches few cache lines.
 #include <tenon/memory/history/text_lines.h>
-#include <tenon/replay/trace/recorded_lines.h>
+#include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>
@@ -12,26 +12,17 @@ namespace {
 
 constexpr std::size_t kMaxHeaderLines = 1000;
 
-constexpr std::string_view kKnownKeys[] = {
-    "name",          "device",    "allocator",       "allocator_options", "events",       "allocs",
-    "frees",         "max_size",  "peak_live_bytes", "end_live_bytes",    "pre_existing", "total_alloc_bytes",
-    "source_format", "stream_ids"};
-
 /// Of a line that Tenon writes or reads: such a one is kept whatever else a file has to say.
 bool has_meaning(std::string_view key) {
-  constexpr std::string_view kRemark = "remark ";
+  constexpr std::string_view kRemark = header_key::kRemark;
   const bool is_remark = key.starts_with(kRemark) && key.size() <= kRemark.size() + 2 &&
                          key.find_first_not_of("0123456789", kRemark.size()) == std::string_view::npos;
-  return is_remark || key.starts_with("recorded_") ||
-         std::ranges::find(recorded_keys(), key) != recorded_keys().end() ||
-         std::ranges::find(kKnownKeys, key) != std::end(kKnownKeys);
+  return is_remark || key.starts_with("recorded_") || find_header_key(key) != nullptr;
 }
 
 }  // namespace
 
 TraceError::~TraceError() = default;
-
-std::span<const std::string_view> header_keys() { return kKnownKeys; }
 
 TraceBuilder::TraceBuilder(std::string path) {
   trace_.path = std::move(path);

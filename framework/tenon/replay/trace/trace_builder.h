@@ -4,13 +4,9 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <optional>
-#include <span>
 #include <unordered_map>
 
 namespace tenon::replay {
-
-/// The keys of header lines that mean something to Tenon, besides those of recorded_lines.h.
-TENON_API std::span<const std::string_view> header_keys();
 
 /// Readers check what the file says; this asserts on what they may not do (freeing a slot twice).
 class TENON_API TraceBuilder {
