@@ -11,15 +11,13 @@
 namespace tenon::test {
 namespace {
 
-/// Names that stand somewhere as data, with the reason.
+/// Names that stand somewhere as data, by path, with the reason.
 const std::map<std::string, std::set<std::string>>& known_places() {
   static const auto* places = new std::map<std::string, std::set<std::string>>{
       // What PyTorch's settings select, and what a file that was recorded under them says.
-      {"pytorch_conf.h", {"caching", "expandable"}},
-      // The allocator of whoever chooses none.
-      {"allocator_spec.h", {"caching"}},
+      {"framework/tenon/memory/pytorch_conf.h", {"caching", "expandable"}},
       // An experiment for a user to start from.
-      {"new_templates.h", {"caching"}}};
+      {"framework/tenon/cli/new_templates.h", {"caching"}}};
   return *places;
 }
 
@@ -39,7 +37,7 @@ TEST(AllocatorNames, TheFrameworkKnowsNoAllocatorByItsName) {
   for (const auto& file : sources_below("framework")) {
     const std::string code = std::regex_replace(read_text(file), comment, "");
     for (const std::string& name : names) {
-      const auto place = known_places().find(file.filename().string());
+      const auto place = known_places().find(shown(file));
       if (place != known_places().end() && place->second.contains(name)) continue;
       for (const char quote : {'"', '\''}) {
         EXPECT_EQ(code.find(quote + name + quote), std::string::npos)
@@ -47,6 +45,25 @@ TEST(AllocatorNames, TheFrameworkKnowsNoAllocatorByItsName) {
       }
     }
   }
+}
+
+/// A name may be shown or handed on; what is decided by it, a trait says.
+TEST(AllocatorNames, NothingIsDecidedByTheirConstants) {
+  const std::regex comment("//[^\n]*");
+  const std::regex compared(
+      R"([=!]=\s*(\w+::)*k(Native|Expandable|Default)Allocator\b|\bk(Native|Expandable|Default)Allocator\s*[=!]=)");
+  for (const char* decides :
+       {"name == kNativeAllocator", "kExpandableAllocator != name", "x == tenon::kDefaultAllocator"})
+    EXPECT_TRUE(std::regex_search(decides, compared)) << decides;
+  std::size_t uses = 0;
+  for (const auto& file : sources_below("framework")) {
+    const std::string code = std::regex_replace(read_text(file), comment, "");
+    uses += code.find("kNativeAllocator") == std::string::npos ? 0 : 1;
+    EXPECT_FALSE(std::regex_search(code, compared))
+        << shown(file) << " compares with an allocator's name: let allocators say what they are capable of "
+        << "(memory/factory.h)";
+  }
+  EXPECT_GE(uses, 2u) << "the test no longer finds the constants";
 }
 
 }  // namespace

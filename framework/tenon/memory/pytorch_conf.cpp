@@ -4,6 +4,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/pytorch_conf_tokens.h>
+#include <tenon/memory/pytorch_sizes.h>
 
 #include <algorithm>
 #include <bit>
@@ -66,7 +67,7 @@ std::string in_mib(std::uint64_t megabytes) { return std::to_string(std::min(meg
 
 /// large_segment_size_mb counts wherever it stands, because other keys are checked against it.
 std::uint64_t large_segment_mib(const ConfTokens& tokens) {
-  std::uint64_t size = 20;
+  std::uint64_t size = pytorch::kLargeSegmentBytes / MiB;
   const std::vector<std::string>& all = tokens.all();
   for (std::size_t i = 0; i + 2 < all.size(); ++i) {
     if (all[i] != "large_segment_size_mb") continue;
@@ -192,6 +193,7 @@ PytorchConf parse_current(std::string_view text) {
     return in_mib(size);
   };
   std::optional<std::string> reserve;
+  bool is_expandable = false;
   while (!tokens.done()) {
     const std::string key = tokens.take();
     if (std::ranges::find(known_keys(), key) == known_keys().end()) refuse_key(text, key);
@@ -214,7 +216,8 @@ PytorchConf parse_current(std::string_view text) {
     } else if (key == "throw_on_cudamalloc_oom") {
       set(conf, key, tokens.take_boolean() ? "true" : "false");
     } else if (key == "expandable_segments") {
-      conf.allocator = tokens.take_boolean() ? kExpandableAllocator : kNativeAllocator;
+      is_expandable = tokens.take_boolean();
+      conf.allocator = is_expandable ? kExpandableAllocator : kNativeAllocator;
     } else if (key == "expandable_segments_reserve") {
       if (const auto given = reserve_text(tokens.take()))
         reserve = given;
@@ -233,7 +236,7 @@ PytorchConf parse_current(std::string_view text) {
   if (!reserve) return conf;
   // Wherever it stands in the string, it is for expandable segments only.
   constexpr const char* kReserve = "expandable_segments_reserve";
-  if (conf.allocator == kExpandableAllocator)
+  if (is_expandable)
     set(conf, kReserve, *reserve);
   else
     conf.ignored.emplace_back(kReserve);

@@ -23,11 +23,6 @@ enum class PytorchRelease { k1_13, kCurrent };
 inline constexpr std::string_view kNativeAllocator = "caching";
 inline constexpr std::string_view kExpandableAllocator = "expandable";
 
-/// Whether a file that gives this name was recorded under PyTorch's allocator: files have names, not capabilities.
-constexpr bool is_pytorch_allocator(std::string_view name) {
-  return name == kNativeAllocator || name == kExpandableAllocator;
-}
-
 /// "expandable_segments:True,roundup_power2_divisions:8" as an allocator and options of ours.
 struct PytorchConf {
   std::string allocator{kNativeAllocator};                   ///< or kExpandableAllocator

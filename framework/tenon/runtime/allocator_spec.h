@@ -3,6 +3,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
+#include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <filesystem>
@@ -11,7 +12,7 @@
 namespace tenon {
 
 /// The SPEC of devices for which nobody chose an allocator.
-inline constexpr std::string_view kDefaultAllocator = "caching";
+inline constexpr std::string_view kDefaultAllocator = kNativeAllocator;
 
 /// A policy by name or path, with options as in a SPEC: "expandable", "./mine.so", "caching:max_split_size=128MiB".
 /// Throws ConfigError or PluginError.

@@ -55,7 +55,7 @@ class SegmentEvents final : public SourceListener {
 };
 
 /// What the file is to say of the recording behind the replay.
-void describe_recording(const Trace& trace, Failures failures, bool is_pytorch, SnapshotImage& image) {
+void describe_recording(const Trace& trace, Failures failures, SnapshotImage& image) {
   image.is_replay = true;
   image.recording = recorded_lines(trace);
   const bool has_allocator = trace.header.contains("allocator");
@@ -64,7 +64,7 @@ void describe_recording(const Trace& trace, Failures failures, bool is_pytorch, 
   }
   // Of a history that does not say what it ran under, a replay that somebody asked for does.
   if (failures == Failures::kKept || trace.recorded || has_allocator) return;
-  if (is_pytorch) {
+  if (image.is_pytorchs) {
     image.recording.push_back(settings_line(image.pytorch_conf));
   } else {
     image.recording.emplace_back("allocator", image.allocator);
@@ -115,7 +115,7 @@ class ReplayImage : private NoHooks {
         stack_(trial_of(policy, source_, &segment_events_)),
         slots_(std::max<std::uint32_t>(1, trace.slot_count)) {
     describe_settings(policy, image_);
-    describe_recording(trace, failures, policy.policy.traits.pytorch_conf.has_value(), image_);
+    describe_recording(trace, failures, image_);
     image_.empty_caches.emplace();
     source_.when_waited([this] { complete_what_waits(); });
     image_.stacks = trace.stacks;

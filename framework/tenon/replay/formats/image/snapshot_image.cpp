@@ -10,7 +10,8 @@ void describe_settings(const StackConfig& policy, SnapshotImage& image) {
   image.pytorch_conf = conf_of_policy(policy);
   image.allocator = policy.policy.name;
   image.allocator_options = policy.options.spec();
-  if (!policy.policy.traits.pytorch_conf) return;
+  image.is_pytorchs = policy.policy.traits.pytorch_conf.has_value();
+  if (!image.is_pytorchs) return;
   for (const OptionSpec& option : policy.options.schema()) {
     if (option.name == "max_split_size") image.max_split_bytes = policy.options.size(option.name);
     if (option.name == "garbage_collection_threshold")

@@ -24,6 +24,7 @@ struct SnapshotImage : Snapshot {
   std::string allocator;  ///< the policy's name; with its options below, under a key of Tenon's own
   std::string allocator_options;
   std::string allocator_plugin;  ///< the file that supplied it, where it was chosen by a path
+  bool is_pytorchs = false;      ///< PyTorch has this allocator
   /// Before which events the program emptied the cache, where that is known: PyTorch's schema has no entry for it.
   std::optional<std::vector<std::uint64_t>> empty_caches;
   /// Reserved, in segments that are not in the list because the policy does not show them (Allocator::walk).

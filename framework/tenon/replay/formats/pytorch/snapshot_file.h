@@ -31,6 +31,7 @@ struct SnapshotFile {
   bool has_history = false;
   /// Of files that Tenon wrote: the policy, and before which events the program emptied the cache.
   std::string allocator, allocator_options, allocator_plugin;
+  bool is_pytorchs = false;  ///< that policy is PyTorch's, whatever its name is
   std::optional<std::vector<std::uint64_t>> empty_caches;
   std::uint64_t unlisted_bytes = 0;  ///< reserved at the end, in segments that the policy does not show
   /// Whether a replay placed the blocks, how many of the first allocations lived before the recording behind it, and

@@ -49,7 +49,7 @@ class Rebuilder {
     Trace& trace = builder_.trace();
     trace.format = "snapshot";
     trace.device = static_cast<int>(device.index);
-    is_pytorchs_ = file.allocator.empty() || is_pytorch_allocator(file.allocator);
+    is_pytorchs_ = file.allocator.empty() || file.is_pytorchs;
     if (!is_pytorchs_ && !file.is_replay) {
       trace.header["allocator"] = file.allocator;
       trace.header["allocator_options"] = file.allocator_options;

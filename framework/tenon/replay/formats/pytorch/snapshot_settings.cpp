@@ -100,6 +100,7 @@ void decode_tenons_own(SnapshotFields& fields, PickleValue dict, SnapshotFile& f
   file.allocator = std::string(pickle.text(pickle.get(dict, "allocator")).substr(0, 4096));
   file.allocator_options = std::string(pickle.text(pickle.get(dict, "allocator_options")).substr(0, 4096));
   file.allocator_plugin = std::string(pickle.text(pickle.get(dict, "allocator_plugin")).substr(0, 4096));
+  file.is_pytorchs = pickle.truth(pickle.get(dict, "is_pytorch_allocator"));
   const PickleValue list = pickle.get(dict, "empty_caches");
   const std::string_view origin = pickle.text(pickle.get(dict, "origin"));
   file.is_replay = origin == "replay" || (origin.empty() && Pickle::is_sequence(list));

@@ -166,6 +166,8 @@ class SnapshotWriter {
     item("allocator", image_.allocator);
     item("allocator_options", image_.allocator_options);
     if (!image_.allocator_plugin.empty()) item("allocator_plugin", image_.allocator_plugin);
+    pickle_.text("is_pytorch_allocator");
+    pickle_.truth(image_.is_pytorchs);
     item("origin", image_.is_replay ? "replay" : "recording");
     if (image_.unlisted_bytes != 0) item("unlisted_bytes", image_.unlisted_bytes);
     if (image_.is_replay) {
