@@ -35,6 +35,29 @@ TEST_F(ReplayGate, RunningOutIsAResultUntilAGateSaysOtherwise) {
   EXPECT_EQ(replay({"--capacity", "1GiB", "--fail-if", "ooms > 0"}).code, 0);
 }
 
+TEST_F(ReplayGate, ARowThatRanOutFlattersNoGateAndNoVerdict) {
+  const Said said = replay({"--capacity", "420MiB", "--fail-if", "excess > 2000%"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, HasSubstr("excess cannot be judged, OOM at event"));
+  baseline("base.json");
+  auto document = parse_json(read_bytes(folder_.path() / "base.json"));
+  for (auto& row : document["rows"]) row["capacity_bytes"] = 420 * kMiB;  // the row that it is held against
+  folder_.write("base.json", document.dump());
+  const Said against =
+      replay({"--capacity", "420MiB", "--baseline", "base.json", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(against.code, 3);
+  EXPECT_THAT(against.error, AllOf(HasSubstr("peak_reserved_bytes not comparable: OOM at event"),
+                                   HasSubstr("ooms worse: 0 to 1"), Not(HasSubstr("better"))));
+}
+
+TEST_F(ReplayGate, ASnapshotOfADisqualifiedRowIsSaidToBeMissing) {
+  const Said said = tenon(
+      {"replay", "pinned.trace", "-a", fixture("faulty").string() + ":after=2", "--snapshot", "s.pickle", "--quiet"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, HasSubstr("no snapshot was written to s.pickle: the replay under "));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "s.pickle"));
+}
+
 TEST_F(ReplayGate, APeakThatGrewTripsARelativeGate) {
   baseline("base.json");
   EXPECT_EQ(replay({"--baseline", "base.json", "--fail-if", "peak_reserved_bytes > +2%"}).code, 0);

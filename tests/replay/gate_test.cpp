@@ -1,6 +1,7 @@
 // --fail-if: parsing and judging.
 #include "replay/support.h"
 
+#include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/gate.h>
 
 namespace tenon::replay {
@@ -102,6 +103,67 @@ TEST(Gate, TheFirstEventThatCouldNotBeServedIsAMetric) {
   const auto unjudged = tripped(parse_gate("first_oom_event < +0"), {failed}, {row(1)});
   ASSERT_EQ(unjudged.size(), 1u);
   EXPECT_NE(unjudged.front().find("nothing ran out in the baseline"), std::string::npos);
+}
+
+TEST(Gate, OfARowThatRanOutJudgesOnlyWhatNeedsNoEnd) {
+  ReplayRow failed = row(100, 3);
+  failed.first_oom_event = 90;
+  failed.excess = 0.01;
+  failed.allocate_ns.p50 = 30;
+  for (const char* text : {"excess > 20%", "peak_reserved_bytes > 1GiB", "device_allocations > 5", "retries > 1",
+                           "seconds > 1", "peak_reserved_bytes < 1GiB"}) {
+    const auto sentences = tripped(parse_gate(text), {failed}, {});
+    ASSERT_EQ(sentences.size(), 1u) << text;
+    EXPECT_NE(sentences.front().find("cannot be judged, OOM at event 90: tripped"), std::string::npos)
+        << sentences.front();
+  }
+  for (const char* text : {"ooms > 3", "first_oom_event < 90", "allocate_ns.p50 > 40", "events > 1"})
+    EXPECT_TRUE(tripped(parse_gate(text), {failed}, {}).empty()) << text;
+}
+
+TEST(Gate, AgainstABaselineTheTwoNeedTheSameEnd) {
+  ReplayRow failed = row(100, 3), later = row(100, 1);
+  failed.first_oom_event = 90;
+  later.first_oom_event = 91;
+  const Gate gate = parse_gate("peak_reserved_bytes > +2%");
+  EXPECT_TRUE(tripped(gate, {failed}, {failed}).empty()) << "the same end";
+  const auto sentence = [&](const ReplayRow& now, const ReplayRow& then) { return tripped(gate, {now}, {then}).at(0); };
+  EXPECT_NE(sentence(failed, row(1000)).find("cannot be judged, OOM at event 90"), std::string::npos);
+  EXPECT_NE(sentence(failed, later).find("cannot be judged, OOM at event 90"), std::string::npos);
+  EXPECT_NE(sentence(row(1000), failed).find("the baseline ran out of memory: OOM at event 90"), std::string::npos);
+  EXPECT_EQ(tripped(parse_gate("ooms > +0"), {failed}, {row(1)}).size(), 1u) << "that is what they may be asked";
+  EXPECT_TRUE(tripped(parse_gate("ooms > +3"), {failed}, {row(1)}).empty());
+  const std::string verdict = verdicts({failed}, {row(1000)}).at(0);
+  EXPECT_NE(verdict.find("peak_reserved_bytes not comparable: OOM at event 90"), std::string::npos) << verdict;
+  EXPECT_NE(verdict.find("ooms worse: 0 to 3"), std::string::npos) << verdict;
+}
+
+TEST(Gate, AChangeInSpeedNeedsPassesOnBothSides) {
+  ReplayRow slow = row(1), fast = row(1);
+  slow.seconds = 2;
+  fast.seconds = 1;
+  slow.pass_seconds = fast.pass_seconds = {1, 1, 1, 1};
+  for (const char* text : {"seconds != +0%", "seconds > +5%", "seconds < +5%"}) {
+    const auto few = tripped(parse_gate(text), {slow}, {fast});
+    ASSERT_EQ(few.size(), 1u) << text;
+    EXPECT_NE(few.front().find("cannot be judged, 4 passes against 4 are too few"), std::string::npos) << few.front();
+  }
+  slow.pass_seconds = {2, 2, 2.1, 2.1, 2.2, 2.2};
+  fast.pass_seconds = {1, 1, 1.1, 1.1, 1.2, 1.2};
+  const Gate gate = parse_gate("seconds > +50%");
+  EXPECT_EQ(tripped(gate, {slow}, {fast}).size(), 1u);
+  EXPECT_TRUE(tripped(gate, {fast}, {slow}).empty());
+  EXPECT_TRUE(tripped(parse_gate("seconds > +90%"), {slow}, {fast}).empty()) << "the intervals leave it open";
+  EXPECT_EQ(tripped(parse_gate("allocate_ns.p50 > +900%"), {slow}, {fast}).size(), 1u) << "one measurement each";
+  EXPECT_TRUE(tripped(parse_gate("seconds > 3s"), {slow}, {fast}).empty()) << "against a value this run is judged";
+}
+
+TEST(Gate, ABaselineRowThatFailedIsNoMeasure) {
+  ReplayRow failed = row(5000);
+  failed.failure = "crashed";
+  const auto sentences = tripped(parse_gate("peak_reserved_bytes > +2%"), {row(1000)}, {failed});
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_NE(sentences.front().find("the baseline's row failed: crashed"), std::string::npos);
 }
 
 TEST(Gate, ReachesPercentiles) {

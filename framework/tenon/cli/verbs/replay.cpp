@@ -185,11 +185,12 @@ void write_files(const std::vector<replay::Trace>& traces, const std::vector<Nam
     write_replay_svg(options.svg, traces.front(), rows);
     say(fmt::format("picture: {}", options.svg));
   }
-  if (!options.snapshot.empty() && rows.front().failure.empty()) {
-    replay::write_snapshot(replay::image_of_replay(traces.front(), policies.front().config, capacity),
-                           options.snapshot);
-    say(fmt::format("snapshot: {}", options.snapshot));
-  }
+  if (options.snapshot.empty()) return;
+  if (!rows.front().failure.empty())
+    return say(fmt::format("no snapshot was written to {}: the replay under {} failed, so there is no memory to show",
+                           options.snapshot, rows.front().spec()));
+  replay::write_snapshot(replay::image_of_replay(traces.front(), policies.front().config, capacity), options.snapshot);
+  say(fmt::format("snapshot: {}", options.snapshot));
 }
 
 ExitCode replay_verb(const ReplayOptions& options) {

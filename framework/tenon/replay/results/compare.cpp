@@ -1,6 +1,7 @@
 // Sentences on what changed.
 #include <tenon/core/units.h>
 #include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/figure_kind.h>
 #include <tenon/replay/results/gate.h>
 #include <tenon/replay/results/median.h>
 
@@ -14,10 +15,20 @@ namespace {
 
 std::string name_of(const ReplayRow& row) { return row.trace + ", " + row.spec(); }
 
+/// Why figures of the two that need the end are not held against each other; empty where they are. Two that ran out at
+/// the same event have the same end.
+std::string why_not_comparable(const ReplayRow& row, const ReplayRow& before) {
+  const std::string now = ran_out(row), then = ran_out(before);
+  if (now == then) return {};
+  return now.empty() ? fmt::format("not comparable: the baseline ran out, {}", then) : "not comparable: " + now;
+}
+
 /// Figures that repeat exactly: any change is one.
 std::string exact_verdict(const ReplayRow& row, const ReplayRow& before, const char* metric) {
   const double now = metric_of(row, metric).value_or(0);
   const double then = metric_of(before, metric).value_or(0);
+  const std::string why = needs_completion(metric) ? why_not_comparable(row, before) : "";
+  if (!why.empty()) return fmt::format("{} {}", metric, why);
   if (now == then) return fmt::format("{} the same", metric);
   const bool is_bytes = std::string_view(metric).ends_with("_bytes");
   const auto show = [&](double value) {
@@ -28,11 +39,12 @@ std::string exact_verdict(const ReplayRow& row, const ReplayRow& before, const c
 }
 
 std::string timed_verdict(const ReplayRow& row, const ReplayRow& before) {
+  if (const std::string why = why_not_comparable(row, before); !why.empty()) return "seconds " + why;
   if (row.pass_seconds.empty() || before.pass_seconds.empty()) return "seconds not measured";
   const Interval now = bootstrap_median(row.pass_seconds);
   const Interval then = bootstrap_median(before.pass_seconds);
   const double change = then.middle > 0 ? 100 * (now.middle / then.middle - 1) : 0;
-  if (row.pass_seconds.size() < 5 || before.pass_seconds.size() < 5) {
+  if (row.pass_seconds.size() < kPassesForVerdict || before.pass_seconds.size() < kPassesForVerdict) {
     return fmt::format("seconds {:+.1f} %, no evidence from {} against {} passes (use --repeat)", change,
                        row.pass_seconds.size(), before.pass_seconds.size());
   }

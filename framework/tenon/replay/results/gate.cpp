@@ -3,7 +3,10 @@
 #include <tenon/core/options.h>
 #include <tenon/core/trimmed.h>
 #include <tenon/core/units.h>
+#include <tenon/replay/results/compare.h>
+#include <tenon/replay/results/figure_kind.h>
 #include <tenon/replay/results/gate.h>
+#include <tenon/replay/results/median.h>
 #include <tenon/replay/results/row_fields.h>
 
 #include <fmt/format.h>
@@ -204,6 +207,54 @@ const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRo
   return found;
 }
 
+namespace {
+
+/// What is known of a figure: of one that is counted, itself; of a time, the interval of its median over the passes.
+/// Empty where they are too few.
+std::optional<Interval> known_figure(const ReplayRow& row, std::string_view metric, double value) {
+  if (!is_measured(metric)) return Interval{value, value, value};
+  const bool is_rate = metric == "events_per_second";
+  if ((metric != "seconds" && !is_rate) || row.pass_seconds.size() < kPassesForVerdict) return std::nullopt;
+  const Interval seconds = bootstrap_median(row.pass_seconds);
+  if (!is_rate) return seconds;
+  const auto events = static_cast<double>(row.events);
+  return Interval{events / seconds.high, events / seconds.middle, events / seconds.low};
+}
+
+/// Whether it holds wherever in their intervals the two lie.
+bool surely_holds(Gate::Op op, const Interval& figure, const Interval& limit) {
+  if (op == Gate::Op::kNotEqual) return figure.low > limit.high || figure.high < limit.low;
+  return holds(op, figure.low, limit.high) && holds(op, figure.high, limit.low);
+}
+
+/// Against the baseline's row: why the gate cannot be judged, or that it trips; empty where it does not.
+std::string tripped_against(const Gate& gate, const ReplayRow& row, double value, const ReplayRow* before) {
+  const auto unjudged = [&](const std::string& why) {
+    return fmt::format("{}: {} is {}: {} cannot be judged, {}", name_of(row), gate.metric, figure(gate.metric, value),
+                       gate.text, why);
+  };
+  if (before == nullptr) return unjudged("the baseline has no such row");
+  if (!before->failure.empty()) return unjudged("the baseline's row failed: " + before->failure);
+  if (needs_completion(gate.metric) && ran_out(*before) != ran_out(row))
+    return unjudged(ran_out(row).empty() ? "the baseline ran out of memory: " + ran_out(*before) : ran_out(row));
+  const std::optional<double> then = metric_of(*before, gate.metric);
+  if (!then) return unjudged("nothing ran out in the baseline");
+  const auto mine = known_figure(row, gate.metric, value), its = known_figure(*before, gate.metric, *then);
+  if (!mine || !its)
+    return unjudged(gate.metric == "seconds" || gate.metric == "events_per_second"
+                        ? fmt::format("{} passes against {} are too few: both need --repeat 10",
+                                      row.pass_seconds.size(), before->pass_seconds.size())
+                        : "one measurement each proves nothing; of several replays a side `tenon compare` judges it");
+  const auto limit = [&](double base) {
+    return gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
+  };
+  if (!surely_holds(gate.op, *mine, {limit(its->low), limit(its->middle), limit(its->high)})) return {};
+  return fmt::format("{}: {} is {} (baseline {}): tripped '{}'", name_of(row), gate.metric,
+                     figure(gate.metric, mine->middle), figure(gate.metric, its->middle), gate.text);
+}
+
+}  // namespace
+
 std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
                                  const std::vector<ReplayRow>& baseline) {
   std::vector<std::string> sentences;
@@ -211,29 +262,15 @@ std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>&
     if (is_ideal(row) || !row.failure.empty()) continue;
     const std::optional<double> found = metric_of(row, gate.metric);
     if (!found) continue;  // nothing ran out: there is no first time
-    const double value = *found;
-    double limit = gate.value;
-    std::string against;
     if (gate.is_relative) {
-      const ReplayRow* const before = matching_row(baseline, row);
-      if (before == nullptr) {
-        sentences.push_back(
-            fmt::format("{}: {} cannot be judged, the baseline has no such row", name_of(row), gate.text));
-        continue;
-      }
-      const std::optional<double> then = metric_of(*before, gate.metric);
-      if (!then) {
-        sentences.push_back(fmt::format("{}: {} is {}: {} cannot be judged, nothing ran out in the baseline",
-                                        name_of(row), gate.metric, figure(gate.metric, value), gate.text));
-        continue;
-      }
-      const double base = *then;
-      limit = gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
-      against = fmt::format(" (baseline {})", figure(gate.metric, base));
-    }
-    if (holds(gate.op, value, limit)) {
-      sentences.push_back(fmt::format("{}: {} is {}{}: tripped '{}'", name_of(row), gate.metric,
-                                      figure(gate.metric, value), against, gate.text));
+      std::string sentence = tripped_against(gate, row, *found, matching_row(baseline, row));
+      if (!sentence.empty()) sentences.push_back(std::move(sentence));
+    } else if (needs_completion(gate.metric) && !ran_out(row).empty()) {
+      sentences.push_back(
+          fmt::format("{}: {} cannot be judged, {}: tripped '{}'", name_of(row), gate.metric, ran_out(row), gate.text));
+    } else if (holds(gate.op, *found, gate.value)) {
+      sentences.push_back(
+          fmt::format("{}: {} is {}: tripped '{}'", name_of(row), gate.metric, figure(gate.metric, *found), gate.text));
     }
   }
   return sentences;
