@@ -62,6 +62,17 @@ TEST_F(BenchVerb, AGateThatSurelyHoldsIsExitCode3) {
   EXPECT_EQ(bench({"direct", "direct", "--fail-if", "b > 1000 * a"}, 10).code, 0);
 }
 
+TEST_F(BenchVerb, AGateThatTooFewRoundsCannotJudgeIsNoPass) {
+  for (const char* gate : {"b < 1000 * a", "b > 1000 * a", "ns_per_pair > +1000%", "b.ns_per_pair > 1s"}) {
+    const Said said = bench({"direct", "direct", "--json", "--fail-if", gate}, 1);
+    EXPECT_EQ(said.code, 3) << gate;
+    EXPECT_THAT(said.error, HasSubstr("ns_per_pair cannot be judged, 1 round is too few, it takes 8: --rounds 8"));
+    const json document = parse_json(said.out);
+    EXPECT_EQ(document["gates"][0]["tripped"], true) << gate;
+    EXPECT_THAT(document["gates"][0]["because"][0].get<std::string>(), HasSubstr("cannot be judged"));
+  }
+}
+
 TEST_F(BenchVerb, ACrashingPluginIsNamedAndTheOthersHaveFigures) {
   const Said said = bench({"direct", crasher("after=6000"), "--workload", "hot/512"});
   EXPECT_EQ(said.code, 1);

@@ -46,7 +46,7 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
   const Said said = tenon({"compare", "old", "new", "--html", "both.html"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name"), HasSubstr("direct"), HasSubstr("peak reserved"),
-                              HasSubstr("worse by"), HasSubstr("no verdict: one measurement each")));
+                              HasSubstr("worse by"), HasSubstr("no verdict: one run each")));
   EXPECT_THAT(said.error, HasSubstr("the losses of b are equal to the last bit to those of a"));
   const std::string page = read_bytes(folder_.path() / "both.html");
   EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
@@ -103,7 +103,7 @@ TEST_F(CompareVerb, CellsThatRanBesideEachOtherGetNoVerdictOnSpeed) {
   for (const auto& [a, b] :
        {std::pair("jobs2", "jobs2"), {"jobs1", "jobs2"}, {"jobs2/cells/001-direct", "jobs2/cells/002-caching"}}) {
     const Said said = tenon({"compare", a, b, "--all"});
-    EXPECT_THAT(said.out, AllOf(HasSubstr("no verdict: shared machine"), Not(HasSubstr("one measurement")))) << a << b;
+    EXPECT_THAT(said.out, AllOf(HasSubstr("no verdict: shared machine"), Not(HasSubstr("one run each")))) << a << b;
     EXPECT_THAT(said.error, HasSubstr("ran beside each other and slowed one another: no verdict on speed")) << a << b;
   }
   EXPECT_THAT(tenon({"compare", "jobs1", "jobs1", "--all"}).out, Not(HasSubstr("shared machine")));
@@ -192,7 +192,7 @@ TEST_F(CompareVerb, AGateThatNothingIsJudgedByTrips) {
   const Said nothing =
       tenon({"compare", "a.json", "other.json", "--filter", "two.trace", "--fail-if", "b.ooms > a.ooms"});
   EXPECT_EQ(nothing.code, 3);
-  EXPECT_THAT(nothing.error, HasSubstr("no case has ooms in every result"));
+  EXPECT_THAT(nothing.error, HasSubstr("ooms cannot be judged, it is not in other.json"));
 }
 
 TEST_F(CompareVerb, OfBenchesHoldsTheRoundsAgainstEachOther) {
@@ -209,24 +209,6 @@ TEST_F(CompareVerb, OfBenchesHoldsTheRoundsAgainstEachOther) {
   EXPECT_THAT(tenon({"compare", "a.json", "slow.json"}).out, HasSubstr("slower by 9 to 11 %"));
   EXPECT_EQ(tenon({"compare", "a.json", "slow.json", "--fail-if", "b > 1.05 * a"}).code, 3);
   EXPECT_EQ(tenon({"compare", "a.json", "same.json", "--fail-if", "b > 1.05 * a"}).code, 0);
-}
-
-TEST_F(CompareVerb, OfRunsHoldsTheStepTimesOfTheirStretchesAgainstEachOther) {
-  const auto result = [&](double factor) {
-    json times = {{"p50", 100 * factor}};
-    for (int i = 0; i < 12; ++i) times["stretch_medians"].push_back(factor * (99 + i % 3));
-    return json{{"schema_version", 1}, {"status", "done"}, {"memory", json::object()}, {"result", {{"step_ms", times}}}}
-        .dump();
-  };
-  folder_.write("a.json", result(1));
-  folder_.write("same.json", result(1.001));
-  folder_.write("slow.json", result(1.1));
-  EXPECT_THAT(tenon({"compare", "a.json", "same.json"}).out, HasSubstr("no evidence of a difference"));
-  const Said slow = tenon({"compare", "a.json", "slow.json"});
-  EXPECT_THAT(slow.out, HasSubstr("slower by 9 to 11 %"));
-  EXPECT_THAT(slow.error, HasSubstr("of one run each"));
-  EXPECT_EQ(tenon({"compare", "a.json", "slow.json", "--fail-if", "b.step_ms > 1.05 * a.step_ms"}).code, 3);
-  EXPECT_EQ(tenon({"compare", "a.json", "same.json", "--fail-if", "b.step_ms > 1.05 * a.step_ms"}).code, 0);
 }
 
 TEST_F(CompareVerb, ARunRecordsTheMediansOfStretchesOfItsSteps) {

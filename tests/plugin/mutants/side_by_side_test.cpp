@@ -53,6 +53,22 @@ TEST_F(SideBySide, BuildsAndOptionSetsOfOnePluginAreCellsOfASweepThatCompareSets
                                   HasSubstr("peak reserved"), HasSubstr("1.00 MiB")));
 }
 
+TEST_F(SideBySide, SweepsOverTwoBuildsWithOptionsOfTheirOwnAreHeldAgainstEachOther) {
+  const auto sweep = [&](const std::string& spec, const std::string& out) {
+    folder_.write("sweep.toml", experiment("[report]\nestimate = false\n[sweep]\n\"allocator.name\" = [\"" + spec +
+                                           "\", \"direct\"]\n"));
+    const Said said = tenon({"run", "sweep.toml", "--out", out, "--quiet"});
+    ASSERT_EQ(said.code, 0) << said.error;
+  };
+  sweep("old/buddy.so", "a");
+  sweep("new/buddy.so:chunk=1MiB", "b");
+  const Said said = tenon({"compare", "a", "b", "--fail-if", "peak_reserved_bytes > +2%"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, testing::Not(HasSubstr("is not in")));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("options of buddy"), HasSubstr("chunk=1MiB"), HasSubstr("file of buddy"),
+                              HasSubstr("old/buddy.so"), HasSubstr("better by 9")));
+}
+
 class ReplaySideBySide : public SideBySide {
  protected:
   void SetUp() override {

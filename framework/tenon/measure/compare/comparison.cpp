@@ -1,15 +1,12 @@
-// Matching, verdicts, and what changed.
+// Matching, and what changed.
 #include <tenon/measure/compare/comparison.h>
-#include <tenon/measure/statistics/verdict.h>
 
 #include <tenon/core/error.h>
-#include <tenon/core/units.h>
 #include <tenon/memory/factory.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace tenon::measure {
@@ -17,8 +14,6 @@ namespace tenon::measure {
 namespace {
 
 using Field = std::pair<std::string, std::string>;
-
-constexpr double kConfidence = 0.99;
 
 /// '*' stands for anything; a word without one may stand anywhere.
 bool matches(std::string_view text, std::string_view pattern) {
@@ -32,44 +27,6 @@ bool matches(std::string_view text, std::string_view pattern) {
     if (matches(text.substr(from), pattern)) return true;
   }
   return false;
-}
-
-const ResultFigure* figure_of(const ResultCase& found, const FigureInfo& info) {
-  if (!found.failure.empty()) return nullptr;
-  const auto figure = found.figures.find(std::string(info.key));
-  return figure == found.figures.end() ? nullptr : &figure->second;
-}
-
-/// The interval of the ratio of two sets of samples that are no pairs: the shift of their logarithms.
-std::optional<Interval> unpaired_ratio(const std::vector<double>& before, const std::vector<double>& after) {
-  const auto logs = [](std::vector<double> values) {
-    for (double& value : values) value = std::log(std::max(value, 1e-300));
-    return values;
-  };
-  auto shift = shift_interval(logs(before), logs(after), kConfidence);
-  if (shift) *shift = {std::exp(shift->low), std::exp(shift->middle), std::exp(shift->high)};
-  return shift;
-}
-
-/// With a sign, and tenths; of what would read 0.0, one digit that counts: "+0.002".
-std::string signed_text(double value) {
-  return std::abs(value) < 0.05 ? fmt::format("{:+.1g}", value) : fmt::format("{:+.1f}", value);
-}
-
-std::string exact_verdict(const FigureInfo& info, double first, double other) {
-  if (first == other) return "same";
-  const bool is_better = info.better == Better::kMore ? other > first : other < first;
-  const char* word = info.better == Better::kNeither ? "differs" : is_better ? "better" : "worse";
-  const double difference = other - first;
-  if (info.unit == FigureUnit::kShare) return fmt::format("{}: {} points", word, signed_text(100 * difference));
-  if (first <= 0) {
-    const bool is_bytes = info.unit == FigureUnit::kBytes && difference > 0;
-    return is_bytes ? fmt::format("{}: +{}", word, format_bytes(static_cast<std::uint64_t>(difference)))
-                    : fmt::format("{}: {:+g}", word, difference);
-  }
-  const double percent = 100 * difference / first;
-  if (info.unit == FigureUnit::kNumber) return fmt::format("{}: {} %", word, signed_text(percent));
-  return fmt::format("{} by {} %", word, signed_text(percent).substr(1));
 }
 
 std::vector<ChangedSetting> changed(const Comparison& comparison,
@@ -103,11 +60,12 @@ bool passes(const ResultCase& found, const std::vector<std::string>& filters) {
          });
 }
 
+bool is_ideal(const ResultCase& found) { return found.field(kAllocatorField) == kIdealAllocator; }
+
 namespace {
 
-/// The row of the allocator that wastes nothing, which every replay has: it is of no set in particular.
 bool is_ideal(const ResultCase& found, std::string_view key) {
-  return key == "allocator" && found.field(key) == kIdealAllocator;
+  return key == kAllocatorField && measure::is_ideal(found);
 }
 
 /// The one value that all cases of the set have in that field; empty where there are several.
@@ -144,21 +102,84 @@ std::vector<ChangedSetting> set_fields(const std::vector<ResultSet>& sets, const
   return fields;
 }
 
-std::string name_without(const std::vector<ChangedSetting>& fields, const ResultCase& found) {
-  if (fields.empty()) return found.name;
+/// The values of its fields but of those; the allocator as `allocator` where that is not empty.
+std::string name_without(const std::vector<ChangedSetting>& fields, const ResultCase& found,
+                         const std::string& allocator = {}) {
+  if (fields.empty() && allocator.empty()) return found.name;
   std::string name;
   for (const auto& [key, value] : found.fields) {
     const bool is_left_out = std::ranges::find(fields, key, &ChangedSetting::key) != fields.end();
     if (value.empty() || (is_left_out && !is_ideal(found, key))) continue;
-    name += (name.empty() ? "" : ", ") + value;
+    const bool is_allocator = key == found.allocator.field && !allocator.empty();
+    name += (name.empty() ? "" : ", ") + (is_allocator ? allocator : value);
   }
   return name.empty() ? "all" : name;
+}
+
+bool is_in_all(const ComparedCase& found) { return std::ranges::find(found.of_set, nullptr) == found.of_set.end(); }
+
+/// Of a case that some set lacks: what it is called by its plugin alone; empty where no plugin is known.
+std::string name_by_plugin(const Comparison& comparison, const ComparedCase& found) {
+  const auto one = std::ranges::find_if(found.of_set, [](const ResultCase* in) { return in != nullptr; });
+  if (is_in_all(found) || (*one)->allocator.name.empty() || is_ideal(**one)) return {};
+  return name_without(comparison.set_fields, **one, (*one)->allocator.name);
+}
+
+/// Cases that are left over, of one plugin, in different sets: no set has two of them.
+void join_leftovers(Comparison& comparison) {
+  std::vector<ComparedCase>& cases = comparison.cases;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = name_by_plugin(comparison, cases[i]);
+    if (name.empty()) continue;
+    std::vector<std::size_t> alike;
+    std::vector<const ResultCase*> of_set(comparison.sets.size());
+    bool is_one_each = true;
+    for (std::size_t k = 0; k < cases.size(); ++k) {
+      if (name_by_plugin(comparison, cases[k]) != name) continue;
+      alike.push_back(k);
+      for (std::size_t s = 0; s < of_set.size(); ++s) {
+        if (cases[k].of_set[s] == nullptr) continue;
+        is_one_each &= of_set[s] == nullptr;
+        of_set[s] = cases[k].of_set[s];
+      }
+    }
+    if (!is_one_each || alike.size() < 2) continue;
+    const bool is_taken =
+        std::ranges::any_of(cases, [&](const ComparedCase& other) { return other.name == name && is_in_all(other); });
+    if (!is_taken) cases[i].name = name;
+    cases[i].of_set = std::move(of_set);
+    for (std::size_t k = alike.size() - 1; k > 0; --k)
+      cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(alike[k]));
+  }
+}
+
+/// What of the allocators differs between the cases that are held against each other, each once.
+std::vector<ChangedSetting> changed_allocators(const Comparison& comparison) {
+  std::vector<ChangedSetting> changes;
+  const auto note = [&](const ComparedCase& found, const char* what, std::string ResultAllocator::*member) {
+    const auto one = std::ranges::find_if(found.of_set, [](const ResultCase* in) { return in != nullptr; });
+    ChangedSetting change{fmt::format("{} {}", what, (*one)->allocator.name), {}};
+    for (const ResultCase* in : found.of_set) change.values.push_back(in == nullptr ? "" : in->allocator.*member);
+    const bool is_known = std::ranges::any_of(
+        changes, [&](const ChangedSetting& other) { return other.key == change.key && other.values == change.values; });
+    if (!is_known && std::set<std::string>(change.values.begin(), change.values.end()).size() > 1)
+      changes.push_back(std::move(change));
+  };
+  for (const ComparedCase& found : comparison.cases) {
+    const bool is_of_one = std::ranges::all_of(found.of_set, [&](const ResultCase* in) {
+      return in != nullptr && !in->allocator.name.empty() && in->allocator.name == found.of_set[0]->allocator.name;
+    });
+    if (!is_of_one) continue;
+    note(found, "options of", &ResultAllocator::options);
+    note(found, "file of", &ResultAllocator::file);
+  }
+  return changes;
 }
 
 }  // namespace
 
 Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters) {
-  Comparison comparison{std::move(sets), {}, {}};
+  Comparison comparison{std::move(sets), {}, {}, {}};
   const ResultSet& first = comparison.sets.front();
   for (std::size_t s = 1; s < comparison.sets.size(); ++s) {
     if (comparison.sets[s].kind == first.kind) continue;
@@ -181,95 +202,25 @@ Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& 
   if (comparison.cases.empty())
     throw ConfigError(fmt::format("no case passes --filter {}; there is \"{}\", for example",
                                   fmt::join(filters, " --filter "), first.cases.front().name));
+  join_leftovers(comparison);
+  comparison.allocators = changed_allocators(comparison);
   return comparison;
 }
 
-namespace {
-
-using Kind = FigureVerdict::Kind;
-
-/// Of a figure that another run would give another value.
-FigureVerdict measured_verdict(const ResultFigure& then, const ResultFigure& now) {
-  if (const auto ratio = unpaired_ratio(then.samples, now.samples))
-    return {verdict_on(ratio) == Verdict::kNoEvidence ? Kind::kNoEvidence : Kind::kDifferent, speed_sentence(ratio)};
-  const std::string change = then.value > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now.value / then.value - 1)) : "";
-  const auto counted = [](const ResultFigure& figure) { return std::max<std::size_t>(1, figure.samples.size()); };
-  if (counted(then) == 1 && counted(now) == 1) return {Kind::kTooFew, "no verdict: one measurement each" + change};
-  return {Kind::kTooFew,
-          fmt::format("no verdict: {} against {} measurements are too few{}", counted(then), counted(now), change)};
-}
-
-/// Why a measured figure says nothing about speed; empty where it does.
-std::string why_shared(const ResultCase& found) {
-  return found.cells_at_a_time < 2 ? "" : fmt::format("its sweep ran up to {} cells at a time", found.cells_at_a_time);
-}
-
-}  // namespace
-
-FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other) {
-  const ResultFigure* const then = figure_of(first, info);
-  const ResultFigure* const now = figure_of(other, info);
-  if (then == nullptr || now == nullptr) {
-    const ResultCase& failed = first.failure.empty() ? other : first;
-    return failed.failure.empty() ? FigureVerdict{} : FigureVerdict{Kind::kFailed, "no verdict: " + failed.mark};
-  }
-  if (info.needs_completion && (!first.ran_out.empty() || !other.ran_out.empty())) {
-    if (first.ran_out == other.ran_out && then->value == now->value) return {Kind::kSame, "same"};
-    return {Kind::kNotComparable,
-            other.ran_out.empty() ? "not comparable: the first ran out" : "not comparable: " + other.ran_out};
-  }
-  if (info.is_measured) {
-    const std::string why = why_shared(first).empty() ? why_shared(other) : why_shared(first);
-    return why.empty() ? measured_verdict(*then, *now) : FigureVerdict{Kind::kShared, "no verdict: shared machine"};
-  }
-  return {then->value == now->value ? Kind::kSame : Kind::kDifferent, exact_verdict(info, then->value, now->value)};
-}
-
 bool is_same_figure(const FigureInfo& info, const ComparedCase& found) {
-  const ResultFigure* first = nullptr;
-  for (const ResultCase* one : found.of_set) {
-    const ResultFigure* const figure = one == nullptr ? nullptr : figure_of(*one, info);
-    if (figure == nullptr) return false;
-    if (first == nullptr) first = figure;
-    if (figure->value != first->value) return false;
-  }
-  return first != nullptr;
-}
-
-std::vector<std::string> unjudged(const Comparison& comparison, const GateExpression& gate) {
-  const FigureInfo& info = *find_figure(gate.left.metric);
-  const bool is_relative = gate.right || gate.value.is_relative;
-  const std::size_t base = gate.right ? gate.right->subject.value_or(0) : 0;
-  std::vector<std::string> sentences;
-  bool is_judged = false;
-  for (const ComparedCase& found : comparison.cases) {
-    for (std::size_t s = 0; s < found.of_set.size(); ++s) {
-      if (is_relative && s == base) continue;
-      if (gate.left.subject && *gate.left.subject != s) continue;
-      const ResultCase* const one = found.of_set[s];
-      const ResultCase* const first = is_relative ? found.of_set[base] : one;
-      if (one == nullptr || first == nullptr) continue;
-      std::string why = one->failure;
-      if (why.empty() && !first->failure.empty())
-        why = fmt::format("{}: {}", comparison.sets[base].path, first->failure);
-      if (why.empty() && is_relative && info.is_measured && s != base)
-        why = why_shared(*first).empty() ? why_shared(*one) : why_shared(*first);
-      if (why.empty() && info.needs_completion && !(is_relative && first->ran_out == one->ran_out)) why = one->ran_out;
-      if (!why.empty()) {
-        sentences.push_back(fmt::format("{}, {}: {} cannot be judged, {}: tripped '{}'", found.name,
-                                        comparison.sets[s].path, info.key, why, gate.text));
-      } else if (figure_of(*one, info) != nullptr && figure_of(*first, info) != nullptr) {
-        is_judged = true;
-      }
-    }
-  }
-  if (!is_judged && sentences.empty())
-    sentences.push_back(fmt::format("no case has {} in every result asked for: tripped '{}'", info.key, gate.text));
-  return sentences;
+  const ResultCase* const first = found.of_set[0];
+  const ResultFigure* const figure = first == nullptr ? nullptr : figure_of(*first, info);
+  if (figure == nullptr) return false;
+  return std::ranges::all_of(found.of_set, [&](const ResultCase* one) {
+    const ResultFigure* const other = one == nullptr ? nullptr : figure_of(*one, info);
+    if (other == nullptr || other->value != figure->value) return false;
+    return info.is_measured() || figure_verdict(info, *first, *one).kind == FigureVerdict::Kind::kSame;
+  });
 }
 
 std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
   std::vector<ChangedSetting> found = comparison.set_fields;
+  found.insert(found.end(), comparison.allocators.begin(), comparison.allocators.end());
   for (ChangedSetting& setting : changed(comparison, &ResultSet::settings)) {
     if (std::ranges::find(found, setting.key, &ChangedSetting::key) == found.end()) found.push_back(std::move(setting));
   }
@@ -283,32 +234,6 @@ std::vector<ChangedSetting> changed_settings(const Comparison& comparison) {
 }
 std::vector<ChangedSetting> changed_environment(const Comparison& comparison) {
   return changed(comparison, &ResultSet::environment);
-}
-
-GateNames ComparisonFigures::names(const Comparison& comparison) {
-  GateNames names;
-  for (const ResultSet& set : comparison.sets) names.subjects.push_back(set.path);
-  for (const FigureInfo& info : known_figures()) {
-    const bool is_there = std::ranges::any_of(comparison.cases, [&](const ComparedCase& found) {
-      return std::ranges::any_of(found.of_set, [&](const ResultCase* one) {
-        return one != nullptr && one->figures.contains(std::string(info.key));
-      });
-    });
-    if (is_there) names.metrics.emplace_back(info.key);
-  }
-  return names;
-}
-
-std::optional<Interval> ComparisonFigures::figure(std::size_t which, std::size_t subject,
-                                                  const std::string& metric) const {
-  const ResultCase* const found = comparison_.cases[which].of_set[subject];
-  const FigureInfo* const info = find_figure(metric);
-  const ResultFigure* const figure = found == nullptr || info == nullptr ? nullptr : figure_of(*found, *info);
-  if (figure == nullptr) return std::nullopt;
-  if (figure->samples.size() >= samples_for(kConfidence)) return median_interval(figure->samples, kConfidence);
-  if (figure->samples.empty()) return Interval{figure->value, figure->value, figure->value};
-  const auto [least, most] = std::ranges::minmax(figure->samples);  // too few for an interval: all that was seen
-  return Interval{std::min(least, figure->value), figure->value, std::max(most, figure->value)};
 }
 
 }  // namespace tenon::measure

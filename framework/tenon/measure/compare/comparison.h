@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/measure/compare/figure.h>
+#include <tenon/measure/compare/figure_verdict.h>
 #include <tenon/measure/compare/result_set.h>
 #include <tenon/measure/statistics/gate_expression.h>
 
@@ -30,39 +30,27 @@ struct Comparison {
   /// Fields of which every set has one value, and not all the same: one allocator here, another one there. They tell
   /// the sets apart, not the cases, whose names leave them out.
   std::vector<ChangedSetting> set_fields;
+  /// Of cases that are held against each other: options of the allocator, and the files that plugins came from.
+  std::vector<ChangedSetting> allocators;
 };
+
+/// The row of the allocator that wastes nothing, which every replay has: it is of no set in particular.
+TENON_API bool is_ideal(const ResultCase& found);
 
 /// Which cases are kept: "WORD" stands in the name, "FIELD=WORD" in that field; '*' stands for anything. One of several
 /// filters is enough.
 TENON_API bool passes(const ResultCase& found, const std::vector<std::string>& filters);
 
-/// Throws ConfigError where the sets are of different kinds, or where no case passes the filters.
+/// Cases of one name are held against each other; then, where of one plugin each set has a single case left over,
+/// these: old options against new ones. Throws ConfigError where the sets are of different kinds, or where no case
+/// passes the filters.
 TENON_API Comparison compare(std::vector<ResultSet> sets, const std::vector<std::string>& filters);
 
-/// What can be said of a figure of one set against that of the first.
-struct FigureVerdict {
-  enum class Kind {
-    kNone,           ///< one of them has no figure
-    kSame,           ///< equal, of figures that are exact
-    kDifferent,      ///< by an exact figure, or by an interval of measured ones
-    kNoEvidence,     ///< the interval reaches 1
-    kTooFew,         ///< measurements
-    kShared,         ///< cells ran beside each other
-    kNotComparable,  ///< memory ran out
-    kFailed,         ///< one of the runs did
-  };
-  Kind kind = Kind::kNone;
-  /// "same", "better by 2.0 %", "worse: 3 instead of 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no
-  /// verdict: one measurement each (+3.0 %)", "no verdict: disqualified"; empty for kNone
-  std::string text;
-};
-TENON_API FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
-
-/// Whether the verdict is that nothing differs: exact figures that are equal.
+/// Whether the verdict is that nothing differs: exact figures that are equal, of cases that had the same end.
 TENON_API bool is_same_figure(const FigureInfo& info, const ComparedCase& found);
 
-/// set_fields, then the settings of runs and sweeps and the plugins that were built again between them; and the
-/// environment.
+/// set_fields and allocators, then the settings of runs and sweeps, and the plugins that were built again between them;
+/// and the environment.
 TENON_API std::vector<ChangedSetting> changed_settings(const Comparison& comparison);
 TENON_API std::vector<ChangedSetting> changed_environment(const Comparison& comparison);
 
@@ -81,10 +69,6 @@ struct FigureMatrix {
 TENON_API std::optional<FigureMatrix> figure_matrix(const Comparison& comparison, std::size_t set,
                                                     const std::string& metric);
 
-/// Why a gate cannot be judged, a sentence a case: a case that failed, or whose memory ran out where the figure needs
-/// its end; or that no case has the figure in every set asked for. Such a gate trips: silence would read as a pass.
-TENON_API std::vector<std::string> unjudged(const Comparison& comparison, const GateExpression& gate);
-
 /// What gates of a comparison are judged on: the sets are the subjects.
 class TENON_API ComparisonFigures final : public GateFigures {
  public:
@@ -94,7 +78,12 @@ class TENON_API ComparisonFigures final : public GateFigures {
   std::string case_name(std::size_t which) const override { return comparison_.cases[which].name; }
   std::size_t subjects() const override { return comparison_.sets.size(); }
   std::string subject_name(std::size_t subject) const override { return comparison_.sets[subject].path; }
+  /// A case that is not in both results, that failed, that ran out of memory where the figure needs the end, or of
+  /// which there are too few measurements.
+  std::string why_unjudged(const GateQuestion& question) const override;
   std::optional<Interval> figure(std::size_t which, std::size_t subject, const std::string& metric) const override;
+  std::optional<Interval> ratio(std::size_t which, const GateOperand& left, std::size_t left_subject,
+                                const GateOperand& right, std::size_t right_subject) const override;
 
  private:
   const Comparison& comparison_;

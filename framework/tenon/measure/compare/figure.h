@@ -1,8 +1,9 @@
-// The figures that results hold, once for tables, verdicts and gates: what they are called, whether less is better, and
-// whether they are measured (another run gives another figure) or counted (it gives the same).
+// The figures that results hold, once for tables, verdicts and gates: what they are called and whether less is better.
+// Whether they are measured (another run gives another figure) or counted (it gives the same) follows from the key.
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/replay/results/figure_kind.h>
 
 #include <span>
 #include <string>
@@ -18,8 +19,9 @@ struct FigureInfo {
   std::string_view title;  ///< for people
   FigureUnit unit = FigureUnit::kNumber;
   Better better = Better::kNeither;
-  bool is_measured = false;
-  bool needs_completion = false;  ///< means nothing where memory ran out: what was not served takes no memory
+
+  bool is_measured() const { return replay::is_measured(key); }
+  bool needs_completion() const { return replay::needs_completion(key); }
 };
 
 /// In the order of tables.

@@ -39,7 +39,7 @@ std::optional<FigureMatrix> figure_matrix(const Comparison& comparison, std::siz
     const auto value = [&](const ResultCase& one) -> std::optional<double> {
       const auto figure = one.figures.find(metric);
       if (!one.failure.empty()) entry.note = "failed";
-      if (info != nullptr && info->needs_completion && !one.ran_out.empty()) entry.note = "OOM";
+      if (info != nullptr && info->needs_completion() && !one.ran_out.empty()) entry.note = "OOM";
       if (!entry.note.empty() || figure == one.figures.end() || figure->second.value <= 0) return std::nullopt;
       return figure->second.value;
     };

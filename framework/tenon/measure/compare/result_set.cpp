@@ -77,10 +77,9 @@ void add_curves(ResultCase& found, const Json& object, const char* axis) {
   if (!requested.points.empty()) found.curves = {std::move(requested), std::move(reserved)};
 }
 
-/// The median over the steps of a run; the medians of its stretches are the samples.
+/// The median over the steps of a run.
 void add_step_times(ResultCase& found, const Json& result) {
-  const Json& times = member(result, "step_ms");
-  add(found, "step_ms", member(times, "p50"), samples_of(member(times, "stretch_medians")));
+  add(found, "step_ms", member(member(result, "step_ms"), "p50"));
 }
 
 /// Every known figure that stands in a row itself, and percentiles one level down.
@@ -94,15 +93,85 @@ void add_known(ResultCase& found, const Json& row) {
   }
 }
 
-/// As in the table of a replay: of several builds of one plugin each by the end of its path.
-std::vector<std::string> names_of_allocators(const Json& rows) {
+/// "buddy" of "old/buddy.so", where no result says what the plugin is called.
+std::string name_of_file(std::string_view path) { return std::filesystem::path(path).stem().string(); }
+
+/// The name of the plugin in that file, by the list of those that were loaded.
+std::string plugin_in(const Json& environment, std::string_view path) {
+  const Json& plugins = member(environment, "plugins");
+  for (const Json& plugin : plugins.is_array() ? plugins : Json::array())
+    if (text_of(member(plugin, "path")) == path) return text_of(member(plugin, "name"));
+  return name_of_file(path);
+}
+
+/// The SPEC of a row and the name of its plugin.
+struct RowAllocator {
+  std::string spec, name;
+  std::string number;  ///< "#2" of the second that a bench was given of one SPEC
+};
+
+RowAllocator allocator_of_replay(const Json& row) {
+  RowAllocator found{text_of(member(row, "spec")), text_of(member(row, "allocator")), {}};
+  if (found.spec.empty()) found.spec = found.name;
+  return found;
+}
+
+RowAllocator allocator_of_bench(const Json& json, const Json& row) {
+  const std::string shown = text_of(member(row, "allocator"));
+  RowAllocator found{shown, std::string(word_of_spec(shown)), {}};
+  if (names_a_file(shown)) found.name = name_of_file(found.name);
+  const Json& allocators = member(json, "allocators");
+  for (const Json& one : allocators.is_array() ? allocators : Json::array()) {
+    if (text_of(member(one, "name")) != shown) continue;
+    found.spec = text_of(member(one, "spec"));
+    if (shown.starts_with(found.spec)) found.number = shown.substr(found.spec.size());
+    if (const std::string name = text_of(member(member(one, "plugin"), "name")); !name.empty()) found.name = name;
+  }
+  return found;
+}
+
+constexpr char kSweptAllocator[] = "allocator.name";
+
+/// Without a spec where the sweep is not over allocators.
+RowAllocator allocator_of_sweep(const Json& json, const Json& row) {
+  const std::string spec = text_of(member(row, kSweptAllocator));
+  const std::string word(word_of_spec(spec));
+  return {spec, is_plugin_path(word) ? plugin_in(member(json, "environment"), word) : word, {}};
+}
+
+RowAllocator allocator_of(ResultKind kind, const Json& json, const Json& row) {
+  switch (kind) {
+    case ResultKind::kReplay:
+      return allocator_of_replay(row);
+    case ResultKind::kBench:
+      return allocator_of_bench(json, row);
+    default:
+      return allocator_of_sweep(json, row);
+  }
+}
+
+/// What each row's allocator is called without its options: its plugin's name; of several builds of one plugin each by
+/// the end of its path.
+std::vector<std::string> titles_of(const std::vector<RowAllocator>& allocators) {
   std::vector<std::string> names, specs;
-  for (const Json& row : rows) {
-    names.push_back(text_of(member(row, "allocator")));
-    specs.push_back(text_of(member(row, "spec")));
-    if (specs.back().empty()) specs.back() = names.back();
+  for (const RowAllocator& one : allocators) {
+    names.push_back(one.name);
+    specs.push_back(one.spec);
   }
   return allocator_titles(names, specs);
+}
+
+/// The field, as `title`:`options`.
+void add_allocator(ResultCase& found, const char* field, const RowAllocator& from, const std::string& title,
+                   std::string options) {
+  add_field(found, field, spec_with(title, options) + from.number);
+  found.allocator = {.field = field, .name = from.name, .options = std::move(options), .file = {}};
+  if (names_a_file(from.spec)) found.allocator.file = word_of_spec(from.spec);
+}
+
+std::string options_in(const std::string& spec) {
+  const std::string_view word = word_of_spec(spec);
+  return word.size() == spec.size() ? std::string() : spec.substr(word.size() + 1);
 }
 
 /// Of verbs that have no word for it.
@@ -111,13 +180,19 @@ void note_failure(ResultCase& found, const Json& row) {
   if (!found.failure.empty()) found.mark = "failed";
 }
 
-ResultCase replay_case(const Json& row, const std::string& allocator) {
-  ResultCase found;
+void note_oom_event(ResultCase& found, const Json& event) {
+  if (!event.is_number()) return;
+  found.ran_out = fmt::format("OOM at event {}", event.get<std::uint64_t>());
+  found.is_oom_event_known = true;
+}
+
+ResultCase replay_case(const Json& row, const RowAllocator& allocator, const std::string& title) {
+  ResultCase found{.kind = ResultKind::kReplay};
   add_field(found, "trace", text_of(member(row, "trace")));
   std::string options;
   for (const auto& [key, value] : object(row, "options").items())
-    options += (options.empty() ? ":" : ",") + key + "=" + text_of(value);
-  add_field(found, "allocator", allocator + options);
+    options += (options.empty() ? "" : ",") + key + "=" + text_of(value);
+  add_allocator(found, kAllocatorField, allocator, title, std::move(options));
   if (const Json& capacity = member(row, "capacity_bytes"); capacity.is_number())
     add_field(found, "capacity", format_size_exact(capacity.get<std::uint64_t>()));
   add_known(found, row);
@@ -129,15 +204,16 @@ ResultCase replay_case(const Json& row, const std::string& allocator) {
   if (const auto seconds = found.figures.find("seconds"); seconds != found.figures.end())
     seconds->second.samples = samples_of(member(row, "pass_seconds"));
   note_failure(found, row);
-  if (const Json& event = member(row, "first_oom_event"); event.is_number())
-    found.ran_out = fmt::format("OOM at event {}", event.get<std::uint64_t>());
+  if (const auto ooms = found.figures.find("ooms"); ooms != found.figures.end() && ooms->second.value > 0)
+    found.ran_out = "OOM";
+  note_oom_event(found, member(row, "first_oom_event"));
   return found;
 }
 
-ResultCase bench_case(const Json& row) {
-  ResultCase found;
+ResultCase bench_case(const Json& row, const RowAllocator& allocator, const std::string& title) {
+  ResultCase found{.kind = ResultKind::kBench};
   add_field(found, "workload", text_of(member(row, "workload")));
-  add_field(found, "allocator", text_of(member(row, "allocator")));
+  add_allocator(found, kAllocatorField, allocator, title, options_in(allocator.spec));
   add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
   note_failure(found, row);
   return found;
@@ -163,10 +239,14 @@ void note_status(ResultCase& found, const Json& object) {
   found.failure = error.empty() ? word : error.find(word) != std::string::npos ? error : word + ": " + error;
 }
 
-ResultCase sweep_case(const Json& row) {
-  ResultCase found;
+ResultCase sweep_case(const Json& row, const RowAllocator& allocator, const std::string& title) {
+  ResultCase found{.kind = ResultKind::kSweep};
   for (const auto& [key, value] : row.items()) {
-    if (!is_result_column(key)) add_field(found, key, text_of(value));
+    if (key == kSweptAllocator) {
+      add_allocator(found, kSweptAllocator, allocator, title, options_in(allocator.spec));
+    } else if (!is_result_column(key)) {
+      add_field(found, key, text_of(value));
+    }
   }
   add_known(found, row);
   found.losses_hash = text_of(member(row, "losses_fnv1a64"));
@@ -192,6 +272,7 @@ ResultCase run_case(const Json& json) {
   }
   found.losses_hash = text_of(member(result, "losses_fnv1a64"));
   note_status(found, json);
+  if (!found.ran_out.empty()) note_oom_event(found, member(member(json, "out_of_memory"), "failed_event"));
   add_curves(found, json, "step");
   found.name = "run";
   return found;
@@ -257,13 +338,15 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   const std::optional<ResultKind> kind = kind_of(json, rows.front());
   if (!kind) fail("its rows are those of another verb");
   set.kind = *kind;
-  const std::vector<std::string> names = names_of_allocators(rows);
+  std::vector<RowAllocator> allocators;
+  for (const Json& row : rows) allocators.push_back(allocator_of(*kind, json, row));
+  const std::vector<std::string> titles = titles_of(allocators);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Json& row = rows[i];
     if (*kind == ResultKind::kBench && text_of(member(row, "allocator")) == kHarness) continue;
-    set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row, names[i])
-                        : *kind == ResultKind::kBench ? bench_case(row)
-                                                      : sweep_case(row));
+    set.cases.push_back(*kind == ResultKind::kReplay  ? replay_case(row, allocators[i], titles[i])
+                        : *kind == ResultKind::kBench ? bench_case(row, allocators[i], titles[i])
+                                                      : sweep_case(row, allocators[i], titles[i]));
   }
   return set;
 }
@@ -298,6 +381,7 @@ void add_cells(ResultSet& sweep, const fs::path& folder) {
     ResultCase& found = sweep.cases[number - 1];
     add_curves(found, json, "step");
     if (found.figures.contains("step_ms")) add_step_times(found, member(json, "result"));
+    if (!found.ran_out.empty()) note_oom_event(found, member(member(json, "out_of_memory"), "failed_event"));
     const std::map<std::string, std::string> settings = settings_of(json);
     if (std::exchange(is_first, false)) sweep.settings = settings;
     std::erase_if(sweep.settings, [&](const auto& one) {

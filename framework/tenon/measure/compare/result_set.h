@@ -19,7 +19,20 @@ TENON_API std::string kind_name(ResultKind kind);
 
 struct ResultFigure {
   double value = 0;
-  std::vector<double> samples;  ///< of a measured figure; empty where the file has but one number
+  /// Independent measurements of it: passes of a replay, rounds of a bench; of several results of a side, one each.
+  /// Empty where there is but one number. Steps of one run are none: the machine was one and the same for all.
+  std::vector<double> samples;
+};
+
+/// The field of replays and benches that an allocator is.
+inline constexpr char kAllocatorField[] = "allocator";
+
+/// The allocator that a case is of, where it is a field of it: one of a replay, a bench, a sweep over allocators.
+struct ResultAllocator {
+  std::string field;    ///< "allocator", "allocator.name"; empty where it is no field
+  std::string name;     ///< of its plugin: "buddy"
+  std::string options;  ///< "chunk=1MiB"
+  std::string file;     ///< that was named; empty for one found by its name
 };
 
 /// Memory over the steps of a run or the events of a replay.
@@ -30,15 +43,18 @@ struct ResultCurve {
 
 /// A run, a cell of a sweep, a history under an allocator, a workload under an allocator.
 struct TENON_API ResultCase {
+  ResultKind kind = ResultKind::kRun;
   /// What tells it from other cases, in the order of its name: {"trace", …}, {"allocator", …}
   std::vector<std::pair<std::string, std::string>> fields;
-  std::string name;                             ///< the values of its fields: "gpt2_adam, caching"
+  std::string name;  ///< the values of its fields: "gpt2_adam, caching"
+  ResultAllocator allocator;
   std::map<std::string, ResultFigure> figures;  ///< by the key of a FigureInfo
   std::string losses_hash;                      ///< of a run; empty where there is none
   std::string failure;                          ///< empty, or why its figures mean nothing
   std::string mark;                             ///< of a failure, a word: "failed", "disqualified"
   std::int64_t cells_at_a_time = 1;             ///< of a sweep: how many shared the machine with it at most
   std::string ran_out;                          ///< empty, or "OOM at event 12"
+  bool is_oom_event_known = false;              ///< "OOM" alone says not where
   std::vector<ResultCurve> curves;              ///< none where the file holds no timeline
 
   /// Empty where there is none of that name.
@@ -46,7 +62,8 @@ struct TENON_API ResultCase {
 };
 
 struct ResultSet {
-  std::string path;  ///< as typed
+  std::string path;                  ///< as typed; of several results of one side, the first "and 4 more"
+  std::vector<std::string> results;  ///< of a side of several, their paths
   ResultKind kind = ResultKind::kRun;
   std::vector<ResultCase> cases;
   std::map<std::string, std::string> settings;  ///< of a run, and what all cells of a sweep share

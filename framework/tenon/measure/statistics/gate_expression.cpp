@@ -27,9 +27,9 @@ std::optional<std::size_t> subject_of(const std::string& text, const GateNames& 
   return std::nullopt;
 }
 
-/// "b", "caching.ns_per_pair", "ns_per_pair"; empty when it names nothing.
+/// "b" (its metric is left empty), "caching.ns_per_pair", "ns_per_pair"; empty when it names nothing.
 std::optional<GateOperand> operand_of(const std::string& text, const GateNames& names) {
-  if (const auto subject = subject_of(text, names)) return GateOperand{subject, names.metrics.front()};
+  if (const auto subject = subject_of(text, names)) return GateOperand{subject, {}};
   if (std::ranges::find(names.metrics, text) != names.metrics.end()) return GateOperand{std::nullopt, text};
   for (const std::string& metric : names.metrics) {
     if (!text.ends_with("." + metric)) continue;
@@ -69,12 +69,36 @@ bool holds_for_all(Gate::Op op, const Interval& interval, double limit) {
 
 }  // namespace
 
+namespace {
+
+/// A subject without a metric means that of the other side, or the only one there is. False where neither helps.
+bool complete(GateExpression& gate, const GateNames& names) {
+  std::string& left = gate.left.metric;
+  const std::string other = gate.right ? gate.right->metric : std::string();
+  if (left.empty()) left = !other.empty() ? other : names.metrics.size() == 1 ? names.metrics.front() : "";
+  if (gate.right && gate.right->metric.empty()) gate.right->metric = left;
+  return !left.empty();
+}
+
+/// A metric that shows what is meant: memory, where there is any.
+const std::string& metric_for_example(const GateNames& names) {
+  const auto memory = std::ranges::find(names.metrics, "peak_reserved_bytes");
+  return memory == names.metrics.end() ? names.metrics.front() : *memory;
+}
+
+std::string examples(const GateNames& names) {
+  const std::string& metric = metric_for_example(names);
+  const std::string of = names.metrics.size() == 1 ? "" : "." + metric;
+  return fmt::format("'b{} > 1.05 * a{}' or '{} > +5%'", of, of, metric);
+}
+
+}  // namespace
+
 GateExpression parse_gate_expression(std::string_view text, const GateNames& names) {
   GateExpression gate;
   gate.text = std::string(trimmed(text));
   const auto fail = [&](const std::string& why) {
-    throw ConfigError(fmt::format("--fail-if \"{}\": {}; for example 'b > 1.05 * a' or '{} > +5%'", gate.text, why,
-                                  names.metrics.front()));
+    throw ConfigError(fmt::format("--fail-if \"{}\": {}; for example {}", gate.text, why, examples(names)));
   };
   const auto parts = replay::split_comparison(gate.text);
   if (!parts) fail("no comparison in it");
@@ -89,9 +113,10 @@ GateExpression parse_gate_expression(std::string_view text, const GateNames& nam
   }
   gate.left = *left;
   gate.right = product_of(parts->right, names);
+  if (!complete(gate, names))
+    fail(fmt::format("\"{}\" alone names no figure: say which is meant, of {}", parts->left,
+                     fmt::join(names.metrics, ", ")));
   if (gate.right) {
-    // A subject alone means the figure that the other side names.
-    if (subject_of(parts->left, names)) gate.left.metric = gate.right->metric;
     if (!gate.right->subject) fail("the right side names no subject");
     return gate;
   }
@@ -119,40 +144,79 @@ std::optional<Interval> GateFigures::ratio(std::size_t which, const GateOperand&
   return Interval{mine->low / its->high, mine->middle / its->middle, mine->high / its->low};
 }
 
+namespace {
+
+/// Whether the gate says anything of this subject: not of the one that it holds the others against.
+bool is_asked(const GateExpression& gate, std::size_t subject) {
+  if (gate.left.subject) return *gate.left.subject == subject;
+  if (gate.right) return *gate.right->subject != subject;
+  return !gate.value.is_relative || subject != 0;
+}
+
+GateQuestion question_of(const GateExpression& gate, std::size_t which, std::size_t subject) {
+  GateQuestion question{.which = which, .subject = subject, .metric = gate.left.metric};
+  if (gate.right) {
+    question.against = gate.right->subject;
+    question.against_metric = gate.right->metric;
+  } else if (gate.value.is_relative) {
+    question.against = 0;
+    question.against_metric = gate.left.metric;
+  }
+  return question;
+}
+
+struct GateAnswer {
+  bool is_known = false;
+  bool is_tripped = false;
+  std::string figure;  ///< "ns_per_pair is 1.1 times that of old.so"
+};
+
+GateAnswer answer(const GateExpression& gate, const GateQuestion& question, const GateFigures& figures) {
+  const std::string& metric = gate.left.metric;
+  if (gate.right || gate.value.is_percentage) {
+    const GateOperand first{.subject = 0, .metric = metric};
+    const GateOperand& right = gate.right ? *gate.right : first;
+    const auto ratio = figures.ratio(question.which, gate.left, question.subject, right, *right.subject);
+    if (!ratio) return {};
+    const double limit = gate.right ? right.factor : 1 + gate.value.value / 100;
+    return {true, holds_for_all(gate.op, *ratio, limit),
+            fmt::format("{} is {} times that of {}", metric, shown("", *ratio), figures.subject_name(*right.subject))};
+  }
+  const auto figure = figures.figure(question.which, question.subject, metric);
+  if (!figure) return {};
+  Interval change = *figure;
+  if (question.against) {
+    const auto first = figures.figure(question.which, *question.against, metric);
+    if (!first) return {};
+    change = {figure->low - first->high, figure->middle - first->middle, figure->high - first->low};
+  }
+  return {true, holds_for_all(gate.op, change, gate.value.value),
+          fmt::format("{} is {}", metric, shown(metric, *figure))};
+}
+
+}  // namespace
+
 std::vector<std::string> tripped(const GateExpression& gate, const GateFigures& figures) {
   std::vector<std::string> sentences;
+  bool is_judged = false;
   for (std::size_t which = 0; which < figures.cases(); ++which) {
     for (std::size_t subject = 0; subject < figures.subjects(); ++subject) {
-      if (gate.left.subject && *gate.left.subject != subject) continue;
+      if (!is_asked(gate, subject)) continue;
       const std::string name = figures.case_name(which) + ", " + figures.subject_name(subject);
-      const bool against_first = !gate.right && gate.value.is_relative;
-      if (against_first && subject == 0) continue;
-      if (gate.right && !gate.left.subject && *gate.right->subject == subject) continue;
-      if (gate.right || (against_first && gate.value.is_percentage)) {
-        const GateOperand first{.subject = 0, .metric = gate.left.metric};
-        const GateOperand& right = gate.right ? *gate.right : first;
-        const double limit = gate.right ? right.factor : 1 + gate.value.value / 100;
-        const auto ratio = figures.ratio(which, gate.left, subject, right, *right.subject);
-        if (ratio && holds_for_all(gate.op, *ratio, limit)) {
-          sentences.push_back(fmt::format("{}: {} is {} times that of {}: tripped '{}'", name, gate.left.metric,
-                                          shown("", *ratio), figures.subject_name(*right.subject), gate.text));
-        }
+      const GateQuestion question = question_of(gate, which, subject);
+      if (const std::string why = figures.why_unjudged(question); !why.empty()) {
+        sentences.push_back(
+            fmt::format("{}: {} cannot be judged, {}: tripped '{}'", name, gate.left.metric, why, gate.text));
         continue;
       }
-      const auto figure = figures.figure(which, subject, gate.left.metric);
-      if (!figure) continue;
-      double limit = gate.value.value;
-      if (against_first) {
-        const auto first = figures.figure(which, 0, gate.left.metric);
-        if (!first) continue;
-        limit += first->middle;
-      }
-      if (holds_for_all(gate.op, *figure, limit)) {
-        sentences.push_back(fmt::format("{}: {} is {}: tripped '{}'", name, gate.left.metric,
-                                        shown(gate.left.metric, *figure), gate.text));
-      }
+      const GateAnswer found = answer(gate, question, figures);
+      is_judged |= found.is_known;
+      if (found.is_tripped) sentences.push_back(fmt::format("{}: {}: tripped '{}'", name, found.figure, gate.text));
     }
   }
+  if (!is_judged && sentences.empty())
+    sentences.push_back(
+        fmt::format("no case has {} in every result asked for: tripped '{}'", gate.left.metric, gate.text));
   return sentences;
 }
 

@@ -196,6 +196,19 @@ measure::GateNames BenchFigures::names(const std::vector<std::string>& subjects)
   return {.subjects = subjects, .metrics = {kNs}};
 }
 
+std::string BenchFigures::why_unjudged(const measure::GateQuestion& question) const {
+  const auto& cells = result_.cells[question.which];
+  for (const std::size_t subject : {question.subject, question.against.value_or(question.subject)}) {
+    if (!cells[subject].failure.empty())
+      return fmt::format("{} has no figures: {}", subject_name(subject), cells[subject].failure);
+  }
+  const std::size_t rounds = cells[question.subject].round_ns.size();
+  const std::size_t needed = measure::samples_for(result_.confidence);
+  return rounds >= needed ? ""
+                          : fmt::format("{} round{} too few, it takes {}: --rounds {}", rounds,
+                                        rounds == 1 ? " is" : "s are", needed, needed);
+}
+
 std::optional<Interval> BenchFigures::figure(std::size_t which, std::size_t subject, const std::string&) const {
   const BenchCell& cell = result_.cells[which][subject];
   return cell.round_ns.empty() ? std::nullopt : measure::median_interval(cell.round_ns, result_.confidence);

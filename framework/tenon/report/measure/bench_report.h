@@ -34,6 +34,8 @@ class TENON_API BenchFigures final : public measure::GateFigures {
   std::string case_name(std::size_t which) const override { return result_.workloads[which]; }
   std::size_t subjects() const override { return result_.allocators(); }
   std::string subject_name(std::size_t subject) const override { return result_.subjects[subject].name; }
+  /// An allocator that failed, or too few rounds.
+  std::string why_unjudged(const measure::GateQuestion& question) const override;
   std::optional<measure::Interval> figure(std::size_t which, std::size_t subject,
                                           const std::string& metric) const override;
   std::optional<measure::Interval> ratio(std::size_t which, const measure::GateOperand& left, std::size_t left_subject,

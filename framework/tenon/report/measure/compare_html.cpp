@@ -129,7 +129,8 @@ std::string dots(const Comparison& comparison, const FigureInfo& info) {
     Line line{&found, {}};
     for (std::size_t s = 0; s < found.of_set.size(); ++s) {
       const measure::ResultCase* const one = found.of_set[s];
-      const bool has_ended = one != nullptr && one->failure.empty() && (!info.needs_completion || one->ran_out.empty());
+      const bool has_ended =
+          one != nullptr && one->failure.empty() && (!info.needs_completion() || one->ran_out.empty());
       const auto figure = has_ended ? one->figures.find(std::string(info.key)) : decltype(one->figures.end()){};
       if (!has_ended || figure == one->figures.end()) continue;
       line.values.emplace_back(s, figure->second.value);

@@ -45,7 +45,7 @@ TableCell cell_of(const FigureInfo& info, const ResultCase* found) {
   if (!found->failure.empty()) return found->mark;
   const auto figure = found->figures.find(std::string(info.key));
   if (figure == found->figures.end()) return {};
-  if (info.needs_completion && info.unit == FigureUnit::kShare && !found->ran_out.empty()) return found->ran_out;
+  if (info.needs_completion() && info.unit == FigureUnit::kShare && !found->ran_out.empty()) return found->ran_out;
   const double value = figure->second.value;
   switch (info.unit) {
     case FigureUnit::kBytes:
@@ -157,6 +157,44 @@ std::string figures_title(const Comparison& comparison, const Table& figures, bo
   return names_case ? title : title + " of " + show(figures.rows()[0][0]);
 }
 
+namespace {
+
+/// What the verdicts on speed rest on, or what they lack.
+std::vector<std::string> speed_remarks(const Comparison& comparison) {
+  using Kind = FigureVerdict::Kind;
+  std::vector<std::string> remarks;
+  const ResultKind kind = comparison.sets.front().kind;
+  const bool is_run = kind == ResultKind::kRun || kind == ResultKind::kSweep;
+  const bool is_alone = std::ranges::all_of(comparison.sets, [](const auto& set) { return set.results.size() < 2; });
+  if (is_run &&
+      (has_verdict(comparison, "step_ms", Kind::kTooFew) || has_verdict(comparison, "seconds", Kind::kTooFew)))
+    remarks.push_back(
+        "a machine is slower at one time than at another, so a verdict on speed needs several runs a side: repeat both "
+        "in turn, six times or more, each into a folder of its own, and compare the sides:\n  tenon compare a-* vs "
+        "b-*");
+  if (kind == ResultKind::kReplay && has_verdict(comparison, "seconds", Kind::kTooFew))
+    remarks.push_back(
+        "a verdict on speed needs more than these passes: `tenon replay --repeat 10 --format json`, which interleaves "
+        "them");
+  if (has_verdict(comparison, "step_ms", Kind::kShared))
+    remarks.push_back(
+        "cells of these sweeps ran beside each other and slowed one another: no verdict on speed; run the sweep with "
+        "-j 1 for one");
+  if (is_run && has_verdict(comparison, "step_ms", Kind::kDifferent))
+    remarks.push_back(
+        "these times are of several runs a side: had all of one side run before the other, a machine that was busier "
+        "meanwhile would show as slower; let them take turns");
+  const char* speed = kind == ResultKind::kBench ? "ns_per_pair" : "seconds";
+  if (!is_run && is_alone && has_verdict(comparison, speed, Kind::kDifferent))
+    remarks.push_back(
+        fmt::format("these times were measured one file after the other: a machine that was busier meanwhile shows as "
+                    "slower too; `tenon {}` with both takes turns",
+                    kind == ResultKind::kBench ? "bench" : "replay --repeat 10"));
+  return remarks;
+}
+
+}  // namespace
+
 std::vector<std::string> compare_remarks(const Comparison& comparison) {
   std::vector<std::string> remarks;
   if (comparison.sets.size() < 2) return remarks;
@@ -181,20 +219,7 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
-  using Kind = FigureVerdict::Kind;
-  const bool is_replay = comparison.sets.front().kind == ResultKind::kReplay;
-  if (is_replay && has_verdict(comparison, "seconds", Kind::kTooFew))
-    remarks.push_back(
-        "a verdict on speed needs more than these passes: `tenon replay --repeat 10 --format json`, which interleaves "
-        "them");
-  if (has_verdict(comparison, "step_ms", Kind::kShared))
-    remarks.push_back(
-        "cells of these sweeps ran beside each other and slowed one another: no verdict on speed; run the sweep with "
-        "-j 1 for one");
-  if (has_verdict(comparison, "step_ms", Kind::kDifferent))
-    remarks.push_back(
-        "step times are of one run each, at different times: a machine that was busier meanwhile shows as slower too; "
-        "`tenon bench` takes turns");
+  for (std::string& remark : speed_remarks(comparison)) remarks.push_back(std::move(remark));
   const bool is_any_compared = std::ranges::any_of(comparison.cases, [](const ComparedCase& found) {
     return std::ranges::all_of(found.of_set,
                                [](const ResultCase* one) { return one != nullptr && one->failure.empty(); });
@@ -261,7 +286,10 @@ std::string compare_json(const Comparison& comparison, bool all, const std::vect
                          const std::vector<std::vector<std::string>>& trips, const std::string& environment_json) {
   Json json = replay::begin_result_document<Json>(environment_json, "compare");
   json["compared"] = measure::kind_name(comparison.sets.front().kind).substr(2);
-  for (const measure::ResultSet& set : comparison.sets) json["sets"].push_back(set.path);
+  for (const measure::ResultSet& set : comparison.sets) {
+    json["sets"].push_back(set.path);
+    json["results"].push_back(set.results.empty() ? std::vector<std::string>{set.path} : set.results);
+  }
   json["changed"] = Json::parse(compare_settings(comparison).json_rows());
   json["rows"] = Json::array();
   for (const ComparedCase& found : comparison.cases) {
