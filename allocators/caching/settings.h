@@ -5,7 +5,7 @@
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/factory.h>
-#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/memory/pytorch/sizes.h>
 
 #include <algorithm>
 #include <array>

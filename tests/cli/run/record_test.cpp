@@ -99,7 +99,7 @@ TEST_F(RecordVerb, AFinishedRunThatIsResumedNamesTheRecordingsItLacks) {
   const Said said = tenon({"run", "--resume", "res"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.error,
-              HasSubstr("not in res though asked for: memory.chrome.json, memory.folded, memory.tenon; make "
+              HasSubstr("not in res though asked for: memory.tenon, memory.chrome.json, memory.folded; make "
                         "what can be made of the recordings with\n"));
   int made = 0;
   std::istringstream lines(said.error);

@@ -1,6 +1,6 @@
 // The search space of `tenon tune`.
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/advise/pytorch_settings.h>
 #include <tenon/replay/advise/tune_space.h>
 

@@ -1,5 +1,5 @@
 // Fidelity of a replay.
-#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/results/fidelity.h>

@@ -1,5 +1,5 @@
 // From the profiler's memory events to histories: one a device, paired by address in time order.
-#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
 #include <tenon/replay/formats/pytorch/profiler_events.h>
 #include <tenon/replay/trace/id_map.h>

@@ -1,5 +1,5 @@
 // Two walks from the last event to the first: one over blocks, one over segments.
-#include <tenon/memory/pytorch_sizes.h>
+#include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
 
 #include <algorithm>
