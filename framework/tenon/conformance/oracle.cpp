@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace tenon::conformance {
 
@@ -18,15 +17,10 @@ void Oracle::forget_reached() {
 Finding Oracle::hand_out(const Block& block, StreamRef stream) {
   const auto address = reinterpret_cast<std::uintptr_t>(block.data);
   const std::uintptr_t end = address + block.bytes;
-  const auto next = live_.lower_bound(address);
-  const auto overlap = [&](std::uintptr_t other, std::size_t bytes) {
-    return Finding(cause::kOverlap, fmt::format("the block [{:#x}, {:#x}) overlaps the live block [{:#x}, {:#x})",
-                                                address, end, other, other + bytes));
-  };
-  if (next != live_.end() && next->first < end) return overlap(next->first, next->second.bytes);
-  if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address)
-    return overlap(std::prev(next)->first, std::prev(next)->second.bytes);
-  live_[address] = {block.bytes};
+  if (const auto [range, is_free] = live_.add(address, end); !is_free) {
+    return {cause::kOverlap, fmt::format("the block [{:#x}, {:#x}) overlaps the live block [{:#x}, {:#x})", address,
+                                         end, range->first, range->second.end)};
+  }
 
   forget_reached();
   for (const Pending& pending : pending_) {
@@ -54,7 +48,7 @@ std::string Oracle::still_used(std::uintptr_t address, std::size_t bytes) {
 
 void Oracle::take_back(const Block& block, const std::vector<StreamRef>& users) {
   const auto address = reinterpret_cast<std::uintptr_t>(block.data);
-  live_.erase(address);
+  live_.remove(address);
   Pending pending{address, block.bytes, {}};
   for (const StreamRef user : users) pending.users.emplace_back(user, device_.mark(user));
   pending_.push_back(std::move(pending));

@@ -4,10 +4,10 @@
 #include <tenon/conformance/finding.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/memory_source.h>
+#include <tenon/memory/sources/address_ranges.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -27,9 +27,6 @@ class Oracle {
   std::string still_used(std::uintptr_t address, std::size_t bytes);
 
  private:
-  struct Live {
-    std::size_t bytes;
-  };
   struct Pending {
     std::uintptr_t address;
     std::size_t bytes;
@@ -38,7 +35,7 @@ class Oracle {
   void forget_reached();
 
   MemorySource& device_;
-  std::map<std::uintptr_t, Live> live_;
+  AddressRanges<> live_;
   std::vector<Pending> pending_;
 };
 

@@ -4,12 +4,12 @@
 #include <tenon/conformance/checked_source.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
+#include <tenon/memory/sources/address_ranges.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -76,19 +76,15 @@ class LiveBlocks {
     const bool is_stretch = turn < kFirstStretch || turn % kPeriod < kStretch;
     if (!is_stretch && !is_on_.load(std::memory_order_relaxed)) return {};
     const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
-    const std::uintptr_t end = begin + block.bytes;
     const std::lock_guard lock(mutex_);
     is_on_.store(is_stretch, std::memory_order_relaxed);
     if (!is_stretch) {
-      ends_.clear();
+      live_.clear();
       return {};
     }
-    auto next = ends_.lower_bound(begin);
-    if (next != ends_.begin() && std::prev(next)->second > begin) --next;
-    if (next != ends_.end() && next->first < end)
-      return fmt::format("handed out {}, which overlaps the live block [{:#x}, {:#x})", range_text(block), next->first,
-                         next->second);
-    ends_.emplace_hint(next, begin, end);
+    if (const auto [range, is_free] = live_.add(begin, begin + block.bytes); !is_free)
+      return fmt::format("handed out {}, which overlaps the live block [{:#x}, {:#x})", range_text(block), range->first,
+                         range->second.end);
     if (source_.covers(begin, block.bytes)) return {};
     return fmt::format("handed out {}, which is not inside memory that it has from the device", range_text(block));
   }
@@ -96,7 +92,7 @@ class LiveBlocks {
   void remove(const Block& block) {
     if (!is_on_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mutex_);
-    ends_.erase(reinterpret_cast<std::uintptr_t>(block.data));
+    live_.remove(reinterpret_cast<std::uintptr_t>(block.data));
   }
 
  private:
@@ -104,7 +100,7 @@ class LiveBlocks {
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> is_on_{true};
   std::mutex mutex_;
-  std::map<std::uintptr_t, std::uintptr_t> ends_;  ///< by first address
+  AddressRanges<> live_;
 };
 
 class ServiceWatcher final : public CallWatcher {

@@ -3,6 +3,7 @@
 #include <tenon/conformance/checks/test_bed.h>
 
 #include <tenon/core/error.h>
+#include <tenon/memory/sources/address_ranges.h>
 
 #include <fmt/format.h>
 
@@ -14,21 +15,18 @@ namespace tenon::conformance {
 
 namespace {
 
-/// Live blocks of several threads. Overlap is found by keeping them all in one ordered map.
+/// Live blocks of several threads, and those whose thread is gone.
 class Shared {
  public:
   void add(const Block& block) {
     const auto address = reinterpret_cast<std::uintptr_t>(block.data);
     std::lock_guard lock(mutex_);
-    const auto next = live_.lower_bound(address);
-    const bool overlaps = (next != live_.end() && next->first < address + block.bytes) ||
-                          (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > address);
+    const bool overlaps = !live_.add(address, address + block.bytes).second;
     if (overlaps && wrong_.empty()) wrong_ = fmt::format("a block of {} bytes overlaps a live one", block.bytes);
-    live_[address] = block.bytes;
   }
   void remove(const Block& block) {
     std::lock_guard lock(mutex_);
-    live_.erase(reinterpret_cast<std::uintptr_t>(block.data));
+    live_.remove(reinterpret_cast<std::uintptr_t>(block.data));
   }
   void give(Block block) {
     std::lock_guard lock(mutex_);
@@ -45,7 +43,7 @@ class Shared {
 
  private:
   std::mutex mutex_;
-  std::map<std::uintptr_t, std::size_t> live_;
+  AddressRanges<> live_;
   std::vector<Block> orphans_;
   std::string wrong_;
 };

@@ -8,34 +8,6 @@
 
 namespace tenon::replay {
 
-std::optional<std::uint32_t> PlacementOracle::Intervals::overlapping(std::uint64_t begin, std::uint64_t end) const {
-  auto next = map_.lower_bound(begin);
-  if (next != map_.end() && next->first < end) return next->second.owner;
-  if (next != map_.begin()) {
-    --next;
-    if (next->second.end > begin) return next->second.owner;
-  }
-  return std::nullopt;
-}
-
-auto PlacementOracle::Intervals::add(std::uint64_t begin, std::uint64_t end, std::uint32_t owner)
-    -> std::pair<Interval, bool> {
-  const auto next = map_.lower_bound(begin);
-  if (next != map_.end() && next->first < end) return {next, false};
-  if (next != map_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->second.end > begin) return {previous, false};
-  }
-  if (unused_.empty()) return {map_.emplace_hint(next, begin, End{end, owner}), true};
-  Map::node_type node = std::move(unused_.back());
-  unused_.pop_back();
-  node.key() = begin;
-  node.mapped() = {end, owner};
-  return {map_.insert(next, std::move(node)), true};
-}
-
-void PlacementOracle::Intervals::remove(Interval interval) { unused_.push_back(map_.extract(interval)); }
-
 std::string PlacementOracle::describe(std::uint64_t address, std::uint64_t bytes) const {
   char text[64];
   std::snprintf(text, sizeof text, "[0x%llx, 0x%llx)", static_cast<unsigned long long>(address),
@@ -90,7 +62,7 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
   const Segment& segment = segment_of(address, bytes, base);
   const auto [interval, is_free] = addresses_.add(address, address + bytes, slot);
   if (!is_free) {
-    const Live& other = live_[interval->second.owner];
+    const Live& other = live_[interval->second.value];
     throw PlacementError("handed out " + describe(address, bytes) + ", which overlaps the live block " +
                          describe(other.address, other.bytes) +
                          (other.is_waiting ? " (freed, but another stream may still use it)" : ""));
@@ -105,7 +77,7 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
     for (const Extent& extent : extents_) {
       const auto [behind, is_its_own] = physical_.add(extent.begin, extent.end, slot);
       if (!is_its_own) {
-        const Live& other = live_[behind->second.owner];
+        const Live& other = live_[behind->second.value];
         throw PlacementError("handed out " + describe(address, bytes) +
                              ", whose physical memory is also that of the live block " +
                              describe(other.address, other.bytes));
@@ -119,7 +91,7 @@ Place PlacementOracle::place(std::uint32_t slot, std::uint64_t address, std::uin
 void PlacementOracle::drop(std::uint32_t slot) {
   Live& live = live_[slot];
   if (live.is_live) addresses_.remove(live.interval);
-  for (const Intervals::Interval interval : physical_intervals_[slot]) physical_.remove(interval);
+  for (const Intervals::Range interval : physical_intervals_[slot]) physical_.remove(interval);
   physical_intervals_[slot].clear();
   live = {};
 }
@@ -156,7 +128,7 @@ void PlacementOracle::releasing(const void* pointer, std::size_t bytes) noexcept
   if (it == segments_.end() || it->second.is_virtual || it->second.bytes != bytes) {
     return problem("gave " + describe(address, bytes) + " back to the device, which never gave that segment");
   }
-  if (const auto block = addresses_.overlapping(address, address + bytes)) {
+  if (const std::uint32_t* const block = addresses_.overlapping(address, address + bytes)) {
     problem("gave the segment " + describe(address, bytes) + " back while " +
             describe(live_[*block].address, live_[*block].bytes) + " in it is in use");
   }
@@ -190,7 +162,7 @@ void PlacementOracle::destroying(Physical physical, std::size_t bytes) noexcept 
   const auto it = physicals_.find(physical.value);
   if (it == physicals_.end() || it->second.bytes != bytes)
     return problem("destroyed physical memory that was never created, or with another size");
-  if (const auto block = physical_.overlapping(it->second.begin, it->second.begin + bytes)) {
+  if (const std::uint32_t* const block = physical_.overlapping(it->second.begin, it->second.begin + bytes)) {
     problem("destroyed the memory behind " + describe(live_[*block].address, live_[*block].bytes) +
             ", which is in use");
   }
@@ -212,7 +184,7 @@ void PlacementOracle::mapped(const void* pointer, std::size_t bytes, Physical ph
 // An unmap may cover several mappings, or part of one.
 void PlacementOracle::unmapped(const void* pointer, std::size_t bytes) noexcept {
   const std::uint64_t address = Address(pointer);
-  if (const auto block = addresses_.overlapping(address, address + bytes)) {
+  if (const std::uint32_t* const block = addresses_.overlapping(address, address + bytes)) {
     problem("unmapped " + describe(address, bytes) + " while " + describe(live_[*block].address, live_[*block].bytes) +
             " in it is in use");
   }

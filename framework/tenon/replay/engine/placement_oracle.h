@@ -6,13 +6,12 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/memory/sources/address_ranges.h>
 #include <tenon/memory/sources/observed_source.h>
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -72,30 +71,13 @@ class TENON_API PlacementOracle final : public SourceListener {
     std::uint64_t physical_begin = 0;  ///< in the flat space of physical memory
     std::uint64_t physical = 0;
   };
-  /// Disjoint intervals, each with its owner.
-  class Intervals {
-    struct End {
-      std::uint64_t end;
-      std::uint32_t owner;
-    };
-    using Map = std::map<std::uint64_t, End>;
-
-   public:
-    using Interval = Map::iterator;
-    /// The new interval and true, or one that overlaps and false; nothing is added then.
-    std::pair<Interval, bool> add(std::uint64_t begin, std::uint64_t end, std::uint32_t owner);
-    void remove(Interval interval);
-    std::optional<std::uint32_t> overlapping(std::uint64_t begin, std::uint64_t end) const;
-
-   private:
-    Map map_;
-    std::vector<Map::node_type> unused_;  ///< nodes to use again: intervals come and go at every event
-  };
+  /// By the slot of their block.
+  using Intervals = AddressRanges<std::uint32_t>;
 
   struct Live {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    Intervals::Interval interval;  ///< in addresses_
+    Intervals::Range interval;  ///< in addresses_
     bool is_live = false;
     bool is_waiting = false;
   };
@@ -120,7 +102,7 @@ class TENON_API PlacementOracle final : public SourceListener {
   Intervals physical_;
   std::vector<Extent> extents_;  ///< of the block that is being placed
   std::vector<Live> live_;
-  std::vector<std::vector<Intervals::Interval>> physical_intervals_;  ///< by slot: in physical_
+  std::vector<std::vector<Intervals::Range>> physical_intervals_;  ///< by slot: in physical_
   std::vector<std::uint32_t> waiting_;
   std::string problem_;
 };
