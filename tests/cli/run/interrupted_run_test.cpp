@@ -150,9 +150,17 @@ TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAKillIsNotForgottenAndTheRunSa
   again.send(SIGINT);
   const Said said = again.wait();
   EXPECT_THAT(said.error, testing::ContainsRegex("going on after step [0-9]+ of 400000\n"));
-  const auto told = json_of(at("out/result.json"))["disqualified"];
-  ASSERT_EQ(told.size(), 2U) << "this part's too";
-  EXPECT_EQ(told[0], what);
+  auto result = json_of(at("out/result.json"));
+  ASSERT_EQ(result["disqualified"].size(), 2U) << "this part's too";
+  EXPECT_EQ(result["disqualified"][0], what);
+  // What the end of a part found is in its result alone, which goes when the next part begins.
+  result["disqualified"].push_back("lost a block when it was destroyed");
+  folder_.write("out/result.json", result.dump());
+  StartedProgram third(folder_, {"run", "--resume", "out"});
+  while (third.said().find("epoch ") == std::string::npos) std::this_thread::yield();
+  third.send(SIGKILL);
+  third.wait();
+  EXPECT_THAT(json_of(at("out/run.json"))["faults"].dump(), HasSubstr("lost a block when it was destroyed"));
 }
 
 TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {

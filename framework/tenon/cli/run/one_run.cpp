@@ -86,7 +86,7 @@ class OneRun {
                                                    .writes_page = report_section().boolean("html"),
                                                    .call_seconds = options.call_seconds,
                                                    .earlier_faults = earlier_faults_,
-                                                   .on_new_faults = [this] { keep_faults(); }},
+                                                   .on_new_faults = [this] { keep_faults(all_faults()); }},
                                         *recording_);
     recorded_.allocator.policy = watch_->watched(recorded_.allocator.policy);
     set_allocator_decorator([this](const AllocatorInfo& info, std::string_view spec) {
@@ -178,8 +178,8 @@ class OneRun {
   }
 
   /// At once, beside the saved state: a part that is killed leaves no result.
-  void keep_faults() {
-    opened_.manifest.faults = all_faults();
+  void keep_faults(std::vector<RunFault> faults) {
+    opened_.manifest.faults = std::move(faults);
     try {
       write_manifest(path(), opened_.manifest);
     } catch (const Error&) {  // a full disk: the figures go on, and their result has the faults too
@@ -223,6 +223,8 @@ class OneRun {
     }();
     if (before) earlier_seconds_ = before->seconds;
     if (state_.go_on) earlier_faults_ = before ? before->faults : opened_.manifest.faults;
+    // The end of a part finds more than its steps did, and its result goes; what begins again has found nothing.
+    if (earlier_faults_.size() != opened_.manifest.faults.size()) keep_faults(earlier_faults_);
     keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash

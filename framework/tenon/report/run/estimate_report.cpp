@@ -105,11 +105,12 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
                      const std::vector<Estimate>& estimates) {
   std::vector<Column> columns = {{"cell", "cell"}};
   for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
-  for (const char* figure : {"requested", "allocated", "reserved"}) {
-    columns.push_back({fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure)});
+  for (const auto& [figure, importance] : {std::pair("requested", 1), {"allocated", 0}, {"reserved", 2}}) {
+    columns.push_back(
+        {fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure), true, importance});
   }
   columns.push_back({"parameters", "parameters"});
-  columns.push_back({"out_of_memory_at_bytes", "out of memory at", true, 1});
+  columns.push_back({"out_of_memory_at_bytes", "out of memory at", true, 3});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     std::vector<TableCell> row = {static_cast<std::int64_t>(i + 1)};
