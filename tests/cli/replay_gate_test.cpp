@@ -51,8 +51,9 @@ TEST_F(ReplayGate, ARowThatRanOutFlattersNoGateAndNoVerdict) {
 }
 
 TEST_F(ReplayGate, ASnapshotOfADisqualifiedRowIsSaidToBeMissing) {
+  folder_.write("live.trace", "a 1 4096 0\na 2 4096 0\na 3 4096 0\na 4 4096 0\n");
   const Said said = tenon(
-      {"replay", "pinned.trace", "-a", fixture("faulty").string() + ":after=2", "--snapshot", "s.pickle", "--quiet"});
+      {"replay", "live.trace", "-a", fixture("faulty").string() + ":after=2", "--snapshot", "s.pickle", "--quiet"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.error, HasSubstr("no snapshot was written to s.pickle: the replay under "));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "s.pickle"));
