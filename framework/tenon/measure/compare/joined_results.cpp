@@ -85,6 +85,7 @@ ResultSet joined(std::vector<ResultSet> results) {
                  .kind = results.front().kind,
                  .cases = {},
                  .settings = joined_texts(results, &ResultSet::settings),
+                 .plugins = joined_texts(results, &ResultSet::plugins),
                  .environment = joined_texts(results, &ResultSet::environment)};
   for (const ResultSet& result : results) {
     side.results.push_back(result.path);

@@ -1,6 +1,8 @@
 // JSON of runs, sweeps, replays and benches -> cases.
 #include <tenon/measure/bench/workload.h>
 #include <tenon/measure/compare/figure.h>
+#include <tenon/measure/compare/result_allocator.h>
+#include <tenon/measure/compare/result_json.h>
 #include <tenon/measure/compare/result_set.h>
 
 #include <tenon/core/error.h>
@@ -13,8 +15,6 @@
 #include <tenon/runtime/run_status.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,22 +30,6 @@ namespace tenon::measure {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-const Json& member(const Json& object, const std::string& key) {
-  static const Json kNone;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? *found : kNone;
-}
-/// An empty one where there is no object.
-const Json& object(const Json& parent, const std::string& key) {
-  static const Json kEmpty = Json::object();
-  const Json& found = member(parent, key);
-  return found.is_object() ? found : kEmpty;
-}
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
-}
 std::vector<double> samples_of(const Json& list) {
   std::vector<double> samples;
   for (const Json& value : list.is_array() ? list : Json::array()) {
@@ -93,85 +77,11 @@ void add_known(ResultCase& found, const Json& row) {
   }
 }
 
-/// "buddy" of "old/buddy.so", where no result says what the plugin is called.
-std::string name_of_file(std::string_view path) { return std::filesystem::path(path).stem().string(); }
-
-/// The name of the plugin in that file, by the list of those that were loaded.
-std::string plugin_in(const Json& environment, std::string_view path) {
-  const Json& plugins = member(environment, "plugins");
-  for (const Json& plugin : plugins.is_array() ? plugins : Json::array())
-    if (text_of(member(plugin, "path")) == path) return text_of(member(plugin, "name"));
-  return name_of_file(path);
-}
-
-/// The SPEC of a row and the name of its plugin.
-struct RowAllocator {
-  std::string spec, name;
-  std::string number;  ///< "#2" of the second that a bench was given of one SPEC
-};
-
-RowAllocator allocator_of_replay(const Json& row) {
-  RowAllocator found{text_of(member(row, "spec")), text_of(member(row, "allocator")), {}};
-  if (found.spec.empty()) found.spec = found.name;
-  return found;
-}
-
-RowAllocator allocator_of_bench(const Json& json, const Json& row) {
-  const std::string shown = text_of(member(row, "allocator"));
-  RowAllocator found{shown, std::string(word_of_spec(shown)), {}};
-  if (names_a_file(shown)) found.name = name_of_file(found.name);
-  const Json& allocators = member(json, "allocators");
-  for (const Json& one : allocators.is_array() ? allocators : Json::array()) {
-    if (text_of(member(one, "name")) != shown) continue;
-    found.spec = text_of(member(one, "spec"));
-    if (shown.starts_with(found.spec)) found.number = shown.substr(found.spec.size());
-    if (const std::string name = text_of(member(member(one, "plugin"), "name")); !name.empty()) found.name = name;
-  }
-  return found;
-}
-
-constexpr char kSweptAllocator[] = "allocator.name";
-
-/// Without a spec where the sweep is not over allocators.
-RowAllocator allocator_of_sweep(const Json& json, const Json& row) {
-  const std::string spec = text_of(member(row, kSweptAllocator));
-  const std::string word(word_of_spec(spec));
-  return {spec, is_plugin_path(word) ? plugin_in(member(json, "environment"), word) : word, {}};
-}
-
-RowAllocator allocator_of(ResultKind kind, const Json& json, const Json& row) {
-  switch (kind) {
-    case ResultKind::kReplay:
-      return allocator_of_replay(row);
-    case ResultKind::kBench:
-      return allocator_of_bench(json, row);
-    default:
-      return allocator_of_sweep(json, row);
-  }
-}
-
-/// What each row's allocator is called without its options: its plugin's name; of several builds of one plugin each by
-/// the end of its path.
-std::vector<std::string> titles_of(const std::vector<RowAllocator>& allocators) {
-  std::vector<std::string> names, specs;
-  for (const RowAllocator& one : allocators) {
-    names.push_back(one.name);
-    specs.push_back(one.spec);
-  }
-  return allocator_titles(names, specs);
-}
-
-/// The field, as `title`:`options`.
+/// The field, as its title with the options.
 void add_allocator(ResultCase& found, const char* field, const RowAllocator& from, const std::string& title,
                    std::string options) {
   add_field(found, field, spec_with(title, options) + from.number);
-  found.allocator = {.field = field, .name = from.name, .options = std::move(options), .file = {}};
-  if (names_a_file(from.spec)) found.allocator.file = word_of_spec(from.spec);
-}
-
-std::string options_in(const std::string& spec) {
-  const std::string_view word = word_of_spec(spec);
-  return word.size() == spec.size() ? std::string() : spec.substr(word.size() + 1);
+  found.allocator = {.field = field, .name = from.name, .options = std::move(options), .file = from.file()};
 }
 
 /// Of verbs that have no word for it.
@@ -213,7 +123,7 @@ ResultCase replay_case(const Json& row, const RowAllocator& allocator, const std
 ResultCase bench_case(const Json& row, const RowAllocator& allocator, const std::string& title) {
   ResultCase found{.kind = ResultKind::kBench};
   add_field(found, "workload", text_of(member(row, "workload")));
-  add_allocator(found, kAllocatorField, allocator, title, options_in(allocator.spec));
+  add_allocator(found, kAllocatorField, allocator, title, allocator.options());
   add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
   note_failure(found, row);
   return found;
@@ -243,7 +153,7 @@ ResultCase sweep_case(const Json& row, const RowAllocator& allocator, const std:
   ResultCase found{.kind = ResultKind::kSweep};
   for (const auto& [key, value] : row.items()) {
     if (key == kSweptAllocator) {
-      add_allocator(found, kSweptAllocator, allocator, title, options_in(allocator.spec));
+      add_allocator(found, kSweptAllocator, allocator, title, allocator.options());
     } else if (!is_result_column(key)) {
       add_field(found, key, text_of(value));
     }
@@ -338,6 +248,7 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   const std::optional<ResultKind> kind = kind_of(json, rows.front());
   if (!kind) fail("its rows are those of another verb");
   set.kind = *kind;
+  if (*kind != ResultKind::kSweep) set.plugins = builds_of(plugins_of(*kind, json));
   std::vector<RowAllocator> allocators;
   for (const Json& row : rows) allocators.push_back(allocator_of(*kind, json, row));
   const std::vector<std::string> titles = titles_of(allocators);
@@ -354,20 +265,6 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What a run was made with, from run.json beside its result; none where there is no such file.
-std::map<std::string, std::string> plugins_of(const fs::path& folder) {
-  constexpr std::size_t kShownDigits = 12;
-  std::map<std::string, std::set<std::string>> builds;
-  const Json manifest = Json::parse(text_of_file(folder / kManifestFile), nullptr, false);
-  const Json& plugins = member(manifest, "plugins");
-  for (const Json& plugin : plugins.is_array() ? plugins : Json::array())
-    builds[text_of(member(plugin, "name"))].insert(text_of(member(plugin, "sha256")).substr(0, kShownDigits));
-  std::map<std::string, std::string> texts;
-  for (const auto& [name, digits] : builds)
-    texts["plugin " + name] = fmt::format("sha256:{}", fmt::join(digits, ", sha256:"));
-  return texts;
-}
 
 /// What result.json of a sweep leaves out, from folders "001-…" beside it: step times and timelines of its cells, and
 /// the settings that all of them share. A cell that left nothing, or something else, has none.
@@ -409,7 +306,10 @@ ResultSet read_result(const std::string& path) {
   if (!std::ifstream(file)) throw ConfigError(fmt::format("{}: cannot be opened", path));
   ResultSet set = parse_result(text_of_file(file), file.string());
   set.path = path;
-  if (set.kind == ResultKind::kRun || set.kind == ResultKind::kSweep) set.plugins = plugins_of(file.parent_path());
+  if (set.kind == ResultKind::kRun || set.kind == ResultKind::kSweep) {  // run.json says what it was made with
+    const Json manifest = Json::parse(text_of_file(file.parent_path() / kManifestFile), nullptr, false);
+    set.plugins = builds_of(member(manifest, "plugins"));
+  }
   if (set.kind == ResultKind::kSweep) add_cells(set, file.parent_path() / "cells");
   return set;
 }
