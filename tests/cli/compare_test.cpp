@@ -245,8 +245,12 @@ TEST_F(CompareVerb, OfSweepsHasTheCurvesOfTheCellsAndWhatTheyShare) {
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, HasSubstr("train.batch_size"));
   EXPECT_THAT(said.out, Not(HasSubstr("allocator.name"))) << "that is what the cells differ in";
-  EXPECT_THAT(read_bytes(folder_.path() / "both.html"),
+  const std::string page = read_bytes(folder_.path() / "both.html");
+  EXPECT_THAT(page,
               AllOf(HasSubstr("Memory over steps, all on one axis"), HasSubstr("a reserved"), HasSubstr("b reserved")));
+  EXPECT_THAT(page, AllOf(HasSubstr("peak reserved, all on one axis"), HasSubstr("<circle"),
+                          HasSubstr("role=\"group\" aria-label=\"peak reserved\"><title>peak reserved</title>")));
+  EXPECT_THAT(page, Not(HasSubstr("role=\"img\""))) << "which hides the names and figures in it from screen readers";
 }
 
 TEST_F(CompareVerb, ANarrowScreenKeepsTheFiguresAndTheirVerdicts) {

@@ -182,13 +182,13 @@ TEST(Page, InTheDarkHasTextAndLinesThatStandOut) {
   int seen = 0;
   for (std::sregex_iterator it(dark.begin(), dark.end(), rule); it != std::sregex_iterator(); ++it) {
     const std::string what = (*it)[1];
-    if (what.starts_with("rect") || what.ends_with(".grid")) continue;  // areas and the grid recede
+    if (what.starts_with("path") || what.ends_with(".grid")) continue;  // areas and the grid recede
     EXPECT_GE(contrast((*it)[3], "#16181c"), 4.5) << what;
     ++seen;
   }
   EXPECT_GE(seen, 7);
   EXPECT_GT(contrast("#4aa3df", "#16181c"), contrast("#3c4046", "#16181c")) << "in use stands out more than free";
-  EXPECT_NE(dark.find("rect[fill=\"#0072b2\"]{fill:#4aa3df}rect[fill=\"#dddddd\"]{fill:#3c4046}"), std::string::npos);
+  EXPECT_NE(dark.find("path[fill=\"#0072b2\"]{fill:#4aa3df}path[fill=\"#dddddd\"]{fill:#3c4046}"), std::string::npos);
 }
 
 TEST(Page, PicturesScrollWhereItIsNarrowAndTheirTextIsRead) {
@@ -310,6 +310,25 @@ TEST(SvgChart, ALineBelowTheAxisIsNotDrawnAlongItsFloor) {
   std::size_t paths = 0;
   for (std::size_t at = svg.find("<path"); at != std::string::npos; at = svg.find("<path", at + 1)) ++paths;
   EXPECT_EQ(paths, 1u) << svg;
+}
+
+TEST(SvgChart, AHeightThatLastsIsOneStroke) {
+  SvgChart chart{.title = "flat"};
+  chart.lines.push_back({"x", {{0, 5}, {1, 5}, {2, 5}, {3, 9}, {4, 9}, {5, 9}}});
+  const std::string svg = svg_chart(chart);
+  const std::string path = svg.substr(svg.find("<path d=\"") + 9);
+  EXPECT_EQ(std::ranges::count(path.substr(0, path.find('"')), 'H'), 2) << path;
+}
+
+TEST(SvgSegments, AThousandBlocksCostNoMoreThanTheirCorners) {
+  SvgBar bar{.title = "segment <1>", .blocks = {}};
+  for (int i = 0; i < 1000; ++i) bar.blocks.push_back({1 + i % 7 * 10.0, i % 2 * 2, i % 3 == 0 ? 0.5 : 0});
+  const std::string svg = svg_segments({bar}, 5000);
+  EXPECT_LT(svg.size(), 45'000U) << "a rectangle each would take 120 bytes";
+  EXPECT_NE(svg.find("<title>segment &lt;1&gt;</title>"), std::string::npos);
+  for (const char* look : {"fill=\"#0072b2\" stroke=\"#fff\"", "fill=\"#0072b2\"/>", "fill=\"#dddddd\"", "\"#d55e00\""})
+    EXPECT_NE(svg.find(look), std::string::npos) << look;
+  EXPECT_GE(std::ranges::count(svg, 'M'), 1000) << "every block is there";
 }
 
 TEST(SvgChart, SurvivesNothingAndOnePoint) {

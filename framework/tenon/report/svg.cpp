@@ -135,21 +135,25 @@ class ChartWriter {
   std::string steps(const SvgLine& line, bool ends_at_floor) const {
     std::string path;
     bool is_down = false;  // the pen
-    double last = 0;
+    std::string height;    // that it is at
+    double last = 0;       // x
     for (const auto& [px, py] : line.points) {
       const bool is_below = ends_at_floor && py < y_low_;
-      if (is_down) {
+      const std::string next = fmt::format("{:.1f}", y(py));
+      if (is_down && next != height) {  // what is as high is one stroke: pages stay small
+        path += fmt::format("H{:.1f}V{}", x(px), next);
+      } else if (is_down && is_below) {
         path += fmt::format("H{:.1f}", x(px));
-        if (py != last) path += fmt::format("V{:.1f}", y(py));
-      } else if (!is_below) {
+      } else if (!is_down && !is_below) {
         path +=
             fmt::format("M{:.1f} {:.1f}", x(px), path.empty() && px == line.points.front().first ? y(py) : y(y_low_));
-        path += fmt::format("V{:.1f}", y(py));
+        path += "V" + next;
       }
       is_down = !is_below;
-      last = py;
+      height = next;
+      last = px;
     }
-    return path;
+    return is_down ? path + fmt::format("H{:.1f}", x(last)) : path;
   }
 
   void line(std::size_t index, const char* colour) {
@@ -274,35 +278,36 @@ std::string svg_file(const std::string& svg) {
 
 namespace {
 
-/// Lays segments out like words of a text: row after row, one that is too long goes on in the next.
+/// Lays segments out like words of a text: row after row, one that is too long goes on in the next. All rectangles of a
+/// segment that look the same are one path: a rectangle each would make a page four times as large.
 class SegmentText {
  public:
   explicit SegmentText(double bytes_per_row) : scale_((kWidth - 2 * kMargin) / bytes_per_row) {}
 
   void segment(const SvgBar& bar) {
-    out_ += fmt::format("<g><title>{}</title>", html_escape(bar.title));
     if (left_ > kMargin && left_ + kGap < kWidth - kMargin) left_ += kGap;
-    begin_outline();
+    double outline = left_;
     for (const SvgBlock& block : bar.blocks) {
       double rest = block.bytes * scale_;
       const double waste = std::min(rest, block.wasted_bytes * scale_);
+      const auto shade = static_cast<std::size_t>(std::clamp(block.shade, 0, 3));
       while (rest > 0) {
         const double room = kWidth - kMargin - left_;
         const double width = std::min(rest, room);
-        rect(left_, width, kFills[static_cast<std::size_t>(std::clamp(block.shade, 0, 3))]);
+        add(width > 3 ? wide_[shade] : thin_[shade], left_, width);
         rest -= width;
-        if (rest <= 0 && waste > 0.3) rect(left_ + width - std::min(waste, width), std::min(waste, width), "#d55e00");
+        if (rest <= 0 && waste > 0.3) add(waste_, left_ + width - std::min(waste, width), std::min(waste, width));
         left_ += width;
         if (rest > 0 || left_ >= kWidth - kMargin) {
-          end_outline();
+          end_outline(outline);
           left_ = kMargin;
           top_ += kRow + kGap;
-          begin_outline();
+          outline = left_;
         }
       }
     }
-    end_outline();
-    out_ += "</g>\n";
+    end_outline(outline);
+    write(bar.title);
   }
 
   std::string finish() const {
@@ -315,23 +320,33 @@ class SegmentText {
   static constexpr double kMargin = 2, kRow = 14, kGap = 4;
   static constexpr std::array<const char*, 4> kFills = {"#0072b2", "#e69f00", "#dddddd", "#f7f7f7"};
 
-  void rect(double left, double width, const char* fill) {
-    out_ += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#fff\" "
-        "stroke-width=\"{}\"/>",
-        left, top_, width, kRow, fill, width > 3 ? 0.5 : 0);
+  void add(std::string& path, double left, double width) const {
+    path += fmt::format("M{:.2f} {:.0f}h{:.2f}v{}h-{:.2f}z", left, top_, width, kRow, width);
   }
-  void begin_outline() { outline_ = left_; }
-  void end_outline() {
-    if (left_ - outline_ < 0.01) return;
-    out_ += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{}\" fill=\"none\" stroke=\"#555\" "
-        "stroke-width=\"0.7\"/>",
-        outline_, top_, left_ - outline_, kRow);
+  void end_outline(double from) {
+    if (left_ - from >= 0.01) add(outline_, from, left_ - from);
+  }
+
+  /// The segment, and nothing is left of it.
+  void write(const std::string& title) {
+    out_ += fmt::format("<g><title>{}</title>", html_escape(title));
+    for (std::size_t shade = 0; shade < kFills.size(); ++shade)
+      path(wide_[shade], fmt::format("fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.5\"", kFills[shade]));
+    for (std::size_t shade = 0; shade < kFills.size(); ++shade)
+      path(thin_[shade], fmt::format("fill=\"{}\"", kFills[shade]));
+    path(waste_, "fill=\"#d55e00\"");
+    path(outline_, "fill=\"none\" stroke=\"#555\" stroke-width=\"0.7\"");
+    out_ += "</g>\n";
+  }
+  void path(std::string& rectangles, const std::string& look) {
+    if (!rectangles.empty()) out_ += fmt::format("<path d=\"{}\" {}/>", rectangles, look);
+    rectangles.clear();
   }
 
   const double scale_;
-  double left_ = kMargin, top_ = 2, outline_ = kMargin;
+  double left_ = kMargin, top_ = 2;
+  std::array<std::string, 4> wide_, thin_;  ///< by shade; between wide blocks a line is seen
+  std::string waste_, outline_;
   std::string out_;
 };
 

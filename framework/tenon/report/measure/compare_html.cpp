@@ -144,7 +144,8 @@ std::string dots(const Comparison& comparison, const FigureInfo& info) {
                                                     : fmt::format("{:.4g}", value);
   };
   const double height = kLine * static_cast<double>(lines.size() + 1) + 10;
-  std::string svg = fmt::format("<svg viewBox=\"0 0 1000 {}\" role=\"img\" aria-label=\"{}\">\n", height, info.title);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 1000 {0}\" role=\"group\" aria-label=\"{1}\"><title>{1}</title>\n",
+                                height, html_escape(info.title));
   for (int tick = 0; tick <= 4; ++tick) {
     const double x = kLeft + (kRight - kLeft) * tick / 4;
     svg += fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1}\"/>", x, height - kLine);

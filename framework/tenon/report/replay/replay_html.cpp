@@ -33,7 +33,7 @@ svg .end{text-anchor:end}svg .mid{text-anchor:middle}svg .oom{fill:#b00020}svg .
 details{margin:.4em 0}summary{cursor:pointer}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}a{color:#7ab8f5}svg text{fill:#ccc}svg .grid{stroke:#333}th,td{border-color:#333}.note{color:#aaa}.bad{color:#ff8a80}
 svg .oom{fill:#ff8a80}text[fill="#b00020"]{fill:#ff8a80}[stroke="#b00020"]{stroke:#ff8a80}[stroke="#0072b2"]{stroke:#4aa3df}[stroke="#6a3d9a"]{stroke:#c3a2f0}[stroke="#7f1d1d"],[stroke="#e31a1c"]{stroke:#ff8a80}[stroke="#444444"]{stroke:#bbb}
-rect[fill="#0072b2"]{fill:#4aa3df}rect[fill="#dddddd"]{fill:#3c4046}rect[fill="#f7f7f7"]{fill:#22252a}rect[stroke="#fff"]{stroke:#16181c}.key .in-use{background:#4aa3df}.key .free{background:#3c4046}}
+path[fill="#0072b2"]{fill:#4aa3df}path[fill="#dddddd"]{fill:#3c4046}path[fill="#f7f7f7"]{fill:#22252a}path[stroke="#fff"],rect[stroke="#fff"]{stroke:#16181c}.key .in-use{background:#4aa3df}.key .free{background:#3c4046}}
 )";
 
 constexpr std::size_t kShownMarks = 200;
