@@ -115,6 +115,44 @@ TEST_F(SweepVerb, CellsBesideEachOtherSayThatTheirTimesAreOfASharedMachine) {
   EXPECT_EQ(cells("one/cells/001-direct/result.json"), 1);
 }
 
+/// Of the cells of a running sweep those that have begun and have no result. The last first: a cell that is found at
+/// work was so when those after it were looked at.
+int cells_at_work(const std::filesystem::path& cells) {
+  int at_work = 0;
+  for (const char* cell : {"003-0.001", "002-0.01", "001-0.1"}) {
+    const bool has_begun = std::filesystem::exists(cells / cell / "run.json");
+    at_work += has_begun && !std::filesystem::exists(cells / cell / "result.json") ? 1 : 0;
+  }
+  return at_work;
+}
+
+TEST_F(SweepVerb, ACellThatTakesAllCoresRunsAloneWhateverWasAskedFor) {
+  folder_.write("all.toml",
+                "[data]\npath = \"data\"\n[model]\nhidden = 16\n[train]\nepochs = 20\nbatch_size = 16\n"
+                "test_batch_size = 16\n");
+  const std::vector<std::string> words = {"run", "all.toml", "train.lr=0.1,0.01,0.001", "--sweep", "-j", "3", "--out"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return more;
+  };
+  StartedProgram sweep(folder_, with({"res"}));
+  const std::filesystem::path out = folder_.path() / "res";
+  int most = 0;
+  while (!std::filesystem::exists(out / "result.json")) {
+    most = std::max(most, cells_at_work(out / "cells"));
+    std::this_thread::yield();
+  }
+  const Said said = sweep.wait();
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_EQ(most, 1);
+  EXPECT_THAT(said.error, HasSubstr("-j 3: one cell at a time, since "));
+  EXPECT_THAT(said.out, testing::Not(HasSubstr("times: ")));
+  EXPECT_EQ(parse_json(read_bytes(out / "cells/001-0.1/result.json"))["cells_at_a_time"], 1);
+  const Said of_device = tenon(with({"two", "device.cpu.threads=1"}));
+  EXPECT_THAT(of_device.error, testing::Not(HasSubstr("one cell at a time")));
+  EXPECT_THAT(of_device.out, HasSubstr("times: up to "));
+}
+
 TEST_F(SweepVerb, ARunThatItsAllocatorEndsIsACrashedRow) {
   const Said said = tenon({"run", "exp.toml", "allocator.name=[\"" + fixture("crasher").string() + ":how=exit\"]",
                            "--sweep", "--format", "json", "--quiet"});

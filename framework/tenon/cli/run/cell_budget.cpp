@@ -53,9 +53,21 @@ bool takes_host_memory(const ExperimentConfig& experiment) {
 
 }  // namespace
 
+unsigned threads_of(const ExperimentConfig& experiment) {
+  if (const std::int64_t own = experiment.section("train").integer("threads"); own > 0)
+    return static_cast<unsigned>(own);
+  if (!takes_host_memory(experiment)) return 1;
+  const auto device = experiment.backend_options.find(experiment.device.type().name());
+  if (device == experiment.backend_options.end()) return replay::usable_cores();
+  const Options& options = device->second;
+  const bool has_threads = std::ranges::find(options.schema(), "threads", &OptionSpec::name) != options.schema().end();
+  const std::int64_t of_device = has_threads ? options.integer("threads") : 0;
+  return of_device > 0 ? static_cast<unsigned>(of_device) : replay::usable_cores();
+}
+
 CellNeed need_of(const ExperimentConfig& experiment, double call_seconds) {
   CellNeed need;
-  need.threads = static_cast<unsigned>(experiment.section("train").integer("threads"));
+  need.threads = threads_of(experiment);
   if (!takes_host_memory(experiment)) {
     need.bytes = kProcessBytes;
     return need;
@@ -69,18 +81,25 @@ CellNeed need_of(const ExperimentConfig& experiment, double call_seconds) {
 
 CellBudget::CellBudget(unsigned most) : CellBudget(most, replay::usable_cores(), available_host_bytes() / 10 * 9) {}
 
-unsigned CellBudget::most(std::size_t cells) const {
-  return std::max(1U, static_cast<unsigned>(std::min<std::size_t>(std::min(most_, cores_), cells)));
+unsigned CellBudget::most(std::vector<unsigned> threads) const {
+  std::ranges::sort(threads);
+  unsigned cells = 0, used = 0;
+  for (const unsigned own : threads) {
+    used += own;
+    if (cells == most_ || used > cores_) break;
+    ++cells;
+  }
+  return std::max(1U, cells);
 }
 
 bool CellBudget::allows(const CellNeed& cell) const {
   if (running_.empty()) return true;
   if (running_.size() >= std::min(most_, cores_) || cell.bytes == 0) return false;
-  unsigned threads = std::max(cell.threads, 1U);
+  unsigned threads = cell.threads;
   std::int64_t bytes = cell.bytes;
   for (const CellNeed& other : running_) {
     if (other.bytes == 0) return false;
-    threads += std::max(other.threads, 1U);
+    threads += other.threads;
     bytes += other.bytes;
   }
   return threads <= cores_ && bytes <= bytes_;

@@ -11,9 +11,13 @@ namespace tenon::cli {
 
 /// What a cell takes of the host while it runs.
 struct CellNeed {
-  unsigned threads = 0;    ///< 0: those that all cells share
+  unsigned threads = 1;    ///< that a kernel uses
   std::int64_t bytes = 0;  ///< 0: not known, it runs alone
 };
+
+/// The threads of a cell's kernels: as its settings say, else a thread for each core. Results depend on that number in
+/// their last bits, so that no cell gets fewer because others run beside it.
+unsigned threads_of(const ExperimentConfig& experiment);
 
 /// From the cell's settings, and an estimate in a process of its own that may crash, or hang in one call of the
 /// allocator for `call_seconds`. Where the device's memory is not the host's only what a process has anyway is counted.
@@ -30,8 +34,8 @@ class CellBudget {
   void start(const CellNeed& cell) { running_.push_back(cell); }
   void end(const CellNeed& cell);
   std::size_t running() const { return running_.size(); }
-  /// How many of so many cells run at a time at most.
-  unsigned most(std::size_t cells) const;
+  /// How many cells with these threads run at a time at most.
+  unsigned most(std::vector<unsigned> threads) const;
 
  private:
   unsigned most_;

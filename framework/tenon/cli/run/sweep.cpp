@@ -13,6 +13,7 @@
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
+#include <tenon/replay/jobs/process_pool.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_remarks.h>
@@ -117,7 +118,7 @@ class Sweep {
 
   void run_cells() {
     CellBudget budget(options_.jobs);
-    at_a_time_ = budget.most(cells_.size() - kept_);
+    plan(budget);
     std::vector<RunningCell> running;
     std::map<pid_t, CellNeed> needs;
     std::size_t next = 0;
@@ -148,6 +149,17 @@ class Sweep {
       take(cell->index, ended.ending);
       running.erase(cell);
     }
+  }
+
+  /// How many cells at a time that makes, and, if it is one though more were asked for, why.
+  void plan(const CellBudget& budget) {
+    std::vector<unsigned> threads;
+    for (std::size_t i = 0; i < cells_.size() && options_.jobs > 1; ++i) {
+      if (!runs_[i].is_kept) threads.push_back(threads_of(experiment_of(i)));
+    }
+    at_a_time_ = budget.most(threads);
+    if (threads.size() > 1 && at_a_time_ == 1 && !options_.quiet)
+      say(one_at_a_time_message(options_.jobs, std::ranges::min(threads), replay::usable_cores()));
   }
 
   ExperimentConfig experiment_of(std::size_t index) const { return config_of(options_, cells_[index]).experiment(); }

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 namespace {
@@ -77,6 +79,16 @@ std::string how_to_write_again(const std::string& command) {
 
 std::string once_mended_message(const std::string& command) {
   return "tenon: once the plugin is mended, run it again with\n  " + command;
+}
+
+std::string one_at_a_time_message(unsigned jobs, unsigned threads, unsigned cores) {
+  const std::string beginning = fmt::format("tenon: -j {}: one cell at a time", jobs);
+  if (cores == 1) return beginning + ", since this process may use 1 core";
+  const unsigned cells = std::min(jobs, cores);
+  return fmt::format(
+      "{}, since each uses {} and this process may use {}; with train.threads={} {} run at a time, and losses may "
+      "differ in their last bits",
+      beginning, plural(threads, "thread"), plural(cores, "core"), cores / cells, cells);
 }
 
 std::string sweep_ended_message(const SweepEnding& ending) {

@@ -41,6 +41,9 @@ TENON_API std::string how_to_write_again(const std::string& command);
 /// Of a run under a plugin that was disqualified: once it is mended the command runs again what it spoilt.
 TENON_API std::string once_mended_message(const std::string& command);
 
+/// Of a sweep that was asked for several cells at a time, each of which uses so many threads of so many cores.
+TENON_API std::string one_at_a_time_message(unsigned jobs, unsigned threads, unsigned cores);
+
 struct SweepEnding {
   std::string signal;        ///< that cut it short; empty: none
   std::size_t finished = 0;  ///< cells, those that are disqualified included
