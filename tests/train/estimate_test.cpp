@@ -52,6 +52,24 @@ TEST_F(Estimate, IsExactWhereKernelsNeedNoWorkspaceAndNearElsewhere) {
   }
 }
 
+TEST_F(Estimate, EqualsTheRunThatDrawsItsParametersToTheByteWhereKernelsAddNothingAtThePeak) {
+  const std::vector<std::vector<std::string>> experiments = {
+      {"model.name=\"mlp\""},
+      {"model.name=\"mlp\"", "allocator.name=\"direct\""},
+      {"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=128", "model.context=64"},
+      {"model.name=\"llama\"", "data.name=\"text\"", text(), "model.hidden=128", "model.context=64"},
+  };
+  for (const auto& experiment : experiments) {
+    std::vector<std::string> short_run = experiment;
+    short_run.insert(short_run.end(), {"train.max_steps=3", "train.test_batch_size=32"});
+    const MemoryStats estimated = estimate(short_run).memory;
+    const MemoryStats measured = run(short_run).memory;
+    EXPECT_EQ(estimated.requested_bytes.peak, measured.requested_bytes.peak) << experiment[0];
+    EXPECT_EQ(estimated.allocated_bytes.peak, measured.allocated_bytes.peak) << experiment[0];
+    EXPECT_EQ(estimated.reserved_bytes.peak, measured.reserved_bytes.peak) << experiment[0];
+  }
+}
+
 TEST_F(Estimate, NeedsNoMemoryForALargeModel) {
   const MemoryEstimate estimated =
       estimate({"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=64", "model.layers=2",

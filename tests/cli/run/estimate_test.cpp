@@ -1,0 +1,69 @@
+// What an estimate costs: parameters are neither drawn nor touched, however large the model is.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace tenon::test {
+namespace {
+
+using testing::HasSubstr;
+
+class EstimateVerb : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    std::string text;
+    for (int i = 0; i < 8000; ++i) text += static_cast<char>('a' + i * i / 3 % 7);
+    folder_.write("text", text);
+    folder_.write("large.toml",
+                  "[data]\nname = \"text\"\npath = \"text\"\n[train]\nbatch_size = 1\ntest_batch_size = 1\n");
+  }
+
+  struct Cost {
+    std::string out;
+    long most_resident_kib = 0;  ///< of the program and of the process that it makes the estimate in
+    long touched_pages = 0;      ///< by both
+  };
+  /// Of a dry run with these settings.
+  Cost cost_of(std::vector<std::string> words) const {
+    words.insert(words.begin(), {TENON_PROGRAM, "run"});
+    words.emplace_back("--dry-run");
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const std::string out = (folder_.path() / "out").string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int file = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      if (file >= 0 && ::dup2(file, STDOUT_FILENO) >= 0 && ::chdir(folder_.path().c_str()) == 0)
+        ::execv(TENON_PROGRAM, arguments.data());
+      ::_exit(127);
+    }
+    int status = 0;
+    struct rusage used {};
+    EXPECT_EQ(::wait4(child, &status, 0, &used), child);
+    EXPECT_EQ(status, 0);
+    return {.out = read_bytes(out), .most_resident_kib = used.ru_maxrss, .touched_pages = used.ru_minflt};
+  }
+};
+
+TEST_F(EstimateVerb, OfAModelOfBillionsOfParametersTakesHardlyMoreMemoryThanOfASmallOne) {
+  const Cost small = cost_of({"exp.toml"});
+  const Cost gpt2_xl = cost_of({"large.toml", "model.name=gpt", "model.hidden=1600", "model.layers=48",
+                                "model.heads=25", "model.context=1024", "model.vocabulary=50257"});
+  const Cost llama_70b = cost_of({"large.toml", "model.name=llama", "model.preset=70B", "model.context=128"});
+  EXPECT_THAT(gpt2_xl.out, HasSubstr("1,557,611,200"));
+  EXPECT_THAT(llama_70b.out, HasSubstr("70,553,706,496"));
+  constexpr long kRoomKib = 64L * 1024;  // drawn, the parameters would take 5.8 GiB and 263 GiB
+  const long page_kib = ::sysconf(_SC_PAGESIZE) / 1024;
+  for (const Cost* large : {&gpt2_xl, &llama_70b}) {
+    EXPECT_LT(large->most_resident_kib, small.most_resident_kib + kRoomKib);
+    EXPECT_LT(large->touched_pages, small.touched_pages + kRoomKib / page_kib) << "pages, given back or not";
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
