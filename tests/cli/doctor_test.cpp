@@ -275,6 +275,7 @@ TEST_F(DoctorVerb, MistakesAreUsageErrors) {
   EXPECT_EQ(tenon({"doctor", "missing.trace"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "--capacity", "much"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "--capacity", "1GiB"}).code, 2);
+  EXPECT_EQ(tenon({"doctor", "--all-frames"}).code, 2);
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "-a", "cachign"}).code, 2);
 }
 

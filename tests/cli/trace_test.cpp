@@ -315,6 +315,26 @@ TEST_F(TraceVerb, ALinkAsOutputStaysOne) {
   EXPECT_TRUE(std::filesystem::is_regular_file(folder_.path() / "later.trace"));
 }
 
+TEST_F(TraceVerb, AnAllocatorWhereNonePlacesBlocksIsSaidToChangeNothingAndAMistypedOneIsRefused) {
+  const std::vector<std::vector<std::string>> commands = {{"trace", "convert", "two.trace", "out.tenon"},
+                                                          {"trace", "slice", "two.trace", "out.tenon"}};
+  for (std::vector<std::string> words : commands) {
+    words.insert(words.end(), {"-a", "direct", "--capacity", "1GiB"});
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 0) << said.error;
+    EXPECT_THAT(said.error, HasSubstr("tenon: --allocator and --capacity change nothing here: "));
+    words.back() = "much";
+    EXPECT_EQ(tenon(words).code, 2);
+    words.resize(words.size() - 2);
+    words.back() = "nonsense";
+    const Said refused = tenon(words);
+    EXPECT_EQ(refused.code, 5) << refused.error;
+    EXPECT_THAT(refused.error, HasSubstr("nonsense"));
+  }
+  EXPECT_THAT(tenon({"trace", "convert", "two.trace", "out.pickle", "-a", "direct"}).error,
+              testing::Not(HasSubstr("nothing here")));
+}
+
 TEST_F(TraceVerb, SaysNoWithAReason) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"trace", "convert", "two.trace", "two.xyz"}, "two.xyz: the ending says no format"},

@@ -40,15 +40,12 @@ ResultFiles::ResultFiles(fs::path folder, const std::vector<std::string>& more)
 /// The manifest last: while it is there, the folder is known for what it is.
 std::vector<std::string> ResultFiles::present_in(const fs::path& folder) const {
   std::vector<std::string> wanted = {kSettingsFile, kStateFile, kReportFile, kCellsFolder, kResultFile};
-  for (const std::string& name : recorded_files()) {
+  std::vector<std::string> recorded = recorded_files();
+  recorded.insert(recorded.end(), more_.begin(), more_.end());
+  for (const std::string& name : recorded) {
     wanted.push_back(name);
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      const std::string other = entry.path().filename().string();
-      if (is_earlier_recording(other, name)) wanted.push_back(other);
-    }
+    for (std::string& earlier : earlier_recordings(folder, name)) wanted.push_back(std::move(earlier));
   }
-  wanted.insert(wanted.end(), more_.begin(), more_.end());
   wanted.emplace_back(kManifestFile);
   std::vector<std::string> present;
   for (const std::string& name : wanted) {

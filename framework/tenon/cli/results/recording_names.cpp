@@ -11,6 +11,8 @@
 
 namespace tenon::cli {
 
+namespace fs = std::filesystem;
+
 std::set<std::string> recorded_formats(const ExperimentConfig& experiment) {
   std::vector<std::string> known;
   for (const Recording& recording : kRecordings) known.emplace_back(recording.word);
@@ -40,27 +42,45 @@ namespace {
 
 constexpr char kUntil[] = ".until-step-";
 
-/// "memory" and ".trace.gz".
+/// "sub/memory" and ".trace.gz".
 std::pair<std::string, std::string> parts_of(const std::string& file) {
-  const std::size_t dot = std::min(file.find('.'), file.size());
+  const std::size_t name = file.rfind('/') + 1;  // npos + 1 is 0
+  const std::size_t dot = std::min(file.find('.', name + 1), file.size());
   return {file.substr(0, dot), file.substr(dot)};
+}
+
+/// "40", "40-2".
+bool is_step(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789-") == std::string::npos;
 }
 
 }  // namespace
 
-bool is_earlier_recording(const std::string& name, const std::string& file) {
+std::vector<std::string> earlier_recordings(const fs::path& folder, const std::string& file) {
   const auto [stem, suffix] = parts_of(file);
   const std::string begin = stem + kUntil;
-  return name.starts_with(begin) && name.size() > begin.size() + suffix.size() && name.ends_with(suffix) &&
-         name.find_first_not_of("0123456789", begin.size()) == name.size() - suffix.size();
+  const fs::path place = fs::path(file).parent_path();
+  std::vector<std::string> earlier;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder / place, ignored)) {
+    const std::string name = (place / entry.path().filename()).string();
+    const bool fits = name.size() > begin.size() + suffix.size() && name.starts_with(begin) && name.ends_with(suffix);
+    if (fits && is_step(name.substr(begin.size(), name.size() - begin.size() - suffix.size()))) earlier.push_back(name);
+  }
+  return earlier;
 }
 
-void keep_earlier_recordings(const std::filesystem::path& folder, std::int64_t step) {
-  for (const std::string& file : recorded_files()) {
+void keep_earlier_recordings(const fs::path& folder, const std::vector<std::string>& more, std::int64_t step) {
+  std::vector<std::string> files = recorded_files();
+  files.insert(files.end(), more.begin(), more.end());
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(folder / file, ignored)) continue;  // TensorBoard reads all files of its folder
     const auto [stem, suffix] = parts_of(file);
-    std::error_code ignored;  // most are not there; TensorBoard reads all files of its folder
-    if (!suffix.empty())
-      std::filesystem::rename(folder / file, folder / fmt::format("{}{}{}{}", stem, kUntil, step, suffix), ignored);
+    fs::path kept = folder / fmt::format("{}{}{}{}", stem, kUntil, step, suffix);
+    for (int part = 2; fs::exists(kept, ignored); ++part)
+      kept = folder / fmt::format("{}{}{}-{}{}", stem, kUntil, step, part, suffix);
+    fs::rename(folder / file, kept, ignored);
   }
 }
 

@@ -16,9 +16,12 @@ std::set<std::string> recorded_formats(const ExperimentConfig& experiment);
 
 /// The names in the run's folder of all that can be recorded.
 std::vector<std::string> recorded_files();
-/// Whether this is the name of what an earlier part of a resumed run recorded as `file`: memory.until-step-40.tenon.
-bool is_earlier_recording(const std::string& name, const std::string& file);
-/// Gives the recordings in the folder the names of an earlier part, which ended at that step.
-void keep_earlier_recordings(const std::filesystem::path& folder, std::int64_t step);
+/// What earlier parts of a resumed run recorded in the folder as `file`: memory.until-step-40.tenon, and, where two
+/// parts ended at one step, memory.until-step-40-2.tenon.
+std::vector<std::string> earlier_recordings(const std::filesystem::path& folder, const std::string& file);
+/// Gives the recordings in the folder, and `more` that layers wrote there, the names of an earlier part, which ended at
+/// that step. Nothing is overwritten.
+void keep_earlier_recordings(const std::filesystem::path& folder, const std::vector<std::string>& more,
+                             std::int64_t step);
 
 }  // namespace tenon::cli

@@ -141,6 +141,8 @@ void go_on(OpenedFolder& opened) {
   refuse_changes(path, opened.manifest);
   const RunManifest then = read_manifest(path).value();
   opened.goes_on = true;
+  const bool has_other_deadline = opened.manifest.command.call_seconds != then.command.call_seconds;
+  if (opened.manifest.is_sweep && has_other_deadline) write_manifest(path, opened.manifest);
   if (opened.manifest.is_sweep) return;
   opened.change = change_between(then.basis, opened.manifest.basis.value());
   opened.goes_on = opened.change.plugins.empty();
@@ -148,8 +150,9 @@ void go_on(OpenedFolder& opened) {
   opened.manifest.faults = then.faults;
   if (then.basis) opened.earlier_version = then.basis->version;
   opened.manifest.basis = then.basis;
-  if (opened.manifest.cells_at_a_time > then.cells_at_a_time) write_manifest(path, opened.manifest);
-  opened.manifest.cells_at_a_time = std::max(opened.manifest.cells_at_a_time, then.cells_at_a_time);
+  const bool has_more_beside_it = opened.manifest.cells_at_a_time > then.cells_at_a_time;
+  if (!has_more_beside_it) opened.manifest.cells_at_a_time = then.cells_at_a_time;
+  if (has_more_beside_it || has_other_deadline) write_manifest(path, opened.manifest);
 }
 
 /// What cannot even begin leaves the folder as it was.
@@ -196,8 +199,12 @@ fs::path keep_former(const fs::path& folder) {
 }
 
 RunOptions resumed_options(const RunOptions& options) {
-  if (!options.file.empty()) return options;
   const std::optional<RunManifest> manifest = read_manifest(options.resume);
+  if (!options.file.empty()) {
+    RunOptions named = options;
+    if (manifest && !options.has_deadline) named.call_seconds = manifest->command.call_seconds;
+    return named;
+  }
   if (!manifest)
     throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", options.resume, kManifestFile));
   RunOptions resumed = manifest->command;
@@ -210,11 +217,10 @@ RunOptions resumed_options(const RunOptions& options) {
   if (!options.record.empty()) resumed.record = options.record;
   resumed.resume = options.resume;
   resumed.jobs = options.jobs;
-  resumed.call_seconds = options.call_seconds;
+  if (options.has_deadline) resumed.call_seconds = options.call_seconds;
   resumed.quiet = options.quiet;
   resumed.format = options.format;
   const fs::path file = fs::path(manifest->folder) / manifest->command.file;
-  if (fs::current_path().string() != manifest->folder) resumed.file = file.string();
   if (!is_there(file)) {
     const std::string settings = (fs::path(options.resume) / kSettingsFile).string();
     throw ConfigError(fmt::format("the experiment {} is gone; {}", file.string(),
@@ -223,15 +229,22 @@ RunOptions resumed_options(const RunOptions& options) {
                                       : fmt::format("go on with its settings:\n  tenon run {} --resume {}",
                                                     shell_word(settings), shell_word(options.resume))));
   }
+  if (fs::current_path().string() == manifest->folder) return resumed;
+  resumed.resume = fs::absolute(options.resume).lexically_normal().string();
+  resumed.folder = manifest->folder;
+  std::error_code gone;  // where all words are absolute it may be
+  fs::current_path(manifest->folder, gone);
   return resumed;
 }
 
 std::string begin_command(const RunOptions& options) {
-  std::string command = "tenon run " + shell_word(options.file);
+  std::string command = options.folder.empty() ? "" : "cd " + shell_word(options.folder) + " && ";
+  command += "tenon run " + shell_word(options.file);
   for (const std::string& word : options.overrides) command += " " + shell_word(word);
   if (options.sweep) command += " --sweep";
   if (options.no_sweep) command += " --no-sweep";
   if (!options.record.empty()) command += " --record " + shell_word(options.record);
+  if (options.call_seconds != kCallSeconds) command += fmt::format(" --deadline {}", options.call_seconds);
   return command;
 }
 

@@ -62,7 +62,9 @@ void refuse_changes(const std::filesystem::path& folder, const RunManifest& now)
 /// ConfigError while the run is still there.
 std::filesystem::path keep_former(const std::filesystem::path& folder);
 
-/// What was asked for with --resume alone, from run.json. Throws ConfigError where there is nothing to resume.
+/// What was asked for with --resume, from run.json what the command line does not say. The folder in which the run or
+/// sweep was started is the current one from here on, so that every relative path means what it meant. Throws
+/// ConfigError where there is nothing to resume.
 RunOptions resumed_options(const RunOptions& options);
 
 /// "tenon run exp.toml train.lr=0.1": the same in a new folder.

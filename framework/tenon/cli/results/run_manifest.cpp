@@ -129,6 +129,7 @@ void write_manifest(const fs::path& folder, const RunManifest& manifest) {
                                  {"sweep", manifest.command.sweep},
                                  {"no_sweep", manifest.command.no_sweep},
                                  {"record", manifest.command.record},
+                                 {"deadline", manifest.command.call_seconds},
                                  {"cells", manifest.cells},
                                  {"files", manifest.files},
                                  {"cells_at_a_time", manifest.cells_at_a_time}};
@@ -151,6 +152,7 @@ std::optional<RunManifest> read_manifest(const fs::path& folder) {
     manifest.command.sweep = json.at("sweep");
     manifest.command.no_sweep = json.at("no_sweep");
     manifest.command.record = json.at("record");
+    manifest.command.call_seconds = json.value("deadline", kCallSeconds);
     manifest.cells = json.at("cells");
     manifest.settings = text_of_file(folder / kSettingsFile);
     manifest.basis = basis_in(json);

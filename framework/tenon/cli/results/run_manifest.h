@@ -19,7 +19,7 @@ struct RunManifest {
   bool is_sweep = false;
   bool is_finished = false;
   std::string folder;              ///< that it was started in
-  RunOptions command;              ///< file, overrides, sweep, no_sweep, record
+  RunOptions command;              ///< file, overrides, sweep, no_sweep, record, deadline
   std::vector<std::string> cells;  ///< of a sweep: the settings of each
   std::string settings;            ///< the resolved TOML, of a sweep that of what it does not vary
   std::optional<RunBasis> basis;   ///< empty in a folder that an older Tenon wrote

@@ -9,6 +9,9 @@
 
 namespace tenon::cli {
 
+/// That one call of an allocator may take, unless --deadline says otherwise.
+inline constexpr double kCallSeconds = 60;
+
 struct RunOptions {
   std::string file;
   std::vector<std::string> overrides;
@@ -18,9 +21,11 @@ struct RunOptions {
   std::string record;
   bool dry_run = false;
   bool quiet = false;
-  std::string resume;            ///< the folder to go on in
-  unsigned jobs = 1;             ///< cells at a time
-  double call_seconds = 60;      ///< that one call of the allocator may take
+  std::string resume;                  ///< the folder to go on in
+  unsigned jobs = 1;                   ///< cells at a time
+  double call_seconds = kCallSeconds;  ///< that one call of the allocator may take
+  bool has_deadline = false;           ///< it was asked for
+  std::string folder;            ///< to be in for the words to mean what they do, where that is not the user's own
   std::string label;             ///< of a cell, set by the sweep that started us
   int parent = 0;                ///< the sweep's process
   unsigned cells_at_a_time = 1;  ///< of the sweep, at most

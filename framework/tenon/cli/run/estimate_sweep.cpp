@@ -1,4 +1,5 @@
 // What each cell of a sweep would need. Declared in sweep.h.
+#include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/run/sweep_cells.h>
@@ -19,6 +20,7 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   const std::vector<SweepPoint> cells = config.sweep_cells();
   ProgressLine progress("estimating", options.quiet);
   for (const SweepPoint& cell : cells) {
+    if (interrupt_signal() != 0) break;
     progress.update(estimates.size(), cells.size());
     values.push_back(cell.values);
     const ExperimentConfig experiment = config_of(options, cell).experiment();
@@ -33,6 +35,12 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
   }
   print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
   if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", estimates.size()));
+  end_promise();
+  if (estimates.size() < cells.size()) {
+    say(fmt::format("tenon: ended by {}: {} of {} cells are estimated", interrupt_name(), estimates.size(),
+                    cells.size()));
+    return interrupted_exit_code();
+  }
   return static_cast<ExitCode>(code);
 }
 

@@ -225,7 +225,7 @@ class OneRun {
     if (state_.go_on) earlier_faults_ = before ? before->faults : opened_.manifest.faults;
     // The end of a part finds more than its steps did, and its result goes; what begins again has found nothing.
     if (earlier_faults_.size() != opened_.manifest.faults.size()) keep_faults(earlier_faults_);
-    keep_earlier_recordings(path(), before ? before->steps.value_or(0) : 0);
+    keep_earlier_recordings(path(), opened_.manifest.files, before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
     if (!state_.go_on && !options_.quiet)

@@ -115,14 +115,17 @@ void add_doctor(Verb program, Outcome& outcome) {
                                       "PyTorch's settings that were in use; default: what the file says")
                           .type_name("STRING")
                           .excludes(allocator);
-  verb.add_flag("--all-frames", options->names_all_frames,
-                "whole call stacks; default: the program's own functions, or Tenon's where there are none");
+  const Option all_frames =
+      verb.add_flag("--all-frames", options->names_all_frames,
+                    "whole call stacks; default: the program's own functions, or Tenon's where there are none");
   add_format_option(verb, options->format);
   add_quiet_option(verb, options->quiet);
   verb.footer(example("tenon doctor memory.pickle --capacity 24GiB"));
   verb.callback([=, &outcome] {
-    if (options->file.empty() && (capacity.is_given() || allocator.is_given() || conf.is_given()))
-      throw ConfigError("tenon doctor: --capacity, --allocator and --pytorch-conf need the file of a memory history");
+    const bool needs_file = capacity.is_given() || allocator.is_given() || conf.is_given() || all_frames.is_given();
+    if (options->file.empty() && needs_file)
+      throw ConfigError(
+          "tenon doctor: --capacity, --allocator, --pytorch-conf and --all-frames need the file of a memory history");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor_machine(*options) : doctor_history(*options);
   });

@@ -6,6 +6,7 @@
 #include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/one_run.h>
 #include <tenon/cli/run/sweep.h>
+#include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
 #include <tenon/report/kit_advice.h>
@@ -38,6 +39,15 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   return static_cast<ExitCode>(apart.exit_code);
 }
 
+void say_what_changes_nothing(const RunOptions& options, bool is_sweep) {
+  if (options.quiet || options.is_cell()) return;
+  std::vector<std::string> without_effect;
+  if (options.jobs > 1 && (options.dry_run || !is_sweep)) without_effect.emplace_back("--jobs");
+  if (options.dry_run && !options.out.empty()) without_effect.emplace_back("--out");
+  if (options.dry_run && !options.record.empty()) without_effect.emplace_back("--record");
+  say_without_effect(without_effect, options.dry_run ? "a dry run runs and writes nothing" : "this is one run");
+}
+
 /// A setting may stand where the experiment does: `tenon run --resume DIR train.lr=0.1`.
 RunOptions sorted(RunOptions options) {
   const std::string word = options.file;
@@ -64,7 +74,11 @@ ExitCode run(const RunOptions& given) {
   const bool is_sweep = !config.sweep_cells().empty();
   if (!asked.resume.empty() && !asked.out.empty())
     throw ConfigError("--resume names the folder already; leave out --out");
-  if (options.dry_run && is_sweep) return estimate_sweep(options, config);
+  say_what_changes_nothing(asked, is_sweep);
+  if (options.dry_run && is_sweep) {
+    catch_interrupts(options.quiet ? "" : "ending with the cells that are estimated");
+    return estimate_sweep(options, config);
+  }
   if (options.dry_run) return estimate_one(options, config);
   if (options.is_cell()) end_with_parent(options.parent);
   catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
@@ -101,10 +115,11 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
       .type_name("N")
       .range(1, 1024);
-  verb.add_option("--deadline", options->call_seconds,
-                  "for one call of the allocator (60): one that takes longer hangs, and the run says where")
-      .type_name("SECONDS")
-      .positive();
+  const Option deadline =
+      verb.add_option("--deadline", options->call_seconds,
+                      "for one call of the allocator (60): one that takes longer hangs, and the run says where")
+          .type_name("SECONDS")
+          .positive();
   verb.add_option("--record", options->record,
                   fmt::format("record its memory: {} or {}", recording_words(), kAllRecordings))
       .type_name("LIST");
@@ -116,7 +131,10 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_option("--cells-at-a-time", options->cells_at_a_time).hidden();
   verb.add_option("--after-death", options->after_death).expects(2).hidden();
   verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
-  verb.callback([options, &outcome] { outcome.exit_code = run_labelled(*options); });
+  verb.callback([options, deadline, &outcome] {
+    options->has_deadline = deadline.is_given();
+    outcome.exit_code = run_labelled(*options);
+  });
 }
 
 }  // namespace tenon::cli

@@ -2,6 +2,7 @@
 #include <tenon/cli/command_files.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/terminal/progress_line.h>
+#include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
@@ -64,7 +65,15 @@ StackConfig policy_of(const TraceOptions& options) {
 
 const replay::Format& check_output(const TraceOptions& options) {
   const replay::Format& format = format_of(options);
-  if (format.shows_segments) static_cast<void>(policy_of(options));
+  // A mistyped allocator or size is one whatever is written.
+  if (format.shows_segments || !options.allocator.empty()) static_cast<void>(policy_of(options));
+  if (!options.capacity.empty()) static_cast<void>(parse_size(options.capacity));
+  std::vector<std::string> without_effect;
+  if (!options.allocator.empty()) without_effect.emplace_back("--allocator");
+  if (!options.capacity.empty()) without_effect.emplace_back("--capacity");
+  if (!format.shows_segments && !options.quiet)
+    say_without_effect(without_effect,
+                       fmt::format("no allocator places the blocks of a file in the format {}", format.name));
   check_files({.read = {options.input}, .written = {options.output}});
   return format;
 }

@@ -26,6 +26,7 @@ set(TENON_FORMAT_SUPPORT
   core/error.cpp
   core/files/nearest_file.cpp
   core/options.cpp
+  core/standard_output.cpp
   core/units.cpp
   memory/call_stacks.cpp
   memory/history/text_lines.cpp
