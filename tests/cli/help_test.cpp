@@ -95,6 +95,14 @@ TEST_F(Help, AMistypedVerbNamesTheNearest) {
   EXPECT_THAT(tenon({"xyzzy"}).error, HasSubstr("there are run, plugins"));
 }
 
+TEST_F(Help, ListsEveryExitCodeInTheManualToo) {
+  for (const Said& said : {tenon({"--help"}), tenon({"man"})}) {
+    for (const char* code : {"0 done", "1 the run failed", "5 a plugin would not load", "130 interrupted", "143 ended",
+                             "139 for a crash", "finds a difference", "nothing to recommend"})
+      EXPECT_THAT(said.out, HasSubstr(code));
+  }
+}
+
 TEST_F(Help, AMistypedOptionNamesTheNearest) {
   const Said said = tenon({"run", "exp.toml", "--dryrun"});
   EXPECT_EQ(said.code, 2);
