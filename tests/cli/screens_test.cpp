@@ -13,15 +13,19 @@
 namespace tenon::test {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
 constexpr unsigned short kWidths[] = {60, 80, 120, 200};
+constexpr char kColour[] = "\x1b\\[[0-9;]+m";
 
-/// A command, and the code that it ends with. "@" in a word is a number that no other run has.
+/// A command, and the code that it ends with. "@" in a word is a number that no other run has; "half@" is a copy of the
+/// folder "half".
 struct Screen {
   std::vector<std::string> words;
   int code = 0;
+  std::string until = {};  ///< it is ended by a SIGTERM once this is on the screen; empty: it is left alone
 };
 
 /// Their output is a text for a shell or for `man`, byte by byte.
@@ -44,7 +48,17 @@ ScreensByVerb screens_of_experiments() {
         {{"run", "exp.toml", "allocator.name=[\"" + fixture_path("crasher") + "\", \"direct\"]", "--sweep", "--out",
           "sweep@"},
          1},
+        {{"run", "exp.toml", "allocator.name=direct,caching", "--sweep", "-j", "2", "--out", "sweep@"}},
+        {{"run", "exp.toml", "train.lr=0.1,0.01", "train.threads=0", "--sweep", "-j", "2", "--out", "sweep@"}},
+        {{"run", "exp.toml", "allocator.name=\"" + fixture_path("faulty") + ":how=forgets\"", "--out", "run@"}, 1},
+        {{"run", "exp.toml", "train.max_steps=0", "train.epochs=100000", "--out", "run@"}, 143, "epoch 2/"},
+        {{"run", "exp.toml", "train.max_steps=0", "train.epochs=100000", "allocator.name=direct,caching", "--sweep",
+          "--out", "sweep@"},
+         143,
+         "epoch 2/"},
         {{"run", "--resume", "one"}},
+        {{"run", "--resume", "sweep"}},
+        {{"run", "--resume", "half@"}},
         {{"run", "exp.toml", "--out", "sweep", "--no-sweep"}, 2},
         {{"run", "exp.toml", "train.batch_sise=64"}, 2},
         {{"run", "exp.toml", "allocator.name=\"/a/folder/of/a/name/that/is/longer/than/a/narrow/terminal/mine.so\""},
@@ -61,6 +75,8 @@ ScreensByVerb screens_of_histories() {
         {{"replay", "pinned.trace", "-a", "caching", "--html", "page.html", "--svg", "page.svg", "--snapshot",
           "x.pickle"}},
         {{"replay", "pinned.trace", "--pytorch-conf", "expandable_segments:True,roundup_power2_divisions:8"}},
+        {{"replay", "pinned.trace", "-a", "caching", "-a", "direct", "--repeat", "2", "--baseline", "old.json"}},
+        {{"replay", "pinned.trace", "-a", "caching", "--baseline", "old.json", "--fail-if", "peak_reserved_bytes > +1%"}},
         {{"replay", "pinned.trace", "-a", "caching", "--capacity", "50MiB", "--fail-if", "ooms > 0"}, 3},
         {{"replay", "pinned.trace", "-a", fixture_path("faulty") + ":after=2,how=overlap", "-a", "direct"}, 1},
         {{"replay", "pinned.trace", "-a", fixture_path("crasher") + ":after=2,how=segv"}, 1},
@@ -80,6 +96,7 @@ ScreensByVerb screens_of_histories() {
         {{"compare", "sweep", "sweep"}},
         {{"compare", "old.json", "new.json"}},
         {{"compare", "old.json", "new.json", "--matrix", "excess"}},
+        {{"compare", "bench1.json", "bench2.json"}},
         {{"compare", "one", "other", "--fail-if", "peak_reserved_bytes > -99%"}, 3},
         {{"compare", "one", "no-such-run"}, 2},
         {{"compare", "one"}, 2}}},
@@ -181,8 +198,7 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
  protected:
   void SetUp() override {
     Program::SetUp();
-    std::filesystem::create_symlink(TENON_SOURCE_DIR "/examples/traces/gpt2_adam.trace.gz",
-                                    folder_.path() / "gpt2.trace.gz");
+    fs::create_symlink(TENON_SOURCE_DIR "/examples/traces/gpt2_adam.trace.gz", folder_.path() / "gpt2.trace.gz");
     folder_.write("exp.toml", experiment("max_steps = 2\n"));
     folder_.write("grid.toml", experiment("[sweep]\n\"train.batch_size\" = [8, 16, 32]\n"));
     folder_.write("wrong.toml", experiment("batch_sise = 2\n"));
@@ -200,15 +216,29 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
     ASSERT_EQ(tenon({"run", "exp.toml", "allocator.name=direct,caching", "--sweep", "--out", "sweep", "-q"}).code, 0);
     for (const char* file : {"old.json", "new.json"})
       folder_.write(file, tenon({"replay", "pinned.trace", "メモリ.trace", "--format", "json", "--quiet"}).out);
+    for (const char* file : {"bench1.json", "bench2.json"})
+      folder_.write(
+          file, tenon({"bench", "direct", "caching", "-w", "lifo/10", "--rounds", "2", "--format", "json", "-q"}).out);
+    // As a sweep leaves it that is ended in its second cell.
+    fs::copy(folder_.path() / "sweep", folder_.path() / "half", fs::copy_options::recursive);
+    fs::remove(folder_.path() / "half/result.json");
+    fs::remove(folder_.path() / "half/cells/002-caching/result.json");
   }
 
   Shown on(unsigned short columns, const Screen& screen, const std::map<std::string, std::string>& variables) {
     std::vector<std::string> words = screen.words;
     const std::string number = std::to_string(++runs_);
     for (std::string& word : words) {
-      if (const std::size_t at = word.find('@'); at != std::string::npos) word.replace(at, 1, number);
+      const std::size_t at = word.find('@');
+      if (at == std::string::npos) continue;
+      const bool is_copy = word == "half@";
+      word.replace(at, 1, number);
+      if (is_copy) fs::copy(folder_.path() / "half", folder_.path() / word, fs::copy_options::recursive);
     }
-    return tenon_on_terminal(folder_, words, columns, variables);
+    if (screen.until.empty()) return tenon_on_terminal(folder_, words, columns, variables);
+    return tenon_on_terminal(folder_, words, columns, variables, [&](const std::string& shown) {
+      return without_escapes(shown).find(screen.until) != std::string::npos;
+    });
   }
 
   /// What cannot be broken without harm is alone on its line: a word, and what `export` sets, both to be copied.
@@ -217,6 +247,14 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
     const std::size_t end = line.ends_with(" \\") ? line.size() - 2 : line.size();
     const std::string word = line.substr(begin, end - begin);
     return word.starts_with("export ") ? line.starts_with("  ") : word.find(' ') == std::string::npos;
+  }
+
+  /// Titles of tables, and the word "tenon:" before a refusal.
+  static bool has_what_is_coloured(const Shown& shown) {
+    return std::ranges::any_of(shown.lines, [&](const std::string& line) {
+      const bool is_rule = line.starts_with("--") && line.find_first_not_of("- ") == std::string::npos;
+      return is_rule || (shown.code == 2 && line.starts_with("tenon: "));
+    });
   }
 
   static void expect_fits(const Shown& shown, unsigned short columns) {
@@ -251,7 +289,8 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
 };
 
 TEST_P(Screens, NoLineIsWrappedByTheTerminal) {
-  if (GetParam() == "compare" || GetParam() == "run" || GetParam() == "new allocator") make_results();
+  static const std::set<std::string> kOfResults = {"compare", "run", "replay", "new allocator"};
+  if (kOfResults.contains(GetParam())) make_results();
   for (const Screen& screen : screens().at(GetParam())) {
     SCOPED_TRACE(testing::PrintToString(screen.words));
     for (const unsigned short columns : kWidths) {
@@ -259,10 +298,13 @@ TEST_P(Screens, NoLineIsWrappedByTheTerminal) {
       const Shown coloured = on(columns, screen, {});
       EXPECT_EQ(coloured.code, screen.code) << coloured.bytes;
       expect_fits(coloured, columns);
+      if (has_what_is_coloured(coloured)) {
+        EXPECT_THAT(coloured.bytes, testing::ContainsRegex(kColour));
+      }
       const Shown plain = on(columns, screen, {{"NO_COLOR", "1"}});
       EXPECT_EQ(plain.code, screen.code);
       expect_fits(plain, columns);
-      EXPECT_THAT(plain.bytes, Not(testing::ContainsRegex("\x1b\\[[0-9;]*m")));
+      EXPECT_THAT(plain.bytes, Not(testing::ContainsRegex(kColour)));
     }
   }
 }
