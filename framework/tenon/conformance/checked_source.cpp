@@ -65,7 +65,10 @@ void* CheckedSource::acquire(std::size_t bytes) {
   if (fails_locked()) return nullptr;
   if (bytes == 0) complain_locked("acquire(0): the source was asked for nothing");
   void* address = upstream_.acquire(bytes);
-  if (!address) return nullptr;
+  if (!address) {
+    ++refusals_;
+    return nullptr;
+  }
   acquired_[Address(address)] = bytes;
   reserved_bytes_ += bytes;
   return address;
@@ -110,7 +113,10 @@ Physical CheckedSource::create(std::size_t bytes) {
   std::lock_guard lock(mutex_);
   if (fails_locked()) return {};
   const Physical physical = upstream_.create(bytes);
-  if (!physical) return {};
+  if (!physical) {
+    ++refusals_;
+    return {};
+  }
   physicals_[physical.value] = bytes;
   reserved_bytes_ += bytes;
   return physical;
@@ -180,6 +186,11 @@ void CheckedSource::synchronize() {
 std::int64_t CheckedSource::fallible_calls() const {
   std::lock_guard lock(mutex_);
   return calls_;
+}
+
+std::int64_t CheckedSource::refusals() const {
+  std::lock_guard lock(mutex_);
+  return refusals_;
 }
 
 void CheckedSource::stop_faults() {

@@ -46,6 +46,8 @@ class CheckedSource final : public ForwardingSource {
 
   /// Calls that could have failed.
   std::int64_t fallible_calls() const;
+  /// Requests for memory that the device below refused.
+  std::int64_t refusals() const;
   void stop_faults();
   std::size_t reserved_bytes() const;
   /// Whether all of it is memory that the source gave and did not take back.
@@ -66,7 +68,7 @@ class CheckedSource final : public ForwardingSource {
 
   mutable std::mutex mutex_;
   Fault fault_;
-  std::int64_t calls_ = 0;
+  std::int64_t calls_ = 0, refusals_ = 0;
   std::string misuse_, early_release_;
   StillUsed still_used_;
   std::function<void(const std::string&)> when_misused_;

@@ -53,7 +53,7 @@ constexpr std::string_view kOrder[] = {"frees_all_at_the_end",
 std::vector<Check> all_checks() {
   std::vector<Check> all;
   for (const auto& group : {checks_of_requests(), checks_of_placement(), checks_of_exhaustion(), checks_of_figures(),
-                            checks_of_failures(), checks_of_threads()})
+                            checks_of_host_memory(), checks_of_failures(), checks_of_threads()})
     all.insert(all.end(), group.begin(), group.end());
   std::ranges::sort(all, {}, [](const Check& check) { return std::ranges::find(kOrder, check.name) - kOrder; });
   return all;

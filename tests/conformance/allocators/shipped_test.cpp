@@ -2,11 +2,13 @@
 // ways.
 #include <tenon/conformance/conformance.h>
 #include <tenon/memory/factory.h>
+#include <tenon/memory/forwarding.h>
 #include <tenon/memory/pinned_cache.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 namespace tenon {
@@ -41,6 +43,28 @@ TEST(ShippedAllocators, PassTheKitWithTheirDefaults) {
         conformance::run(find_allocator(name), nullptr, {.histories = 15, .lose_device = true});
     EXPECT_TRUE(report.passed()) << name << '\n' << report.text();
   }
+}
+
+/// As the one within, but that it has forgotten its retries.
+class ForgetsRetries final : public ForwardingAllocator {
+ public:
+  using ForwardingAllocator::ForwardingAllocator;
+  void report(PolicyStats& stats) const override {
+    inner_->report(stats);
+    stats.retries = 0;
+  }
+};
+
+// A policy with figures of its own is believed; of another one the host counts the retries.
+TEST(ShippedAllocators, WithoutItsRetriesOneOfThemIsFoundOut) {
+  const AllocatorInfo& caching = find_allocator("caching");
+  AllocatorInfo forgets = caching;
+  forgets.create = [&caching](const AllocatorContext& context) {
+    return std::make_unique<ForgetsRetries>(caching.create(context));
+  };
+  const conformance::Report report = conformance::run(forgets, nullptr, {.histories = 2, .only = "reports_truly"});
+  ASSERT_FALSE(report.passed());
+  EXPECT_NE(report.checks[0].failure.find("report() gives retries as 0"), std::string::npos) << report.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -67,6 +67,7 @@ void Buddy::misbehave(const Request& request) {
   if (has("scribbles") && source_.traits().host_accessible && !records_.empty())
     std::memset(reinterpret_cast<void*>(records_.begin()->first), 0x5a, 1);
   if (has("host_leak")) records_.begin() == records_.end() ? nullptr : new std::string(64, 'x');
+  if (has("host_log")) log_.push_back(request.bytes);
   if (request.bytes > PTRDIFF_MAX / 2 && !has("wraps_sizes")) throw OutOfMemory({.requested_bytes = request.bytes});
 }
 
@@ -200,7 +201,9 @@ void Buddy::give_back(Records::iterator at) {
 }
 
 std::size_t Buddy::trim(std::size_t keep_bytes) {
-  if (has("keeps_on_trim")) return 0;
+  if (has("keeps_on_trim") || (has("trims_all_or_nothing") && keep_bytes != 0)) return 0;
+  if (has("trims_too_much")) keep_bytes = 0;
+  if (is_turn("host_leak_on_trim", 2)) static_cast<void>(new std::string(64, 'x'));
   if (!has("no_sync_before_release")) source_.synchronize();
   reclaim();
   std::size_t cached = 0, given = 0;

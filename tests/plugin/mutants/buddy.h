@@ -65,6 +65,7 @@ class Buddy final : public Allocator {
   int counted_ = 0;
   std::int64_t retries_ = 0;
   std::mutex mutex_;
+  std::vector<std::size_t> log_;
   Chunks chunks_;
   Records records_;
 };

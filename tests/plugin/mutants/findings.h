@@ -44,17 +44,25 @@ inline constexpr KitFinding kKitFindings[] = {
     {"never_reuses", "reuses_memory", "needs"},
     {"keeps_on_trim", "trims", "still reserved"},
     {"keeps_on_trim", "survives_out_of_memory", "needs"},
+    {"trims_all_or_nothing", "trims", "still reserved"},
+    {"trims_too_much", "trims", "of them back"},
     {"trim_lies", "trims", "the source got"},
     {"report_lies", "reports_truly", "cached_bytes"},
     {"host_leak", "needs_no_growing_memory", "the host's memory grows by"},
+    {"host_log", "needs_no_growing_memory", "the host's memory grows by"},
+    {"host_leak_on_trim", "needs_no_growing_memory", "the host's memory grows by"},
     {"scribbles", "keeps_payloads", "changed"},
     {"random_placement", "is_deterministic", "differ from allocation"},
     {"gap_in_walk", "shows_its_layout", "where the one before it ends"},
 };
 
+/// A device so small that the history of exhaustion fills it: see replay_finds_test.cpp.
+inline constexpr const char* kSmallCapacity = "100MiB";
+
 struct ReplayFinding {
   const char* flaw;
-  const char* words;  ///< in the row
+  const char* words;              ///< in the row
+  bool is_of_exhaustion = false;  ///< with kSmallCapacity alone
 };
 
 inline constexpr ReplayFinding kReplayFindings[] = {
@@ -79,6 +87,8 @@ inline constexpr ReplayFinding kReplayFindings[] = {
     {"recursion", "crashed: Segmentation fault at event"},
     {"deadlock", "did not end within 1 s at event"},
     {"spin", "did not end within 1 s at event"},
+    {"null_on_oom", "handed out 0 bytes for a request of", true},
+    {"drops_cache_on_oom", "when it was destroyed", true},
 };
 
 }  // namespace tenon::test

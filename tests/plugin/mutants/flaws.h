@@ -12,7 +12,7 @@ struct Flaw {
   std::string_view name, what;
 };
 
-inline constexpr std::array<Flaw, 38> kFlaws = {
+inline constexpr std::array<Flaw, 42> kFlaws = {
     Flaw{"none", "nothing: it keeps the contract"},
     Flaw{"shifted_overlap", "now and then a block begins 512 bytes before its place"},
     Flaw{"rare_double", "every 40th block stays in the free list while it is out"},
@@ -45,9 +45,13 @@ inline constexpr std::array<Flaw, 38> kFlaws = {
     Flaw{"counts_before", "counts a block that it then does not get"},
     Flaw{"never_reuses", "freed blocks are not handed out again"},
     Flaw{"keeps_on_trim", "trim does nothing"},
+    Flaw{"trims_all_or_nothing", "trim does nothing unless it may keep nothing"},
+    Flaw{"trims_too_much", "trim gives everything back, whatever it may keep"},
     Flaw{"trim_lies", "trim says that it gave back twice as much"},
     Flaw{"report_lies", "cached_bytes is twice the truth"},
     Flaw{"host_leak", "a record of each block is never deleted"},
+    Flaw{"host_log", "each call is written down in a vector that only grows"},
+    Flaw{"host_leak_on_trim", "every second trim forgets to delete a record"},
     Flaw{"scribbles", "writes into live blocks"},
     Flaw{"random_placement", "where a block goes depends on how many allocators there were"},
     Flaw{"gap_in_walk", "walk leaves out the second block of a chunk"}};

@@ -81,8 +81,9 @@ std::string table() {
     const std::string kit = found(kKitFindings, flaw.name, [](const KitFinding& finding) {
       return "`" + std::string(finding.check) + "`: " + finding.words;
     });
-    const std::string replay =
-        found(kReplayFindings, flaw.name, [](const ReplayFinding& finding) { return std::string(finding.words); });
+    const std::string replay = found(kReplayFindings, flaw.name, [](const ReplayFinding& finding) {
+      return (finding.is_of_exhaustion ? std::string("`--capacity ") + kSmallCapacity + "`: " : "") + finding.words;
+    });
     text += "| `" + std::string(flaw.name) + "` | " + std::string(flaw.what) + " | " + kit + " | " + replay + " |\n";
   }
   return text;

@@ -1,11 +1,14 @@
 // `tenon replay` on the mutants whose flaw a history shows: the row is disqualified, in words that say why.
 #include "cli/program.h"
 #include "plugin/mutants/findings.h"
+#include "plugin/mutants/flaws.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <random>
+#include <string>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -41,21 +44,57 @@ std::string history() {
   return text;
 }
 
+/// Fills a device of 100 MiB from one stream, gives all of it back, and asks for more than that from another one.
+std::string exhaustion() {
+  std::string text;
+  for (int id = 0; id < 14; ++id) {
+    if (id == 6)
+      for (int freed = 0; freed < 6; ++freed) text += "f " + std::to_string(freed) + "\n";
+    text += "a " + std::to_string(id) + " 9000000 " + (id < 6 ? "0\n" : "1\n");
+  }
+  return text;
+}
+
+std::vector<std::string> replay_of(const std::vector<std::string>& flaws, bool is_of_exhaustion) {
+  std::vector<std::string> words = {"replay", "three.trace", "--deadline", "1"};
+  if (is_of_exhaustion) words = {"replay", "full.trace", "--deadline", "1", "--capacity", kSmallCapacity};
+  for (const std::string& flaw : flaws) words.insert(words.end(), {"-a", fixture("buddy").string() + ":flaw=" + flaw});
+  return words;
+}
+
 class ReplayOfAMutant : public testing::TestWithParam<ReplayFinding> {
  protected:
-  ReplayOfAMutant() { folder_.write("three.trace", history()); }
+  ReplayOfAMutant() {
+    folder_.write("three.trace", history());
+    folder_.write("full.trace", exhaustion());
+  }
   Folder folder_;
 };
 
 TEST_P(ReplayOfAMutant, IsDisqualified) {
-  const Said said = tenon_in(folder_, {"replay", "three.trace", "--deadline", "1", "-a",
-                                       fixture("buddy").string() + ":flaw=" + GetParam().flaw});
+  const Said said = tenon_in(folder_, replay_of({GetParam().flaw}, GetParam().is_of_exhaustion));
   EXPECT_EQ(said.code, 1) << said.out << said.error;
   EXPECT_THAT(said.out + said.error, AllOf(HasSubstr("is disqualified"), HasSubstr(GetParam().words)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Flaws, ReplayOfAMutant, testing::ValuesIn(kReplayFindings),
                          [](const auto& param) { return std::string(param.param.flaw); });
+
+// What the table of README.md says with its dashes.
+TEST(ReplayOfMutants, OfTheOthersNothingIsSeen) {
+  std::vector<std::string> flaws = flaw_names();
+  for (const ReplayFinding& finding : kReplayFindings) std::erase(flaws, finding.flaw);
+  std::erase(flaws, "slow");  // it takes its time
+  ASSERT_GT(flaws.size(), 10U);
+  const Folder folder;
+  folder.write("three.trace", history());
+  folder.write("full.trace", exhaustion());
+  for (const bool is_of_exhaustion : {false, true}) {
+    const Said said = tenon_in(folder, replay_of(flaws, is_of_exhaustion));
+    EXPECT_EQ(said.code, 0) << said.out << said.error;
+    EXPECT_THAT(said.out + said.error, Not(HasSubstr("is disqualified")));
+  }
+}
 
 TEST(ReplayOfMutants, TheWayOnIsTheKit) {
   const Folder folder;

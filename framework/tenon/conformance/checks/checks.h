@@ -22,6 +22,7 @@ std::span<const Check> checks_of_requests();
 std::span<const Check> checks_of_placement();
 std::span<const Check> checks_of_exhaustion();
 std::span<const Check> checks_of_figures();
+std::span<const Check> checks_of_host_memory();
 std::span<const Check> checks_of_failures();
 std::span<const Check> checks_of_threads();
 

@@ -73,19 +73,6 @@ Finding survives_out_of_memory(const Subject& subject, const RunOptions& options
   return bed.end();
 }
 
-/// Takes blocks of that size until there are no more.
-std::vector<Block> fill(AllocatorStack& stack, std::size_t bytes, StreamRef stream) {
-  std::vector<Block> blocks;
-  try {
-    while (true) {
-      blocks.push_back(stack.allocate({.bytes = bytes, .stream = stream}));
-      if (blocks.back().data == nullptr) throw BrokenPromise({cause::kBytes, "allocate gave a null address"});
-    }
-  } catch (const OutOfMemory&) {
-  }
-  return blocks;
-}
-
 /// A trial: in service the host empties the cache where the policy does not, which would hide what is checked here.
 struct TrialBed {
   AddressOnlySource device{{.device = "conformance", .capacity_bytes = 1 * GiB}};

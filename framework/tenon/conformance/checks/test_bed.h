@@ -4,9 +4,11 @@
 #include <tenon/conformance/checked_source.h>
 #include <tenon/conformance/history_runner.h>
 #include <tenon/conformance/journal.h>
+#include <tenon/core/error.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <memory>
+#include <vector>
 
 namespace tenon::conformance {
 
@@ -30,5 +32,18 @@ struct TestBed {
     return {};
   }
 };
+
+/// Takes blocks of that size until there are no more.
+inline std::vector<Block> fill(AllocatorStack& stack, std::size_t bytes, StreamRef stream) {
+  std::vector<Block> blocks;
+  try {
+    while (true) {
+      blocks.push_back(stack.allocate({.bytes = bytes, .stream = stream}));
+      if (blocks.back().data == nullptr) throw BrokenPromise({cause::kBytes, "allocate gave a null address"});
+    }
+  } catch (const OutOfMemory&) {
+  }
+  return blocks;
+}
 
 }  // namespace tenon::conformance
