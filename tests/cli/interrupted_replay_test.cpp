@@ -159,5 +159,19 @@ TEST_F(InterruptedReplay, TheKitPrintsTheChecksThatAreDone) {
   EXPECT_THAT(said.error, HasSubstr("ended by SIGINT"));
 }
 
+TEST_F(InterruptedReplay, TheKitNamesTheChecksThatWereNotRunInItsJson) {
+  StartedProgram program(folder_,
+                         {"plugins", "test", fixture("buddy").string() + ":flaw=slow", "direct", "--format", "json"});
+  program.wait_until_it_catches(SIGINT);
+  program.interrupt(SIGINT);
+  const Said said = program.wait();
+  EXPECT_EQ(said.code, 130) << said.out << said.error;
+  const auto json = nlohmann::json::parse(said.out);
+  const std::size_t done = json["rows"].size(), all = json["runs"][1]["checks_not_run"].size();
+  EXPECT_EQ(json["runs"][0]["checks_not_run"].size() + done, all);
+  EXPECT_EQ(json["runs"][1]["checks_not_run"][0], "frees_all_at_the_end") << "it was not begun";
+  EXPECT_EQ(json["runs"][0]["passed"], false);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -137,6 +137,26 @@ TEST_F(PluginsVerb, TwoBuildsOfOnePluginAreTestedSideBySide) {
   EXPECT_EQ(rows[1]["spec"], "new/tiny.so");
 }
 
+TEST_F(PluginsVerb, TestSaysInJsonWhatHoldsForAllChecksOfASpec) {
+  const Said said = tenon({"plugins", "test", "direct", "caching:max_split_size=24MiB", "--only", "aligns", "--seed",
+                           "48", "--format", "json"});
+  const auto runs = parse_json(said.out)["runs"];
+  ASSERT_EQ(runs.size(), 2U) << said.error;
+  EXPECT_EQ(runs[1]["allocator"], "caching");
+  EXPECT_EQ(runs[1]["spec"], "caching:max_split_size=24MiB");
+  for (const auto& run : runs) {
+    EXPECT_EQ(run["seed"], 48);
+    EXPECT_EQ(run["passed"], true);
+    EXPECT_TRUE(run["checks_not_run"].empty()) << "no other was asked for";
+    EXPECT_GT(run["speed"]["pair_ns"].get<double>(), 0);
+    EXPECT_GT(run["speed"]["yardstick_ns"].get<double>(), 0);
+    EXPECT_EQ(run["speed"]["yardstick"], "caching");
+    EXPECT_EQ(run["speed"]["is_slow"], false);
+  }
+  const Said here = tenon({"plugins", "test", "direct", "--only", "aligns", "--here", "--format", "json"});
+  EXPECT_TRUE(parse_json(here.out)["runs"][0]["speed"].is_null()) << "measured in a process of its own only";
+}
+
 // A promise or a failure never goes on at the margin, as if it were the next check.
 TEST_F(PluginsVerb, TheKitsLinesFitANarrowScreen) {
   const std::vector<std::string> words = {"plugins", "test", fixture("buddy").string() + ":flaw=bytes_doubled",

@@ -1,5 +1,6 @@
 // The kit on each SPEC, its lines printed as they come.
 #include <tenon/cli/check_lines.h>
+#include <tenon/cli/kit_json.h>
 #include <tenon/cli/plugins_test.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
@@ -170,9 +171,13 @@ ExitCode test(const TestOptions& options) {
                {"said", "said", false}});
   const std::vector<Subject> subjects = subjects_of(options.specs, options.has_edges);
   if (!options.is_here) catch_interrupts("ending with the checks that are done");
+  std::vector<KitRun> runs;
   for (const Subject& subject : subjects) {
-    if (interrupt_signal() != 0) break;
-    const conformance::Report report = test_one(subject, options);
+    runs.push_back({subject.info->name, subject.spec, {}});
+    conformance::Report& report = runs.back().report;
+    report.seed = options.seed;
+    if (interrupt_signal() != 0) continue;  // named as not run
+    report = test_one(subject, options);
     passed = passed && report.passed();
     for (const conformance::CheckResult& check : report.checks) {
       table.add_row({subject.info->name, subject.spec, check.name, check.passed(), check.promise,
@@ -186,7 +191,11 @@ ExitCode test(const TestOptions& options) {
     throw ConfigError(fmt::format("no check's name contains \"{}\"; there are {}", options.only,
                                   fmt::join(conformance::check_names(), ", ")));
   }
-  if (options.format != TableFormat::kTable) print(render(table, options.format, environment_json()));
+  if (options.format == TableFormat::kJson) {
+    print(kit_json(table, runs, options.only, environment_json()));
+  } else if (options.format != TableFormat::kTable) {
+    print(render(table, options.format, environment_json()));
+  }
   if (interrupt_signal() != 0) {
     say(fmt::format("tenon: ended by {}; what is missing was not run", interrupt_name()));
     return interrupted_exit_code();
