@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <regex>
@@ -28,10 +29,11 @@ const std::string& text_of_include(const std::string& path) {
 /// "Tensor::sum" of the head of its definition, "sum" of a function's; empty where there is none.
 std::string name_defined(const std::string& head) {
   static const std::regex name(R"(([A-Za-z_]\w*(?:::~?\w+)*)\s*\()");
+  static const std::regex arguments("<[^<>]*>");
   std::string text = head;
   for (std::size_t before = 0; before != text.size();) {  // arguments of templates, inner ones first
     before = text.size();
-    text = std::regex_replace(text, std::regex("<[^<>]*>"), "");
+    text = std::regex_replace(text, arguments, "");
   }
   std::smatch found;
   return std::regex_search(text, found, name) ? found[1].str() : "";
@@ -43,6 +45,7 @@ std::string last_part(const std::string& name) {
 }
 
 bool calls(const std::string& body, const std::string& function) {
+  if (body.find(function) == std::string::npos) return false;  // what is quick to tell first
   return std::regex_search(body, std::regex(R"((^|[^\w.>:]))" + function + R"(\s*(<[^;{}()]*>)?\()"));
 }
 
@@ -74,14 +77,22 @@ std::set<std::string> throwing_functions(const std::string& source) {
     if (anonymous.contains(function.first_line)) hidden.insert(name);
   }
   std::set<std::string> found;
-  for (std::size_t before = found.size() + 1; before != found.size();) {
+  for (const auto& [name, texts] : bodies) {
+    for (const std::string& text : texts)
+      if (std::regex_search(text, throws)) found.insert(name);
+  }
+  for (std::size_t before = 0; before != found.size();) {  // those that call one, until there are no more
     before = found.size();
     for (const auto& [name, texts] : bodies) {
+      if (found.contains(name)) continue;
       for (const std::string& text : texts) {
-        bool does = std::regex_search(text, throws);
-        for (const std::string& other : found)
-          does = does || (other.find("::") == std::string::npos && calls(text, other));
-        if (does) found.insert(name);
+        const auto is_called = [&](const std::string& other) {
+          return other.find("::") == std::string::npos && calls(text, other);
+        };
+        if (std::any_of(found.begin(), found.end(), is_called)) {
+          found.insert(name);
+          break;
+        }
       }
     }
   }

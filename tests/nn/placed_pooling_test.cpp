@@ -91,7 +91,11 @@ TEST(MaxUnpool, PutsValuesWhereTheyCameFrom) {
         max_unpool2d(y, places[0], {4, 4});
       },
       "the shape of indices must be the same as input size");
-  expect_error([&, y = y, places = places] { max_unpool1d(y, places, {4, 4}); }, "exactly 1 elements in output_size");
+  expect_error(
+      [&, y = y, places = places] {
+        max_unpool1d(y[0], places[0], {4, 4});
+      },
+      "exactly 1 elements in output_size");
 }
 
 TEST(Losses, AllRefuseAnUnknownReduction) {
