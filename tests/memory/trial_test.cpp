@@ -30,8 +30,8 @@ TEST(Trial, UsageIsWhatStatsSay) {
   EXPECT_EQ(usage.requested_bytes, 5 * MiB);
   EXPECT_EQ(static_cast<std::int64_t>(usage.requested_bytes), stats.requested_bytes.current);
   EXPECT_EQ(static_cast<std::int64_t>(usage.allocated_bytes), stats.allocated_bytes.current);
-  EXPECT_EQ(static_cast<std::int64_t>(usage.held_bytes), stats.reserved_bytes.current);
-  EXPECT_EQ(usage.peak_held_bytes, 5 * MiB + 512);
+  EXPECT_EQ(static_cast<std::int64_t>(usage.reserved_bytes), stats.reserved_bytes.current);
+  EXPECT_EQ(usage.peak_reserved_bytes, 5 * MiB + 512);
   stack->deallocate(large);
 }
 
@@ -45,7 +45,7 @@ TEST(Trial, LeavesThePolicysCacheAloneAndTellsNobodyWhenMemoryRunsOut) {
   remove_oom_observer(observer);
   EXPECT_EQ(told, 0);
   EXPECT_EQ(stack->stats().ooms, 1);
-  EXPECT_EQ(stack->usage().held_bytes, 6 * MiB);
+  EXPECT_EQ(stack->usage().reserved_bytes, 6 * MiB);
 }
 
 TEST(Trial, ItsListenerHearsOfThePolicysCallsUntilTheStackGoes) {

@@ -15,16 +15,16 @@ namespace tenon {
 struct MemoryStats {
   Stat requested_bytes;  ///< live, as asked for
   Stat allocated_bytes;  ///< live, after the policy's rounding (Block::bytes)
-  Stat reserved_bytes;   ///< taken from the source (acquired, or mapped)
+  Stat reserved_bytes;   ///< taken from the source and not given back, whether or not it is mapped
   Stat allocations;      ///< live blocks
 
   std::int64_t device_allocations = 0;  ///< successful acquire/create calls
   std::int64_t device_frees = 0;        ///< release/destroy calls
   std::int64_t device_maps = 0;
   std::int64_t device_unmaps = 0;
-  std::int64_t device_synchronizations = 0;
-  std::int64_t device_waits = 0;  ///< of these, for one ticket and not for all streams
-  std::int64_t ooms = 0;          ///< requests that could not be served
+  std::int64_t device_synchronizations = 0;  ///< with all streams
+  std::int64_t device_waits = 0;             ///< for one ticket
+  std::int64_t ooms = 0;                     ///< requests that could not be served
 
   Stat segments;  ///< acquired and not yet released
   /// As PyTorch's num_device_alloc and num_device_free: an acquire is one, and so is mapping or unmapping one range of

@@ -43,8 +43,8 @@ class SourceListener;
 struct Usage {
   std::size_t requested_bytes = 0;
   std::size_t allocated_bytes = 0;
-  std::size_t held_bytes = 0;  ///< reserved, with physical memory that is mapped nowhere
-  std::size_t peak_held_bytes = 0;
+  std::size_t reserved_bytes = 0;
+  std::size_t peak_reserved_bytes = 0;
 };
 
 /// What a layer has to say about itself: "track" {("leaks", "3"), …}.

@@ -38,8 +38,8 @@ MemoryStats AllocatorStack::stats() const {
 Usage AllocatorStack::usage() const {
   return {.requested_bytes = impl_->ledger_->requested_by_one_thread(),
           .allocated_bytes = impl_->ledger_->allocated_by_one_thread(),
-          .held_bytes = impl_->observed_.reserved_bytes(),
-          .peak_held_bytes = impl_->observed_.peak_reserved_bytes()};
+          .reserved_bytes = impl_->observed_.reserved_bytes(),
+          .peak_reserved_bytes = impl_->observed_.peak_reserved_bytes()};
 }
 
 std::vector<LabelUsage> AllocatorStack::usage_by_label() const { return impl_->labels_.read(); }

@@ -222,29 +222,30 @@ bool has_last_uses(const Trace& trace) {
 
 void ObservedPass::after(std::uint64_t event) {
   const Usage usage = stack_->usage();
-  if (checks() && usage.allocated_bytes > usage.held_bytes) {
+  if (checks() && usage.allocated_bytes > usage.reserved_bytes) {
     throw PlacementError("handed out blocks of " + std::to_string(usage.allocated_bytes) + " bytes in all with only " +
-                         std::to_string(usage.held_bytes) + " taken from the device: Block::bytes is wrong");
+                         std::to_string(usage.reserved_bytes) + " taken from the device: Block::bytes is wrong");
   }
-  series_.after(event, usage.held_bytes);
+  series_.after(event, usage.reserved_bytes);
   // What waits for the recording's word to be free is known here only.
   row_.peak_active_bytes = std::max<std::uint64_t>(row_.peak_active_bytes, usage.allocated_bytes + waiting_bytes_);
-  if (usage.peak_held_bytes > row_.peak_reserved_bytes) {
-    row_.peak_reserved_bytes = usage.peak_held_bytes;
+  if (usage.peak_reserved_bytes > row_.peak_reserved_bytes) {
+    row_.peak_reserved_bytes = usage.peak_reserved_bytes;
     row_.peak_reserved_event = event;
     const auto requested = static_cast<double>(usage.requested_bytes);
     const auto allocated = static_cast<double>(usage.allocated_bytes);
     row_.internal_fragmentation = usage.allocated_bytes == 0 ? 0 : 1 - requested / allocated;
-    row_.external_fragmentation = usage.held_bytes == 0 ? 0 : 1 - allocated / static_cast<double>(usage.held_bytes);
+    row_.external_fragmentation =
+        usage.reserved_bytes == 0 ? 0 : 1 - allocated / static_cast<double>(usage.reserved_bytes);
   }
-  if (options_.keep_curve) curve_.after(event, usage.requested_bytes, usage.held_bytes);
+  if (options_.keep_curve) curve_.after(event, usage.requested_bytes, usage.reserved_bytes);
 }
 
 void ObservedPass::finish() {
   if (checks()) oracle_.rethrow_problem();
   const Usage usage = stack_->usage();
-  row_.peak_reserved_bytes = usage.peak_held_bytes;
-  row_.end_reserved_bytes = usage.held_bytes;
+  row_.peak_reserved_bytes = usage.peak_reserved_bytes;
+  row_.end_reserved_bytes = usage.reserved_bytes;
   row_.same_from_bytes = std::min(source_.same_from_bytes(), row_.capacity_bytes.value_or(~std::uint64_t{0}));
   row_.excess = excess_of(static_cast<double>(row_.peak_reserved_bytes), static_cast<double>(row_.peak_requested_bytes))
                     .value_or(0);

@@ -135,7 +135,7 @@ class ReplayImage : private NoHooks {
       driver.play(event, slots_[event.slot].block);
     }
     image_.segments = mapped_segments_of(*stack_);
-    if (image_.segments.empty()) image_.unlisted_bytes = stack_->usage().held_bytes;
+    if (image_.segments.empty()) image_.unlisted_bytes = stack_->usage().reserved_bytes;
     waiting_.complete_all_but_pending(segment_events_.time);
     name_stacks_of_blocks();
     source_.when_waited({});
@@ -160,7 +160,7 @@ class ReplayImage : private NoHooks {
     if (failure_ == nullptr || failures_ == Failures::kAttempted) return true;
     // Beside what this policy has reserved, so that the device is as large as it was.
     const std::uint64_t capacity = failure_->capacity_bytes();
-    const std::uint64_t left = capacity - std::min<std::uint64_t>(capacity, stack_->usage().held_bytes);
+    const std::uint64_t left = capacity - std::min<std::uint64_t>(capacity, stack_->usage().reserved_bytes);
     image_.events.push_back(of_request(HistoryAction::kOom, event, left));
     image_.failures.emplace_back(failure_->reserved_bytes, failure_->device_free_bytes);
     return false;
