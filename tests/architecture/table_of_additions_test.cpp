@@ -48,6 +48,7 @@ const std::map<std::string, std::set<std::string>>& other_places() {
       {"sections.cpp", {"adamw"}},  // the optimiser of a file that names none
       {"model.cpp", {"text"}},      // what a model of language reads
       {"llama.cpp", {"cosine"}},    // a table of its rotations
+      {"recordings.h", {"text"}},   // a recording of that form
   };
   return *places;
 }
