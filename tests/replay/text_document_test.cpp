@@ -11,6 +11,7 @@
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <fstream>
@@ -140,17 +141,24 @@ TEST(TextDocument, WhatIsTakenIsTheSameWhenItWasWrittenAndReadAgain) {
       // Handles are written as indices.
       for (std::size_t i = 0; i < trace.streams.size(); ++i)
         if (trace.streams[i] > 0xffff) trace.streams[i] = i;
-      const std::string text = told(trace);
-      return text.substr(0, text.find("header "));
+      std::istringstream lines(told(trace));
+      std::string text;
+      for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("header ")) text += line + "\n";  // figures are added
+      return text;
     };
     EXPECT_EQ(events(read_traces(path, {.with_columns = true}).front()), events(first));
   }
 }
 
-TEST(TextDocument, EveryWordOfTheReaderStandsInItAndIsUsedInAnExample) {
-  const std::string text = document();
+std::string histories_of_examples() {
   std::string histories;
   for (const Example& example : examples()) histories += "\n" + example.history;
+  return histories;
+}
+
+TEST(TextDocument, EveryWordOfTheReaderStandsInItAndIsUsedInAnExample) {
+  const std::string text = document(), histories = histories_of_examples();
   for (const char record : kTextRecords) {
     EXPECT_NE(text.find(fmt::format("\n| `{}", record)), std::string::npos) << record;
     EXPECT_NE(histories.find(fmt::format("\n{}", record)), std::string::npos) << record;
@@ -159,9 +167,98 @@ TEST(TextDocument, EveryWordOfTheReaderStandsInItAndIsUsedInAnExample) {
     EXPECT_NE(text.find(fmt::format("\n| `m {}", mark)), std::string::npos) << mark;
     EXPECT_NE(histories.find(fmt::format("\nm {}", mark)), std::string::npos) << mark;
   }
-  for (const HeaderKey& known : kHeaderKeys)
-    EXPECT_NE(text.find(fmt::format("`{}{}`", known.key, known.key.ends_with(' ') ? "1" : "")), std::string::npos)
-        << known.key;
+  for (const HeaderKey& known : kHeaderKeys) {
+    const std::string key = fmt::format("{}{}", known.key, known.key.ends_with(' ') ? "1" : "");
+    EXPECT_NE(text.find(fmt::format("`{}`", key)), std::string::npos) << key;
+    EXPECT_NE(histories.find(fmt::format("\n# {}: ", key)), std::string::npos) << key;
+  }
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    const std::string_view purpose = name_of(static_cast<Purpose>(i));
+    EXPECT_NE(text.find(fmt::format("`{}`", purpose)), std::string::npos) << purpose;
+    EXPECT_NE(histories.find(fmt::format("\n#p {}\n", purpose)), std::string::npos) << purpose;
+  }
+}
+
+/// What stands in the first column of the document's tables: "a ID SIZE STREAM", "events".
+std::vector<std::string> words_of_tables() {
+  std::vector<std::string> words;
+  std::istringstream lines(document());
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    std::istringstream codes(line.substr(0, line.find(" | ", 2)));
+    std::string code;
+    for (int i = 0; std::getline(codes, code, '`'); ++i)
+      if (i % 2 == 1) words.push_back(code);
+  }
+  return words;
+}
+
+TEST(TextDocument, EveryRowOfItsTablesIsTriedByAnExample) {
+  const std::string histories = histories_of_examples();
+  const std::vector<std::string> words = words_of_tables();
+  ASSERT_GT(words.size(), 35U);
+  for (const std::string& word : words) {
+    // Up to the first word in capitals, which stands for what the example has: "#t +LATER", "m tenon:failed ID".
+    const auto capital = std::ranges::find_if(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+    const std::string fixed(word.begin(), capital);
+    const bool is_record = fixed.size() == 1 || fixed[1] == ' ' || fixed[0] == '#';
+    const std::string wanted = is_record ? fixed : fixed + ": ";
+    EXPECT_NE(histories.find((is_record ? "\n" : "\n# ") + wanted), std::string::npos) << word;
+  }
+}
+
+TEST(TextDocument, StatesHowManyStreamsThereMayBe) {
+  ASSERT_NE(document().find("65,535 streams"), std::string::npos);
+  std::string history;
+  for (int i = 0; i < 65'535; ++i) history += fmt::format("a {} 8 {}\n", i, 7 * i);
+  EXPECT_EQ(read_one(history).streams.size(), 65'535U);
+  EXPECT_THAT(refusal_of(history + "a 65535 8 1\n"), testing::HasSubstr("more than 65535 streams"));
+}
+
+TEST(TextDocument, StatesWhenStreamsAreWrittenAsIndices) {
+  ASSERT_NE(document().find("where one is 65,536 or more"), std::string::npos);
+  const std::string path = test::scratch_folder() + "streams.trace";
+  for (const auto& [stream, is_index] : {std::pair(65'535, false), {65'536, true}}) {
+    write_trace(read_one(fmt::format("a 0 8 {}\n", stream)), path);
+    const Trace again = read_traces(path).front();
+    EXPECT_EQ(again.streams.front(), is_index ? 0 : stream);
+    const auto handles = again.header.find("stream_ids");
+    EXPECT_EQ(handles == again.header.end() ? "" : handles->second, is_index ? "65536" : "");
+  }
+}
+
+TEST(TextDocument, StatesHowManyHeadersAreKept) {
+  ASSERT_NE(document().find("the first thousand are kept, and a remark counts the rest"), std::string::npos);
+  std::string history;
+  for (int i = 0; i < 1003; ++i) history += fmt::format("# note of mine {}: {}\n", i, i);
+  const Trace trace = read_one(history + "# name: kept\na 0 8 0\n");
+  EXPECT_EQ(trace.header.size(), 1001U) << "with the name, whose meaning is known";
+  EXPECT_EQ(trace.notes, std::vector<std::string>{"3 comments beyond the first 1000 are not kept"});
+}
+
+TEST(TextDocument, StatesHowManyRemarksAreWritten) {
+  ASSERT_NE(document().find("more than 32 remarks, 31 are written, and a last one that counts the others"),
+            std::string::npos);
+  const std::string path = test::scratch_folder() + "remarks.trace";
+  for (const int count : {32, 33, 40}) {
+    Trace trace = read_one("a 0 8 0\n");
+    for (int i = 0; i < count; ++i) trace.notes.push_back(fmt::format("remark of mine {}", i));
+    write_trace(trace, path);
+    const std::vector<std::string> notes = read_traces(path).front().notes;
+    ASSERT_EQ(notes.size(), 32U) << count;
+    EXPECT_EQ(notes[30], "remark of mine 30");
+    EXPECT_EQ(notes[31], count == 32 ? "remark of mine 31" : fmt::format("{} more remarks are not kept", count - 31));
+  }
+}
+
+TEST(TextDocument, StatesHowLongATextOfTheRecordingMayBe) {
+  ASSERT_NE(document().find("are read up to 4,096 bytes"), std::string::npos);
+  const std::string text(5000, 'x');
+  const Trace trace =
+      read_one("# recorded_conf: " + text + "\n# recorded_distrust: " + text + "\n# remark 1: " + text + "\na 0 8 0\n");
+  EXPECT_EQ(trace.recorded->pytorch_conf.size(), 4096U);
+  EXPECT_EQ(trace.distrust.size(), 4096U);
+  EXPECT_EQ(trace.notes.at(0).size(), 4096U);
 }
 
 TEST(TextDocument, KnowsNoRecordAndNoMarkThatTheReaderDoesNot) {

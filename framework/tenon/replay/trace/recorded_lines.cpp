@@ -65,8 +65,12 @@ RecordedLines recorded_lines(const Trace& trace) {
   figure(kUnplaced, trace.facts.unplaced_bytes);
   figure(kRounded, trace.sizes_are_rounded);
   if (!trace.distrust.empty()) lines.emplace_back(kDistrust, trace.distrust.substr(0, kMaxText));
-  for (std::size_t i = 0; i < std::min(trace.notes.size(), kMaxRemarks); ++i)
+  const std::size_t notes = trace.notes.size(), kept = notes <= kMaxRemarks ? notes : kMaxRemarks - 1;
+  for (std::size_t i = 0; i < kept; ++i)
     lines.emplace_back(kRemark + std::to_string(i + 1), trace.notes[i].substr(0, kMaxText));
+  if (kept < notes)
+    lines.emplace_back(kRemark + std::to_string(kMaxRemarks),
+                       std::to_string(notes - kept) + " more remarks are not kept");
   return lines;
 }
 
