@@ -155,9 +155,15 @@ Physical ObservedSource::create(std::size_t bytes) {
       pending_bytes_ -= bytes;
       return physical;
     }
+    try {
+      never_mapped_.insert(physical.value);
+    } catch (...) {  // the host is out of memory
+      pending_bytes_ -= bytes;
+      upstream_.destroy(physical, bytes);
+      throw;
+    }
     ++counters_.allocations;
     taken_locked(bytes);
-    never_mapped_.insert(physical.value);
   }
   if (SourceListener* told = listener()) told->created(physical, bytes);
   return physical;
