@@ -63,7 +63,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
-    {"memory", {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {".", "pytorch"}}},
+    {"memory",
+     {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {".", "pytorch"}}},
     {"core", {{"files"}, {"."}}},
 };
 
