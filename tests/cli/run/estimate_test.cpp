@@ -16,7 +16,7 @@ class EstimateVerb : public Program {
   void SetUp() override {
     Program::SetUp();
     std::string text;
-    for (int i = 0; i < 8000; ++i) text += static_cast<char>('a' + i * i / 3 % 7);
+    for (int i = 0; i < 20'000; ++i) text += static_cast<char>('a' + i * i / 3 % 7);
     folder_.write("text", text);
     folder_.write("large.toml",
                   "[data]\nname = \"text\"\npath = \"text\"\n[train]\nbatch_size = 1\ntest_batch_size = 1\n");

@@ -112,7 +112,7 @@ TEST_F(RunVerb, ADryRunEstimatesTheMemoryAndTheRunStatesItsError) {
   const auto estimate = result("res")["memory_estimate"];
   EXPECT_EQ(estimate["parameters"], 13'002);
   for (const char* figure : {"peak_requested", "peak_allocated", "peak_reserved"})
-    EXPECT_EQ(estimate["error"][figure], 0) << figure << ": this model's kernels need no workspace at the peak";
+    EXPECT_NEAR(estimate["error"][figure].get<double>(), 0, 0.005) << figure << ": but for what comes after two steps";
   EXPECT_EQ(estimate["peak_requested_bytes_by_purpose"]["parameter"],
             result("res")["memory"]["peak_requested_bytes_by_purpose"]["parameter"]);
 }
