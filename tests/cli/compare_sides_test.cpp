@@ -50,7 +50,7 @@ class CompareSides : public Program {
   }
   /// A bench of buddy.so from a folder, and of direct.
   void bench(const std::string& file, const std::string& spec, double factor) {
-    const json plugin = {{"name", "buddy"}, {"path", "/home/me/" + spec.substr(0, spec.find(':'))}};
+    const json plugin = {{"name", "buddy"}, {"path", "/plugins/of/" + spec.substr(0, spec.find(':'))}};
     write(file, {{"schema_version", 1},
                  {"kind", "bench"},
                  {"allocators",

@@ -29,7 +29,7 @@ std::string source_of(const std::string& wanted, const std::vector<std::string>&
   if (made == nullptr || made->kind == RecordingKind::kSeries) return {};
   const bool needs_stacks = made->has_stacks && !made->is_read;
   for (const Recording& source : kRecordings) {
-    const std::string name(source.file);
+    std::string name(source.file);
     if (source.is_read && source.has_stacks == needs_stacks && std::ranges::find(missing, name) == missing.end() &&
         is_there(folder / name))
       return name;

@@ -1,8 +1,8 @@
 // JSON of runs, sweeps, replays and benches -> cases.
+#include "result_allocator.inl"
+
 #include <tenon/measure/bench/workload.h>
 #include <tenon/measure/compare/figure.h>
-#include <tenon/measure/compare/result_allocator.h>
-#include <tenon/measure/compare/result_json.h>
 #include <tenon/measure/compare/result_set.h>
 
 #include <tenon/core/error.h>

@@ -1,4 +1,5 @@
-// Members of JSON that may be of any shape.
+// Members of JSON that may be of any shape: a part of result_set.cpp, since no header that is installed needs a
+// library.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,18 +1,49 @@
-// JSON of rows and plugins -> names.
-#include <tenon/measure/compare/result_allocator.h>
+// Allocators as results name them: by SPEC, by plugin, by file. A part of result_set.cpp.
+#pragma once
+
+#include "result_json.inl"
 
 #include <tenon/core/spec_names.h>
+#include <tenon/measure/compare/result_set.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tenon::measure {
 
 namespace {
+
+/// The key of a sweep's rows that is a SPEC.
+inline constexpr char kSweptAllocator[] = "allocator.name";
+
+/// The SPEC of a row and the name of its plugin.
+struct RowAllocator {
+  std::string spec, name;
+  std::string number;  ///< "#2" of the second that a bench was given of one SPEC
+
+  std::string options() const;  ///< "chunk=1MiB"
+  std::string file() const;     ///< that the SPEC names; empty where it is a name
+};
+
+/// Without a SPEC where a sweep is not over allocators.
+RowAllocator allocator_of(ResultKind kind, const Json& document, const Json& row);
+
+/// What each row's allocator is called without its options: its plugin's name; of several builds of one plugin each by
+/// the end of its path.
+std::vector<std::string> titles_of(const std::vector<RowAllocator>& allocators);
+
+/// The plugins of a replay or a bench, of which builds_of() makes texts.
+Json plugins_of(ResultKind kind, const Json& document);
+
+/// "plugin mine": "sha256:" and the first digits, of each build of it.
+std::map<std::string, std::string> builds_of(const Json& plugins);
 
 /// Empty where it is no list.
 const Json& list(const Json& parent, const std::string& key) {
@@ -55,8 +86,6 @@ RowAllocator allocator_of_sweep(const Json& document, const Json& row) {
   const std::string word(word_of_spec(spec));
   return {spec, is_plugin_path(word) ? plugin_in(member(document, "environment"), word) : word, {}};
 }
-
-}  // namespace
 
 std::string RowAllocator::options() const {
   const std::string_view word = word_of_spec(spec);
@@ -106,5 +135,7 @@ std::map<std::string, std::string> builds_of(const Json& plugins) {
     texts["plugin " + name] = fmt::format("sha256:{}", fmt::join(digits, ", sha256:"));
   return texts;
 }
+
+}  // namespace
 
 }  // namespace tenon::measure
