@@ -30,7 +30,7 @@ constexpr mode_t kMode = 0666;  // less the user's umask
 /// The end of every chain of links; the path itself where it leads to something that is no regular file, for the link
 /// /dev/stdout names a pipe by no path.
 fs::path followed(const fs::path& given) {
-  const fs::path path = path_of_output(given.string());
+  fs::path path = path_of_output(given.string());
   constexpr int kMaxLinks = 40;
   struct stat there {};
   if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return path;

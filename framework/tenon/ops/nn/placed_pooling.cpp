@@ -53,7 +53,7 @@ Tensor unpool(const char* op, const Tensor& input, const Tensor& indices, IntArr
 /// Where the kernels of one dimension begin, (N, C, outputs): a pseudo-random sequence with steps of floor and ceil of
 /// alpha, which ends at the end of the input.
 Tensor starts(const Tensor& sample, std::int64_t input, std::int64_t output, std::int64_t kernel) {
-  const Tensor last = full({sample.size(0), sample.size(1), 1}, input - kernel, sample.options().dtype(kInt64));
+  Tensor last = full({sample.size(0), sample.size(1), 1}, input - kernel, sample.options().dtype(kInt64));
   if (output == 1) return last;
   const double alpha = static_cast<double>(input - kernel) / static_cast<double>(output - 1);
   const Tensor steps = (sample.unsqueeze(-1) + arange(output - 1, sample.options())) * alpha;

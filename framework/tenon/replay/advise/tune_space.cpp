@@ -25,7 +25,8 @@ std::vector<Dimension> pytorch_space(std::uint64_t max_request_bytes) {
   std::vector<Dimension> space;
   for (const PytorchSetting& setting : pytorch_settings()) {
     if (setting.searched.empty()) continue;
-    Dimension& dimension = space.emplace_back(std::string(setting.key), std::vector<std::string>{""});
+    space.push_back({std::string(setting.key), {""}});
+    Dimension& dimension = space.back();
     for (const std::string_view value : setting.searched) {
       const std::string text(value);
       if (!setting.limits_blocks || std::stoull(text) * MiB / 2 <= max_request_bytes) dimension.values.push_back(text);

@@ -65,7 +65,7 @@ std::string interruption(const std::string& signal, const ExperimentResult& resu
 
 std::string interrupted_message(const std::string& interruption, const ExperimentResult& result,
                                 const std::string& command) {
-  const std::string ended = "tenon: ended by " + interruption;
+  std::string ended = "tenon: ended by " + interruption;
   if (!result.state_problem.empty() && result.kept_step == 0)
     return ended + "; its state could not be kept: " + result.state_problem;
   if (command.empty()) return ended;
