@@ -36,10 +36,13 @@ COURSES = {
 }
 
 
-def run(build, command, **options):
-    """Runs a program of a build. It finds its own library though the folder has moved since it was linked."""
+def run(build, command):
+    """What a program of a build prints. It finds its own library though the folder has moved since it was linked."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "lib")}
-    return subprocess.run(command, check=True, env=environment, text=True, **options)
+    done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))} ended with status {done.returncode}:\n{done.stderr}")
+    return done.stdout
 
 
 def benchmarks(build, part, seconds):
@@ -47,7 +50,7 @@ def benchmarks(build, part, seconds):
     program, names = BENCHMARKS[part]
     command = ["taskset", "-c", "1", build / program, f"--benchmark_filter={names}",
                f"--benchmark_min_time={seconds}", "--benchmark_format=json"]
-    output = run(build, command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    output = run(build, command)
     units = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
     for row in json.loads(output)["benchmarks"]:
         clock = "real_time" if "manual_time" in row["name"] else "cpu_time"
@@ -63,8 +66,7 @@ def training(build):
             out = pathlib.Path(folder) / "out"
             run(build, [build / "bin/tenon", "run", toml, *words, f"train.batch_size={batch}", f"train.max_steps={steps}",
                         "train.epochs=1000", "data.test_limit=1", "train.test_batch_size=1", "train.threads=2",
-                        "report.html=false", "report.estimate=false", "data.limit=6000", "--out", out, "--quiet"],
-                stdout=subprocess.DEVNULL)
+                        "report.html=false", "report.estimate=false", "data.limit=6000", "--out", out, "--quiet"])
             result = json.loads((out / "result.json").read_text())
             yield f"training: {name}, a step", result["result"]["step_ms"]["p50"] * 1e6
 
