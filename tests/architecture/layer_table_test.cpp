@@ -23,14 +23,6 @@ std::set<std::string> all_layers() {
   return layers;
 }
 
-std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  std::vector<std::string> found;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
-    found.push_back((*it)[1]);
-  return found;
-}
-
 TEST(LayerTable, TheTreeHasTheseLayers) {
   std::set<std::string> folders;
   for (const auto& entry : std::filesystem::directory_iterator(kRoot / "framework/tenon"))

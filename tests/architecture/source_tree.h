@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,15 @@ inline std::vector<std::filesystem::path> files_below(std::string_view folder,
 
 inline std::vector<std::filesystem::path> sources_below(std::string_view folder) {
   return files_below(folder, {".h", ".cpp", ".cu", ".cuh"});
+}
+
+/// The first group of each match of a regular expression.
+inline std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::vector<std::string> found;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
+    found.push_back((*it)[1]);
+  return found;
 }
 
 /// For messages: the path as seen from the root.

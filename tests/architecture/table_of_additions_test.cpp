@@ -20,15 +20,6 @@ const std::string kFramework = "framework/tenon/";
 
 std::string text_of(const std::string& file) { return read_text(kRoot / (kFramework + file)); }
 
-/// The first group of each match.
-std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  std::vector<std::string> found;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
-    found.push_back((*it)[1]);
-  return found;
-}
-
 /// A table of names that an experiment's file may use, and how its rows begin.
 struct NameTable {
   std::string file;

@@ -64,15 +64,6 @@ int wait_for_end(pid_t child) noexcept {
   return status;
 }
 
-void write_all(int descriptor, std::string_view bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 std::string signal_name(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return std::string("SIG") + (name == nullptr ? "?" : name);

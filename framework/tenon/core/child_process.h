@@ -27,9 +27,6 @@ TENON_API ChildProcess fork_to_talk(std::string_view what, const std::function<v
 /// Waits for the end of that child; what waitpid says of it.
 TENON_API int wait_for_end(pid_t child) noexcept;
 
-/// Writes all of it, or as much as the reader takes.
-TENON_API void write_all(int descriptor, std::string_view bytes) noexcept;
-
 /// "SIGTERM".
 TENON_API std::string signal_name(int signal);
 

@@ -3,6 +3,7 @@
 #include <tenon/cli/results/missing_recordings.h>
 
 #include <tenon/cli/results/recording_names.h>
+#include <tenon/cli/results/run_folder.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/config/recordings.h>
 
@@ -17,11 +18,6 @@ namespace tenon::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 /// The first that is whole of those that hold what `wanted` is made of; empty: none is.
 std::string source_of(const std::string& wanted, const std::vector<std::string>& missing, const fs::path& folder) {

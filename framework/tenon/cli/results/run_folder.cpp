@@ -18,14 +18,14 @@ namespace tenon::cli {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-constexpr double kCellPatienceSeconds = 30;  // a cell whose sweep was killed ends after its step
-
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
+
+namespace {
+
+constexpr double kCellPatienceSeconds = 30;  // a cell whose sweep was killed ends after its step
 
 void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is_sweep) {
   const std::string name = folder.string();

@@ -13,6 +13,9 @@
 
 namespace tenon::cli {
 
+/// Whether a file or folder of that name is there; what cannot be asked is not.
+bool is_there(const std::filesystem::path& path);
+
 /// What is in a folder of results.
 struct FolderContent {
   bool is_run = false;

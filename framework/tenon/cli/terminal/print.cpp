@@ -4,6 +4,7 @@
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/core/error.h>
+#include <tenon/core/files/write_all.h>
 #include <tenon/core/standard_output.h>
 #include <tenon/report/text/display_width.h>
 
@@ -21,12 +22,7 @@ void print(std::string_view text) { print_exactly(wrapped(text, output_screen().
 
 void print_exactly(std::string_view text) {
   erase_status_line();
-  while (!text.empty()) {
-    const ssize_t count = ::write(standard_output(), text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw Error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (!write_all(standard_output(), text)) throw Error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
 void say(std::string_view line) {

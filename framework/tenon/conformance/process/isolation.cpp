@@ -4,6 +4,7 @@
 #include <tenon/conformance/process/isolation.h>
 
 #include <tenon/core/child_process.h>
+#include <tenon/core/files/write_all.h>
 #include <tenon/core/waited_time.h>
 
 #include <poll.h>

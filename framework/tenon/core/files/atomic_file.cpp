@@ -1,6 +1,7 @@
 // Writing beside, fsync, rename. A writer holds a lock on what it writes: the kernel takes that from a process that is
 // gone, whereas a process number may be another's by now, or that of a zombie, or of another container.
 #include <tenon/core/files/atomic_file.h>
+#include <tenon/core/files/write_all.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/standard_output.h>
@@ -108,14 +109,7 @@ void AtomicFile::open_partial(bool exists) {
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = ::write(descriptor_, next, bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail();
-    next += count;
-    bytes -= static_cast<std::size_t>(count);
-  }
+  if (!write_all(descriptor_, {static_cast<const char*>(data), bytes})) fail();
 }
 
 void AtomicFile::commit(Durable durable) {

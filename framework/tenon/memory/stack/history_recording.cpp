@@ -5,8 +5,6 @@ namespace tenon {
 
 namespace {
 
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
-
 /// Whether the block at an address waits for a stream.
 class FindAwaiting final : public SegmentVisitor {
  public:
@@ -48,7 +46,7 @@ Block AllocatorStack::Impl::allocate_recorded(const Request& request) {
     told->record({.action = HistoryAction::kAlloc,
                   .purpose = request.purpose,
                   .label = request.label,
-                  .address = number(block.data),
+                  .address = Address(block.data),
                   .bytes = request.bytes,
                   .stream = request.stream},
                  request.pool);
@@ -62,7 +60,7 @@ void AllocatorStack::Impl::deallocate_recorded(History& history, const Block& bl
   MemoryEvent event{.action = HistoryAction::kFreeRequested,
                     .purpose = block.request.purpose,
                     .label = block.request.label,
-                    .address = number(block.data),
+                    .address = Address(block.data),
                     .bytes = block.request.bytes,
                     .stream = block.request.stream};
   history.record(event);
@@ -96,7 +94,8 @@ void AllocatorStack::Impl::free_completed(const void* address, std::size_t bytes
     std::lock_guard lock(history_mutex_);
     awaiting_.erase(address);
   }
-  told->record({.action = HistoryAction::kFreeCompleted, .address = number(address), .bytes = bytes, .stream = stream});
+  told->record(
+      {.action = HistoryAction::kFreeCompleted, .address = Address(address), .bytes = bytes, .stream = stream});
 }
 
 void AllocatorStack::Impl::acquired(const void* address, std::size_t bytes) noexcept {
@@ -125,7 +124,7 @@ void AllocatorStack::Impl::segment_event(HistoryAction action, const void* addre
       segment_streams_.erase(found);
     }
   }
-  told->record({.action = action, .address = number(address), .bytes = bytes, .stream = stream});
+  told->record({.action = action, .address = Address(address), .bytes = bytes, .stream = stream});
 }
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
 // Writing Tenon's binary traces. Declared in binary_format.h.
+#include <tenon/core/files/write_all.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/binary_format.h>
 
@@ -14,15 +15,6 @@ namespace tenon::replay {
 namespace {
 constexpr std::size_t kFlushBytes = 4 * KiB;  // so much is lost at most when a file is cut
 
-void write_all(int descriptor, const char* data, std::size_t count, const std::string& path) {
-  while (count != 0) {
-    const ssize_t written = ::write(descriptor, data, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw Error("cannot write " + path + ": " + std::strerror(errno));
-    data += written;
-    count -= static_cast<std::size_t>(written);
-  }
-}
 std::string file_head(bool has_columns) {
   std::string head(kBinaryMagic);
   head.push_back(static_cast<char>(has_columns ? kBinaryVersion : kBinaryVersionWithoutColumns));
@@ -42,7 +34,7 @@ BinaryTraceWriter::BinaryTraceWriter(OutputFile& out, bool has_columns) : path_(
 
 void BinaryTraceWriter::append(std::string_view bytes) {
   if (out_ != nullptr) return out_->write(bytes);
-  write_all(descriptor_, bytes.data(), bytes.size(), path_);
+  if (!write_all(descriptor_, bytes)) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
 }
 
 BinaryTraceWriter::~BinaryTraceWriter() {

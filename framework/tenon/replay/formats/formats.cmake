@@ -25,6 +25,7 @@ set(TENON_FORMAT_SUPPORT
   core/files/atomic_file.cpp
   core/error.cpp
   core/files/nearest_file.cpp
+  core/files/write_all.cpp
   core/options.cpp
   core/standard_output.cpp
   core/units.cpp
