@@ -20,8 +20,9 @@ endif()
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TENON_CCACHE ccache)
-  if(TENON_CCACHE)  # it keeps nothing that uses a precompiled header unless it is told what may be ignored of one
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
+  if(TENON_CCACHE)  # it keeps nothing that uses a precompiled header unless it is told what may be ignored of one;
+    # and what it has not seen yet need not be preprocessed for its sake: the compiler says what was included
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${TENON_CCACHE})
   endif()
 endif()
 
@@ -51,5 +52,15 @@ function(tenon_configure_target target)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
     target_link_options(${target} PRIVATE -fsanitize=${TENON_SANITIZE})
+  endif()
+endfunction()
+
+# What runs once for a screen or a page gains nothing by -O3, and takes a third less to compile without it. A target, or
+# sources of one: tenon_compile_quickly(TARGET [sources…]).
+function(tenon_compile_quickly target)
+  if(ARGN)
+    set_property(SOURCE ${ARGN} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()
