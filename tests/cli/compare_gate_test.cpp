@@ -131,7 +131,8 @@ TEST_F(CompareGate, OneMeasurementEachIsNoMeasureOfSpeed) {
     EXPECT_EQ(said.code, 3) << gate;
     EXPECT_THAT(said.error, HasSubstr("cannot be judged, ")) << gate;
   }
-  EXPECT_THAT(gated("a.json", "b.json", "seconds != +0%").error, HasSubstr("`tenon replay --repeat 10` has enough"));
+  EXPECT_THAT(gated("a.json", "b.json", "seconds != +0%").error,
+              HasSubstr("one file each: take both in one `tenon bench OLD NEW --history TRACE`"));
 }
 
 TEST_F(CompareGate, AnOptionThatWouldChangeNothingIsRefused) {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 namespace tenon::test {
 namespace {
 
@@ -24,19 +26,28 @@ class CompareSides : public Program {
                  {"memory", {{"peak_reserved_bytes", 1000}}},
                  {"result", {{"step_ms", times}, {"test_accuracy", accuracy}}}});
   }
-  /// Six runs of each side: a machine that is up to 20 % slower at one time than at another.
-  std::vector<std::string> six_each(double factor, double accuracy = 0) {
+  /// Six results of each side: a machine that is up to 20 % slower at one time than at another.
+  static std::vector<std::string> six_each(
+      const std::function<void(const std::string& file, int turn, bool is_b, double drift)>& make) {
     std::vector<std::string> words = {"compare"};
     for (const char* side : {"a", "b"}) {
       for (int i = 0; i < 6; ++i) {
-        const std::string file = side + std::to_string(i) + ".json";
-        const double drift = 100 + (i * 7 + (side[0] == 'a' ? 0 : 3)) % 20;
-        run(file, side[0] == 'a' ? drift : factor * drift, 0.9 + accuracy * i + (side[0] == 'a' ? 0 : 10 * accuracy));
-        words.push_back(file);
+        words.push_back(side + std::to_string(i) + ".json");
+        make(words.back(), i, side[0] == 'b', 1 + 0.01 * ((i * 7 + (side[0] == 'a' ? 0 : 3)) % 20));
       }
       if (side[0] == 'a') words.push_back("vs");
     }
     return words;
+  }
+  std::vector<std::string> six_runs_each(double factor, double accuracy = 0) {
+    return six_each([&](const std::string& file, int turn, bool is_b, double drift) {
+      run(file, 100 * drift * (is_b ? factor : 1), 0.9 + accuracy * turn + (is_b ? 10 * accuracy : 0));
+    });
+  }
+  std::vector<std::string> six_benches_each(double factor) {
+    return six_each([&](const std::string& file, int, bool is_b, double drift) {
+      bench(file, is_b ? "new/buddy.so" : "old/buddy.so", drift * (is_b ? factor : 1));
+    });
   }
   Said gated(std::vector<std::string> words, const std::string& gate) {
     words.insert(words.end(), {"--fail-if", gate});
@@ -78,23 +89,66 @@ TEST_F(CompareSides, OneRunASideGetsNoVerdictOnSpeedAndPassesNoGateOnIt) {
 }
 
 TEST_F(CompareSides, SeveralRunsASideGetAVerdictThatHoldsTheDriftBetweenThem) {
-  const Said same = tenon(six_each(1));
+  const Said same = tenon(six_runs_each(1));
   EXPECT_EQ(same.code, 0) << same.error;
   EXPECT_THAT(same.out, AllOf(HasSubstr("no evidence of a difference"), HasSubstr("a a0.json and 5 more")));
-  EXPECT_EQ(gated(six_each(1), "step_ms > +5%").code, 0);
-  const Said slow = tenon(six_each(1.5));
+  EXPECT_EQ(gated(six_runs_each(1), "step_ms > +5%").code, 0);
+  const Said slow = tenon(six_runs_each(1.5));
   EXPECT_THAT(slow.out, HasSubstr("slower by "));
-  EXPECT_EQ(gated(six_each(1.5), "step_ms > +5%").code, 3);
-  EXPECT_EQ(gated(six_each(1.5), "b.step_ms > 1.05 * a.step_ms").code, 3);
-  std::vector<std::string> words = six_each(1.5);
+  EXPECT_EQ(gated(six_runs_each(1.5), "step_ms > +5%").code, 3);
+  EXPECT_EQ(gated(six_runs_each(1.5), "b.step_ms > 1.05 * a.step_ms").code, 3);
+  std::vector<std::string> words = six_runs_each(1.5);
   words.insert(words.end(), {"--format", "json"});
   const json document = parse_json(tenon(words).out);
   EXPECT_EQ(document["sets"][0], "a0.json and 5 more");
   EXPECT_EQ(document["results"][1].size(), 6U);
 }
 
+TEST_F(CompareSides, OneBenchASideGetsNoVerdictAndPassesNoGate) {
+  bench("a.json", "old/buddy.so", 1);
+  for (const double factor : {1.001, 1.1, 3.0}) {  // rounds within 1 %: nothing is known of the time between the files
+    bench("b.json", "new/buddy.so", factor);
+    const std::vector<std::string> words = {"compare", "a.json", "b.json", "--filter", "buddy"};
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 0) << "nothing was asked";
+    EXPECT_THAT(said.out, AllOf(HasSubstr("no verdict: one file each"), Not(HasSubstr("slower by")),
+                                Not(HasSubstr("no evidence"))));
+    EXPECT_THAT(said.error, AllOf(HasSubstr("needs both in one bench, where they take turns:\n  tenon bench OLD NEW\n"),
+                                  HasSubstr("\n  tenon compare a-* vs b-*\n")));
+    std::vector<std::string> json_words = words;
+    json_words.insert(json_words.end(), {"--format", "json"});
+    const json document = parse_json(tenon(json_words).out);
+    EXPECT_THAT(document["rows"][0]["verdicts"][1].get<std::string>(),
+                testing::StartsWith("no verdict: one file each"));
+    for (const char* gate : {"b > 1.05 * a", "ns_per_pair > +5%", "ns_per_pair < +1000%", "ns_per_pair != +0%"}) {
+      const Said judged = gated(words, gate);
+      EXPECT_EQ(judged.code, 3) << gate;
+      EXPECT_THAT(judged.error, HasSubstr("ns_per_pair cannot be judged, one file each: take both in one "
+                                          "`tenon bench OLD NEW`"))
+          << gate;
+    }
+  }
+  EXPECT_EQ(gated({"compare", "a.json", "b.json"}, "a.ns_per_pair > 150ns").code, 0) << "a value is no other time";
+  EXPECT_EQ(gated({"compare", "a.json", "b.json"}, "b.ns_per_pair > 150ns").code, 3);
+}
+
+TEST_F(CompareSides, SeveralBenchesASideGetAVerdictThatHoldsTheDriftBetweenThem) {
+  const Said same = tenon(six_benches_each(1));
+  EXPECT_THAT(same.out, AllOf(HasSubstr("no evidence of a difference"), Not(HasSubstr("slower by"))));
+  EXPECT_EQ(gated(six_benches_each(1), "ns_per_pair > +5%").code, 0);
+  std::vector<std::string> slow = six_benches_each(1.5);
+  slow.insert(slow.end(), {"--filter", "buddy"});
+  const Said said = tenon(slow);
+  EXPECT_THAT(said.out, HasSubstr("slower by "));
+  EXPECT_THAT(said.error, HasSubstr("these times are of several files a side"));
+  EXPECT_EQ(gated(slow, "b > 1.05 * a").code, 3);
+  slow.erase(slow.begin() + 1);
+  EXPECT_THAT(tenon(slow).out, HasSubstr("no verdict: 5 against 6 files are too few"));
+  EXPECT_THAT(gated(slow, "b > 1.05 * a").error, HasSubstr("cannot be judged, 5 against 6 files are too few: "));
+}
+
 TEST_F(CompareSides, AFigureThatDiffersBetweenRunsOfASideIsJudgedByAnIntervalToo) {
-  const Said better = tenon(six_each(1, 0.001));
+  const Said better = tenon(six_runs_each(1, 0.001));
   EXPECT_THAT(better.out, HasSubstr("better: +0."));
   EXPECT_THAT(better.out, HasSubstr(" points"));
   run("a.json", 100, 0.5);
@@ -109,7 +163,7 @@ TEST_F(CompareSides, AFigureThatDiffersBetweenRunsOfASideIsJudgedByAnIntervalToo
 }
 
 TEST_F(CompareSides, ARunOfASideThatFailedSpoilsIt) {
-  const std::vector<std::string> words = six_each(1);
+  const std::vector<std::string> words = six_runs_each(1);
   write("b3.json", {{"schema_version", 1},
                     {"status", "disqualified"},
                     {"error", "it forgets"},
@@ -137,9 +191,9 @@ TEST_F(CompareSides, BenchesOfTwoBuildsOfOnePluginAreHeldAgainstEachOther) {
   const Said said = tenon({"compare", "old.json", "new.json"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.error, Not(HasSubstr("is not in")));
-  EXPECT_THAT(said.out, AllOf(HasSubstr("hot/4KiB, buddy"), HasSubstr("slower by"), HasSubstr("file of buddy"),
+  EXPECT_THAT(said.out, AllOf(HasSubstr("hot/4KiB, buddy"), HasSubstr("(+50.0 %)"), HasSubstr("file of buddy"),
                               HasSubstr("old/buddy.so"), HasSubstr("new/buddy.so")));
-  EXPECT_EQ(gated({"compare", "old.json", "new.json"}, "b > 1.05 * a").code, 3);
+  EXPECT_EQ(gated({"compare", "old.json", "new.json"}, "b.ns_per_pair > 120ns").code, 3);
 }
 
 TEST_F(CompareSides, WhatIsLeftOverOfOnePluginOnEachSideIsHeldAgainstEachOther) {

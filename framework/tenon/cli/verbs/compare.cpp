@@ -195,7 +195,7 @@ void add_compare(Verb program, Outcome& outcome) {
   verb.footer(
       "Names:\n"
       "  a, b, …            the sides in their order; in EXPR their figures: b.step_ms\n"
-      "  a1 a2 … vs b1 b2 … several results a side: a verdict on the speed of runs needs six or more, made in turn\n"
+      "  a1 a2 … vs b1 b2 … several results a side: a verdict on speed needs six or more, made in turn\n"
       "  FIGURE > +2%       of every later side, against the first; what cannot be judged trips\n"
       "  FIELD of --filter  trace, allocator, capacity of replays; workload, allocator of benches; keys of a sweep\n"
       "  FIGURE             as in --format json: peak_reserved_bytes, excess, ooms, step_ms, ns_per_pair …\n" +

@@ -61,10 +61,11 @@ std::optional<Interval> ComparisonFigures::figure(std::size_t which, std::size_t
   const FigureInfo* const info = find_figure(metric);
   const ResultFigure* const figure = found == nullptr || info == nullptr ? nullptr : figure_of(*found, *info);
   if (figure == nullptr) return std::nullopt;
-  if (figure->samples.size() >= samples_for(kCompareConfidence))
-    return median_interval(figure->samples, kCompareConfidence);
-  if (figure->samples.empty()) return Interval{figure->value, figure->value, figure->value};
-  const auto [least, most] = std::ranges::minmax(figure->samples);  // too few for an interval: all that was seen
+  // Against a value, of one result too: nothing is said of another time.
+  const std::vector<double>& seen = figure->samples.empty() ? figure->rounds : figure->samples;
+  if (seen.size() >= samples_for(kCompareConfidence)) return median_interval(seen, kCompareConfidence);
+  if (seen.empty()) return Interval{figure->value, figure->value, figure->value};
+  const auto [least, most] = std::ranges::minmax(seen);  // too few for an interval: all that was seen
   return Interval{std::min(least, figure->value), figure->value, std::max(most, figure->value)};
 }
 

@@ -52,23 +52,18 @@ FigureVerdict changed(const FigureInfo& info, const ResultFigure& then, const Re
   return {Kind::kDifferent, fmt::format("{}: {}", word_of(info, by->low > nothing), range), {}};
 }
 
-/// What is measured once in each result of that kind.
+/// What gives one measurement of a figure.
 const char* name_of_one(ResultKind kind) {
-  switch (kind) {
-    case ResultKind::kRun:
-    case ResultKind::kSweep:
-      return "run";
-    case ResultKind::kReplay:
-      return "measurement";
-    case ResultKind::kBench:
-      break;
-  }
-  return "round";
+  return kind == ResultKind::kRun || kind == ResultKind::kSweep ? "run" : "file";
 }
 
 const char* advice_for(const FigureInfo& info, ResultKind kind) {
-  if (kind == ResultKind::kBench) return "`tenon bench --rounds 20` has enough";
-  if (kind == ResultKind::kReplay && info.key == "seconds") return "`tenon replay --repeat 10` has enough";
+  if (info.is_measured() && kind == ResultKind::kBench)
+    return "take both in one `tenon bench OLD NEW`, or six files or more a side, made in turn, as `tenon compare a-* "
+           "vs b-*`";
+  if (info.is_measured() && kind == ResultKind::kReplay)
+    return "take both in one `tenon bench OLD NEW --history TRACE`, or six files or more a side, made in turn, as "
+           "`tenon compare a-* vs b-*`";
   return "repeat both in turn, six times or more, and compare them as `tenon compare a-* vs b-*`";
 }
 

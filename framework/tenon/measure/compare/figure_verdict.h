@@ -28,14 +28,15 @@ struct FigureVerdict {
   };
   Kind kind = Kind::kNone;
   /// "same", "better by 2.0 %", "worse: 3 instead of 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no
-  /// verdict: one run each (+3.0 %)", "no verdict: disqualified"; empty for kNone
+  /// verdict: one run each (+3.0 %)", "no verdict: one file each (-1.2 %)", "no verdict: disqualified"; empty for kNone
   std::string text;
   /// Of the last four kinds, as a clause: "one run each: …"; a gate says it.
   std::string why;
 };
 
-/// Times of one run a side get no verdict: a machine is slower at one time than at another, which no interval of steps
-/// within a run holds. Those of several runs a side do, and so do figures that differ between them.
+/// Times of one result a side get no verdict: a machine is slower at one time than at another, which no interval of
+/// steps, passes or rounds within one holds. Those of several results a side do, by the spread between them, and so do
+/// figures that differ between them.
 TENON_API FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, const ResultCase& other);
 
 /// Null where the case has none, or failed.

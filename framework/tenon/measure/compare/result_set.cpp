@@ -30,15 +30,15 @@ namespace tenon::measure {
 
 namespace {
 
-std::vector<double> samples_of(const Json& list) {
-  std::vector<double> samples;
+std::vector<double> rounds_of(const Json& list) {
+  std::vector<double> rounds;
   for (const Json& value : list.is_array() ? list : Json::array()) {
-    if (value.is_number()) samples.push_back(value.get<double>());
+    if (value.is_number()) rounds.push_back(value.get<double>());
   }
-  return samples;
+  return rounds;
 }
-void add(ResultCase& found, const std::string& key, const Json& value, std::vector<double> samples = {}) {
-  if (value.is_number()) found.figures[key] = {value.get<double>(), std::move(samples)};
+void add(ResultCase& found, const std::string& key, const Json& value, std::vector<double> rounds = {}) {
+  if (value.is_number()) found.figures[key] = {value.get<double>(), {}, std::move(rounds)};
 }
 
 void add_field(ResultCase& found, const std::string& key, const std::string& value) {
@@ -112,7 +112,7 @@ ResultCase replay_case(const Json& row, const RowAllocator& allocator, const std
     if (figure != found.figures.end() && figure->second.value == 0) found.figures.erase(figure);  // not measured
   }
   if (const auto seconds = found.figures.find("seconds"); seconds != found.figures.end())
-    seconds->second.samples = samples_of(member(row, "pass_seconds"));
+    seconds->second.rounds = rounds_of(member(row, "pass_seconds"));
   note_failure(found, row);
   if (const auto ooms = found.figures.find("ooms"); ooms != found.figures.end() && ooms->second.value > 0)
     found.ran_out = "OOM";
@@ -124,7 +124,7 @@ ResultCase bench_case(const Json& row, const RowAllocator& allocator, const std:
   ResultCase found{.kind = ResultKind::kBench};
   add_field(found, "workload", text_of(member(row, "workload")));
   add_allocator(found, kAllocatorField, allocator, title, allocator.options());
-  add(found, "ns_per_pair", member(row, "ns_per_pair"), samples_of(member(row, "round_ns")));
+  add(found, "ns_per_pair", member(row, "ns_per_pair"), rounds_of(member(row, "round_ns")));
   note_failure(found, row);
   return found;
 }

@@ -19,9 +19,11 @@ TENON_API std::string kind_name(ResultKind kind);
 
 struct ResultFigure {
   double value = 0;
-  /// Independent measurements of it: passes of a replay, rounds of a bench; of several results of a side, one each.
-  /// Empty where there is but one number. Steps of one run are none: the machine was one and the same for all.
+  /// Independent measurements of it: of several results of a side, one each. Empty where the side is one result: what
+  /// is within one was measured at one time, and a machine is slower at one time than at another.
   std::vector<double> samples;
+  /// Passes of a replay, rounds of a bench, all of one result: how its figure scattered while it was taken.
+  std::vector<double> rounds = {};
 };
 
 /// The field of replays and benches that an allocator is.

@@ -165,31 +165,27 @@ std::vector<std::string> speed_remarks(const Comparison& comparison) {
   std::vector<std::string> remarks;
   const ResultKind kind = comparison.sets.front().kind;
   const bool is_run = kind == ResultKind::kRun || kind == ResultKind::kSweep;
-  const bool is_alone = std::ranges::all_of(comparison.sets, [](const auto& set) { return set.results.size() < 2; });
-  if (is_run &&
-      (has_verdict(comparison, "step_ms", Kind::kTooFew) || has_verdict(comparison, "seconds", Kind::kTooFew)))
+  const char* speed = is_run ? "step_ms" : kind == ResultKind::kBench ? "ns_per_pair" : "seconds";
+  if (is_run && (has_verdict(comparison, speed, Kind::kTooFew) || has_verdict(comparison, "seconds", Kind::kTooFew)))
     remarks.push_back(
         "a machine is slower at one time than at another, so a verdict on speed needs several runs a side: repeat both "
         "in turn, six times or more, each into a folder of its own, and compare the sides:\n  tenon compare a-* vs "
         "b-*");
-  if (kind == ResultKind::kReplay && has_verdict(comparison, "seconds", Kind::kTooFew))
-    remarks.push_back(
-        "a verdict on speed needs more than these passes: `tenon replay --repeat 10 --format json`, which interleaves "
-        "them");
+  if (!is_run && has_verdict(comparison, speed, Kind::kTooFew))
+    remarks.push_back(fmt::format(
+        "a machine is slower at one time than at another, which nothing within one file shows, so a verdict on speed "
+        "needs both in one bench, where they take turns:\n  tenon bench OLD NEW{}\nor six files or more a side, made "
+        "in turn:\n  tenon compare a-* vs b-*",
+        kind == ResultKind::kReplay ? " --history TRACE" : ""));
   if (has_verdict(comparison, "step_ms", Kind::kShared))
     remarks.push_back(
         "cells of these sweeps ran beside each other and slowed one another: no verdict on speed; run the sweep with "
         "-j 1 for one");
-  if (is_run && has_verdict(comparison, "step_ms", Kind::kDifferent))
+  if (has_verdict(comparison, speed, Kind::kDifferent))
     remarks.push_back(
-        "these times are of several runs a side: had all of one side run before the other, a machine that was busier "
-        "meanwhile would show as slower; let them take turns");
-  const char* speed = kind == ResultKind::kBench ? "ns_per_pair" : "seconds";
-  if (!is_run && is_alone && has_verdict(comparison, speed, Kind::kDifferent))
-    remarks.push_back(
-        fmt::format("these times were measured one file after the other: a machine that was busier meanwhile shows as "
-                    "slower too; `tenon {}` with both takes turns",
-                    kind == ResultKind::kBench ? "bench" : "replay --repeat 10"));
+        fmt::format("these times are of several {} a side: had all of one side been made before the other, a machine "
+                    "that was busier meanwhile would show as slower; let them take turns",
+                    is_run ? "runs" : "files"));
   return remarks;
 }
 
