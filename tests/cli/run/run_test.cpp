@@ -138,6 +138,25 @@ TEST_F(RunVerb, ADryRunSaysThatItsLimitIsTooLow) {
   EXPECT_THAT(device.error, HasSubstr("caching on simulated:0"));
 }
 
+TEST_F(RunVerb, ABudgetOfOnePurposeIsNotTakenForACeilingOfAllMemory) {
+  const std::vector<std::string> run = {"run", "exp.toml", "allocator.layers=[budget]",
+                                        "allocator.budget.gradient=10KiB"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = run;
+    words.insert(words.end(), more.begin(), more.end());
+    return tenon(words);
+  };
+  const Said dry = with({"--dry-run"});
+  EXPECT_EQ(dry.code, 4);
+  EXPECT_THAT(dry.out, HasSubstr("# out of memory at          10.0 KiB, the budget for purpose 'gradient'\n"));
+  const Said table = with({"train.batch_size=8,16", "--sweep", "--dry-run"});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("budget for"), HasSubstr("gradient")));
+  // A replay on a device of 10 KiB would say nothing of any allocator.
+  const Said ended = with({"--out", "res"});
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.error, AllOf(HasSubstr("raise option 'gradient' of layer 'budget'"), Not(HasSubstr("replay"))));
+}
+
 TEST_F(RunVerb, AnEstimateThatCannotBeMadeSaysWhy) {
   std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
   const Said said = tenon({"run", "exp.toml", "--dry-run"});

@@ -9,6 +9,7 @@
 #include <tenon/conformance/service_watch.h>
 #include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
+#include <tenon/memory/layers/budget.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
 
@@ -46,6 +47,7 @@ struct EstimatePage {
   char problem[4096];
   char faults[kMostFaults][400];
   std::int64_t ceiling_bytes;
+  char ceiling_purpose[32];
   char shortage[1024];
 };
 
@@ -98,6 +100,8 @@ void look_for_shortage(EstimatePage& page, const ExperimentConfig& experiment) {
   if (!shortage) return;
   page.ceiling_bytes =
       static_cast<std::int64_t>(shortage->limit_bytes != 0 ? shortage->limit_bytes : shortage->capacity_bytes);
+  if (const auto purpose = purpose_over_budget(*shortage))
+    keep_text(page.ceiling_purpose, sizeof page.ceiling_purpose, name_of(*purpose));
   page.exit_code = static_cast<int>(ExitCode::kOutOfMemory);
   keep_text(page.shortage, sizeof page.shortage, OutOfMemory(*shortage).what());
 }
@@ -205,6 +209,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   result.exit_code = page->exit_code;
   if (page->shortage[0] != 0) result.shortage = fmt::format("a run would end out of memory: {}", page->shortage);
   result.estimate.out_of_memory_at_bytes = page->ceiling_bytes;
+  result.estimate.out_of_memory_purpose = page->ceiling_purpose;
   for (const auto& fault : page->faults)
     if (fault[0] != 0) result.faults.push_back({.allocator = {}, .what = fault, .spec = {}});
   if (!result.faults.empty()) result.exit_code = static_cast<int>(ExitCode::kFailed);

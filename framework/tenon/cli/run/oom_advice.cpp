@@ -1,6 +1,7 @@
 // The hint of an OutOfMemory, from a replay.
 #include <tenon/cli/run/oom_advice.h>
 
+#include <tenon/memory/layers/budget.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -13,6 +14,7 @@ namespace tenon::cli {
 
 std::optional<replay::FitReport> replay_failure(const StackConfig& config, const replay::Recorder& recorder,
                                                 OutOfMemoryInfo& info) {
+  if (purpose_over_budget(info)) return std::nullopt;  // which no other allocator would change
   // What this process could have had: other processes may hold the rest of the device.
   std::size_t capacity = info.capacity_bytes == 0 ? 0 : info.reserved_bytes + info.device_free_bytes;
   if (info.limit_bytes != 0) capacity = capacity == 0 ? info.limit_bytes : std::min(capacity, info.limit_bytes);

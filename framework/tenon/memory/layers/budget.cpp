@@ -1,6 +1,7 @@
 // Layer `budget`: a ceiling of its own for each purpose, on bytes as requested.
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/layers/budget.h>
 #include <tenon/memory/layers/layer.h>
 
 #include <fmt/format.h>
@@ -11,6 +12,10 @@
 namespace tenon {
 
 namespace {
+
+/// How every refusal begins, and how it is known again: an OutOfMemory has no field for it, as plugins are built with
+/// its layout.
+std::string refusal_for(Purpose purpose) { return fmt::format("the budget for purpose '{}' is ", name_of(purpose)); }
 
 class Budget final : public LayerAllocator {
  public:
@@ -53,13 +58,11 @@ class Budget final : public LayerAllocator {
 
  private:
   [[noreturn]] static void refuse(const Request& request, std::size_t budget, std::size_t live) {
-    throw OutOfMemory(
-        {.requested_bytes = request.bytes,
-         .limit_bytes = budget,
-         .hint = fmt::format("the budget for purpose '{}' is {}, of which {} are in use: raise option '{}' "
-                             "of layer 'budget'",
-                             name_of(request.purpose), format_bytes(budget), format_bytes(live),
-                             name_of(request.purpose))});
+    throw OutOfMemory({.requested_bytes = request.bytes,
+                       .limit_bytes = budget,
+                       .hint = fmt::format("{}{}, of which {} are in use: raise option '{}' of layer 'budget'",
+                                           refusal_for(request.purpose), format_bytes(budget), format_bytes(live),
+                                           name_of(request.purpose))});
   }
 
   std::array<std::size_t, kPurposeCount> budgets_{};
@@ -67,6 +70,14 @@ class Budget final : public LayerAllocator {
 };
 
 }  // namespace
+
+std::optional<Purpose> purpose_over_budget(const OutOfMemoryInfo& refusal) {
+  for (int i = 0; i < kPurposeCount; ++i) {
+    const auto purpose = static_cast<Purpose>(i);
+    if (refusal.hint.starts_with(refusal_for(purpose))) return purpose;
+  }
+  return std::nullopt;
+}
 
 LayerInfo budget_layer() {
   OptionSchema options;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include <cmath>
 #include <sstream>
 #include <utility>
@@ -73,7 +75,10 @@ std::string estimate_comment(const Estimate& estimate) {
   text += fmt::format("# estimated peak allocated  {}\n", shown(stats.allocated_bytes));
   text += fmt::format("# estimated peak reserved   {}\n", shown(stats.reserved_bytes));
   if (const auto ceiling = static_cast<std::size_t>(estimate.out_of_memory_at_bytes); ceiling != 0)
-    text += fmt::format("# out of memory at          {}\n", format_bytes(ceiling));
+    text += fmt::format("# out of memory at          {}{}\n", format_bytes(ceiling),
+                        estimate.out_of_memory_purpose.empty()
+                            ? ""
+                            : fmt::format(", the budget for purpose '{}'", estimate.out_of_memory_purpose));
   return text +
          commented("Two steps on addresses alone; the workspace of kernels comes on top. Nothing was run.", columns);
 }
@@ -111,6 +116,9 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
   }
   columns.push_back({"parameters", "parameters"});
   columns.push_back({"out_of_memory_at_bytes", "out of memory at", true, 3});
+  const bool has_budgets =
+      std::ranges::any_of(estimates, [](const Estimate& one) { return !one.out_of_memory_purpose.empty(); });
+  columns.push_back({"out_of_memory_purpose", "budget for", has_budgets, 3});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     std::vector<TableCell> row = {static_cast<std::int64_t>(i + 1)};
@@ -123,6 +131,8 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
     row.push_back(known ? TableCell(known->parameters) : TableCell());
     const std::int64_t ceiling = estimates[i].out_of_memory_at_bytes;
     row.push_back(ceiling != 0 ? TableCell(Bytes{ceiling}) : TableCell());
+    const std::string& purpose = estimates[i].out_of_memory_purpose;
+    row.push_back(purpose.empty() ? TableCell() : TableCell(purpose));
     table.add_row(std::move(row));
   }
   return table;

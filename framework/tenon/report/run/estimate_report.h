@@ -18,6 +18,8 @@ struct Estimate {
   /// The ceiling (a layer's, or a simulated device's capacity) at which a run would be out of memory; 0: it has none,
   /// or keeps below it.
   std::int64_t out_of_memory_at_bytes = 0;
+  /// The purpose that the ceiling is for, of the layer `budget`; empty: it is for all of the memory.
+  std::string out_of_memory_purpose = {};
 };
 
 /// Estimate / measured - 1 of two peaks; empty where one of the figures is not known.
