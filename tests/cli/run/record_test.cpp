@@ -114,6 +114,17 @@ TEST_F(RecordVerb, AFinishedRunThatIsResumedNamesTheRecordingsItLacks) {
   EXPECT_THAT(tenon({"run", "--resume", "res"}).error, Not(HasSubstr("though asked for")));
 }
 
+TEST_F(RecordVerb, ARecordingWithoutCallStacksMakesNoFlameGraph) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "--record", "trace,snapshot", "--out", "res"}).code, 0);
+  const Said refused = tenon({"trace", "convert", "res/memory.tenon", "no.folded"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.error, AllOf(HasSubstr("res/memory.tenon: the history has no call stacks"),
+                                   HasSubstr("`tenon run --record folded`")));
+  EXPECT_FALSE(exists("no.folded"));
+  ASSERT_EQ(tenon({"trace", "convert", "res/memory.pickle", "yes.folded"}).code, 0) << "the snapshot has them";
+  EXPECT_THAT(read_bytes(folder_.path() / "yes.folded"), HasSubstr(";"));
+}
+
 TEST_F(RecordVerb, WhatNoOtherRecordingHoldsIsNamedWithTheCommandThatRunsAgain) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--record", "all", "--out", "res"}).code, 0);
   for (const char* file : {"memory.pickle", "memory.folded", "tensorboard"})

@@ -32,10 +32,11 @@ std::string folded_stack(const std::vector<StackFrame>& frames) {
 }
 
 void write_folded(const Trace& trace, const std::string& path) {
-  if (trace.stack_of_allocation.empty()) {
-    throw Error(
-        trace.path +
-        ": the history has no call stacks; record with torch.cuda.memory._record_memory_history(stacks=\"python\")");
+  // A form that has room for stacks may hold none: a recording of `tenon run` is one.
+  if (std::ranges::all_of(trace.stack_of_allocation, [](std::uint32_t stack) { return stack == 0; })) {
+    throw Error(trace.path +
+                ": the history has no call stacks; record with "
+                "torch.cuda.memory._record_memory_history(stacks=\"python\"), or with `tenon run --record folded`");
   }
   std::vector<std::uint32_t> stack_of_slot(trace.slot_count);
   std::map<std::uint32_t, std::uint64_t> live;
