@@ -42,6 +42,17 @@ TEST_F(ResumeCommand, WhatALayerWroteBeforeIsKeptBesideWhatItWritesNow) {
   EXPECT_THAT(files_in("out"), Not(testing::Contains(HasSubstr("mine."))));
 }
 
+TEST_F(ResumeCommand, WhatALayerWroteToAPlaceOfTheUsersIsKeptThere) {
+  const std::string file = at("mine.trace").string();
+  ASSERT_EQ(interrupted({"allocator.layers=[\"trace\"]", "allocator.trace.file=\"" + file + "\""}).code, 130);
+  const std::string before = read_bytes(file);
+  const int steps = json_of(at("out/result.json"))["result"]["steps"];
+  ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  EXPECT_EQ(read_bytes(at("mine.until-step-" + std::to_string(steps) + ".trace")), before)
+      << testing::PrintToString(files_in("."));
+  EXPECT_NE(read_bytes(file), before);
+}
+
 TEST_F(ResumeCommand, PartsThatWereKilledOverwriteOneAnotherNowhere) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--record", "text", "--out", "one"}).code, 0);
   fs::remove(at("one/result.json"));

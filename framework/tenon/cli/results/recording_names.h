@@ -19,8 +19,8 @@ std::vector<std::string> recorded_files();
 /// What earlier parts of a resumed run recorded in the folder as `file`: memory.until-step-40.tenon, and, where two
 /// parts ended at one step, memory.until-step-40-2.tenon.
 std::vector<std::string> earlier_recordings(const std::filesystem::path& folder, const std::string& file);
-/// Gives the recordings in the folder, and `more` that layers wrote there, the names of an earlier part, which ended at
-/// that step. Nothing is overwritten.
+/// Gives the recordings in the folder, and `more` that layers wrote there or, under an absolute path, elsewhere, the
+/// names of an earlier part, which ended at that step. Nothing is overwritten.
 void keep_earlier_recordings(const std::filesystem::path& folder, const std::vector<std::string>& more,
                              std::int64_t step);
 

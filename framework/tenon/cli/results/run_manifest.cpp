@@ -110,13 +110,24 @@ RunManifest manifest_of(const RunOptions& options, const Config& config) {
   return manifest;
 }
 
-std::string layer_file(const LayerConfig& layer) {
-  for (const OptionSpec& option : layer.options.schema()) {
-    if (option.name != "file" || option.type != OptionType::kText) continue;
-    const fs::path file = layer.options.text("file");
-    return file.is_relative() ? file.string() : std::string();
-  }
+namespace {
+
+fs::path written_file(const LayerConfig& layer) {
+  for (const OptionSpec& option : layer.options.schema())
+    if (option.name == "file" && option.type == OptionType::kText) return layer.options.text("file");
   return {};
+}
+
+}  // namespace
+
+std::string layer_file(const LayerConfig& layer) {
+  const fs::path file = written_file(layer);
+  return file.is_relative() ? file.string() : std::string();
+}
+
+std::string layer_file_elsewhere(const LayerConfig& layer) {
+  const fs::path file = written_file(layer);
+  return file.is_absolute() ? file.string() : std::string();
 }
 
 void write_manifest(const fs::path& folder, const RunManifest& manifest) {

@@ -32,6 +32,8 @@ RunManifest manifest_of(const RunOptions& options, const Config& config);
 
 /// The file that a layer writes into the run's folder; empty where it writes none, or the user gave it another place.
 std::string layer_file(const LayerConfig& layer);
+/// The file that it writes in that other place.
+std::string layer_file_elsewhere(const LayerConfig& layer);
 
 /// run.json and config.resolved.toml. Throws Error.
 void write_manifest(const std::filesystem::path& folder, const RunManifest& manifest);

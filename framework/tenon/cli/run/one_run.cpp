@@ -225,8 +225,15 @@ class OneRun {
     if (state_.go_on) earlier_faults_ = before ? before->faults : opened_.manifest.faults;
     // The end of a part finds more than its steps did, and its result goes; what begins again has found nothing.
     if (earlier_faults_.size() != opened_.manifest.faults.size()) keep_faults(earlier_faults_);
-    keep_earlier_recordings(path(), opened_.manifest.files, before ? before->steps.value_or(0) : 0);
     std::error_code ignored;
+    std::vector<std::string> files = opened_.manifest.files;
+    const ExperimentConfig as_asked = config_.experiment();  // here the files of layers are placed already
+    for (const LayerConfig& layer : as_asked.allocator.layers) {
+      std::string elsewhere = layer_file_elsewhere(layer);
+      const bool is_file = fs::is_regular_file(fs::symlink_status(elsewhere, ignored));  // no link such as /dev/stdout
+      if (is_file) files.push_back(std::move(elsewhere));
+    }
+    keep_earlier_recordings(path(), files, before ? before->steps.value_or(0) : 0);
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
     if (!state_.go_on && !options_.quiet)
       say(fmt::format("{}no saved state in {}: the run begins again at its first step", options_.label,
