@@ -3,118 +3,19 @@
 #include "support/scratch_folder.h"
 
 #include "replay/support.h"
+#include "replay/text_document.h"
 
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/writers.h>
 #include <tenon/replay/trace/header_keys.h>
-#include <tenon/replay/trace/recorded_lines.h>
-#include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 namespace tenon::replay {
 namespace {
-
-constexpr char kDocument[] = TENON_SOURCE_DIR "/framework/tenon/replay/text_histories.md";
-
-std::string document() {
-  std::ostringstream text;
-  text << std::ifstream(kDocument).rdbuf();
-  return text.str();
-}
-
-struct Example {
-  int line = 0;  ///< of the document
-  std::string history;
-  std::string kind;  ///< "events" or "refused"
-  std::string outcome;
-};
-
-/// `\t`, `\r` and `\xHH` as the bytes that they stand for.
-std::string unescaped(const std::string& text) {
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\') {
-      bytes += text[i];
-    } else if (text[++i] == 'x') {
-      bytes += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      bytes += text[i] == 't' ? '\t' : '\r';
-    }
-  }
-  return bytes;
-}
-
-/// A block ```trace, and the block that follows it.
-std::vector<Example> examples() {
-  std::vector<Example> all;
-  std::istringstream lines(document());
-  std::string line, fence;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (line.starts_with("```")) {
-      fence = line.substr(3);
-      if (fence == "trace") all.push_back({.line = number});
-      if (fence == "events" || fence == "refused") all.back().kind = fence;
-    } else if (fence == "trace") {
-      all.back().history += unescaped(line) + "\n";
-    } else if (!fence.empty()) {
-      all.back().outcome += line + "\n";
-    }
-  }
-  return all;
-}
-
-/// A trace in the words of the document.
-std::string told(Trace trace) {
-  std::string text;
-  std::map<std::uint32_t, std::uint64_t> block_in;  // by slot
-  std::uint64_t blocks = 0, event_number = 0;
-  const auto& [times, purposes] = trace.columns;
-  std::size_t next_failure = 0;
-  for (const TraceEvent& event : trace.events) {
-    const std::uint64_t stream = trace.streams[event.stream];
-    const RecordedOom* failed = is_counted(event.kind) ? trace.failure_at(event_number++, next_failure) : nullptr;
-    if (event.kind == EventKind::kAllocate) block_in[event.slot] = blocks++;
-    const std::uint64_t block = block_in[event.slot];
-    switch (event.kind) {
-      case EventKind::kAllocate:
-        text += fmt::format("allocate block {}: {} bytes on stream {}", block, event.bytes, stream);
-        if (failed)
-          text += fmt::format("; it ran out of memory with {} bytes reserved and {} left", failed->reserved_bytes,
-                              failed->device_free_bytes);
-        if (block < purposes.size()) text += fmt::format("; for {}", name_of(purposes[block]));
-        break;
-      case EventKind::kFree:
-        text += fmt::format("free block {}{}", block, event.deferred ? "; it waits for a stream" : "");
-        break;
-      case EventKind::kUse:
-        text += fmt::format("use block {} on stream {}", block, stream);
-        break;
-      case EventKind::kEmptyCache:
-        text += "empty the cache";
-        break;
-      case EventKind::kMark:
-        text += fmt::format("mark '{}'", trace.marks[event.bytes]);
-        break;
-      case EventKind::kFreeCompleted:
-        text += fmt::format("block {} waits no longer", block);
-        break;
-    }
-    if (is_counted(event.kind) && !times.empty()) text += fmt::format("; at {}", times[event_number - 1]);
-    text += '\n';
-  }
-  if (trace.facts.seeded_blocks != 0)
-    text += fmt::format("{} blocks lived before the recording\n", trace.facts.seeded_blocks);
-  for (const auto& [key, value] : trace.header) text += fmt::format("header {} = {}\n", key, value);
-  for (const auto& [key, value] : recorded_lines(trace)) text += fmt::format("{} = {}\n", key, value);
-  return text;
-}
 
 TEST(TextDocument, EveryExampleDoesWhatStandsUnderIt) {
   const std::vector<Example> all = examples();
@@ -205,60 +106,6 @@ TEST(TextDocument, EveryRowOfItsTablesIsTriedByAnExample) {
     const std::string wanted = is_record ? fixed : fixed + ": ";
     EXPECT_NE(histories.find((is_record ? "\n" : "\n# ") + wanted), std::string::npos) << word;
   }
-}
-
-TEST(TextDocument, StatesHowManyStreamsThereMayBe) {
-  ASSERT_NE(document().find("65,535 streams"), std::string::npos);
-  std::string history;
-  for (int i = 0; i < 65'535; ++i) history += fmt::format("a {} 8 {}\n", i, 7 * i);
-  EXPECT_EQ(read_one(history).streams.size(), 65'535U);
-  EXPECT_THAT(refusal_of(history + "a 65535 8 1\n"), testing::HasSubstr("more than 65535 streams"));
-}
-
-TEST(TextDocument, StatesWhenStreamsAreWrittenAsIndices) {
-  ASSERT_NE(document().find("where one is 65,536 or more"), std::string::npos);
-  const std::string path = test::scratch_folder() + "streams.trace";
-  for (const auto& [stream, is_index] : {std::pair(65'535, false), {65'536, true}}) {
-    write_trace(read_one(fmt::format("a 0 8 {}\n", stream)), path);
-    const Trace again = read_traces(path).front();
-    EXPECT_EQ(again.streams.front(), is_index ? 0 : stream);
-    const auto handles = again.header.find("stream_ids");
-    EXPECT_EQ(handles == again.header.end() ? "" : handles->second, is_index ? "65536" : "");
-  }
-}
-
-TEST(TextDocument, StatesHowManyHeadersAreKept) {
-  ASSERT_NE(document().find("the first thousand are kept, and a remark counts the rest"), std::string::npos);
-  std::string history;
-  for (int i = 0; i < 1003; ++i) history += fmt::format("# note of mine {}: {}\n", i, i);
-  const Trace trace = read_one(history + "# name: kept\na 0 8 0\n");
-  EXPECT_EQ(trace.header.size(), 1001U) << "with the name, whose meaning is known";
-  EXPECT_EQ(trace.notes, std::vector<std::string>{"3 comments beyond the first 1000 are not kept"});
-}
-
-TEST(TextDocument, StatesHowManyRemarksAreWritten) {
-  ASSERT_NE(document().find("more than 32 remarks, 31 are written, and a last one that counts the others"),
-            std::string::npos);
-  const std::string path = test::scratch_folder() + "remarks.trace";
-  for (const int count : {32, 33, 40}) {
-    Trace trace = read_one("a 0 8 0\n");
-    for (int i = 0; i < count; ++i) trace.notes.push_back(fmt::format("remark of mine {}", i));
-    write_trace(trace, path);
-    const std::vector<std::string> notes = read_traces(path).front().notes;
-    ASSERT_EQ(notes.size(), 32U) << count;
-    EXPECT_EQ(notes[30], "remark of mine 30");
-    EXPECT_EQ(notes[31], count == 32 ? "remark of mine 31" : fmt::format("{} more remarks are not kept", count - 31));
-  }
-}
-
-TEST(TextDocument, StatesHowLongATextOfTheRecordingMayBe) {
-  ASSERT_NE(document().find("are read up to 4,096 bytes"), std::string::npos);
-  const std::string text(5000, 'x');
-  const Trace trace =
-      read_one("# recorded_conf: " + text + "\n# recorded_distrust: " + text + "\n# remark 1: " + text + "\na 0 8 0\n");
-  EXPECT_EQ(trace.recorded->pytorch_conf.size(), 4096U);
-  EXPECT_EQ(trace.distrust.size(), 4096U);
-  EXPECT_EQ(trace.notes.at(0).size(), 4096U);
 }
 
 TEST(TextDocument, KnowsNoRecordAndNoMarkThatTheReaderDoesNot) {

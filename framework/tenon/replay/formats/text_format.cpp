@@ -13,7 +13,7 @@ Likeness likeness(std::string_view head) {
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n\xef\xbb\xbf"), head.size()));
   if (head.empty() || kTextRecords.find(head[0]) == std::string_view::npos) return Likeness::kNone;
   const bool is_record =
-      head.size() == 1 || head[0] == '#' || std::string_view(" \r\n").find(head[1]) != std::string_view::npos;
+      head.size() == 1 || head[0] == '#' || std::string_view(" \t\r\n").find(head[1]) != std::string_view::npos;
   return is_record ? Likeness::kPossible : Likeness::kNone;
 }
 
