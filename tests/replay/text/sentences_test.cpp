@@ -3,7 +3,7 @@
 #include "support/scratch_folder.h"
 
 #include "replay/support.h"
-#include "replay/text_document.h"
+#include "replay/text/document.h"
 
 #include <tenon/core/units.h>
 #include <tenon/memory/history/text_lines.h>
@@ -70,7 +70,7 @@ int run_program(const std::string& words) {
   return std::system(("cd " + test::scratch_folder() + " && " TENON_PROGRAM " " + words + " > said 2>&1").c_str());
 }
 
-const std::vector<Try>& tries_of_blocks() {
+const std::vector<Try>& tries_of_the_page() {
   static const std::vector<Try> kTries = {
       {"What a program asked of its memory, one record a line: easy to write from any program, to read and to cut with "
        "`grep`, `awk` and an editor.",
@@ -115,6 +115,12 @@ const std::vector<Try>& tries_of_blocks() {
            EXPECT_NE(example.outcome, "") << example.line;
          }
        }},
+  };
+  return kTries;
+}
+
+const std::vector<Try>& tries_of_blocks() {
+  static const std::vector<Try> kTries = {
       {"SIZE is what was asked for, before any rounding.",
        [] {
          EXPECT_EQ(read_one("a 0 1 0\na 1 513 0\n").facts.peak_requested_bytes, 514U);
@@ -175,6 +181,12 @@ const std::vector<Try>& tries_of_lines() {
        }},
       {"(In these examples `\\t` is a tab, `\\r` a carriage return, and `\\xef` a byte.)",
        [] { EXPECT_EQ(unescaped("a\\t0\\r\\xefz"), "a\t0\r\xefz"); }},
+  };
+  return kTries;
+}
+
+const std::vector<Try>& tries_of_marks_and_headers() {
+  static const std::vector<Try> kTries = {
       {"A name goes to the end of its line.",
        [] { EXPECT_EQ(told_of("m two  words # and more: 1\n"), "mark 'two  words # and more: 1'\n"); }},
       {"Pictures show it, and `tenon trace slice` cuts there; a replay does nothing.",
@@ -351,7 +363,8 @@ const std::vector<Try>& tries_of_times() {
 
 std::vector<Try> all_tries() {
   std::vector<Try> all;
-  for (const auto* part : {&tries_of_blocks(), &tries_of_lines(), &tries_of_recordings(), &tries_of_times()})
+  for (const auto* part : {&tries_of_the_page(), &tries_of_blocks(), &tries_of_lines(), &tries_of_marks_and_headers(),
+                           &tries_of_recordings(), &tries_of_times()})
     all.insert(all.end(), part->begin(), part->end());
   return all;
 }

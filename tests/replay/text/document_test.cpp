@@ -3,7 +3,7 @@
 #include "support/scratch_folder.h"
 
 #include "replay/support.h"
-#include "replay/text_document.h"
+#include "replay/text/document.h"
 
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/writers.h>
