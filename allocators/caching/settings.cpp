@@ -2,7 +2,7 @@
 #include "settings.h"
 
 #include <tenon/core/error.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 
 #include <algorithm>
 #include <bit>

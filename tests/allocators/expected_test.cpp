@@ -4,7 +4,7 @@
 #include "trace_driver.h"
 
 #include <caching/caching_allocator.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

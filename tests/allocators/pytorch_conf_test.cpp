@@ -1,7 +1,7 @@
 // PyTorch's configuration string: what it takes, what it refuses and in which words, and what it means here.
 #include <caching/settings.h>
 #include <tenon/core/error.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 
 #include <gtest/gtest.h>
 

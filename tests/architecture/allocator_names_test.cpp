@@ -15,7 +15,7 @@ namespace {
 const std::map<std::string, std::set<std::string>>& known_places() {
   static const auto* places = new std::map<std::string, std::set<std::string>>{
       // What PyTorch's settings select, and what a file that was recorded under them says.
-      {"framework/tenon/memory/pytorch_conf.h", {"caching", "expandable"}},
+      {"framework/tenon/memory/pytorch/conf.h", {"caching", "expandable"}},
       // An experiment for a user to start from.
       {"framework/tenon/cli/new_templates.h", {"caching"}}};
   return *places;

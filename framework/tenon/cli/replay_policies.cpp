@@ -4,7 +4,7 @@
 #include <tenon/cli/sections.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/core/error.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/conf_policy.h>

@@ -2,7 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <filesystem>

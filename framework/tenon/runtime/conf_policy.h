@@ -1,9 +1,9 @@
 // Between PyTorch's configuration string and the allocator that it stands for: "expandable_segments:True". The string's
-// own grammar is in memory/pytorch_conf.h.
+// own grammar is in memory/pytorch/conf.h.
 #pragma once
 
 #include <tenon/core/export.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <string>

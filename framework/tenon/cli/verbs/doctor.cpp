@@ -7,7 +7,7 @@
 
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/replay/formats/readers.h>
 #include <tenon/report/replay/doctor_report.h>

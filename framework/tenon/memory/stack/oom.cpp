@@ -1,8 +1,8 @@
 // Out of memory: the figures, the observers, the advice.
 #include <tenon/core/units.h>
 #include <tenon/memory/available_bytes.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/pytorch/sizes.h>
-#include <tenon/memory/pytorch_conf.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/stack/stack_impl.h>
 

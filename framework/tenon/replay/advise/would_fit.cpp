@@ -1,6 +1,6 @@
 // Which allocators and settings would have served a history on a device of a given size.
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/advise/pytorch_settings.h>
 #include <tenon/replay/advise/would_fit.h>

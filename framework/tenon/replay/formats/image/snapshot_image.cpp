@@ -1,6 +1,6 @@
 // The image of an allocator that runs: its history, its segments as they are now, its settings in PyTorch's words.
 #include <tenon/device/snapshot.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/runtime/conf_policy.h>
 

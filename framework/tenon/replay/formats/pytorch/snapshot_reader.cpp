@@ -5,7 +5,7 @@
 //   segments:                                                                    what lives at the end
 #include <tenon/core/spec_names.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/pytorch_conf.h>
+#include <tenon/memory/pytorch/conf.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 #include <tenon/replay/formats/pytorch/snapshot_reader.h>

@@ -2,9 +2,9 @@
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/pytorch/conf.h>
+#include <tenon/memory/pytorch/conf_tokens.h>
 #include <tenon/memory/pytorch/sizes.h>
-#include <tenon/memory/pytorch_conf.h>
-#include <tenon/memory/pytorch_conf_tokens.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // As lenient and as strict as PyTorch's own reading.
-#include <tenon/memory/pytorch_conf_tokens.h>
+#include <tenon/memory/pytorch/conf_tokens.h>
 
 #include <tenon/core/error.h>
 
