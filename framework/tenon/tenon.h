@@ -12,10 +12,10 @@
 #include <tenon/optim/optim.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
-#include <tenon/tensor/environment.h>
 #include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/libtorch/libtorch_names.h>
 #include <tenon/tensor/libtorch/parallel_for.h>
+#include <tenon/tensor/libtorch/threads_and_devices.h>
 #include <tenon/tensor/libtorch/warning.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>

@@ -2,9 +2,9 @@
 #include "../support/expect_error.h"
 
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/environment.h>
 #include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/libtorch/parallel_for.h>
+#include <tenon/tensor/libtorch/threads_and_devices.h>
 
 #include <gtest/gtest.h>
 

@@ -19,19 +19,19 @@ namespace tenon::cli {
 
 namespace {
 
-void check_plugins(std::vector<Finding>& findings) {
+void check_plugins(std::vector<HealthFinding>& findings) {
   for (const PluginProblem& problem : load_all_plugins()) {
-    findings.push_back({problem.path.stem().string(), FindingState::kBroken, problem.problem,
+    findings.push_back({problem.path.stem().string(), HealthState::kBroken, problem.problem,
                         "rebuild it, or take it out of the folder", true});
   }
   const std::vector<LoadedPlugin> loaded = loaded_plugins();
   for (const LoadedPlugin& plugin : loaded)
-    findings.push_back({"plugin " + plugin.name, FindingState::kOk, plugin.path.string(), "", true});
+    findings.push_back({"plugin " + plugin.name, HealthState::kOk, plugin.path.string(), "", true});
   for (const std::string_view name : shipped_plugins()) {
     const bool there =
         std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& plugin) { return plugin.name == name; });
     if (!there) {
-      findings.push_back({fmt::format("plugin {}", name), FindingState::kMissing, "not in any plugin folder",
+      findings.push_back({fmt::format("plugin {}", name), HealthState::kMissing, "not in any plugin folder",
                           "build Tenon whole (./dev build) or install it whole (cmake --install)", true});
     }
   }
@@ -44,30 +44,30 @@ ShippedBackend shipped_as(std::string_view kind) {
   return {.kind = kind, .to_build = "", .to_run = "needs a device of its kind"};
 }
 
-void check_devices(std::vector<Finding>& findings) {
+void check_devices(std::vector<HealthFinding>& findings) {
   const std::vector<std::string> kinds = backend_names();
   for (const std::string& kind : kinds) {
     Backend& backend = configured_backend(kind);
     const int count = backend.device_count();
     const std::string_view to_run = shipped_as(kind).to_run;
     if (count > 0) {
-      findings.push_back({"device " + kind, FindingState::kOk,
+      findings.push_back({"device " + kind, HealthState::kOk,
                           fmt::format("{} device{} {}", count,
                                       count == 1 ? ":" : "s; the first:", backend.device(0).properties().name),
                           "", true});
     } else {
       findings.push_back(
-          {"device " + kind, FindingState::kMissing, backend.why_unavailable(), std::string(to_run), to_run.empty()});
+          {"device " + kind, HealthState::kMissing, backend.why_unavailable(), std::string(to_run), to_run.empty()});
     }
   }
   for (const ShippedBackend& backend : shipped_backends()) {
     if (backend.to_build.empty() || std::find(kinds.begin(), kinds.end(), backend.kind) != kinds.end()) continue;
-    findings.push_back({fmt::format("device {}", backend.kind), FindingState::kMissing, "its plugin is not built",
+    findings.push_back({fmt::format("device {}", backend.kind), HealthState::kMissing, "its plugin is not built",
                         std::string(backend.to_build), false});
   }
 }
 
-void check_data(std::vector<Finding>& findings) {
+void check_data(std::vector<HealthFinding>& findings) {
   for (const train::DataSet& set : train::data_sets()) {
     const std::filesystem::path place = set.place;
     bool there = true;
@@ -76,12 +76,12 @@ void check_data(std::vector<Finding>& findings) {
     } catch (const Error&) {
       there = false;
     }
-    findings.push_back({fmt::format("data {}", set.name), there ? FindingState::kOk : FindingState::kMissing,
+    findings.push_back({fmt::format("data {}", set.name), there ? HealthState::kOk : HealthState::kMissing,
                         place.string(), there ? "" : std::string(set.to_get), false});
   }
 }
 
-void check_program(std::vector<Finding>& findings, const char* name, const char* what_for, const char* package) {
+void check_program(std::vector<HealthFinding>& findings, const char* name, const char* what_for, const char* package) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
   std::error_code ignored;
@@ -90,17 +90,17 @@ void check_program(std::vector<Finding>& findings, const char* name, const char*
     rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
     const auto candidate = std::filesystem::path(folder) / name;
     if (!folder.empty() && std::filesystem::exists(candidate, ignored)) {
-      findings.push_back({name, FindingState::kOk, candidate.string(), "", false});
+      findings.push_back({name, HealthState::kOk, candidate.string(), "", false});
       return;
     }
   }
-  findings.push_back({name, FindingState::kMissing, what_for, fmt::format("apt install {}", package), false});
+  findings.push_back({name, HealthState::kMissing, what_for, fmt::format("apt install {}", package), false});
 }
 
 }  // namespace
 
-std::vector<Finding> check_health() {
-  std::vector<Finding> findings;
+std::vector<HealthFinding> check_health() {
+  std::vector<HealthFinding> findings;
   check_plugins(findings);
   check_devices(findings);
   check_data(findings);

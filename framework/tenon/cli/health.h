@@ -8,6 +8,6 @@
 namespace tenon::cli {
 
 /// Loads every plugin and asks every backend.
-std::vector<Finding> check_health();
+std::vector<HealthFinding> check_health();
 
 }  // namespace tenon::cli

@@ -17,7 +17,7 @@ struct KitRun {
 };
 
 /// {"schema_version": 1, "environment": …, "rows": the checks, "runs": for each of `runs` its SPEC, its seed, its speed
-/// (null where it was not measured) and the checks not run}. `only` as in RunOptions.
+/// (null where it was not measured) and the checks not run}. `only` as in KitOptions.
 std::string kit_json(const Table& rows, const std::vector<KitRun>& runs, const std::string& only,
                      const std::string& environment_json);
 

@@ -123,7 +123,7 @@ const AllocatorInfo* yardstick() {
 conformance::Report test_one(const Subject& subject, const TestOptions& options) {
   const bool is_text = options.format == TableFormat::kTable;
   StatusLine status(false);
-  conformance::RunOptions run;
+  conformance::KitOptions run;
   run.seed = options.seed;
   run.only = options.only;
   run.is_isolated = !options.is_here;

@@ -4,10 +4,10 @@
 #include <tenon/conformance/findings/consequences.h>
 #include <tenon/conformance/findings/history_text.h>
 #include <tenon/conformance/journal.h>
+#include <tenon/conformance/journal_watch.h>
 #include <tenon/conformance/process/isolation.h>
 #include <tenon/conformance/shrink.h>
 #include <tenon/conformance/speed.h>
-#include <tenon/conformance/watched_allocator.h>
 
 #include <tenon/core/seconds_since.h>
 
@@ -61,7 +61,7 @@ std::vector<Check> all_checks() {
 
 class KitRun {
  public:
-  KitRun(const AllocatorInfo& info, const Options& options, const RunOptions& run)
+  KitRun(const AllocatorInfo& info, const Options& options, const KitOptions& run)
       : options_(options), run_(run), info_(watched(info, journal_)), subject_{info_, options_, &journal_} {
     limits_ = {.deadline_seconds = run.deadline_seconds, .call_seconds = run.deadline_seconds / 10};
   }
@@ -85,7 +85,7 @@ class KitRun {
   std::string with_history(Finding finding);
 
   const Options& options_;
-  RunOptions run_;
+  KitOptions run_;
   Limits limits_;
   Journal journal_;
   const AllocatorInfo info_;
@@ -171,7 +171,7 @@ std::vector<std::string> check_names() {
   return names;
 }
 
-Report run(const AllocatorInfo& info, const Options* options, const RunOptions& run) {
+Report run(const AllocatorInfo& info, const Options* options, const KitOptions& run) {
   const Options defaults(info.options);
   const Options& chosen = options ? *options : defaults;
   Report report{.allocator = info.name, .options = chosen.spec(), .seed = run.seed, .checks = {}, .speed = {}};

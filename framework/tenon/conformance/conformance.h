@@ -47,7 +47,7 @@ struct CheckResult {
 /// Nanoseconds that an allocation and its free take, in a loop over cached blocks.
 struct Speed {
   double pair_ns = 0;
-  double yardstick_ns = 0;  ///< of RunOptions::yardstick, measured in turn with it
+  double yardstick_ns = 0;  ///< of KitOptions::yardstick, measured in turn with it
   std::string yardstick;    ///< its name
 
   /// So slow that it shows in any program.
@@ -62,7 +62,7 @@ struct Report {
   std::uint64_t seed = 0;
   std::vector<CheckResult> checks;
   std::optional<Speed> speed;
-  std::size_t left_out = 0;  ///< checks that RunOptions::is_stopping ended, or did not let begin
+  std::size_t left_out = 0;  ///< checks that KitOptions::is_stopping ended, or did not let begin
 
   TENON_API bool passed() const;
   /// "mine:chunk=1MiB, seed 47".
@@ -81,7 +81,7 @@ struct Progress {
   double seconds = 0;
 };
 
-struct RunOptions {
+struct KitOptions {
   std::uint64_t seed = 47;
   int histories = 40;        ///< random ones per check
   int history_length = 300;  ///< operations in each
@@ -100,7 +100,7 @@ struct RunOptions {
 };
 
 /// Checks `info` with `options` (null: its defaults). Never throws for what the allocator does wrong.
-TENON_API Report run(const AllocatorInfo& info, const Options* options = nullptr, const RunOptions& run = {});
+TENON_API Report run(const AllocatorInfo& info, const Options* options = nullptr, const KitOptions& run = {});
 
 /// Why the kit cannot test `info` with these options: its constructor refuses them, or the kit's devices are too small
 /// for them. Empty where it can.

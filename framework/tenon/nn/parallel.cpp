@@ -6,7 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
-#include <tenon/tensor/environment.h>
+#include <tenon/tensor/libtorch/threads_and_devices.h>
 
 #include <fmt/format.h>
 

@@ -28,7 +28,7 @@ TEST_P(Shipped, PassesTheKit) {
       GetParam().allocator == std::string("pinned") ? pinned_cache() : find_allocator(GetParam().allocator);
   Options options(info.options);
   for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
-  conformance::RunOptions run{.histories = 15, .lose_device = true};
+  conformance::KitOptions run{.histories = 15, .lose_device = true};
   // As PyTorch's does, the cache of pinned memory leaves the retry to the host.
   if (info.name == "pinned") run.skip = {"retries_before_out_of_memory"};
   const conformance::Report report = conformance::run(info, &options, run);

@@ -37,11 +37,11 @@ struct DoctorOptions {
 };
 
 ExitCode doctor_machine(const DoctorOptions& options) {
-  const std::vector<Finding> findings = check_health();
+  const std::vector<HealthFinding> findings = check_health();
   if (options.format == TableFormat::kTable) print(machine_heading());
   print(render(findings_table(findings), options.format, environment_json()));
   const bool is_healthy = std::ranges::all_of(
-      findings, [](const Finding& finding) { return finding.state == FindingState::kOk || !finding.needed; });
+      findings, [](const HealthFinding& finding) { return finding.state == HealthState::kOk || !finding.needed; });
   return is_healthy ? ExitCode::kDone : ExitCode::kFailed;
 }
 

@@ -14,7 +14,7 @@ namespace tenon::conformance {
 struct Check {
   const char* name;
   const char* promise;
-  Finding (*run)(const Subject& subject, const RunOptions& options);
+  Finding (*run)(const Subject& subject, const KitOptions& options);
 };
 
 /// conformance.cpp says in which order they run.
@@ -33,6 +33,6 @@ struct ManyHistories {
 };
 
 /// Runs random histories, each from a seed that the journal is told; returns the first finding.
-Finding run_many(const Subject& subject, const RunOptions& options, const ManyHistories& what);
+Finding run_many(const Subject& subject, const KitOptions& options, const ManyHistories& what);
 
 }  // namespace tenon::conformance

@@ -14,7 +14,7 @@ namespace tenon::conformance {
 
 namespace {
 
-Finding refuses_huge_sizes(const Subject& subject, const RunOptions&) {
+Finding refuses_huge_sizes(const Subject& subject, const KitOptions&) {
   TestBed bed(subject, 1 * GiB);
   const Block kept = bed.stack->allocate({.bytes = 1000});
   for (const std::size_t bytes :
@@ -38,7 +38,7 @@ Finding refuses_huge_sizes(const Subject& subject, const RunOptions&) {
   return bed.end();
 }
 
-Finding survives_out_of_memory(const Subject& subject, const RunOptions& options) {
+Finding survives_out_of_memory(const Subject& subject, const KitOptions& options) {
   constexpr std::size_t kCapacity = 128 * MiB;
   TestBed bed(subject, kCapacity);
   std::mt19937_64 random(options.seed);
@@ -84,7 +84,7 @@ struct TrialBed {
   }
 };
 
-Finding retries_before_out_of_memory(const Subject& subject, const RunOptions&) {
+Finding retries_before_out_of_memory(const Subject& subject, const KitOptions&) {
   struct Round {
     std::size_t first, then;
   };

@@ -9,11 +9,11 @@ namespace tenon::conformance {
 
 namespace {
 
-Finding survives_a_small_device(const Subject& subject, const RunOptions& options) {
+Finding survives_a_small_device(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.streams = 3, .capacity_bytes = std::size_t{96} << 20});
 }
 
-Finding survives_failing_calls(const Subject& subject, const RunOptions& options, bool from_then_on) {
+Finding survives_failing_calls(const Subject& subject, const KitOptions& options, bool from_then_on) {
   // Small enough a device that every way back to it is taken.
   const Operations history = make_history(options.seed, std::min(options.history_length, 160), 3);
   if (subject.journal) subject.journal->note_seed(options.seed);
@@ -33,11 +33,11 @@ Finding survives_failing_calls(const Subject& subject, const RunOptions& options
   return wrong;
 }
 
-Finding survives_one_failure(const Subject& subject, const RunOptions& options) {
+Finding survives_one_failure(const Subject& subject, const KitOptions& options) {
   return survives_failing_calls(subject, options, false);
 }
 
-Finding survives_a_dead_device(const Subject& subject, const RunOptions& options) {
+Finding survives_a_dead_device(const Subject& subject, const KitOptions& options) {
   return survives_failing_calls(subject, options, true);
 }
 

@@ -14,7 +14,7 @@ namespace tenon::conformance {
 
 namespace {
 
-Finding counts(const Subject& subject, const RunOptions& options) {
+Finding counts(const Subject& subject, const KitOptions& options) {
   TestBed bed(subject);
   std::mt19937_64 random(options.seed);
   std::vector<Block> blocks;
@@ -143,7 +143,7 @@ Finding report_of_retries(const Subject& subject) {
   return bed.end();
 }
 
-Finding reports_truly(const Subject& subject, const RunOptions& options) {
+Finding reports_truly(const Subject& subject, const KitOptions& options) {
   if (Finding wrong = run_many(subject, options, {.streams = 3, .capacity_bytes = 512 * MiB, .only = {cause::kReport}});
       !wrong.empty())
     return wrong;
@@ -151,7 +151,7 @@ Finding reports_truly(const Subject& subject, const RunOptions& options) {
   return report_of_retries(subject);
 }
 
-Finding counts_all(const Subject& subject, const RunOptions& options) {
+Finding counts_all(const Subject& subject, const KitOptions& options) {
   if (Finding wrong =
           run_many(subject, options, {.streams = 2, .capacity_bytes = 512 * MiB, .only = {cause::kFigures}});
       !wrong.empty())

@@ -41,7 +41,7 @@ void play_round(AllocatorStack& stack, std::uint64_t seed, int calls, std::vecto
 
 /// The sum over many rounds counts: a vector that only grows takes memory in few of them, and a record that is
 /// forgotten now and then is small. What is taken once is not held against a policy.
-Finding needs_no_growing_memory(const Subject& subject, const RunOptions& options) {
+Finding needs_no_growing_memory(const Subject& subject, const KitOptions& options) {
   constexpr int kWarmUp = 4, kRounds = 48, kCalls = 200;
   constexpr std::size_t kNoise = 512;  // in all of them
   AddressOnlySource device({.device = "conformance", .capacity_bytes = 64 * GiB});

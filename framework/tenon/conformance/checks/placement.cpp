@@ -7,7 +7,7 @@
 
 namespace tenon::conformance {
 
-Finding run_many(const Subject& subject, const RunOptions& options, const ManyHistories& what) {
+Finding run_many(const Subject& subject, const KitOptions& options, const ManyHistories& what) {
   RunSettings settings;
   settings.capacity_bytes = what.capacity_bytes;
   settings.only = what.only;
@@ -25,27 +25,27 @@ Finding run_many(const Subject& subject, const RunOptions& options, const ManyHi
 
 namespace {
 
-Finding never_overlaps(const Subject& subject, const RunOptions& options) {
+Finding never_overlaps(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.only = {cause::kOverlap, cause::kOutside}});
 }
 
-Finding respects_streams(const Subject& subject, const RunOptions& options) {
+Finding respects_streams(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.streams = 4, .capacity_bytes = std::size_t{1} << 40, .only = {cause::kStreams}});
 }
 
-Finding keeps_requests(const Subject& subject, const RunOptions& options) {
+Finding keeps_requests(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.streams = 3, .only = {cause::kRequest}});
 }
 
-Finding gives_back_what_it_took(const Subject& subject, const RunOptions& options) {
+Finding gives_back_what_it_took(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.streams = 3, .capacity_bytes = std::size_t{256} << 20, .only = {cause::kMisuse}});
 }
 
-Finding shows_its_layout(const Subject& subject, const RunOptions& options) {
+Finding shows_its_layout(const Subject& subject, const KitOptions& options) {
   return run_many(subject, options, {.streams = 2, .capacity_bytes = std::size_t{512} << 20, .only = {cause::kLayout}});
 }
 
-Finding is_deterministic(const Subject& subject, const RunOptions& options) {
+Finding is_deterministic(const Subject& subject, const KitOptions& options) {
   for (int i = 0; i < options.histories; ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
     if (subject.journal) subject.journal->note_seed(seed);

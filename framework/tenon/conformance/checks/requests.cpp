@@ -15,7 +15,7 @@ namespace tenon::conformance {
 
 namespace {
 
-Finding serves_every_size(const Subject& subject, const RunOptions&) {
+Finding serves_every_size(const Subject& subject, const KitOptions&) {
   TestBed bed(subject);
   const Block nothing = bed.stack->allocate({.bytes = 0});
   if (nothing.data) return "zero bytes gave a block with an address";
@@ -34,7 +34,7 @@ Finding serves_every_size(const Subject& subject, const RunOptions&) {
   return bed.end();
 }
 
-Finding aligns(const Subject& subject, const RunOptions&) {
+Finding aligns(const Subject& subject, const KitOptions&) {
   TestBed bed(subject);
   std::vector<Block> blocks;
   for (std::size_t alignment = 1; alignment <= 2 * MiB; alignment *= 2) {
@@ -50,7 +50,7 @@ Finding aligns(const Subject& subject, const RunOptions&) {
   return bed.end();
 }
 
-Finding frees_all_at_the_end(const Subject& subject, const RunOptions&) {
+Finding frees_all_at_the_end(const Subject& subject, const KitOptions&) {
   TestBed bed(subject);
   std::vector<Block> left_behind;
   for (int i = 0; i < 50; ++i) {
@@ -78,7 +78,7 @@ Finding trim_keeps(TestBed& bed, std::size_t keep) {
   return {};
 }
 
-Finding trims(const Subject& subject, const RunOptions&) {
+Finding trims(const Subject& subject, const KitOptions&) {
   TestBed bed(subject);
   std::vector<Block> blocks;
   for (int i = 0; i < 64; ++i)
@@ -95,7 +95,7 @@ Finding trims(const Subject& subject, const RunOptions&) {
   return bed.end();
 }
 
-Finding reuses_memory(const Subject& subject, const RunOptions&) {
+Finding reuses_memory(const Subject& subject, const KitOptions&) {
   TestBed bed(subject, 256 * MiB);
   for (int i = 0; i < 1000; ++i) {
     const Block a = bed.stack->allocate({.bytes = 30 * MiB});
@@ -108,7 +108,7 @@ Finding reuses_memory(const Subject& subject, const RunOptions&) {
   return bed.end();
 }
 
-Finding keeps_payloads(const Subject& subject, const RunOptions& options) {
+Finding keeps_payloads(const Subject& subject, const KitOptions& options) {
   HostMemorySource host({.device = "conformance", .capacity_bytes = 1 * GiB});
   CheckedSource source(host);
   if (subject.journal) subject.journal->note_settings({.capacity_bytes = 1 * GiB, .manual_completion = false});

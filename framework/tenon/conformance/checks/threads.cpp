@@ -48,7 +48,7 @@ class Shared {
   std::string wrong_;
 };
 
-Finding churn(const Subject& subject, const RunOptions& options, bool own_streams, int generations) {
+Finding churn(const Subject& subject, const KitOptions& options, bool own_streams, int generations) {
   TestBed bed(subject, std::size_t{2} << 30);
   AllocatorStack* const stack = bed.stack.get();
   Shared shared;
@@ -107,11 +107,11 @@ Finding churn(const Subject& subject, const RunOptions& options, bool own_stream
   return bed.end();
 }
 
-Finding takes_frees_from_other_threads(const Subject& subject, const RunOptions& options) {
+Finding takes_frees_from_other_threads(const Subject& subject, const KitOptions& options) {
   return churn(subject, options, false, 1);
 }
 
-Finding survives_dying_threads(const Subject& subject, const RunOptions& options) {
+Finding survives_dying_threads(const Subject& subject, const KitOptions& options) {
   return churn(subject, options, true, 5);
 }
 

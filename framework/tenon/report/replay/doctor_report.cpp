@@ -240,7 +240,7 @@ std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const s
 
 }  // namespace
 
-Table findings_table(const std::vector<Finding>& findings) {
+Table findings_table(const std::vector<HealthFinding>& findings) {
   Table table({{"what", "what"},
                {"state", "state", true, 3},
                {"detail", "detail"},
@@ -248,8 +248,8 @@ Table findings_table(const std::vector<Finding>& findings) {
                {"needed", "needed", false}});
   const auto text = [](const std::string& words) { return words.empty() ? TableCell() : TableCell(words); };
   constexpr const char* kStates[] = {"ok", "missing", "broken"};
-  for (const Finding& finding : findings) {
-    const bool is_ok = finding.state == FindingState::kOk;
+  for (const HealthFinding& finding : findings) {
+    const bool is_ok = finding.state == HealthState::kOk;
     table.add_row({finding.what, kStates[static_cast<int>(finding.state)], text(finding.detail), text(finding.remedy),
                    finding.needed});
     table.tone("state", is_ok ? Tone::kGood : finding.needed ? Tone::kBad : Tone::kWarning);

@@ -11,17 +11,17 @@
 
 namespace tenon {
 
-enum class FindingState { kOk, kMissing, kBroken };
+enum class HealthState { kOk, kMissing, kBroken };
 
 /// One thing that was looked for on this machine.
-struct Finding {
+struct HealthFinding {
   std::string what;
-  FindingState state = FindingState::kOk;
+  HealthState state = HealthState::kOk;
   std::string detail;
   std::string remedy;  ///< empty when ok
   bool needed = true;  ///< whether its absence is a fault
 };
-TENON_API Table findings_table(const std::vector<Finding>& findings);
+TENON_API Table findings_table(const std::vector<HealthFinding>& findings);
 /// What stands above that table: this program and the machine that it runs on.
 TENON_API std::string machine_heading();
 

@@ -1,7 +1,7 @@
 // parallel_for: one thread a part beside the calling one.
 #include <tenon/core/error.h>
-#include <tenon/tensor/environment.h>
 #include <tenon/tensor/libtorch/parallel_for.h>
+#include <tenon/tensor/libtorch/threads_and_devices.h>
 
 #include <exception>
 #include <string>

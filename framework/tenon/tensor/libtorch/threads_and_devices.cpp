@@ -1,8 +1,8 @@
 // Threads and devices of the process.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
-#include <tenon/tensor/environment.h>
 #include <tenon/tensor/generator.h>
+#include <tenon/tensor/libtorch/threads_and_devices.h>
 
 #include <atomic>
 #include <string>

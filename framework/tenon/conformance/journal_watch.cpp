@@ -1,6 +1,6 @@
 // Every call with a line in the journal before and after.
 #include <tenon/conformance/finding.h>
-#include <tenon/conformance/watched_allocator.h>
+#include <tenon/conformance/journal_watch.h>
 
 #include <tenon/memory/watch/watched_allocator.h>
 
