@@ -43,7 +43,7 @@ TEST_F(NewVerb, ANameThatIsNoWordIsRefused) {
 }
 
 TEST_F(NewVerb, ANameThatMeansSomethingElseIsRefusedWithTheReason) {
-  for (const char* name : {"caching", "expandable", "direct", "cub_bins", "cpu", "simulated", "cuda"}) {
+  for (const char* name : {"caching", "expandable", "direct", "cub_bins", "tlsf", "cpu", "simulated", "cuda"}) {
     const Said said = tenon({"new", "allocator", name});
     EXPECT_EQ(said.code, 2) << name;
     EXPECT_THAT(said.error, AllOf(HasSubstr("Tenon ships with a plugin of that name"),

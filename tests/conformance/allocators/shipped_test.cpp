@@ -46,6 +46,16 @@ TEST(ShippedAllocators, PassTheKitWithTheirDefaults) {
   }
 }
 
+TEST(ShippedAllocators, HandOutNothingTwiceInAMillionOperations) {
+  load_all_plugins();
+  for (const std::string& name : allocator_names()) {
+    const conformance::Report report = conformance::run(
+        find_allocator(name), nullptr,
+        {.histories = 20, .history_length = 50'000, .only = "respects_streams", .deadline_seconds = 300});
+    EXPECT_TRUE(report.passed()) << name << '\n' << report.text();
+  }
+}
+
 /// As the one within, but that it has forgotten its retries.
 class ForgetsRetries final : public ForwardingAllocator {
  public:
@@ -80,8 +90,24 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"CubBinsKeepAll",
                            "cub_bins",
                            {{"bin_growth", "2"}, {"min_bin", "9"}, {"max_bin", "36"}, {"max_cached", "1TiB"}}},
-                      Case{"CubBinsKeepNothing", "cub_bins", {{"max_cached", "0"}}}, Case{"Pinned", "pinned", {}},
-                      Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
+                      Case{"CubBinsKeepNothing", "cub_bins", {{"max_cached", "0"}}},
+                      Case{"TlsfInSegments", "tlsf", {{"growth", "segments"}}},
+                      Case{"TlsfInShortSegments", "tlsf", {{"growth", "segments"}, {"segment", "512"}}},
+                      Case{"ArenaOfShortChunks", "arena", {{"chunk", "2MiB"}}},
+                      Case{"BuddyOfShortSegments", "buddy", {{"segment", "512"}}},
+                      Case{"BfcAsRequested", "bfc", {{"arena_extend_strategy", "same_as_requested"}}},
+                      Case{"BfcOneRegion", "bfc", {{"arena_extend_strategy", "single_region"}}},
+                      Case{"BfcCutsEarly", "bfc", {{"max_dead_bytes_per_chunk", "512"}}},
+                      Case{"RmmPoolFilledAtOnce", "rmm_pool", {{"initial_pool_size", "64MiB"}}},
+                      Case{"RmmPoolBounded", "rmm_pool", {{"maximum_pool_size", "64GiB"}}},
+                      Case{"RmmArenaOfItsSize", "rmm_arena", {{"arena_size", "64GiB"}}},
+                      Case{"SlabInPowers", "slab_by_lcm", {{"steps", "1"}, {"by_purpose", "false"}}},
+                      Case{"SlabInQuarters", "slab_by_lcm", {{"steps", "4"}, {"largest_small", "16KiB"}}},
+                      Case{"DriverAsyncKeepsAll", "driver_async", {{"release_threshold", "1TiB"}}},
+                      Case{"DriverAsyncAlone",
+                           "driver_async",
+                           {{"reuse_allow_opportunistic", "false"}, {"reuse_allow_internal_dependencies", "false"}}},
+                      Case{"Pinned", "pinned", {}}, Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
                       Case{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
 

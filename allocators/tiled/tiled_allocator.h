@@ -1,0 +1,603 @@
+// TiledAllocator: all that policies share whose segments are tiled by blocks. A policy adds its rules: which free tile
+// serves a request, where it is cut, and what is taken from the device.
+//
+//   allocate ── round ── heap of the stream ── its index: a free tile ── cut ──► block
+//                                │ none                         under the heap's lock
+//                                ▼
+//      other streams' tiles · grow · give back what is cached, try again · out of memory
+//                                                            under the lock over all heaps
+//
+// struct Rules : DefaultRules {               what a policy says
+//   using Index = …;                          of free tiles: insert, erase; find(bytes): one that suffices, or null;
+//                                             find_hard(bytes): the same, however long it takes; holds, empty, any
+//   static constexpr const char* kName;
+//   explicit Rules(const AllocatorContext&);
+//   std::size_t round(bytes) const;           below `bytes` where it has wrapped
+//   std::size_t cut_at(whole, bytes) const;   how long the left part becomes; 0: no further cut
+//   std::size_t segment_bytes(bytes, reserved) const;      what to ask the device for, at least `bytes`
+// };
+//
+// Note [Last freed]
+// The tile that was freed last is not joined with its neighbours yet: often the next request is for as much, and else
+// its neighbours have come to the cache by the time they are needed.
+#pragma once
+
+#include "heaps.h"
+#include "segments.h"
+#include "stream_uses.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/factory.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::tiled {
+
+/// Field by field: the caller has just written them one by one, and a wide load of several waits for the stores.
+[[gnu::always_inline]] inline void copy_request(Request& to, const Request& from) {
+  std::size_t bytes = from.bytes, alignment = from.alignment, stream = from.stream.id, pool = from.pool;
+  __asm__("" : "+r"(bytes), "+r"(alignment), "+r"(stream), "+r"(pool));
+  to.bytes = bytes;
+  to.alignment = alignment;
+  to.stream.id = stream;
+  to.purpose = from.purpose;
+  to.label = from.label;
+  to.pool = pool;
+}
+
+/// What most policies say.
+struct DefaultRules {
+  /// Streams share segments: a free tile goes to another stream once its own has got there.
+  static constexpr bool kShares = false;
+  /// False: the host serialises the calls, as it has to where streams share segments.
+  static constexpr bool kIsThreadSafe = false;
+  /// With kShares: other streams are waited for before the device is asked for more.
+  static constexpr bool kWaitsFirst = false;
+  /// Blocks are kept by lanes: those of lane 0 come from segments, those of another one lie in pages of its own, which
+  /// come from lane 0 and go back there when all of it is free.
+  static constexpr bool kLanes = false;
+  /// See Note [Last freed].
+  static constexpr bool kKeepsLastFreed = false;
+  /// A freed tile is joined with whatever is free beside it. Else as long as may_join says so.
+  static constexpr bool kJoinsAll = true;
+
+  std::size_t lane(std::size_t /*bytes*/, const Request& /*request*/) const { return 0; }
+  std::size_t page_bytes(std::size_t /*lane*/) const { return 0; }
+  bool may_join(const Tile* /*left*/, const Tile* /*right*/, std::size_t /*offset_of_left*/) const { return true; }
+  /// With kShares: whether what another stream has freed is taken once that stream has come to an end of its work, and
+  /// whether it is waited for.
+  bool takes_from_idle() const { return false; }
+  bool waits_for_others() const { return true; }
+  /// What may stay cached when the device is asked for more while no stream has work; all of it unless said otherwise.
+  std::size_t kept_when_idle() const { return std::numeric_limits<std::size_t>::max(); }
+  /// The device has given a segment for a request of so many bytes.
+  void grew(std::size_t /*bytes*/) {}
+  /// What to ask for after so much was refused; 0: nothing more.
+  std::size_t after_refusal(std::size_t /*asked*/, std::size_t /*bytes*/) const { return 0; }
+
+  /// Memory is mapped behind a range of addresses of each stream, instead of taken in segments.
+  bool grows_ranges() const { return false; }
+  std::size_t range_bytes(std::size_t /*bytes*/) const { return 0; }
+  std::size_t map_bytes(std::size_t bytes) const { return bytes; }
+  /// The part of a range up to here has mattered.
+  void range_reached(std::size_t /*bytes*/) const {}
+};
+
+template <class Rules>
+class TiledAllocator final : public Allocator {
+ public:
+  static OptionSchema options() { return Rules::options(); }
+  static AllocatorTraits traits() { return Rules::traits(); }
+
+  explicit TiledAllocator(const AllocatorContext& context)
+      : source_(context.source), observer_(context.observer), rules_(context), segments_(source_) {}
+
+  Block allocate(const Request& request) override {
+    if (uses_.any_waiting()) [[unlikely]]
+      finish_reached();
+    const std::size_t bytes = rules_.round(request.bytes);
+    Heap& heap = heap_for(bytes, request);
+    if (bytes >= request.bytes) [[likely]] {
+      const BiasedLock::Guard lock(heap.lock);
+      if (Tile* const last = heap.last_freed) {
+        heap.last_freed = nullptr;
+        if (last->bytes == bytes) return hand_out(heap, last, request);
+        settle(heap, last);
+      }
+      if (Tile* const tile = heap.free.find(bytes)) [[likely]]
+        return hand_out(heap, taken(heap, heap, tile, bytes), request);
+    }
+    return allocate_slowly(heap, bytes, request);
+  }
+
+  void deallocate(const Block& block, StreamRef last_use) noexcept override {
+    auto* const tile = static_cast<Tile*>(block.cookie);
+    Heap& heap = heap_of(block);
+    {
+      const BiasedLock::Guard lock(heap.lock);
+      if (tile->uses == nullptr && last_use == heap.stream) [[likely]] {
+        heap.live_bytes -= tile->bytes;
+        if constexpr (Rules::kKeepsLastFreed) {
+          // Not null: looking that up costs more than it saves.
+          __builtin_prefetch(tile->left ? tile->left : tile, 1);
+          __builtin_prefetch(tile->right ? tile->right : tile, 1);
+          settle_last(heap);
+          tile->state = BlockState::kFree;
+          heap.last_freed = tile;
+        } else {
+          tile->state = BlockState::kFree;
+          settle(heap, tile);
+        }
+        return;
+      }
+    }
+    defer(heap, tile, last_use);
+  }
+
+  void record_use(const Block& block, StreamRef stream) override {
+    if (stream == block.request.stream) return;
+    const std::lock_guard lock(heap_of(block).lock);
+    StreamUses::add(static_cast<Tile*>(block.cookie), stream);
+  }
+
+  std::size_t trim(std::size_t keep_bytes) override {
+    const LockAll lock(heaps_);
+    return give_back(keep_bytes);
+  }
+
+  void walk(SegmentVisitor& visitor) const override {
+    const LockAll lock(heaps_);
+    for (const Segment* const segment : segments_.by_address()) {
+      std::size_t mapped = 0;
+      for (const Tile* tile = segment->first; tile; tile = tile->right)
+        if (tile->state != BlockState::kUnmapped) mapped += tile->bytes;
+      visitor.segment({.address = segment->address,
+                       .bytes = mapped,
+                       .stream = segment->stream,
+                       .is_expandable = segment->is_range});
+      for (const Tile* tile = segment->first; tile; tile = tile->right)
+        visitor.block({.address = tile->address,
+                       .bytes = tile->bytes,
+                       .requested_bytes = is_in_use(tile) ? tile->requested_bytes : 0,
+                       .state = tile->state});
+    }
+  }
+
+  void report(PolicyStats& stats) const override {
+    const LockAll lock(heaps_);
+    stats.retries = retries_;
+    stats.synchronizations = synchronizations_;
+    stats.cached_bytes = cached_bytes();
+    stats.largest_free_bytes = 0;
+    for (const Segment* const segment : segments_.by_address())
+      for (const Tile* tile = segment->first; tile; tile = tile->right)
+        if (tile->is_free() && tile->bytes > stats.largest_free_bytes && suffices_for_its_bytes(tile))
+          stats.largest_free_bytes = tile->bytes;
+  }
+
+  void reset_stats(bool, bool accumulated) override {
+    const LockAll lock(heaps_);
+    if (accumulated) retries_ = synchronizations_ = 0;
+  }
+
+  void check_invariants() const override {
+    const LockAll lock(heaps_);
+    std::size_t live = 0, reserved = 0;
+    for (const Segment* const segment : segments_.by_address()) {
+      std::uintptr_t next = segment->address;
+      const Tile* left = nullptr;
+      for (const Tile* tile = segment->first; tile; left = tile, tile = tile->right) {
+        if (tile->left != left || tile->address != next || tile->bytes == 0) fail("tiles do not tile their segment");
+        next = tile->end();
+        if (tile->state != BlockState::kUnmapped) reserved += tile->bytes;
+        if (is_in_use(tile)) live += tile->bytes;
+        if (left && can_join(left, tile) && !is_last_freed(left) && !is_last_freed(tile))
+          fail("free neighbours are not joined");
+        if (tile->is_free() && !is_last_freed(tile) && !heap_of(tile).free.holds(tile))
+          fail("a free tile is in no index");
+      }
+      if (next != segment->address + segment->bytes) fail("tiles end before their segment");
+    }
+    if (reserved != segments_.reserved_bytes()) fail("the segments' bytes differ from their count");
+    if (live != live_bytes()) fail("the blocks' bytes differ from their count");
+  }
+
+  bool is_thread_safe() const override { return Rules::kIsThreadSafe; }
+
+ private:
+  static_assert(!Rules::kIsThreadSafe || (!Rules::kShares && Rules::kJoinsAll));
+  using Index = typename Rules::Index;
+  struct Heap final : HeapBase {
+    using HeapBase::HeapBase;
+    Tile* last_freed = nullptr;  ///< see Note [Last freed]
+    std::size_t live_bytes = 0;  ///< with those that wait for a stream
+    TileStore own_tiles;
+    Index free;
+    TileList unmapped;
+    Heap* next = nullptr;  ///< in the table of heaps; set once
+  };
+  using LockAll = typename HeapTable<Heap>::LockAll;
+
+  [[gnu::always_inline]] Heap& heap_for(std::size_t bytes, const Request& request) {
+    Heap& pages = heaps_.of(request.stream);
+    if constexpr (Rules::kLanes)
+      if (const std::size_t lane = rules_.lane(bytes, request)) return heaps_.of(request.stream, lane);
+    return pages;
+  }
+  /// Known before the tile has come to the cache, but where there are lanes.
+  [[gnu::always_inline]] Heap& heap_of(const Block& block) {
+    if constexpr (Rules::kLanes) return heap_of(static_cast<const Tile*>(block.cookie));
+    return heaps_.of(block.request.stream);
+  }
+  static Heap& heap_of(const Tile* tile) { return static_cast<Heap&>(*tile->heap); }
+  /// Where tiles change heaps, one store is for all.
+  [[gnu::always_inline]] TileStore& tiles_of(Heap& heap) {
+    if constexpr (Rules::kShares || Rules::kLanes) return tiles_;
+    return heap.own_tiles;
+  }
+  static bool is_in_use(const Tile* tile) {
+    return tile->state == BlockState::kActive || tile->state == BlockState::kAwaitingStream;
+  }
+  static bool is_last_freed(const Tile* tile) { return heap_of(tile).last_freed == tile; }
+  [[noreturn]] static void fail(const char* what) { throw Error(std::string(Rules::kName) + ": " + what); }
+
+  // Under the heap's lock.
+
+  bool can_join(const Tile* left, const Tile* right) const {
+    if (!left->is_free() || !right->is_free()) return false;
+    if constexpr (Rules::kShares || Rules::kLanes)
+      if (left->heap != right->heap || right->starts_page) return false;
+    if constexpr (Rules::kJoinsAll)
+      return true;
+    else
+      return rules_.may_join(left, right, left->address - segments_.of(left).address);
+  }
+
+  /// Whether a request for all of a free tile could get it.
+  bool suffices_for_its_bytes(const Tile* tile) const {
+    const std::size_t bytes = rules_.round(tile->bytes);
+    const Heap& heap = heap_of(tile);
+    return is_last_freed(tile) ||
+           (heap.lane == 0 && rules_.lane(bytes, {}) == 0 && heap.free.find_hard(bytes) != nullptr);
+  }
+
+  /// `right`, in no index, becomes part of `left`.
+  [[gnu::always_inline]] void join(Heap& heap, Tile* left, Tile* right) {
+    left->bytes += right->bytes;
+    left->right = right->right;
+    if (left->right) left->right->left = left;
+    tiles_of(heap).give(right);
+  }
+
+  /// Joins a free tile with its free neighbours and puts it into the index.
+  void settle(Heap& heap, Tile* tile) noexcept {
+    bool joined;
+    do {
+      joined = false;
+      if (Tile* const left = tile->left; left && can_join(left, tile)) {
+        heap.free.erase(left);
+        join(heap, left, tile);
+        tile = left;
+        joined = true;
+      }
+      if (Tile* const right = tile->right; right && can_join(tile, right)) {
+        heap.free.erase(right);
+        join(heap, tile, right);
+        joined = true;
+      }
+    } while (!Rules::kJoinsAll && joined);
+    if constexpr (Rules::kLanes) {
+      const Tile* const right = tile->right;
+      if (tile->starts_page && (!right || right->starts_page || right->heap != tile->heap)) {
+        Heap& pages = heaps_.known(heap.stream, 0);
+        tile->starts_page = false;
+        tile->heap = &pages;
+        settle(pages, tile);
+        return;
+      }
+    }
+    heap.free.insert(tile);
+  }
+
+  void settle_last(Heap& heap) noexcept {
+    if (Tile* const last = std::exchange(heap.last_freed, nullptr)) settle(heap, last);
+  }
+
+  /// The first `bytes` of the tile become a tile; the rest, which has its state, is in no index.
+  [[gnu::always_inline]] Tile* cut(Heap& heap, Tile* tile, std::size_t bytes) {
+    Tile* const rest = tiles_of(heap).take();
+    Tile* const right = tile->right;
+    rest->address = tile->address + bytes;
+    rest->bytes = tile->bytes - bytes;
+    rest->left = tile;
+    rest->right = right;
+    rest->heap = tile->heap;
+    rest->segment = tile->segment;
+    rest->state = tile->state;
+    rest->starts_page = false;
+    if (right) right->left = rest;
+    tile->right = rest;
+    tile->bytes = bytes;
+    return rest;
+  }
+
+  /// A tile of `bytes` from one in the index of `from`, where the rest goes.
+  [[gnu::always_inline]] Tile* taken(Heap& heap, Heap& from, Tile* tile, std::size_t bytes) {
+    from.free.erase(tile);
+    try {
+      while (const std::size_t left = rules_.cut_at(tile->bytes, bytes)) from.free.insert(cut(from, tile, left));
+    } catch (...) {
+      settle(from, tile);  // the host had no memory for the record of the rest
+      throw;
+    }
+    if constexpr (Rules::kShares || Rules::kLanes) tile->heap = &heap;
+    return tile;
+  }
+
+  [[gnu::always_inline]] static Block hand_out(Heap& heap, Tile* tile, const Request& request) {
+    tile->state = BlockState::kActive;
+    tile->requested_bytes = request.bytes;
+    tile->uses = nullptr;
+    heap.live_bytes += tile->bytes;
+    Block block;
+    block.data = tile->data();
+    block.bytes = tile->bytes;
+    block.cookie = tile;
+    copy_request(block.request, request);
+    return block;
+  }
+
+  // Under the lock over all heaps.
+
+  [[gnu::noinline]] void defer(Heap& heap, Tile* tile, StreamRef last_use) noexcept {
+    const std::lock_guard all(heaps_.mutex());
+    const std::lock_guard lock(heap.lock);
+    if (last_use != heap.stream) {
+      try {
+        StreamUses::add(tile, last_use);
+      } catch (const std::bad_alloc&) {
+        tile->state = BlockState::kAwaitingStream;  // for good: safe, and the host is out of memory anyway
+        return;
+      }
+    }
+    uses_.defer(tile, source_);
+  }
+
+  /// Every stream has got there; the heap is locked.
+  void finish(Heap& heap, Tile* tile) noexcept {
+    if (observer_) observer_->free_completed(tile->data(), tile->requested_bytes, heap.stream);
+    settle_last(heap);
+    heap.live_bytes -= tile->bytes;
+    tile->state = BlockState::kFree;
+    settle(heap, tile);
+  }
+
+  [[gnu::noinline]] void finish_reached() {
+    const std::lock_guard all(heaps_.mutex());
+    for (Tile* const tile : uses_.take_reached(source_)) {
+      const std::lock_guard lock(heap_of(tile).lock);
+      finish(heap_of(tile), tile);
+    }
+  }
+
+  [[gnu::noinline]] Block allocate_slowly(Heap& heap, std::size_t bytes, const Request& request) {
+    if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding has wrapped
+    {
+      const std::lock_guard all(heaps_.mutex());
+      const std::lock_guard lock(heap.lock);
+      if (Tile* const tile = find_or_grow(heap, bytes)) return hand_out(heap, tile, request);
+    }
+    const LockAll lock(heaps_);
+    if (give_back(0) != 0) ++retries_;
+    if (Tile* const tile = find_or_grow(heap, bytes)) return hand_out(heap, tile, request);
+    throw OutOfMemory({.requested_bytes = request.bytes});
+  }
+
+  Tile* find_or_grow(Heap& heap, std::size_t bytes) {
+    settle_last(heap);
+    if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
+    if constexpr (Rules::kLanes)
+      if (heap.lane != 0) return from_new_page(heap, bytes);
+    if constexpr (Rules::kShares && Rules::kWaitsFirst)
+      if (Tile* const tile = from_others(heap, bytes)) return tile;
+    if (grow(heap, bytes)) {
+      if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
+    }
+    if constexpr (Rules::kShares && !Rules::kWaitsFirst)
+      if (Tile* const tile = from_others(heap, bytes)) return tile;
+    return nullptr;
+  }
+
+  Tile* from_new_page(Heap& heap, std::size_t bytes) {
+    Tile* const page = find_or_grow(heaps_.known(heap.stream, 0), rules_.page_bytes(heap.lane));
+    if (!page) return nullptr;
+    page->starts_page = true;
+    page->heap = &heap;
+    heap.free.insert(page);
+    return taken(heap, heap, page, bytes);
+  }
+
+  /// A tile of another stream once that has got where it is, or one that the tiles of several streams make together.
+  Tile* from_others(Heap& heap, std::size_t bytes) {
+    for (const auto& other : heaps_.all()) {
+      if (other.get() == &heap || other->lane != 0) continue;
+      settle_last(*other);
+      Tile* const tile = other->free.find_hard(bytes);
+      if (tile && can_take_from(*other)) return taken(heap, *other, tile, bytes);
+    }
+    for (const auto& other : heaps_.all()) {
+      if (other.get() == &heap || other->lane != 0 || other->free.empty() || !can_take_from(*other)) continue;
+      adopt(heap, *other);
+      if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
+    }
+    return nullptr;
+  }
+
+  bool can_take_from(const Heap& other) {
+    const Ticket here = source_.mark(other.stream);
+    if (rules_.takes_from_idle() && source_.reached(here)) return true;
+    if (rules_.waits_for_others()) source_.wait(here);
+    return rules_.waits_for_others();
+  }
+
+  /// The free tiles of a stream that has got where it is become those of another one.
+  void adopt(Heap& heap, Heap& other) noexcept {
+    settle_last(other);
+    while (Tile* const tile = other.free.any()) {
+      other.free.erase(tile);
+      tile->heap = &heap;
+      settle(heap, tile);
+    }
+  }
+
+  /// New memory in the heap's index; false when the device has none. More than was asked for may have come.
+  bool grow(Heap& heap, std::size_t bytes) {
+    if (rules_.grows_ranges()) return grow_range(heap, bytes);
+    if constexpr (Rules::kShares)
+      if (cached_bytes() > rules_.kept_when_idle() && are_all_idle()) give_back(rules_.kept_when_idle());
+    std::size_t asked = rules_.segment_bytes(bytes, segments_.reserved_bytes());
+    while (asked != 0) {
+      if (acquire(heap, asked)) {
+        rules_.grew(bytes);
+        return true;
+      }
+      asked = rules_.after_refusal(asked, bytes);
+    }
+    return false;
+  }
+
+  bool are_all_idle() {
+    return std::ranges::all_of(heaps_.all(),
+                               [&](const auto& heap) { return source_.reached(source_.mark(heap->stream)); });
+  }
+
+  bool acquire(Heap& heap, std::size_t bytes) {
+    Tile* const tile = segments_.acquire(bytes, heap.stream, tiles_of(heap));
+    if (!tile) return false;
+    tile->heap = &heap;
+    heap.free.insert(tile);
+    return true;
+  }
+
+  /// Maps memory into a hole that is long enough with its free neighbours, the one at the lowest address; else into a
+  /// new range.
+  bool grow_range(Heap& heap, std::size_t bytes) {
+    const auto free_bytes = [](const Tile* tile) { return tile && tile->is_free() ? tile->bytes : 0; };
+    Tile* hole = nullptr;
+    for (Tile* tile = heap.unmapped.first(); tile; tile = tile->next)
+      if (free_bytes(tile->left) + tile->bytes + free_bytes(tile->right) >= bytes &&
+          (!hole || tile->address < hole->address))
+        hole = tile;
+    if (!hole) {
+      const std::size_t range = rules_.range_bytes(bytes);
+      hole = range != 0 ? segments_.reserve(range, heap.stream, tiles_of(heap)) : nullptr;
+      if (!hole) return false;
+      hole->heap = &heap;
+      heap.unmapped.insert(hole);
+    }
+    const std::size_t missing = bytes - std::min(bytes, free_bytes(hole->left));
+    const std::size_t mapped = std::min(rules_.map_bytes(missing), hole->bytes);
+    if (hole->bytes > mapped) heap.unmapped.insert(cut(heap, hole, mapped));
+    bool done = false;
+    try {
+      done = segments_.map(hole, mapped);
+    } catch (...) {
+      rejoin_hole(heap, hole);
+      throw;
+    }
+    if (!done) {
+      rejoin_hole(heap, hole);
+      return false;
+    }
+    rules_.range_reached(hole->end() - segments_.of(hole).address);
+    heap.unmapped.erase(hole);
+    hole->state = BlockState::kFree;
+    settle(heap, hole);
+    return true;
+  }
+
+  /// An unmapped tile takes in its unmapped right neighbour.
+  void rejoin_hole(Heap& heap, Tile* hole) noexcept {
+    Tile* const right = hole->right;
+    if (!right || right->state != BlockState::kUnmapped) return;
+    heap.unmapped.erase(right);
+    join(heap, hole, right);
+  }
+
+  std::size_t live_bytes() const {
+    std::size_t live = 0;
+    for (const auto& heap : heaps_.all()) live += heap->live_bytes;
+    return live;
+  }
+  std::size_t cached_bytes() const { return segments_.reserved_bytes() - live_bytes(); }
+
+  /// Everything is locked. Gives free memory back, the longest tiles first, until at most `keep` of it are left.
+  std::size_t give_back(std::size_t keep) {
+    if (uses_.any_waiting()) {
+      for (Tile* const tile : uses_.take_all(source_)) finish(heap_of(tile), tile);
+    }
+    if (cached_bytes() <= keep) return 0;
+    source_.synchronize();
+    ++synchronizations_;
+    std::vector<Tile*> free;
+    for (const auto& heap : heaps_.all()) settle_last(*heap);
+    if constexpr (Rules::kShares)
+      for (const auto& heap : heaps_.all())
+        if (heap->lane == 0 && heap != heaps_.all().front()) adopt(*heaps_.all().front(), *heap);
+    for (const Segment* const segment : segments_.by_address())
+      for (Tile* tile = segment->first; tile; tile = tile->right)
+        if (tile->is_free() && (segment->is_range || tile->is_whole_segment())) free.push_back(tile);
+    std::ranges::stable_sort(free, std::greater{}, &Tile::bytes);
+    const std::size_t before = segments_.reserved_bytes();
+    for (Tile* const tile : free) {
+      if (cached_bytes() <= keep) break;
+      if (segments_.of(tile).is_range) {
+        unmap(heap_of(tile), tile, cached_bytes() - keep);
+        continue;
+      }
+      heap_of(tile).free.erase(tile);
+      segments_.release(tile);
+      tiles_of(heap_of(tile)).give(tile);
+    }
+    return before - segments_.reserved_bytes();
+  }
+
+  /// Takes memory away from behind a free tile of a range, from its end on.
+  void unmap(Heap& heap, Tile* tile, std::size_t bytes) {
+    tiles_of(heap).reserve_two();
+    const auto gone = segments_.unmap(segments_.of(tile), tile->address, tile->end(), bytes);
+    if (gone.empty()) return;
+    heap.free.erase(tile);
+    const std::uintptr_t begin = gone.front().first, end = gone.back().first + gone.back().second;
+    if (end < tile->end()) heap.free.insert(cut(heap, tile, end - tile->address));
+    if (begin > tile->address) {
+      Tile* const hole = cut(heap, tile, begin - tile->address);
+      heap.free.insert(tile);
+      tile = hole;
+    }
+    tile->state = BlockState::kUnmapped;
+    heap.unmapped.insert(tile);
+    rejoin_hole(heap, tile);
+    if (tile->left && tile->left->state == BlockState::kUnmapped) rejoin_hole(heap, tile->left);
+  }
+
+  MemorySource& source_;
+  PolicyObserver* const observer_;
+  Rules rules_;
+  TileStore tiles_;
+  HeapTable<Heap> heaps_;  // outlives the segments, whose tiles it stores
+  // Guarded by the lock over all heaps.
+  Segments segments_;
+  StreamUses uses_;
+  std::int64_t retries_ = 0;
+  std::int64_t synchronizations_ = 0;
+};
+
+}  // namespace tenon::tiled
