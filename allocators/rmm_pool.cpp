@@ -7,8 +7,9 @@
 // Here the pool is first taken at the first request, and at the first one after all was given back.
 //
 // RMM puts the wait for another stream into the stream, here the host waits. RMM never gives memory back; here a trim
-// does, and a request that would fail. Sizes are multiples of 512 bytes instead of 256, for every alignment that an
-// allocator has to honour.
+// does, and a request that would fail; what a stream has taken of another one's pool stays where it is, so a pool that
+// has doubled from little can fail what a fresh one serves. Sizes are multiples of 512 bytes instead of 256, for every
+// alignment that an allocator has to honour.
 #include "tiled/ordered_tiles.h"
 #include "tiled/tiled_allocator.h"
 

@@ -7,22 +7,16 @@
 //      other streams' tiles · grow · give back what is cached, try again · out of memory
 //                                                            under the lock over all heaps
 //
-// struct Rules : DefaultRules {               what a policy says
-//   using Index = …;                          of free tiles: insert, erase; find(bytes): one that suffices, or null;
-//                                             find_hard(bytes): the same, however long it takes; holds, empty, any
-//   static constexpr const char* kName;
-//   explicit Rules(const AllocatorContext&);
-//   std::size_t round(bytes) const;           below `bytes` where it has wrapped
-//   std::size_t cut_at(whole, bytes) const;   how long the left part becomes; 0: no further cut
-//   std::size_t segment_bytes(bytes, reserved) const;      what to ask the device for, at least `bytes`
-// };
+// What a policy says is in rules.h.
 //
 // Note [Last freed]
 // The tile that was freed last is not joined with its neighbours yet: often the next request is for as much, and else
 // its neighbours have come to the cache by the time they are needed.
 #pragma once
 
+#include "copy_request.h"
 #include "heaps.h"
+#include "rules.h"
 #include "segments.h"
 #include "stream_uses.h"
 
@@ -39,56 +33,6 @@
 #include <vector>
 
 namespace tenon::tiled {
-
-/// Field by field: the caller has just written them one by one, and a wide load of several waits for the stores.
-[[gnu::always_inline]] inline void copy_request(Request& to, const Request& from) {
-  std::size_t bytes = from.bytes, alignment = from.alignment, stream = from.stream.id, pool = from.pool;
-  __asm__("" : "+r"(bytes), "+r"(alignment), "+r"(stream), "+r"(pool));
-  to.bytes = bytes;
-  to.alignment = alignment;
-  to.stream.id = stream;
-  to.purpose = from.purpose;
-  to.label = from.label;
-  to.pool = pool;
-}
-
-/// What most policies say.
-struct DefaultRules {
-  /// Streams share segments: a free tile goes to another stream once its own has got there.
-  static constexpr bool kShares = false;
-  /// False: the host serialises the calls, as it has to where streams share segments.
-  static constexpr bool kIsThreadSafe = false;
-  /// With kShares: other streams are waited for before the device is asked for more.
-  static constexpr bool kWaitsFirst = false;
-  /// Blocks are kept by lanes: those of lane 0 come from segments, those of another one lie in pages of its own, which
-  /// come from lane 0 and go back there when all of it is free.
-  static constexpr bool kLanes = false;
-  /// See Note [Last freed].
-  static constexpr bool kKeepsLastFreed = false;
-  /// A freed tile is joined with whatever is free beside it. Else as long as may_join says so.
-  static constexpr bool kJoinsAll = true;
-
-  std::size_t lane(std::size_t /*bytes*/, const Request& /*request*/) const { return 0; }
-  std::size_t page_bytes(std::size_t /*lane*/) const { return 0; }
-  bool may_join(const Tile* /*left*/, const Tile* /*right*/, std::size_t /*offset_of_left*/) const { return true; }
-  /// With kShares: whether what another stream has freed is taken once that stream has come to an end of its work, and
-  /// whether it is waited for.
-  bool takes_from_idle() const { return false; }
-  bool waits_for_others() const { return true; }
-  /// What may stay cached when the device is asked for more while no stream has work; all of it unless said otherwise.
-  std::size_t kept_when_idle() const { return std::numeric_limits<std::size_t>::max(); }
-  /// The device has given a segment for a request of so many bytes.
-  void grew(std::size_t /*bytes*/) {}
-  /// What to ask for after so much was refused; 0: nothing more.
-  std::size_t after_refusal(std::size_t /*asked*/, std::size_t /*bytes*/) const { return 0; }
-
-  /// Memory is mapped behind a range of addresses of each stream, instead of taken in segments.
-  bool grows_ranges() const { return false; }
-  std::size_t range_bytes(std::size_t /*bytes*/) const { return 0; }
-  std::size_t map_bytes(std::size_t bytes) const { return bytes; }
-  /// The part of a range up to here has mattered.
-  void range_reached(std::size_t /*bytes*/) const {}
-};
 
 template <class Rules>
 class TiledAllocator final : public Allocator {
@@ -400,193 +344,34 @@ class TiledAllocator final : public Allocator {
     throw OutOfMemory({.requested_bytes = request.bytes});
   }
 
-  Tile* find_or_grow(Heap& heap, std::size_t bytes) {
-    settle_last(heap);
-    if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
-    if constexpr (Rules::kLanes)
-      if (heap.lane != 0) return from_new_page(heap, bytes);
-    if constexpr (Rules::kShares && Rules::kWaitsFirst)
-      if (Tile* const tile = from_others(heap, bytes)) return tile;
-    if (grow(heap, bytes)) {
-      if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
-    }
-    if constexpr (Rules::kShares && !Rules::kWaitsFirst)
-      if (Tile* const tile = from_others(heap, bytes)) return tile;
-    return nullptr;
-  }
+  // Where tiles come from when the index has none, and how they go back: supply.inl.
 
-  Tile* from_new_page(Heap& heap, std::size_t bytes) {
-    Tile* const page = find_or_grow(heaps_.known(heap.stream, 0), rules_.page_bytes(heap.lane));
-    if (!page) return nullptr;
-    page->starts_page = true;
-    page->heap = &heap;
-    heap.free.insert(page);
-    return taken(heap, heap, page, bytes);
-  }
-
+  Tile* find_or_grow(Heap& heap, std::size_t bytes);
+  Tile* from_new_page(Heap& heap, std::size_t bytes);
   /// A tile of another stream once that has got where it is, or one that the tiles of several streams make together.
-  Tile* from_others(Heap& heap, std::size_t bytes) {
-    for (const auto& other : heaps_.all()) {
-      if (other.get() == &heap || other->lane != 0) continue;
-      settle_last(*other);
-      Tile* const tile = other->free.find_hard(bytes);
-      if (tile && can_take_from(*other)) return taken(heap, *other, tile, bytes);
-    }
-    for (const auto& other : heaps_.all()) {
-      if (other.get() == &heap || other->lane != 0 || other->free.empty() || !can_take_from(*other)) continue;
-      adopt(heap, *other);
-      if (Tile* const tile = heap.free.find_hard(bytes)) return taken(heap, heap, tile, bytes);
-    }
-    return nullptr;
-  }
-
-  bool can_take_from(const Heap& other) {
-    const Ticket here = source_.mark(other.stream);
-    if (rules_.takes_from_idle() && source_.reached(here)) return true;
-    if (rules_.waits_for_others()) source_.wait(here);
-    return rules_.waits_for_others();
-  }
-
+  Tile* from_others(Heap& heap, std::size_t bytes);
+  bool can_take_from(const Heap& other);
   /// The free tiles of a stream that has got where it is become those of another one.
-  void adopt(Heap& heap, Heap& other) noexcept {
-    settle_last(other);
-    while (Tile* const tile = other.free.any()) {
-      other.free.erase(tile);
-      tile->heap = &heap;
-      settle(heap, tile);
-    }
-  }
-
+  void adopt(Heap& heap, Heap& other) noexcept;
   /// New memory in the heap's index; false when the device has none. More than was asked for may have come.
-  bool grow(Heap& heap, std::size_t bytes) {
-    if (rules_.grows_ranges()) return grow_range(heap, bytes);
-    if constexpr (Rules::kShares)
-      if (cached_bytes() > rules_.kept_when_idle() && are_all_idle()) give_back(rules_.kept_when_idle());
-    std::size_t asked = rules_.segment_bytes(bytes, segments_.reserved_bytes());
-    while (asked != 0) {
-      if (acquire(heap, asked)) {
-        rules_.grew(bytes);
-        return true;
-      }
-      asked = rules_.after_refusal(asked, bytes);
-    }
-    return false;
-  }
-
-  bool are_all_idle() {
-    return std::ranges::all_of(heaps_.all(),
-                               [&](const auto& heap) { return source_.reached(source_.mark(heap->stream)); });
-  }
-
-  bool acquire(Heap& heap, std::size_t bytes) {
-    Tile* const tile = segments_.acquire(bytes, heap.stream, tiles_of(heap));
-    if (!tile) return false;
-    tile->heap = &heap;
-    heap.free.insert(tile);
-    return true;
-  }
-
+  bool grow(Heap& heap, std::size_t bytes);
+  bool are_all_idle();
+  bool acquire(Heap& heap, std::size_t bytes);
   /// Maps memory into a hole that is long enough with its free neighbours, the one at the lowest address; else into a
   /// new range.
-  bool grow_range(Heap& heap, std::size_t bytes) {
-    const auto free_bytes = [](const Tile* tile) { return tile && tile->is_free() ? tile->bytes : 0; };
-    Tile* hole = nullptr;
-    for (Tile* tile = heap.unmapped.first(); tile; tile = tile->next)
-      if (free_bytes(tile->left) + tile->bytes + free_bytes(tile->right) >= bytes &&
-          (!hole || tile->address < hole->address))
-        hole = tile;
-    if (!hole) {
-      const std::size_t range = rules_.range_bytes(bytes);
-      hole = range != 0 ? segments_.reserve(range, heap.stream, tiles_of(heap)) : nullptr;
-      if (!hole) return false;
-      hole->heap = &heap;
-      heap.unmapped.insert(hole);
-    }
-    const std::size_t missing = bytes - std::min(bytes, free_bytes(hole->left));
-    const std::size_t mapped = std::min(rules_.map_bytes(missing), hole->bytes);
-    if (hole->bytes > mapped) heap.unmapped.insert(cut(heap, hole, mapped));
-    bool done = false;
-    try {
-      done = segments_.map(hole, mapped);
-    } catch (...) {
-      rejoin_hole(heap, hole);
-      throw;
-    }
-    if (!done) {
-      rejoin_hole(heap, hole);
-      return false;
-    }
-    rules_.range_reached(hole->end() - segments_.of(hole).address);
-    heap.unmapped.erase(hole);
-    hole->state = BlockState::kFree;
-    settle(heap, hole);
-    return true;
-  }
-
+  bool grow_range(Heap& heap, std::size_t bytes);
   /// An unmapped tile takes in its unmapped right neighbour.
-  void rejoin_hole(Heap& heap, Tile* hole) noexcept {
-    Tile* const right = hole->right;
-    if (!right || right->state != BlockState::kUnmapped) return;
-    heap.unmapped.erase(right);
-    join(heap, hole, right);
-  }
-
+  void rejoin_hole(Heap& heap, Tile* hole) noexcept;
   std::size_t live_bytes() const {
     std::size_t live = 0;
     for (const auto& heap : heaps_.all()) live += heap->live_bytes;
     return live;
   }
   std::size_t cached_bytes() const { return segments_.reserved_bytes() - live_bytes(); }
-
   /// Everything is locked. Gives free memory back, the longest tiles first, until at most `keep` of it are left.
-  std::size_t give_back(std::size_t keep) {
-    if (uses_.any_waiting()) {
-      for (Tile* const tile : uses_.take_all(source_)) finish(heap_of(tile), tile);
-    }
-    if (cached_bytes() <= keep) return 0;
-    source_.synchronize();
-    ++synchronizations_;
-    std::vector<Tile*> free;
-    for (const auto& heap : heaps_.all()) settle_last(*heap);
-    if constexpr (Rules::kShares)
-      for (const auto& heap : heaps_.all())
-        if (heap->lane == 0 && heap != heaps_.all().front()) adopt(*heaps_.all().front(), *heap);
-    for (const Segment* const segment : segments_.by_address())
-      for (Tile* tile = segment->first; tile; tile = tile->right)
-        if (tile->is_free() && (segment->is_range || tile->is_whole_segment())) free.push_back(tile);
-    std::ranges::stable_sort(free, std::greater{}, &Tile::bytes);
-    const std::size_t before = segments_.reserved_bytes();
-    for (Tile* const tile : free) {
-      if (cached_bytes() <= keep) break;
-      if (segments_.of(tile).is_range) {
-        unmap(heap_of(tile), tile, cached_bytes() - keep);
-        continue;
-      }
-      heap_of(tile).free.erase(tile);
-      segments_.release(tile);
-      tiles_of(heap_of(tile)).give(tile);
-    }
-    return before - segments_.reserved_bytes();
-  }
-
+  std::size_t give_back(std::size_t keep);
   /// Takes memory away from behind a free tile of a range, from its end on.
-  void unmap(Heap& heap, Tile* tile, std::size_t bytes) {
-    tiles_of(heap).reserve_two();
-    const auto gone = segments_.unmap(segments_.of(tile), tile->address, tile->end(), bytes);
-    if (gone.empty()) return;
-    heap.free.erase(tile);
-    const std::uintptr_t begin = gone.front().first, end = gone.back().first + gone.back().second;
-    if (end < tile->end()) heap.free.insert(cut(heap, tile, end - tile->address));
-    if (begin > tile->address) {
-      Tile* const hole = cut(heap, tile, begin - tile->address);
-      heap.free.insert(tile);
-      tile = hole;
-    }
-    tile->state = BlockState::kUnmapped;
-    heap.unmapped.insert(tile);
-    rejoin_hole(heap, tile);
-    if (tile->left && tile->left->state == BlockState::kUnmapped) rejoin_hole(heap, tile->left);
-  }
+  void unmap(Heap& heap, Tile* tile, std::size_t bytes);
 
   MemorySource& source_;
   PolicyObserver* const observer_;
@@ -601,3 +386,5 @@ class TiledAllocator final : public Allocator {
 };
 
 }  // namespace tenon::tiled
+
+#include "supply.inl"

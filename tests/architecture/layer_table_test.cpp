@@ -79,7 +79,7 @@ TEST(LayerTable, ThePictureNamesThePluginsThatThereAre) {
   std::set<std::string> there;
   for (const auto& folder : {"plugins", "allocators"}) {
     for (const auto& entry : std::filesystem::directory_iterator(kRoot / folder))
-      if (entry.is_directory() || entry.path().extension() == ".cpp") there.insert(entry.path().stem());
+      if (exists(entry.path() / "plugin.cpp") || entry.path().extension() == ".cpp") there.insert(entry.path().stem());
   }
   EXPECT_EQ(named, there);
 }

@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"BfcAsRequested", "bfc", {{"arena_extend_strategy", "same_as_requested"}}},
                       Case{"BfcOneRegion", "bfc", {{"arena_extend_strategy", "single_region"}}},
                       Case{"BfcCutsEarly", "bfc", {{"max_dead_bytes_per_chunk", "512"}}},
-                      Case{"RmmPoolFilledAtOnce", "rmm_pool", {{"initial_pool_size", "64MiB"}}},
+                      Case{"RmmPoolFilledAtOnce", "rmm_pool", {{"initial_pool_size", "1GiB"}}},
                       Case{"RmmPoolBounded", "rmm_pool", {{"maximum_pool_size", "64GiB"}}},
                       Case{"RmmArenaOfItsSize", "rmm_arena", {{"arena_size", "64GiB"}}},
                       Case{"SlabInPowers", "slab_by_lcm", {{"steps", "1"}, {"by_purpose", "false"}}},
