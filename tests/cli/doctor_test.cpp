@@ -243,12 +243,12 @@ TEST_F(DoctorVerb, ARecordingUnderAnAllocatorOfOnesOwnSaysWhatToPass) {
                                 HasSubstr("\n  tenon doctor own.trace --capacity 420MiB --allocator "
                                           "PATH/mine.so:chunk=1MiB\n")));
   // With the plugin's path in it the command is whole.
-  const std::string plugin = fixture("buddy").string();
-  folder_.write("buddy.trace", "# allocator: buddy\n# allocator_plugin: " + plugin + "\n" + pinned_segments());
-  const Said exact = tenon({"doctor", "buddy.trace"});
+  const std::string plugin = fixture("tiny").string();
+  folder_.write("tiny.trace", "# allocator: tiny\n# allocator_plugin: " + plugin + "\n" + pinned_segments());
+  const Said exact = tenon({"doctor", "tiny.trace"});
   EXPECT_EQ(exact.code, 2);
-  EXPECT_THAT(exact.error, HasSubstr("\n  tenon doctor buddy.trace --allocator " + plugin + "\n"));
-  EXPECT_EQ(tenon({"doctor", "buddy.trace", "--allocator", plugin}).code, 0);
+  EXPECT_THAT(exact.error, HasSubstr("\n  tenon doctor tiny.trace --allocator " + plugin + "\n"));
+  EXPECT_EQ(tenon({"doctor", "tiny.trace", "--allocator", plugin}).code, 0);
 }
 
 TEST_F(DoctorVerb, ShowsWhatTheMemoryIsForWhereTheRecordingSaysSo) {
