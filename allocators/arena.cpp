@@ -4,6 +4,7 @@
 //
 //   chunk   | A | freed | B | freed: joined with the end |  unused ──►       next block
 #include "tiled/tiled_allocator.h"
+#include "tiled/two_level_index.h"
 
 #include <tenon/plugin/allocator_plugin.h>
 
@@ -12,34 +13,23 @@ namespace {
 using namespace tenon;
 using namespace tenon::tiled;
 
-/// The free ends of chunks: other free tiles only wait to be joined with one.
+/// The free ends of chunks, the shortest that suffices first: other free tiles only wait to be joined with one.
 class FreeEnds {
  public:
-  Tile* find(std::size_t bytes) const {
-    Tile* const end = ends_.first();
-    return end && end->bytes >= bytes ? end : nullptr;
-  }
-  Tile* find_hard(std::size_t bytes) const {
-    Tile* end = ends_.first();
-    while (end && end->bytes < bytes) end = end->next;
-    return end;
-  }
+  Tile* find(std::size_t bytes) const { return ends_.find(bytes); }
+  Tile* find_hard(std::size_t bytes) const { return ends_.find_hard(bytes); }
   void insert(Tile* tile) {
     if (is_end(tile)) ends_.insert(tile);
   }
   void erase(Tile* tile) {
     if (is_end(tile)) ends_.erase(tile);
   }
-  bool holds(const Tile* wanted) const {
-    const Tile* tile = ends_.first();
-    while (tile && tile != wanted) tile = tile->next;
-    return tile != nullptr || !is_end(wanted);
-  }
+  bool holds(const Tile* tile) const { return !is_end(tile) || ends_.holds(tile); }
 
  private:
   static bool is_end(const Tile* tile) { return tile->right == nullptr; }
 
-  TileList ends_;
+  TwoLevelIndex ends_;
 };
 
 struct Arena : DefaultRules {
