@@ -1,5 +1,5 @@
 // Baselines take as much from the device as the policies that they stand for: peak reserved over peak requested bytes
-// on public sets of lifetimes, where others have simulated those policies from their sources.
+// on public sets of lifetimes, for which those policies were simulated from their sources, and on a recorded history.
 #include "support/recorded_histories.h"
 
 #include <tenon/replay/engine/replay.h>
@@ -34,19 +34,22 @@ constexpr const char* kSameAsRequested = "bfc:arena_extend_strategy=same_as_requ
 TEST(Baselines, TakeWhatTheirOriginalsTake) {
   TENON_NEEDS_RECORDED("public/iopddl_G_1.csv");
   TENON_NEEDS_RECORDED("public/somas_resnet50.csv");
+  TENON_NEEDS_RECORDED("sdxl_sample.trace.gz");
   for (const auto& [history, spec, expected] : {
-           Figure{"iopddl_G_1.csv", kPoolOfNothing, 1.727},
-           Figure{"somas_resnet50.csv", kPoolOfNothing, 1.899},
-           Figure{"iopddl_G_1.csv", kCubGrowth2, 2.12},
-           Figure{"somas_resnet50.csv", kCubGrowth2, 1.45},
-           Figure{"iopddl_G_1.csv", kCubGrowth8, 4.45},
-           Figure{"somas_resnet50.csv", kCubGrowth8, 3.07},
-           Figure{"iopddl_G_1.csv", "bfc", 1.473},
-           Figure{"somas_resnet50.csv", "bfc", 1.417},
-           Figure{"iopddl_G_1.csv", kSameAsRequested, 1.013},
-           Figure{"somas_resnet50.csv", kSameAsRequested, 1.109},
+           Figure{"public/iopddl_G_1.csv", kPoolOfNothing, 1.727},
+           Figure{"public/somas_resnet50.csv", kPoolOfNothing, 1.899},
+           Figure{"public/iopddl_G_1.csv", kCubGrowth2, 2.12},
+           Figure{"public/somas_resnet50.csv", kCubGrowth2, 1.45},
+           Figure{"public/iopddl_G_1.csv", kCubGrowth8, 4.45},
+           Figure{"public/somas_resnet50.csv", kCubGrowth8, 3.07},
+           Figure{"sdxl_sample.trace.gz", kPoolOfNothing,
+                  2.27},  // the worst of RMM itself over 57 histories; ours is here
+           Figure{"public/iopddl_G_1.csv", "bfc", 1.473},
+           Figure{"public/somas_resnet50.csv", "bfc", 1.417},
+           Figure{"public/iopddl_G_1.csv", kSameAsRequested, 1.013},
+           Figure{"public/somas_resnet50.csv", kSameAsRequested, 1.109},
        }) {
-    const auto path = test::recorded_histories() / "public" / history;
+    const auto path = test::recorded_histories() / history;
     EXPECT_NEAR(reserved_over_requested(read_traces(path.string()).front(), spec), expected, 0.01 * expected)
         << spec << " on " << history;
   }
