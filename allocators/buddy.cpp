@@ -50,10 +50,9 @@ struct Buddy : DefaultRules {
   static constexpr std::size_t kUnit = 512;
 
   static OptionSchema options() {
-    return {
-        OptionSpec::size("segment", 32 * MiB,
-                         "a segment is at least as long, where the device has as much; rounded up to a power of two")
-            .range(kUnit, 1 * GiB)};
+    return {OptionSpec::size("chunk", 32 * MiB,
+                             "a chunk is at least as long, where the device has as much; rounded up to a power of two")
+                .range(kUnit, 1 * GiB)};
   }
   static AllocatorTraits traits() {
     return {.depends_on_capacity = [](const Options&) { return false; },
@@ -61,7 +60,7 @@ struct Buddy : DefaultRules {
             .is_baseline = true};
   }
 
-  explicit Buddy(const AllocatorContext& context) : segment_(std::bit_ceil(context.options.size("segment"))) {}
+  explicit Buddy(const AllocatorContext& context) : chunk_(std::bit_ceil(context.options.size("chunk"))) {}
 
   std::size_t round(std::size_t bytes) const {
     constexpr std::size_t kLargest = std::size_t{1} << 63;
@@ -71,11 +70,11 @@ struct Buddy : DefaultRules {
   bool may_join(const Tile* left, const Tile* right, std::size_t offset) const {
     return left->bytes == right->bytes && offset % (2 * left->bytes) == 0;
   }
-  std::size_t segment_bytes(std::size_t bytes, std::size_t /*reserved*/) const { return std::max(bytes, segment_); }
+  std::size_t segment_bytes(std::size_t bytes, std::size_t /*reserved*/) const { return std::max(bytes, chunk_); }
   std::size_t after_refusal(std::size_t asked, std::size_t bytes) const { return asked > bytes ? asked / 2 : 0; }
 
  private:
-  const std::size_t segment_;
+  const std::size_t chunk_;
 };
 
 using BuddyAllocator = TiledAllocator<Buddy>;

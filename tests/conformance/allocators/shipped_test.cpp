@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"TlsfInSegments", "tlsf", {{"growth", "segments"}}},
                       Case{"TlsfInShortSegments", "tlsf", {{"growth", "segments"}, {"segment", "512"}}},
                       Case{"ArenaOfShortChunks", "arena", {{"chunk", "2MiB"}}},
-                      Case{"BuddyOfShortSegments", "buddy", {{"segment", "512"}}},
+                      Case{"BuddyOfShortChunks", "buddy", {{"chunk", "512"}}},
                       Case{"BfcAsRequested", "bfc", {{"arena_extend_strategy", "same_as_requested"}}},
                       Case{"BfcOneRegion", "bfc", {{"arena_extend_strategy", "single_region"}}},
                       Case{"BfcCutsEarly", "bfc", {{"max_dead_bytes_per_chunk", "512"}}},
