@@ -26,6 +26,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"replay",
      {{"advise"},
       {"jobs"},
+      {"planning"},
       {"results"},
       {"engine"},
       {"formats/pytorch"},
@@ -64,7 +65,14 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
     {"memory",
-     {{"watch"}, {"stack", "pool.*"}, {"layers"}, {"sources"}, {"history"}, {"concurrent"}, {".", "pytorch"}}},
+     {{"watch"},
+      {"stack", "pool.*"},
+      {"layers"},
+      {"sources"},
+      {"history"},
+      {"concurrent"},
+      {"packing"},
+      {".", "pytorch"}}},
     {"core", {{"files"}, {"."}}},
 };
 

@@ -1,0 +1,242 @@
+// The passes.
+#include <tenon/core/units.h>
+#include <tenon/memory/packing/greedy.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace tenon::packing {
+
+namespace {
+
+double width_of(const Buffer& buffer) {
+  return static_cast<double>(buffer.upper) - static_cast<double>(buffer.lower);
+}
+
+bool is_plain(const Workspace& work) {
+  return !work.timeline.has_gaps() &&
+         std::ranges::none_of(work.buffers, [](const Buffer& buffer) { return buffer.offset.has_value(); });
+}
+
+std::uint64_t fullest_section(const Workspace& work, std::uint32_t buffer) {
+  std::uint64_t most = 0;
+  for (const Piece& piece : work.timeline.pieces(buffer))
+    for (std::uint32_t s = piece.begin; s < piece.end; ++s) most = std::max(most, work.timeline.load()[s]);
+  return most;
+}
+
+}  // namespace
+
+std::string_view name_of(Criterion criterion) {
+  switch (criterion) {
+    case Criterion::kSize:
+      return "first fit by size";
+    case Criterion::kSizeBirth:
+      return "first fit by size and birth";
+    case Criterion::kSizeLifetime:
+      return "first fit by size and lifetime";
+    case Criterion::kArea:
+      return "first fit by area";
+    case Criterion::kLifetime:
+      return "first fit by lifetime";
+    case Criterion::kLoad:
+      return "first fit by load";
+    case Criterion::kBirth:
+      return "first fit by birth";
+    case Criterion::kHint:
+      break;
+  }
+  return "first fit by hint";
+}
+
+Order order_by(const Workspace& work, Criterion criterion) {
+  Order order(work.buffers.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::vector<double> load(criterion == Criterion::kLoad ? order.size() : 0);
+  for (std::uint32_t i = 0; i < load.size(); ++i) load[i] = static_cast<double>(fullest_section(work, i));
+  const auto key = [&](std::uint32_t i) {
+    const Buffer& buffer = work.buffers[i];
+    const double width = width_of(buffer);
+    const auto size = static_cast<double>(buffer.size);
+    switch (criterion) {
+      case Criterion::kSize:
+        return std::tuple(size, width);
+      case Criterion::kSizeBirth:
+        return std::tuple(size, -static_cast<double>(buffer.lower));
+      case Criterion::kSizeLifetime:  // size decides, unless lives differ by orders of magnitude
+        return std::tuple(size * std::pow(width, 0.1), size);
+      case Criterion::kArea:
+        return std::tuple(size * width, size);
+      case Criterion::kLifetime:
+        return std::tuple(width, size);
+      case Criterion::kLoad:
+        return std::tuple(load[i], size);
+      case Criterion::kBirth:
+        return std::tuple(-static_cast<double>(buffer.lower), size);
+      case Criterion::kHint:
+        break;
+    }
+    return std::tuple(buffer.hint ? -static_cast<double>(*buffer.hint) : -std::numeric_limits<double>::infinity(), size);
+  };
+  std::ranges::stable_sort(order, std::greater<>(), key);
+  return order;
+}
+
+FirstFit first_fit(Workspace& work, const Order& order, std::uint64_t limit, Offsets& offsets) {
+  work.occupancy.clear();
+  offsets.resize(work.buffers.size());
+  FirstFit result;
+  const auto place = [&](std::uint32_t i, std::uint64_t from, std::uint64_t last) {
+    const Buffer& buffer = work.buffers[i];
+    const std::uint64_t offset = work.occupancy.lowest(work.timeline.pieces(i), buffer.alignment, from, last);
+    if (offset == Occupancy::kNone) return false;
+    offsets[i] = offset;
+    work.occupancy.add(work.timeline.pieces(i), offset);
+    result.height = std::max(result.height, offset + buffer.size);
+    return true;
+  };
+  for (const bool is_fixed : {true, false}) {
+    for (std::size_t place_in_order = 0; place_in_order < order.size(); ++place_in_order) {
+      const std::uint32_t i = order[place_in_order];
+      const Buffer& buffer = work.buffers[i];
+      if (buffer.offset.has_value() != is_fixed) continue;
+      const bool fits = buffer.size <= limit;
+      if (fits && (is_fixed ? *buffer.offset <= limit - buffer.size && place(i, *buffer.offset, *buffer.offset)
+                            : place(i, 0, limit - buffer.size)))
+        continue;
+      result.failed = place_in_order;
+      return result;
+    }
+  }
+  return result;
+}
+
+Offsets split_and_fuse(Workspace& work) {
+  if (!is_plain(work)) return {};
+  work.occupancy.clear();
+  Offsets offsets(work.buffers.size());
+  Order order(work.buffers.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto begin_of = [&](std::uint32_t i) { return work.timeline.pieces(i).front().begin; };
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    const Buffer &x = work.buffers[a], &y = work.buffers[b];
+    return std::tuple(y.size, y.alignment, begin_of(a), a) < std::tuple(x.size, x.alignment, begin_of(b), b);
+  });
+  for (std::size_t first = 0; first < order.size();) {
+    const Buffer& of_class = work.buffers[order[first]];
+    // Interval partitioning: of the layers that are free again, the one that was in use last.
+    std::vector<Order> layers;
+    std::multimap<std::uint32_t, std::size_t> ends;
+    std::size_t i = first;
+    for (; i < order.size(); ++i) {
+      const Buffer& buffer = work.buffers[order[i]];
+      if (buffer.size != of_class.size || buffer.alignment != of_class.alignment) break;
+      const Piece& piece = work.timeline.pieces(order[i]).front();
+      auto free = ends.upper_bound(piece.begin);
+      std::size_t layer = layers.size();
+      if (free == ends.begin()) {
+        layers.emplace_back();
+      } else {
+        layer = (--free)->second;
+        ends.erase(free);
+      }
+      layers[layer].push_back(order[i]);
+      ends.emplace(piece.end, layer);
+    }
+    first = i;
+    for (const Order& layer : layers) {
+      std::vector<Piece> pieces;
+      for (const std::uint32_t member : layer) pieces.push_back(work.timeline.pieces(member).front());
+      const std::uint64_t offset = work.occupancy.lowest(pieces, of_class.alignment);
+      work.occupancy.add(pieces, offset);
+      for (const std::uint32_t member : layer) offsets[member] = offset;
+    }
+  }
+  return offsets;
+}
+
+namespace {
+
+/// Free ranges of an endless heap.
+class Holes {
+ public:
+  Holes() { add(0, kMaxBytes * 2); }
+
+  std::uint64_t take(std::uint64_t size, std::uint64_t alignment) {
+    for (auto hole = by_size_.lower_bound({size, 0});; ++hole) {
+      const auto [bytes, begin] = *hole;
+      const std::uint64_t offset = align_up(begin, alignment);
+      if (offset - begin > bytes - size) continue;
+      remove(begin, bytes);
+      if (offset != begin) add(begin, offset - begin);
+      if (offset + size != begin + bytes) add(offset + size, begin + bytes - offset - size);
+      return offset;
+    }
+  }
+
+  void give(std::uint64_t begin, std::uint64_t size) {
+    const auto after = by_begin_.find(begin + size);
+    if (after != by_begin_.end()) {
+      size += after->second;
+      remove(after->first, after->second);
+    }
+    auto before = by_begin_.lower_bound(begin);
+    if (before != by_begin_.begin() && (--before)->first + before->second == begin) {
+      begin = before->first;
+      size += before->second;
+      remove(before->first, before->second);
+    }
+    add(begin, size);
+  }
+
+ private:
+  void add(std::uint64_t begin, std::uint64_t bytes) {
+    by_begin_.emplace(begin, bytes);
+    by_size_.emplace(bytes, begin);
+  }
+  void remove(std::uint64_t begin, std::uint64_t bytes) {
+    by_begin_.erase(begin);
+    by_size_.erase({bytes, begin});
+  }
+  std::map<std::uint64_t, std::uint64_t> by_begin_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;
+};
+
+}  // namespace
+
+Offsets birth_best_fit(const Workspace& work) {
+  if (!is_plain(work)) return {};
+  struct Moment {
+    std::int64_t time;
+    bool begins;
+    std::uint32_t buffer;
+  };
+  std::vector<Moment> moments;
+  for (std::uint32_t i = 0; i < work.buffers.size(); ++i) {
+    moments.push_back({work.buffers[i].lower, true, i});
+    moments.push_back({work.buffers[i].upper, false, i});
+  }
+  std::ranges::sort(moments, [&](const Moment& a, const Moment& b) {
+    const std::uint64_t x = work.buffers[a.buffer].size, y = work.buffers[b.buffer].size;
+    return std::tuple(a.time, a.begins, y, a.buffer) < std::tuple(b.time, b.begins, x, b.buffer);
+  });
+  Offsets offsets(work.buffers.size());
+  Holes holes;
+  for (const Moment& moment : moments) {
+    const Buffer& buffer = work.buffers[moment.buffer];
+    if (moment.begins) {
+      offsets[moment.buffer] = holes.take(buffer.size, buffer.alignment);
+    } else {
+      holes.give(offsets[moment.buffer], buffer.size);
+    }
+  }
+  return offsets;
+}
+
+}  // namespace tenon::packing

@@ -1,0 +1,54 @@
+// Greedy packings: one pass over the buffers each. On the histories of training runs the best of them is within a few
+// per cent of the bound; the searches start from it.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/packing/occupancy.h>
+#include <tenon/memory/packing/timeline.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tenon::packing {
+
+using Offsets = std::vector<std::uint64_t>;
+/// Indices of buffers.
+using Order = std::vector<std::uint32_t>;
+
+/// A problem with its sections, and the room that passes over it use one after the other.
+struct Workspace {
+  explicit Workspace(std::span<const Buffer> problem)
+      : buffers(problem), timeline(problem), occupancy(timeline.sections()) {}
+  std::span<const Buffer> buffers;
+  Timeline timeline;
+  Occupancy occupancy;
+};
+
+/// Orders in which first fit is tried: the first criterion decides, the largest first.
+enum class Criterion : std::uint8_t { kSize, kSizeBirth, kSizeLifetime, kArea, kLifetime, kLoad, kBirth, kHint };
+inline constexpr Criterion kCriteria[] = {Criterion::kSize,     Criterion::kSizeBirth, Criterion::kSizeLifetime, Criterion::kArea,
+                                          Criterion::kLifetime, Criterion::kLoad,      Criterion::kBirth,        Criterion::kHint};
+TENON_API std::string_view name_of(Criterion criterion);
+TENON_API Order order_by(const Workspace& work, Criterion criterion);
+
+/// What became of a pass in a given order.
+struct FirstFit {
+  std::uint64_t height = 0;
+  std::optional<std::size_t> failed;  ///< the place in the order of the buffer that did not fit under the limit
+};
+/// Each buffer at the lowest offset that is free all its life, those with fixed offsets before all. Ends at the first
+/// that would end above `limit`. Fixed ones that overlap fail like that.
+TENON_API FirstFit first_fit(Workspace& work, const Order& order, std::uint64_t limit, Offsets& offsets);
+
+/// By size: buffers of one size that do not live together share a layer, fewest layers, and layers are placed by first
+/// fit as wholes (STAlloc: split and fuse). Empty where buffers have gaps or fixed offsets.
+TENON_API Offsets split_and_fuse(Workspace& work);
+
+/// As an allocator that coalesces would place them in time, each into the smallest hole (TFLite: by birth). Empty where
+/// buffers have gaps or fixed offsets.
+TENON_API Offsets birth_best_fit(const Workspace& work);
+
+}  // namespace tenon::packing

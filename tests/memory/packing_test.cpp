@@ -1,0 +1,254 @@
+// Packing: every packing is one, the exact search finds what trying everything finds, and bounds are bounds.
+#include <tenon/core/error.h>
+#include <tenon/memory/packing/exact_search.h>
+#include <tenon/memory/packing/greedy.h>
+#include <tenon/memory/packing/pack.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace tenon::packing {
+namespace {
+
+constexpr unsigned kSeed = 47;
+
+struct Shape {
+  std::size_t buffers = 6;
+  int times = 8;
+  std::uint64_t sizes = 6;
+  std::uint64_t most_alignment = 1;
+  bool has_gaps = false;
+};
+
+std::vector<Buffer> random_problem(std::mt19937_64& random, const Shape& shape) {
+  const auto below = [&](std::uint64_t limit) { return random() % limit; };
+  std::vector<Buffer> buffers(shape.buffers);
+  for (Buffer& buffer : buffers) {
+    buffer.lower = static_cast<std::int64_t>(below(static_cast<std::uint64_t>(shape.times)));
+    buffer.upper = buffer.lower + 1 + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(shape.times) / 2));
+    buffer.size = 1 + below(shape.sizes);
+    buffer.alignment = 1 + below(shape.most_alignment);
+    if (shape.has_gaps && buffer.upper - buffer.lower > 2 && below(2) == 0) {
+      const std::uint64_t low = below(buffer.size);
+      buffer.gaps.push_back({buffer.lower + 1, buffer.lower + 2, low, low + below(buffer.size - low + 1)});
+    }
+  }
+  return buffers;
+}
+
+/// Lowest height over all orders of first fit, in the plainest way: one of them builds the lowest packing.
+std::uint64_t lowest_height(const std::vector<Buffer>& buffers) {
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::uint64_t lowest = ~std::uint64_t{0};
+  do {
+    std::vector<std::uint64_t> offsets(buffers.size());
+    std::vector<Buffer> placed;
+    std::vector<std::uint64_t> at;
+    for (const std::size_t i : order) {
+      placed.push_back(buffers[i]);
+      at.push_back(0);
+      while (!flaw_of(placed, at).empty()) ++at.back();
+    }
+    lowest = std::min(lowest, height_of(placed, at));
+  } while (std::ranges::next_permutation(order).found);
+  return lowest;
+}
+
+void expect_sound(const std::vector<Buffer>& buffers, const PackResult& result) {
+  EXPECT_EQ(flaw_of(buffers, result.offsets), "");
+  EXPECT_EQ(result.height, height_of(buffers, result.offsets));
+  EXPECT_LE(result.load, result.lower_bound);
+  EXPECT_LE(result.lower_bound, result.height);
+}
+
+TEST(Packing, FindsTheLowestOfSmallProblemsAndProvesIt) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 120; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers = random_problem(random, {.most_alignment = i % 3 == 0 ? 4U : 1U});
+    const PackResult result = pack(buffers);
+    expect_sound(buffers, result);
+    EXPECT_TRUE(result.is_optimal());
+    EXPECT_EQ(result.height, lowest_height(buffers));
+  }
+}
+
+TEST(Packing, ACapacityIsReachedOrProvenTooSmall) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers = random_problem(random, {});
+    const std::uint64_t lowest = lowest_height(buffers);
+    EXPECT_LE(pack(buffers, {.capacity = lowest}).height, lowest);
+    const PackResult below = pack(buffers, {.capacity = lowest - 1});
+    expect_sound(buffers, below);
+    EXPECT_EQ(below.lower_bound, lowest) << "proven";
+  }
+}
+
+TEST(Packing, EveryOrderOfTheExactSearchAgrees) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers = random_problem(random, {.most_alignment = i % 2 == 0 ? 3U : 1U});
+    const Timeline timeline(buffers);
+    const std::uint64_t lowest = lowest_height(buffers);
+    for (const Preorder preorder : kPreorders) {
+      ExactSearch search(buffers, timeline);
+      EXPECT_EQ(search.run(lowest - 1, preorder, 1U << 20), SearchEnd::kInfeasible);
+      ASSERT_EQ(search.run(lowest, preorder, 1U << 20), SearchEnd::kFound);
+      EXPECT_EQ(flaw_of(buffers, search.offsets()), "");
+      EXPECT_LE(height_of(buffers, search.offsets()), lowest);
+    }
+  }
+}
+
+TEST(Packing, PacksWhatHasGaps) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers = random_problem(random, {.buffers = 40, .times = 30, .sizes = 50, .has_gaps = true});
+    expect_sound(buffers, pack(buffers, {.time_limit_seconds = 0.01}));
+  }
+  // The second lies in the first one's gap.
+  const std::vector<Buffer> nested = {{.lower = 0, .upper = 9, .size = 8, .gaps = {{2, 7, 4, 8}}},
+                                      {.lower = 3, .upper = 6, .size = 4}};
+  const PackResult result = pack(nested);
+  expect_sound(nested, result);
+  EXPECT_EQ(result.height, 8U);
+}
+
+TEST(Packing, KeepsFixedOffsets) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 4, .size = 4, .offset = 2},
+                                       {.lower = 1, .upper = 3, .size = 2},
+                                       {.lower = 2, .upper = 6, .size = 3}};
+  const PackResult result = pack(buffers);
+  expect_sound(buffers, result);
+  EXPECT_EQ(result.offsets[0], 2U);
+  EXPECT_EQ(result.height, 9U);
+  EXPECT_TRUE(result.is_optimal());
+}
+
+TEST(Packing, RefusesFixedOffsetsThatOverlap) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 4, .size = 4, .offset = 2},
+                                       {.lower = 1, .upper = 3, .size = 2, .offset = 4}};
+  EXPECT_THROW(pack(buffers), ValueError);
+}
+
+TEST(Packing, RefusesWhatNoPackingHolds) {
+  for (const Buffer& wrong : {Buffer{.lower = 3, .upper = 3, .size = 1}, Buffer{.lower = 0, .upper = 1, .size = 0},
+                              Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 0},
+                              Buffer{.lower = 0, .upper = 1, .size = kMaxBytes},
+                              Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 4, .offset = 2},
+                              Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 10, 0, 0}}},
+                              Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 6, 0, 5}}}}) {
+    EXPECT_NE(flaw_of(wrong), "");
+    EXPECT_THROW(pack(std::vector{wrong}), ValueError);
+  }
+}
+
+TEST(Packing, NothingTakesNothing) { EXPECT_EQ(pack({}).height, 0U); }
+
+TEST(Packing, LargeProblemsArePackedSoundly) {
+  std::mt19937_64 random(kSeed);
+  for (const std::size_t count : {500U, 5000U}) {
+    const std::vector<Buffer> buffers =
+        random_problem(random, {.buffers = count, .times = 4000, .sizes = 1U << 20, .most_alignment = 64});
+    const PackResult result = pack(buffers, {.time_limit_seconds = 0.3});
+    expect_sound(buffers, result);
+  }
+}
+
+TEST(Packing, EqualProblemsArePackedAlike) {
+  std::mt19937_64 random(kSeed);
+  const std::vector<Buffer> buffers = random_problem(random, {.buffers = 60, .times = 40, .sizes = 9});
+  EXPECT_EQ(pack(buffers, {.capacity = 80}).offsets, pack(buffers, {.capacity = 80}).offsets);
+}
+
+TEST(Packing, EndsWhenItIsAskedTo) {
+  std::mt19937_64 random(kSeed);
+  const std::vector<Buffer> buffers = random_problem(random, {.buffers = 4000, .times = 4000, .sizes = 1U << 20});
+  const PackResult result = pack(buffers, {.is_stopping = [] { return true; }});
+  expect_sound(buffers, result);
+  EXPECT_TRUE(result.is_stopped);
+}
+
+TEST(Greedy, EveryPassIsSound) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 30; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers =
+        random_problem(random, {.buffers = 200, .times = 60, .sizes = 40, .most_alignment = 8});
+    Workspace work(buffers);
+    Offsets offsets;
+    for (const Criterion criterion : kCriteria) {
+      EXPECT_FALSE(first_fit(work, order_by(work, criterion), kMaxBytes, offsets).failed);
+      EXPECT_EQ(flaw_of(buffers, offsets), "") << name_of(criterion);
+    }
+    EXPECT_EQ(flaw_of(buffers, split_and_fuse(work)), "");
+    EXPECT_EQ(flaw_of(buffers, birth_best_fit(work)), "");
+  }
+}
+
+TEST(Greedy, FirstFitIsTheLowestFreePlace) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers = random_problem(
+        random, {.buffers = 30, .times = 20, .sizes = 12, .most_alignment = 4, .has_gaps = i % 2 == 0});
+    Workspace work(buffers);
+    const Order order = order_by(work, Criterion::kSize);
+    Offsets offsets;
+    first_fit(work, order, kMaxBytes, offsets);
+    std::vector<Buffer> placed;
+    std::vector<std::uint64_t> at;
+    for (const std::uint32_t b : order) {
+      placed.push_back(buffers[b]);
+      at.push_back(0);
+      while (!flaw_of(placed, at).empty()) ++at.back();
+      ASSERT_EQ(offsets[b], at.back());
+    }
+  }
+}
+
+TEST(Greedy, ReportsWhoDidNotFit) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 2, .size = 4}, {.lower = 1, .upper = 3, .size = 3}};
+  Workspace work(buffers);
+  Offsets offsets;
+  const FirstFit result = first_fit(work, {0, 1}, 6, offsets);
+  EXPECT_EQ(result.failed, 1U);
+}
+
+TEST(Timeline, SectionsAndLoad) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 3, .size = 1},
+                                       {.lower = 1, .upper = 5, .size = 2},
+                                       {.lower = 3, .upper = 6, .size = 4}};
+  const Timeline timeline(buffers);
+  EXPECT_EQ(timeline.sections(), 2U);
+  EXPECT_EQ(timeline.load(), (std::vector<std::uint64_t>{3, 6}));
+  EXPECT_EQ(timeline.lower_bound(), 6U);
+}
+
+TEST(Timeline, WhatAlignmentsAddIsInTheBound) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 1, .size = 10, .alignment = 8},
+                                       {.lower = 0, .upper = 1, .size = 10, .alignment = 8}};
+  EXPECT_EQ(Timeline(buffers).lower_bound(), 25U);
+  const PackResult result = pack(buffers);
+  EXPECT_EQ(result.height, 26U);
+  EXPECT_TRUE(result.is_optimal());
+}
+
+TEST(Components, PartInTime) {
+  const std::vector<Buffer> buffers = {{.lower = 4, .upper = 6, .size = 1},
+                                       {.lower = 0, .upper = 3, .size = 1},
+                                       {.lower = 2, .upper = 4, .size = 1},
+                                       {.lower = 5, .upper = 7, .size = 1}};
+  EXPECT_EQ(components(buffers), (std::vector<std::vector<std::uint32_t>>{{1, 2}, {0, 3}}));
+}
+
+}  // namespace
+}  // namespace tenon::packing
