@@ -7,12 +7,13 @@ foreach(format ${TENON_FORMATS})
     list(APPEND TENON_FUZZED_FORMATS ${format})
   endif()
 endforeach()
-set(TENON_FURTHER_FUZZ_TARGETS gz toml)
+set(TENON_FURTHER_FUZZ_TARGETS gz plan toml)
 
 # Relative to framework/tenon. The fuzz targets compile these themselves, instrumented; the test of the corpus links
 # nothing else of Tenon, so that it fails to link where one is missing here.
 list(TRANSFORM TENON_FORMAT_SOURCES PREPEND replay/formats/ OUTPUT_VARIABLE TENON_FUZZED_SOURCES)
 list(APPEND TENON_FUZZED_SOURCES ${TENON_FORMAT_SUPPORT}
+  memory/packing/plan_file.cpp
   runtime/config/config_value.cpp
   runtime/config/toml_reader.cpp
 )

@@ -86,8 +86,13 @@ void gather(const std::string& help, std::set<std::string>& options) {
 
 TEST_F(Completion, EveryScriptHasEveryOptionOfTheHelp) {
   std::set<std::string> options;
-  for (const std::vector<std::string>& verb :
-       {std::vector<std::string>{"replay"}, {"tune"}, {"run"}, {"trace", "slice"}, {"plugins", "test"}, {"view"}}) {
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"replay"},
+                                               {"tune"},
+                                               {"plan"},
+                                               {"run"},
+                                               {"trace", "slice"},
+                                               {"plugins", "test"},
+                                               {"view"}}) {
     std::vector<std::string> words = verb;
     words.emplace_back("--help");
     gather(tenon(words).out, options);

@@ -123,6 +123,13 @@ ScreensByVerb screens_of_histories() {
         {{"tune", "pinned.trace", "--capacity", "10MiB", "--budget", "200ms"}, 1},
         {{"tune", "state.trace"}, 1},
         {{"tune", "pinned.trace", "--budget", "soon"}, 2}}},
+      {"plan",
+       {{{"plan", "pinned.trace", "--budget", "200ms"}},
+        {{"plan", "pinned.trace", "--budget", "200ms", "-o", "pinned.plan", "--html", "page.html"}},
+        {{"plan", "problem.csv", "-o", "solved.csv"}},
+        {{"plan", "problem.csv", "--capacity", "1"}, 4},
+        {{"plan", "wrong.csv"}, 2},
+        {{"plan", "pinned.trace", "-o", "plan.docx"}, 2}}},
       {"compare",
        {{{"compare", "one", "other", "--html", "page.html"}},
         {{"compare", "one", "other", "--all"}},
@@ -241,6 +248,8 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
     folder_.write("pinned.trace", pinned_segments());
     folder_.write("メモリ.trace", "a 0 8388608 0\nm a mark\na 1 16777216 0\nf 0\nf 1\n");  // a name of wide characters
     folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
+    folder_.write("problem.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n");
+    folder_.write("wrong.csv", "id,lower,upper,size\na,3,3,4\n");
     folder_.write("words.trace", "words that are not a history\n");
     folder_.write("archive.zip", std::string("PK\x03\x04") + std::string(60, '\0'));
     tenon({"replay", "pinned.trace", "-a", "caching", "--capacity", "420MiB", "--snapshot", "died.pickle"});

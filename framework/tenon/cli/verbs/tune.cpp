@@ -1,4 +1,5 @@
 // `tenon tune`: the settings to paste, with the evidence.
+#include <tenon/cli/duration.h>
 #include <tenon/cli/one_trace.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/terminal/progress_line.h>
@@ -14,8 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <memory>
 
 namespace tenon::cli {
@@ -31,28 +30,10 @@ struct TuneVerbOptions {
   bool quiet = false;
 };
 
-/// "60", "60s", "2m", "1h", "500ms".
-double parse_seconds(const std::string& text) {
-  static const std::map<std::string, double> kUnits = {{"", 1},     {"s", 1},    {"m", 60},
-                                                       {"min", 60}, {"h", 3600}, {"ms", 0.001}};
-  std::size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const auto unit = kUnits.find(text.substr(used));
-  if (used == 0 || !(value > 0) || std::isinf(value) || unit == kUnits.end()) {
-    throw ConfigError(fmt::format("--budget takes a time, for example 500ms, 30s, 2m or 1h, not \"{}\"", text));
-  }
-  return value * unit->second;
-}
-
 ExitCode tune_verb(const TuneVerbOptions& options) {
   replay::TuneOptions tuning;
   if (!options.capacity.empty()) tuning.capacity_bytes = parse_size(options.capacity);
-  tuning.budget_seconds = parse_seconds(options.budget);
+  tuning.budget_seconds = parse_seconds("--budget", options.budget);
   tuning.jobs = options.jobs;
   ProgressLine progress(options.quiet);
   const std::vector<replay::Trace> traces = all_traces(options.traces);

@@ -17,7 +17,7 @@ tenon_format(snapshot   pytorch/snapshot_format.cpp pytorch/snapshot_file.cpp py
 tenon_format(chrome     pytorch/chrome_format.cpp pytorch/profiler_events.cpp pytorch/chrome_reader.cpp pytorch/chrome_writer.cpp)
 tenon_format(folded     folded_format.cpp)
 tenon_format(rmm        rmm_format.cpp io/csv_table.cpp)
-tenon_format(minimalloc minimalloc_format.cpp)
+tenon_format(minimalloc minimalloc_format.cpp minimalloc_problem.cpp)
 tenon_format(mtrace     mtrace_format.cpp)
 
 # What they stand on, relative to framework/tenon: with their sources this is all that a fuzz target links.
@@ -31,6 +31,7 @@ set(TENON_FORMAT_SUPPORT
   core/units.cpp
   memory/call_stacks.cpp
   memory/history/text_lines.cpp
+  memory/packing/problem.cpp
   memory/purpose.cpp
   memory/snapshot.cpp
   replay/formats/foreign_file.cpp
