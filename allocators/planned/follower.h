@@ -61,7 +61,7 @@ class Follower {
   bool has_purposes_ = false;
   std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> numbers_;  ///< of blocks by key, rising
   std::map<std::uint64_t, std::uint32_t> streams_;                        ///< in the order of their first requests
-  std::vector<std::uint32_t> served_;  ///< by block: in which round
+  std::vector<std::uint32_t> served_;                                     ///< by block: in which round
   std::uint32_t round_ = 1;
   std::size_t next_ = 0;
   std::vector<Key> last_;  ///< requests, the newest at the end

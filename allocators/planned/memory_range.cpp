@@ -16,7 +16,6 @@ MemoryRange::MemoryRange(MemorySource& source, void* base, std::size_t bytes, bo
       bytes_(bytes),
       page_bytes_(is_virtual ? source.traits().page_bytes : 0),
       reserved_(is_virtual ? 0 : bytes) {
-  if (is_virtual) pages_.resize(bytes / page_bytes_);
   index(add(0, bytes));
 }
 
@@ -51,6 +50,7 @@ bool MemoryRange::is_usable(Tile& tile, StreamRef stream) {
 bool MemoryRange::put_pages(std::size_t offset, std::size_t bytes) {
   if (page_bytes_ == 0) return true;
   const std::size_t first = offset / page_bytes_, last = (offset + bytes - 1) / page_bytes_;
+  if (pages_.size() <= last) pages_.resize(last + 1);
   std::size_t page = first;
   std::vector<std::size_t> put;
   put.reserve(last - first + 1);
@@ -217,11 +217,12 @@ std::size_t MemoryRange::shrink(std::size_t bytes) {
     if (tile->second.state != BlockState::kFree) continue;
     const std::size_t begin = align_up(tile->first, page_bytes_) / page_bytes_;
     for (std::size_t page = (tile->first + tile->second.bytes) / page_bytes_; page-- > begin && given < bytes;) {
-      if (pages_[page] == 0) continue;
+      if (!has_page(page)) continue;
       drop_page(page);
       given += page_bytes_;
     }
   }
+  while (!pages_.empty() && pages_.back() == 0) pages_.pop_back();
   return given;
 }
 
@@ -233,11 +234,10 @@ void MemoryRange::for_each_part(const Tile& tile, Visit&& visit) const {
     std::size_t part_end = end;
     bool is_mapped = true;
     if (page_bytes_ != 0 && tile.state == BlockState::kFree) {
-      is_mapped = pages_[begin / page_bytes_] != 0;
-      part_end = begin;
-      while (part_end < end && (pages_[part_end / page_bytes_] != 0) == is_mapped)
-        part_end = (part_end / page_bytes_ + 1) * page_bytes_;
-      part_end = std::min(part_end, end);
+      std::size_t page = begin / page_bytes_;
+      is_mapped = has_page(page);
+      while (page < pages_.size() && has_page(page) == is_mapped && page * page_bytes_ < end) ++page;
+      if (is_mapped || page < pages_.size()) part_end = std::min(page * page_bytes_, end);
     }
     visit(begin, part_end - begin, is_mapped);
     begin = part_end;
@@ -274,12 +274,13 @@ void MemoryRange::walk(SegmentVisitor& visitor) const {
 void MemoryRange::check_invariants() const {
   std::size_t end = 0, active = 0, free_tiles = 0;
   for (const auto& [offset, tile] : tiles_) {
-    if (offset != end || tile.offset != offset || tile.bytes == 0) throw Error("planned: tiles do not tile their range");
+    if (offset != end || tile.offset != offset || tile.bytes == 0)
+      throw Error("planned: tiles do not tile their range");
     end += tile.bytes;
     if (tile.state != BlockState::kFree) {
       active += tile.bytes;
       for (std::size_t at = offset; page_bytes_ != 0 && at < end; at = (at / page_bytes_ + 1) * page_bytes_)
-        if (pages_[at / page_bytes_] == 0) throw Error("planned: a block that is out has a page without memory");
+        if (!has_page(at / page_bytes_)) throw Error("planned: a block that is out has a page without memory");
     } else {
       ++free_tiles;
       if (!free_.contains({tile.bytes, offset})) throw Error("planned: a free tile is not in the index");

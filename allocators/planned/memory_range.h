@@ -28,12 +28,12 @@ struct Tile {
   std::size_t bytes = 0;
   BlockState state = BlockState::kFree;
   std::size_t requested_bytes = 0;
-  StreamRef stream;                       ///< whose work may still use it
-  bool is_settled = true;                 ///< free: no work uses it any more
-  std::optional<Ticket> ticket;           ///< free, not settled: when that will be so; none: nobody has asked yet
-  std::vector<StreamRef> other_streams;   ///< active: that use it as well
-  std::vector<Ticket> awaited;            ///< waiting: for these
-  std::uint64_t recorded = 0;             ///< number of its request in a recording
+  StreamRef stream;                      ///< whose work may still use it
+  bool is_settled = true;                ///< free: no work uses it any more
+  std::optional<Ticket> ticket;          ///< free, not settled: when that will be so; none: nobody has asked yet
+  std::vector<StreamRef> other_streams;  ///< active: that use it as well
+  std::vector<Ticket> awaited;           ///< waiting: for these
+  std::uint64_t recorded = 0;            ///< number of its request in a recording
 
   void* data() const;
 };
@@ -76,6 +76,7 @@ class MemoryRange {
   using Tiles = std::map<std::size_t, Tile>;
 
   bool is_usable(Tile& tile, StreamRef stream);
+  bool has_page(std::size_t page) const { return page < pages_.size() && pages_[page] != 0; }
   bool put_pages(std::size_t offset, std::size_t bytes);
   void drop_page(std::size_t page);
   Tile* carve(std::size_t offset, std::size_t bytes, StreamRef stream);
@@ -89,9 +90,9 @@ class MemoryRange {
   MemorySource& source_;
   char* const base_;
   const std::size_t bytes_;
-  const std::size_t page_bytes_;      ///< 0: memory of one piece
-  std::vector<std::uint64_t> pages_;  ///< their physicals; 0: none
-  Tiles tiles_;                       ///< by offset
+  const std::size_t page_bytes_;                        ///< 0: memory of one piece
+  std::vector<std::uint64_t> pages_;                    ///< their physicals, up to the last there is; 0: none
+  Tiles tiles_;                                         ///< by offset
   std::set<std::pair<std::size_t, std::size_t>> free_;  ///< by size and offset
   std::size_t reserved_ = 0;
   std::size_t active_ = 0;

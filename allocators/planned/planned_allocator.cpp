@@ -41,8 +41,7 @@ struct PlannedAllocator::Leftover {
   std::uint64_t lowest(std::size_t block, std::size_t bytes, std::size_t alignment, std::uint64_t from,
                        std::uint64_t height) const {
     if (bytes > height) return packing::Occupancy::kNone;
-    const std::uint32_t now =
-        block < buffers.size() ? timeline.pieces(block).front().begin : timeline.sections() - 1;
+    const std::uint32_t now = block < buffers.size() ? timeline.pieces(block).front().begin : timeline.sections() - 1;
     const packing::Piece piece{.begin = now, .end = timeline.sections(), .high = bytes};
     return occupancy.lowest({&piece, 1}, alignment, from, height - bytes);
   }
@@ -63,7 +62,8 @@ struct PlannedAllocator::Leftover {
 
 OptionSchema PlannedAllocator::options() {
   return {
-      OptionSpec::text("plan", "", "the plan to serve from: a file of `tenon plan HISTORY -o FILE.plan`, or of `record`"),
+      OptionSpec::text("plan", "",
+                       "the plan to serve from: a file of `tenon plan HISTORY -o FILE.plan`, or of `record`"),
       OptionSpec::text("record", "", "where the run's own plan is written when it ends; empty: nowhere"),
       OptionSpec::integer("window", 32, "how many requests around its place in the plan a request is looked for")
           .range(0, 4096),
@@ -182,8 +182,8 @@ Tile* PlannedAllocator::serve_anywhere(const Request& request, std::size_t bytes
 /// Of at least `bytes`, and with virtual memory of up to `most`; null where the device has none.
 std::unique_ptr<MemoryRange> PlannedAllocator::make_range(std::size_t bytes, std::size_t most) {
   const bool is_virtual = source_traits_.virtual_memory;
-  const std::size_t granule = std::max<std::size_t>(is_virtual ? source_traits_.page_bytes
-                                                               : source_traits_.acquire_granularity, 1);
+  const std::size_t granule =
+      std::max<std::size_t>(is_virtual ? source_traits_.page_bytes : source_traits_.acquire_granularity, 1);
   const std::size_t least = align_up(bytes, granule);
   std::size_t length = std::max(least, align_up(most, granule));
   void* base = is_virtual ? source_.reserve(length) : source_.acquire(length);

@@ -18,10 +18,8 @@ std::uint64_t Recorder::requested(const Request& request) {
   const std::uint64_t number = requests_.size();
   if (!is_on() || number >= kMostRequests) return number;
   const auto stream = streams_.try_emplace(request.stream.id, static_cast<std::uint32_t>(streams_.size())).first;
-  requests_.push_back({.bytes = request.bytes,
-                       .stream = stream->second,
-                       .purpose = request.purpose,
-                       .alignment = request.alignment});
+  requests_.push_back(
+      {.bytes = request.bytes, .stream = stream->second, .purpose = request.purpose, .alignment = request.alignment});
   return number;
 }
 

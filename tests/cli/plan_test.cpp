@@ -48,7 +48,7 @@ TEST_F(PlanVerb, KeepsTheColumnsOfTheProblem) {
                 "buffer,start,end,size,alignment,hint,gaps\na,0,8,8,4,-1,2-3 5-6@0:4\nb,3,4,4,4,0,\nc,0,1,0,1,-1,\n");
   ASSERT_EQ(tenon({"plan", "more.csv", "-o", "out.csv", "-q"}).code, 0);
   EXPECT_EQ(read_bytes(folder_.path() / "out.csv"),
-            "id,lower,upper,size,alignment,hint,gaps,offset\na,0,9,8,4,-1,2-4 5-7@0:4,4\nb,3,5,4,4,0,,0\n"
+            "id,lower,upper,size,alignment,hint,gaps,offset\na,0,9,8,4,-1,2-4 5-7@0:4,0\nb,3,5,4,4,0,,8\n"
             "c,0,2,0,1,-1,,0\n");
 }
 
@@ -100,8 +100,8 @@ TEST_F(PlanVerb, AnInterruptedSearchLeavesItsBest) {
   unsigned state = 47;
   for (int i = 0; i < 400; ++i) {
     state = state * 1664525 + 1013904223;
-    rows += std::to_string(i) + "," + std::to_string(state % 997) + "," + std::to_string(state % 997 + 30 + state % 89) +
-            "," + std::to_string(1000 + state % 100003) + "\n";
+    rows += std::to_string(i) + "," + std::to_string(state % 997) + "," +
+            std::to_string(state % 997 + 30 + state % 89) + "," + std::to_string(1000 + state % 100003) + "\n";
   }
   folder_.write("hard.csv", rows);
   StartedProgram running(folder_, {"plan", "hard.csv", "--budget", "1h", "-o", "best.csv"});

@@ -111,7 +111,8 @@ TEST(Packing, PacksWhatHasGaps) {
   std::mt19937_64 random(kSeed);
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
-    const std::vector<Buffer> buffers = random_problem(random, {.buffers = 40, .times = 30, .sizes = 50, .has_gaps = true});
+    const std::vector<Buffer> buffers =
+        random_problem(random, {.buffers = 40, .times = 30, .sizes = 50, .has_gaps = true});
     expect_sound(buffers, pack(buffers, {.time_limit_seconds = 0.01}));
   }
   // The second lies in the first one's gap.
@@ -140,12 +141,12 @@ TEST(Packing, RefusesFixedOffsetsThatOverlap) {
 }
 
 TEST(Packing, RefusesWhatNoPackingHolds) {
-  for (const Buffer& wrong : {Buffer{.lower = 3, .upper = 3, .size = 1}, Buffer{.lower = 0, .upper = 1, .size = 0},
-                              Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 0},
-                              Buffer{.lower = 0, .upper = 1, .size = kMaxBytes},
-                              Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 4, .offset = 2},
-                              Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 10, 0, 0}}},
-                              Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 6, 0, 5}}}}) {
+  for (const Buffer& wrong :
+       {Buffer{.lower = 3, .upper = 3, .size = 1}, Buffer{.lower = 0, .upper = 1, .size = 0},
+        Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 0}, Buffer{.lower = 0, .upper = 1, .size = kMaxBytes},
+        Buffer{.lower = 0, .upper = 1, .size = 1, .alignment = 4, .offset = 2},
+        Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 10, 0, 0}}},
+        Buffer{.lower = 0, .upper = 9, .size = 4, .gaps = {{5, 6, 0, 5}}}}) {
     EXPECT_NE(flaw_of(wrong), "");
     EXPECT_THROW(pack(std::vector{wrong}), ValueError);
   }
@@ -198,8 +199,8 @@ TEST(Greedy, FirstFitIsTheLowestFreePlace) {
   std::mt19937_64 random(kSeed);
   for (int i = 0; i < 20; ++i) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
-    const std::vector<Buffer> buffers = random_problem(
-        random, {.buffers = 30, .times = 20, .sizes = 12, .most_alignment = 4, .has_gaps = i % 2 == 0});
+    const std::vector<Buffer> buffers =
+        random_problem(random, {.buffers = 30, .times = 20, .sizes = 12, .most_alignment = 4, .has_gaps = i % 2 == 0});
     Workspace work(buffers);
     const Order order = order_by(work, Criterion::kSize);
     Offsets offsets;
@@ -224,9 +225,8 @@ TEST(Greedy, ReportsWhoDidNotFit) {
 }
 
 TEST(Timeline, SectionsAndLoad) {
-  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 3, .size = 1},
-                                       {.lower = 1, .upper = 5, .size = 2},
-                                       {.lower = 3, .upper = 6, .size = 4}};
+  const std::vector<Buffer> buffers = {
+      {.lower = 0, .upper = 3, .size = 1}, {.lower = 1, .upper = 5, .size = 2}, {.lower = 3, .upper = 6, .size = 4}};
   const Timeline timeline(buffers);
   EXPECT_EQ(timeline.sections(), 2U);
   EXPECT_EQ(timeline.load(), (std::vector<std::uint64_t>{3, 6}));

@@ -40,7 +40,7 @@ struct PlanVerbOptions {
 struct Subject {
   std::string name;
   std::string time_unit;
-  replay::MinimallocProblem problem;  ///< of a history: its requests as rows
+  replay::MinimallocProblem problem;                ///< of a history: its requests as rows
   std::vector<packing::RecordedRequest> recording;  ///< of a history
   std::vector<std::size_t> rows;                    ///< of the buffers: rows of 0 bytes need no place
   std::vector<packing::Buffer> buffers;
@@ -123,10 +123,8 @@ ExitCode plan_verb(const PlanVerbOptions& options) {
   packing.listener = [&](const packing::PackProgress& now) {
     replay::tell_work("planning", now.seconds / packing.time_limit_seconds);
   };
-  PlanSummary summary{.name = subject.name,
-                      .time_unit = subject.time_unit,
-                      .buffers = subject.buffers,
-                      .capacity = packing.capacity};
+  PlanSummary summary{
+      .name = subject.name, .time_unit = subject.time_unit, .buffers = subject.buffers, .capacity = packing.capacity};
   try {
     summary.result = pack(subject.buffers, packing);
   } catch (const ValueError& error) {
@@ -138,7 +136,8 @@ ExitCode plan_verb(const PlanVerbOptions& options) {
   if (!options.html.empty()) write_plan_html(options.html, summary);
   if (!uses_standard_output(files)) print(render(plan_table(summary), options.format, environment_json()));
   const bool is_for_people = options.format == TableFormat::kTable && !options.quiet;
-  if (code != ExitCode::kDone || is_for_people) say((code == ExitCode::kDone ? "" : "tenon: ") + plan_sentence(summary));
+  if (code != ExitCode::kDone || is_for_people)
+    say((code == ExitCode::kDone ? "" : "tenon: ") + plan_sentence(summary));
   if (summary.result.is_stopped) {
     say(fmt::format("tenon: ended by {}; the plan is the best until then", interrupt_name()));
     return interrupted_exit_code();
@@ -157,10 +156,12 @@ ExitCode plan_verb(const PlanVerbOptions& options) {
 void add_plan(Verb program, Outcome& outcome) {
   auto options = std::make_shared<PlanVerbOptions>();
   const Verb verb = program.add_verb("plan", "pack a history's blocks, or a minimalloc problem, as tightly as can be");
-  verb.add_option("file", options->file, "a memory history, or a problem: id,lower,upper,size[,alignment,offset,hint,gaps]")
+  verb.add_option("file", options->file,
+                  "a memory history, or a problem: id,lower,upper,size[,alignment,offset,hint,gaps]")
       .required()
       .type_name("FILE");
-  verb.add_option("-o,--output", options->output, "the plan: .plan for the allocator planned, .csv for rows with offsets")
+  verb.add_option("-o,--output", options->output,
+                  "the plan: .plan for the allocator planned, .csv for rows with offsets")
       .type_name("FILE");
   add_capacity_option(verb, options->capacity, "end with the first plan that fits; default: the lowest is wanted");
   verb.add_option("--budget", options->budget, "time to search: 30s, 2m").type_name("TIME").shows_default();

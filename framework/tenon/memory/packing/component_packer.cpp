@@ -17,8 +17,8 @@ constexpr std::size_t kFirstPreorders = 3;
 constexpr std::uint64_t kNodesOfFirstPreorders = 1U << 16;
 /// Around the fullest section of a larger problem.
 constexpr std::size_t kWindowBuffers = 300;
-/// Passes without success after which improving begins anew from the best packing.
-constexpr std::size_t kFruitlessPasses = 64;
+/// Passes without success after which improving begins anew.
+constexpr std::size_t kFruitlessPasses = 48;
 
 std::uint64_t common_unit(std::span<const Buffer> buffers) {
   std::uint64_t unit = 0;
@@ -38,8 +38,7 @@ Order order_of(const Offsets& offsets) {
 
 }  // namespace
 
-ComponentPacker::ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed,
-                                 std::function<bool()> is_stopping)
+ComponentPacker::ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed, std::function<bool()> is_stopping)
     : buffers_(buffers),
       is_stopping_(std::move(is_stopping)),
       work_(buffers),
@@ -67,7 +66,6 @@ void ComponentPacker::greedy() {
     const FirstFit pass = first_fit(work_, order, offsets_.empty() ? kMaxBytes * 2 : height_ - 1, offsets);
     if (!pass.failed) {
       offer(offsets, name_of(criterion));
-      order_ = order;
     } else if (offsets_.empty()) {
       throw ValueError("buffers with fixed offsets overlap");
     }
@@ -121,14 +119,22 @@ void ComponentPacker::search_exactly() {
   nodes_ *= 2;
 }
 
+/// From each criterion's order in turn, then from the best packing's, a little changed.
+void ComponentPacker::begin_anew() {
+  fruitless_ = 0;
+  if (begun_ < std::size(kCriteria)) {
+    order_ = order_by(work_, kCriteria[begun_++]);
+    return;
+  }
+  begun_ = 0;
+  order_ = order_of(offsets_);
+  std::uniform_int_distribution<std::size_t> any(0, order_.size() - 1);
+  for (int i = 0; i < 3; ++i) std::swap(order_[any(random_)], order_[any(random_)]);
+}
+
 /// Squeaky wheel: who did not fit under a lower limit goes earlier in the order.
 void ComponentPacker::improve(std::size_t passes) {
-  if (order_.empty() || fruitless_ >= kFruitlessPasses) {
-    order_ = order_of(offsets_);
-    fruitless_ = 0;
-    std::uniform_int_distribution<std::size_t> any(0, order_.size() - 1);
-    for (int i = 0; i < 3; ++i) std::swap(order_[any(random_)], order_[any(random_)]);
-  }
+  if (order_.empty() || fruitless_ >= kFruitlessPasses) begin_anew();
   Offsets offsets;
   for (std::size_t pass = 0; pass < passes && !is_over(); ++pass) {
     const std::uint64_t low = std::max(goal_, lower_bound_);
@@ -156,7 +162,7 @@ void ComponentPacker::pack_fullest_window() {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> by_distance;  // from the fullest section, buffer
   for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
     const Piece& piece = work_.timeline.pieces(i).front();
-    const std::uint32_t distance = piece.begin > fullest ? piece.begin - fullest
+    const std::uint32_t distance = piece.begin > fullest  ? piece.begin - fullest
                                    : piece.end <= fullest ? fullest + 1 - piece.end
                                                           : 0;
     by_distance.emplace_back(distance, i);

@@ -41,6 +41,7 @@ class ComponentPacker {
   bool can_be_exact() const;
   void search_exactly();
   SearchEnd fits_under(std::uint64_t capacity);
+  void begin_anew();
   void improve(std::size_t passes);
   void pack_fullest_window();
 
@@ -58,6 +59,7 @@ class ComponentPacker {
   std::unique_ptr<ExactSearch> exact_;
   std::uint64_t nodes_ = 0;  ///< of each exact search in this round
   Order order_;              ///< that improving goes on from
+  std::size_t begun_ = 0;    ///< criteria that it has begun from
   std::size_t fruitless_ = 0;
   std::size_t rounds_ = 0;
 };

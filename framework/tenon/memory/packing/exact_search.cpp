@@ -167,7 +167,8 @@ SearchEnd ExactSearch::search(Part part, Last last) {
     const std::size_t lowest_mark = lowest_trail_.size();
     const std::size_t floor_mark = floor_trail_.size();
     bool has_neighbours = false;
-    if (place(candidate.index, has_neighbours)) end = descend(part, {candidate.value, rank_[candidate.index]}, candidate.index);
+    if (place(candidate.index, has_neighbours))
+      end = descend(part, {candidate.value, rank_[candidate.index]}, candidate.index);
     if (end != SearchEnd::kFound) undo(lowest_mark, floor_mark);
     if (!has_neighbours) break;
   }

@@ -36,8 +36,9 @@ enum class Preorder : std::uint8_t {
   kArea,
 };
 /// The most useful first.
-inline constexpr Preorder kPreorders[] = {Preorder::kLoadWidth, Preorder::kLoad,        Preorder::kWidth, Preorder::kLoadSpan,
-                                          Preorder::kSpan,      Preorder::kLoadOfSpans, Preorder::kArea};
+inline constexpr Preorder kPreorders[] = {Preorder::kLoadWidth, Preorder::kLoad, Preorder::kWidth,
+                                          Preorder::kLoadSpan,  Preorder::kSpan, Preorder::kLoadOfSpans,
+                                          Preorder::kArea};
 
 class TENON_API ExactSearch {
  public:
@@ -99,23 +100,23 @@ class TENON_API ExactSearch {
   std::uint64_t visited_ = 0;
   std::uint64_t nodes_left_ = 0;
 
-  std::vector<Item> items_;                          ///< in the order that the whole problem begins with
-  std::vector<std::uint32_t> neighbours_;            ///< of all items, one after the other
+  std::vector<Item> items_;                ///< in the order that the whole problem begins with
+  std::vector<std::uint32_t> neighbours_;  ///< of all items, one after the other
   std::vector<std::size_t> first_neighbour_;
-  std::vector<std::uint32_t> members_;               ///< of all sections
+  std::vector<std::uint32_t> members_;  ///< of all sections
   std::vector<std::size_t> first_member_;
 
   Preorder preorder_ = Preorder::kWidth;
-  std::vector<std::uint32_t> rank_;                  ///< by item: its place in the order of the part it is in
-  std::vector<std::uint64_t> lowest_;                ///< by item; kPlaced for one that is placed
+  std::vector<std::uint32_t> rank_;    ///< by item: its place in the order of the part it is in
+  std::vector<std::uint64_t> lowest_;  ///< by item; kPlaced for one that is placed
   std::vector<std::uint64_t> placed_at_;
-  std::vector<std::uint64_t> floor_;                 ///< by section; kPlaced: nothing is to come
-  std::vector<std::uint64_t> to_come_;               ///< by section, bytes
-  std::vector<std::uint32_t> crossing_;              ///< items to come that live in a section and in the next
+  std::vector<std::uint64_t> floor_;     ///< by section; kPlaced: nothing is to come
+  std::vector<std::uint64_t> to_come_;   ///< by section, bytes
+  std::vector<std::uint32_t> crossing_;  ///< items to come that live in a section and in the next
   std::vector<Change> lowest_trail_, floor_trail_;
-  std::vector<std::uint32_t> todo_;                  ///< a stack: the lists of the parts under way
-  std::vector<Change> candidates_;                   ///< a stack likewise
-  std::vector<std::uint32_t> marked_;                ///< sections whose floor has to be looked at
+  std::vector<std::uint32_t> todo_;    ///< a stack: the lists of the parts under way
+  std::vector<Change> candidates_;     ///< a stack likewise
+  std::vector<std::uint32_t> marked_;  ///< sections whose floor has to be looked at
   std::vector<std::uint8_t> is_marked_;
   std::vector<std::uint64_t> offsets_;
 };

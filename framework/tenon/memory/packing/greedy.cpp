@@ -15,9 +15,7 @@ namespace tenon::packing {
 
 namespace {
 
-double width_of(const Buffer& buffer) {
-  return static_cast<double>(buffer.upper) - static_cast<double>(buffer.lower);
-}
+double width_of(const Buffer& buffer) { return static_cast<double>(buffer.upper) - static_cast<double>(buffer.lower); }
 
 bool is_plain(const Workspace& work) {
   return !work.timeline.has_gaps() &&
@@ -82,7 +80,8 @@ Order order_by(const Workspace& work, Criterion criterion) {
       case Criterion::kHint:
         break;
     }
-    return std::tuple(buffer.hint ? -static_cast<double>(*buffer.hint) : -std::numeric_limits<double>::infinity(), size);
+    return std::tuple(buffer.hint ? -static_cast<double>(*buffer.hint) : -std::numeric_limits<double>::infinity(),
+                      size);
   };
   std::ranges::stable_sort(order, std::greater<>(), key);
   return order;

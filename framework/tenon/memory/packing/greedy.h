@@ -29,8 +29,9 @@ struct Workspace {
 
 /// Orders in which first fit is tried: the first criterion decides, the largest first.
 enum class Criterion : std::uint8_t { kSize, kSizeBirth, kSizeLifetime, kArea, kLifetime, kLoad, kBirth, kHint };
-inline constexpr Criterion kCriteria[] = {Criterion::kSize,     Criterion::kSizeBirth, Criterion::kSizeLifetime, Criterion::kArea,
-                                          Criterion::kLifetime, Criterion::kLoad,      Criterion::kBirth,        Criterion::kHint};
+inline constexpr Criterion kCriteria[] = {Criterion::kSize,  Criterion::kSizeBirth, Criterion::kSizeLifetime,
+                                          Criterion::kArea,  Criterion::kLifetime,  Criterion::kLoad,
+                                          Criterion::kBirth, Criterion::kHint};
 TENON_API std::string_view name_of(Criterion criterion);
 TENON_API Order order_by(const Workspace& work, Criterion criterion);
 

@@ -116,7 +116,8 @@ class PlanReader {
     block.offset = number(fields[3]);
     block.size = number(fields[4]);
     block.until = number(fields[6]);
-    if (number(fields[5]) != ordinal || block.until <= ordinal) fail("a block that does not live from its own request on");
+    if (number(fields[5]) != ordinal || block.until <= ordinal)
+      fail("a block that does not live from its own request on");
     if (block.bytes == 0 || block.size < block.bytes) fail("a block that is smaller than its request");
     if (block.offset % kPlanGranule != 0 || block.size % kPlanGranule != 0)
       fail("an offset or a size that is no multiple of " + std::to_string(kPlanGranule));

@@ -46,9 +46,12 @@ std::string picture(const PlanSummary& summary) {
     first = std::min(first, buffer.lower);
     last = std::max(last, buffer.upper);
   }
-  const double top = static_cast<double>(std::max({summary.result.height, summary.capacity.value_or(0), std::uint64_t{1}}));
+  const double top =
+      static_cast<double>(std::max({summary.result.height, summary.capacity.value_or(0), std::uint64_t{1}}));
   const double width_per_time = kWidth / (static_cast<double>(last) - static_cast<double>(first));
-  const auto x = [&](std::int64_t time) { return (static_cast<double>(time) - static_cast<double>(first)) * width_per_time; };
+  const auto x = [&](std::int64_t time) {
+    return (static_cast<double>(time) - static_cast<double>(first)) * width_per_time;
+  };
   const auto y = [&](std::uint64_t address) { return kHeight - static_cast<double>(address) / top * kHeight; };
   const auto area = [&](std::size_t i) {
     const packing::Buffer& buffer = summary.buffers[i];
@@ -129,8 +132,7 @@ std::string plan_sentence(const PlanSummary& summary) {
         summary.name, exact(*summary.capacity), format_duration(result.seconds), exact(result.height),
         exact(result.lower_bound));
   }
-  if (result.is_optimal())
-    return fmt::format("{}: {}, and no plan is lower", summary.name, exact(result.height));
+  if (result.is_optimal()) return fmt::format("{}: {}, and no plan is lower", summary.name, exact(result.height));
   return fmt::format("{}: {}, at most {:.2f} % above the lowest, which is {} or more", summary.name,
                      exact(result.height), 100 * excess_of(result), exact(result.lower_bound));
 }
