@@ -1,0 +1,92 @@
+// Awaited: blocks that other streams use. A block that was given back waits until each of them has come past that moment.
+#pragma once
+
+#include "tile.h"
+
+#include <tenon/memory/memory_source.h>
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::mortise {
+
+class Awaited {
+ public:
+  explicit Awaited(MemorySource& source) : source_(source) {}
+
+  void add_use(Tile* tile, StreamRef stream) {
+    std::vector<StreamRef>& uses = uses_[tile];
+    for (const StreamRef known : uses)
+      if (known == stream) return;
+    uses.push_back(stream);
+    tile->has_uses = true;
+  }
+
+  /// Marks every stream that uses the tile. A stream that cannot be marked keeps it until the device is synchronised.
+  void defer(Tile* tile) noexcept {
+    tile->state = TileState::kAwaiting;
+    ++count_;
+    try {
+      const auto uses = uses_.find(tile);
+      for (const StreamRef stream : uses->second) {
+        marks_[stream].push_back({source_.mark(stream), tile});
+        ++tile->pending;
+      }
+      uses_.erase(uses);
+      tile->has_uses = false;
+    } catch (...) {
+      ++tile->pending;  // for good: only take_all finds it
+      uses_.erase(tile);
+      unmarked_.push_back(tile);
+    }
+  }
+
+  bool empty() const { return count_ == 0; }
+
+  /// Calls give_back(tile) for each that no stream uses any more. Of each stream only the first mark is polled.
+  template <class GiveBack>
+  void take_reached(GiveBack&& give_back) {
+    for (auto& [stream, marks] : marks_) {
+      while (!marks.empty() && source_.reached(marks.front().ticket)) {
+        Tile* tile = marks.front().tile;
+        marks.pop_front();
+        if (--tile->pending == 0) release(tile, give_back);
+      }
+    }
+  }
+
+  /// All streams of the device have come past everything.
+  template <class GiveBack>
+  void take_all(GiveBack&& give_back) {
+    for (auto& [stream, marks] : marks_) {
+      for (const Mark& mark : marks)
+        if (--mark.tile->pending == 0) release(mark.tile, give_back);
+      marks.clear();
+    }
+    for (Tile* tile : unmarked_)
+      if (--tile->pending == 0) release(tile, give_back);
+    unmarked_.clear();
+  }
+
+ private:
+  struct Mark {
+    Ticket ticket;
+    Tile* tile;
+  };
+  template <class GiveBack>
+  void release(Tile* tile, GiveBack&& give_back) {
+    --count_;
+    tile->has_uses = false;
+    give_back(tile);
+  }
+
+  MemorySource& source_;
+  std::unordered_map<Tile*, std::vector<StreamRef>> uses_;
+  std::map<StreamRef, std::deque<Mark>> marks_;
+  std::vector<Tile*> unmarked_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace tenon::mortise

@@ -1,0 +1,107 @@
+// FreeTiles: the free tiles of one region on one stream, by size: a small number of tries finds one that fits well.
+//
+//   up to 32 KiB one list for each multiple of 512 bytes, above 64 lists per power of two. Two levels of bits say which
+//   lists hold something.
+#pragma once
+
+#include "tile.h"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::mortise {
+
+/// What sizes and places are multiples of.
+inline constexpr std::size_t kGrain = 512;
+
+class FreeTiles {
+ public:
+  /// A tile of at least so many bytes, a multiple of kGrain; null where there is none. Of the list in which some
+  /// suffice and some do not, and of the next one, only the first tiles are looked at.
+  Tile* find(std::size_t bytes) const {
+    const std::size_t index = list_of(bytes);
+    Tile* best = nullptr;
+    if (index >= kLinear) {  // its tiles differ in size
+      if (best = fittest(index, bytes, kTries); best != nullptr) return best;
+    } else if (lists_[index] != nullptr) {
+      return lists_[index];
+    }
+    const std::size_t next = first_from(index + 1);
+    return next == kLists ? nullptr : next < kLinear ? lists_[next] : fittest(next, bytes, kTries);
+  }
+
+  void insert(Tile* tile) noexcept {
+    const std::size_t index = list_of(tile->bytes);
+    tile->previous = nullptr;
+    tile->next = lists_[index];
+    if (tile->next != nullptr) tile->next->previous = tile;
+    lists_[index] = tile;
+    words_[index / 64] |= std::uint64_t{1} << (index % 64);
+    summary_ |= std::uint64_t{1} << (index / 64);
+  }
+
+  void erase(Tile* tile) noexcept {
+    const std::size_t index = list_of(tile->bytes);
+    if (tile->next != nullptr) tile->next->previous = tile->previous;
+    if (tile->previous != nullptr) {
+      tile->previous->next = tile->next;
+    } else {
+      lists_[index] = tile->next;
+      if (tile->next == nullptr) {
+        words_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
+        if (words_[index / 64] == 0) summary_ &= ~(std::uint64_t{1} << (index / 64));
+      }
+    }
+  }
+
+  /// Each tile of at least so many bytes or a little less; `visit` must not change the index.
+  template <class Visit>
+  void for_each_from(std::size_t bytes, Visit&& visit) const {
+    for (std::size_t index = first_from(list_of(bytes)); index != kLists; index = first_from(index + 1))
+      for (Tile* tile = lists_[index]; tile != nullptr; tile = tile->next) visit(tile);
+  }
+
+  /// Some tile; null where there is none.
+  Tile* any() const { return summary_ == 0 ? nullptr : lists_[first_from(0)]; }
+
+ private:
+  static constexpr std::size_t kLinear = 64, kPerPower = 64, kPowers = 34;
+  static constexpr std::size_t kLists = kLinear + kPerPower * kPowers;
+  static constexpr std::size_t kWords = (kLists + 63) / 64;
+  static constexpr int kTries = 16;
+  static_assert(kWords <= 64);
+
+  static std::size_t list_of(std::size_t bytes) {
+    const std::size_t units = bytes / kGrain;
+    if (units < kLinear) return units;
+    const auto power = static_cast<std::size_t>(std::bit_width(units)) - 7;  // 64 to 127 units: 0
+    if (power >= kPowers) return kLists - 1;
+    return kLinear + power * kPerPower + ((units >> power) - 64);
+  }
+
+  Tile* fittest(std::size_t index, std::size_t bytes, int tries) const {
+    Tile* best = nullptr;
+    for (Tile* tile = lists_[index]; tile != nullptr && tries > 0; tile = tile->next, --tries)
+      if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes)) best = tile;
+    return best;
+  }
+
+  std::size_t first_from(std::size_t index) const {
+    if (index >= kLists) return kLists;
+    const std::size_t word = index / 64;
+    if (const std::uint64_t rest = words_[word] >> (index % 64); rest != 0)
+      return index + static_cast<std::size_t>(std::countr_zero(rest));
+    const std::uint64_t later = word + 1 == 64 ? 0 : summary_ >> (word + 1) << (word + 1);
+    if (later == 0) return kLists;
+    const auto found = static_cast<std::size_t>(std::countr_zero(later));
+    return found * 64 + static_cast<std::size_t>(std::countr_zero(words_[found]));
+  }
+
+  std::array<Tile*, kLists> lists_{};
+  std::array<std::uint64_t, kWords> words_{};
+  std::uint64_t summary_ = 0;
+};
+
+}  // namespace tenon::mortise

@@ -1,0 +1,359 @@
+// Tiles split and merged, pages taken and given back.
+#include "home.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace tenon::mortise {
+
+namespace {
+
+/// Of addresses, which cost nothing: a second range begins when the first is full.
+constexpr std::size_t kRangeBytes[kRegions] = {64 * GiB, 256 * GiB};
+
+/// What a source without pages is asked for at a time, at least.
+constexpr std::size_t kPageWithoutPages = 2 * MiB;
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+Home::Home(MemorySource& source)
+    : source_(source),
+      has_virtual_memory_(source.traits().virtual_memory),
+      page_bytes_(has_virtual_memory_
+                      ? source.traits().page_bytes
+                      : std::max(kPageWithoutPages, align_up(source.traits().acquire_granularity, kGrain))) {}
+
+Home::~Home() {
+  for (const auto& range : ranges_) {
+    for (const auto& chunk : range->chunks) {
+      if (has_virtual_memory_) {
+        source_.unmap(pointer(chunk->address), chunk->bytes);
+        source_.destroy(chunk->physical, chunk->bytes);
+      } else {
+        source_.release(pointer(chunk->address), chunk->bytes);
+      }
+    }
+    if (has_virtual_memory_) source_.unreserve(pointer(range->address), range->bytes);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Tiles
+
+void Home::note_start(Tile* tile) noexcept {
+  const std::size_t page = (tile->address - tile->range->address) / page_bytes_;
+  if (page >= tile->range->pages.size()) return;
+  Tile*& last = tile->range->pages[page].last;
+  if (last == nullptr || last->address < tile->address) last = tile;
+}
+
+void Home::drop_start(Tile* tile) noexcept {
+  const Range& range = *tile->range;
+  const std::size_t page = (tile->address - range.address) / page_bytes_;
+  if (page >= range.pages.size()) return;
+  Tile*& last = tile->range->pages[page].last;
+  if (last != tile) return;
+  Tile* before = tile->left;
+  const bool begins_here = before != nullptr && (before->address - range.address) / page_bytes_ == page;
+  last = begins_here ? before : nullptr;
+}
+
+Tile* Home::containing(const Range& range, std::uintptr_t address) const {
+  std::size_t page = (address - range.address) / page_bytes_;
+  while (range.pages[page].last == nullptr) --page;  // the first page has one
+  Tile* tile = range.pages[page].last;
+  while (tile->address > address) tile = tile->left;
+  return tile;
+}
+
+void Home::enter(Tile* tile) noexcept {
+  tile->state = TileState::kFree;
+  tile->cache->free[tile->range->region].insert(tile);
+  tile->cache->free_bytes += tile->bytes;
+}
+
+void Home::leave(Tile* tile) noexcept {
+  tile->cache->free[tile->range->region].erase(tile);
+  tile->cache->free_bytes -= tile->bytes;
+}
+
+/// The tile keeps its first bytes; the rest, which is returned, is like it and in no index.
+Tile* Home::cut(Tile* tile, std::size_t bytes) {
+  Tile* rest = tiles_.take();
+  rest->address = tile->address + bytes;
+  rest->bytes = tile->bytes - bytes;
+  rest->left = tile;
+  rest->right = tile->right;
+  rest->cache = tile->cache;
+  rest->range = tile->range;
+  rest->state = tile->state;
+  if (rest->right != nullptr) rest->right->left = rest;
+  tile->right = rest;
+  tile->bytes = bytes;
+  note_start(rest);
+  return rest;
+}
+
+/// Its left neighbour takes its place.
+void Home::unlink(Tile* tile) noexcept {
+  drop_start(tile);
+  tile->left->bytes += tile->bytes;
+  tile->left->right = tile->right;
+  if (tile->right != nullptr) tile->right->left = tile->left;
+  tiles_.give(tile);
+}
+
+void Home::give_back(Tile* tile) noexcept {
+  if (Tile* left = tile->left; left != nullptr && left->state == TileState::kFree && left->cache == tile->cache) {
+    leave(left);
+    unlink(tile);
+    tile = left;
+  }
+  if (Tile* right = tile->right; right != nullptr && right->state == TileState::kFree && right->cache == tile->cache) {
+    leave(right);
+    unlink(right);
+  }
+  enter(tile);
+}
+
+Tile* Home::take(StreamCache& cache, Region region, std::size_t bytes) {
+  Tile* tile = cache.free[region].find(bytes);
+  if (tile == nullptr) return nullptr;
+  tiles_.provide(1);
+  leave(tile);
+  if (tile->bytes > bytes) enter(cut(tile, bytes));
+  return tile;
+}
+
+Tile* Home::take_any(StreamCache& cache, Region region, std::size_t bytes) {
+  Tile* best = nullptr;
+  cache.free[region].for_each_from(bytes, [&](Tile* tile) {
+    if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes)) best = tile;
+  });
+  return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
+}
+
+Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {
+  tiles_.provide(2);
+  leave(tile);
+  Tile* part = tile;
+  if (address != tile->address) {
+    part = cut(tile, address - tile->address);
+    enter(tile);
+  }
+  if (part->bytes > bytes) enter(cut(part, bytes));
+  return part;
+}
+
+void Home::change_stream(Tile* tile, StreamCache& cache) noexcept {
+  leave(tile);
+  tile->cache = &cache;
+  give_back(tile);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Pages
+
+Home::Growth Home::growth(const StreamCache& cache, Region region, std::size_t bytes) const {
+  Growth best{.gap = nullptr, .pages = align_up(bytes, page_bytes_) / page_bytes_};
+  for (const auto& range : ranges_) {
+    if (range->region != region || !has_virtual_memory_) continue;
+    for (Tile* tile = range->first; tile != nullptr; tile = tile->right) {
+      if (tile->state != TileState::kUnmapped) continue;
+      const Tile* left = tile->left;
+      const bool goes_on = left != nullptr && left->state == TileState::kFree && left->cache == &cache;
+      const std::size_t pages =
+          align_up(bytes - (goes_on ? std::min(left->bytes, bytes) : 0), page_bytes_) / page_bytes_;
+      if (tile->bytes / page_bytes_ >= pages && (best.gap == nullptr || pages < best.pages)) best = {tile, pages};
+    }
+  }
+  return best;
+}
+
+Home::Growth Home::growth_by(Region region, std::size_t pages) const {
+  for (const auto& range : ranges_) {
+    if (range->region != region || !has_virtual_memory_) continue;
+    for (Tile* tile = range->first; tile != nullptr; tile = tile->right)
+      if (tile->state == TileState::kUnmapped && tile->bytes / page_bytes_ >= pages) return {tile, pages};
+  }
+  return {nullptr, pages};
+}
+
+/// A new range, one unmapped tile. Null when there is no address space.
+Tile* Home::reserve(Region region, std::size_t bytes) {
+  tiles_.provide(1);
+  ranges_.reserve(ranges_.size() + 1);
+  auto range = std::make_unique<Range>();
+  range->region = region;
+  void* address = nullptr;
+  for (std::size_t wanted = std::max(align_up(kRangeBytes[region], page_bytes_), bytes); wanted >= bytes;
+       wanted = align_up(wanted / 2, page_bytes_)) {
+    address = source_.reserve(wanted);
+    range->bytes = wanted;
+    if (address != nullptr || wanted == bytes || wanted == page_bytes_) break;
+  }
+  if (address == nullptr) return nullptr;
+  range->address = Address(address);
+  Tile* gap = tiles_.take();
+  gap->address = range->address;
+  gap->bytes = range->bytes;
+  gap->range = range.get();
+  gap->state = TileState::kUnmapped;
+  range->first = gap;
+  ranges_.push_back(std::move(range));
+  return gap;
+}
+
+/// False when the device has no more.
+bool Home::acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes) {
+  chunk.physical = source_.create(bytes);
+  if (!chunk.physical) return false;
+  try {
+    source_.map(pointer(address), bytes, chunk.physical, 0);
+  } catch (...) {
+    source_.destroy(chunk.physical, bytes);
+    throw;
+  }
+  chunk.address = address;
+  chunk.bytes = bytes;
+  return true;
+}
+
+bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t spare_pages) {
+  const std::size_t needed = growth.pages * page_bytes_;
+  std::size_t bytes = needed + spare_pages * page_bytes_;
+  tiles_.provide(2);
+  auto chunk = std::make_unique<Chunk>();
+  if (!has_virtual_memory_) {  // a range of its own
+    ranges_.reserve(ranges_.size() + 1);
+    auto range = std::make_unique<Range>();
+    range->pages.resize(bytes / page_bytes_);
+    range->chunks.reserve(1);
+    void* address = source_.acquire(bytes);
+    if (address == nullptr && bytes != needed) address = source_.acquire(bytes = needed);
+    if (address == nullptr) return false;
+    range->address = chunk->address = Address(address);
+    range->bytes = range->mapped_bytes = chunk->bytes = bytes;
+    range->region = region;
+    for (auto& page : range->pages) page.chunk = chunk.get();
+    Tile* tile = tiles_.take();
+    tile->address = range->address;
+    tile->bytes = bytes;
+    tile->range = range.get();
+    tile->cache = &cache;
+    range->first = tile;
+    note_start(tile);
+    enter(tile);
+    range->chunks.push_back(std::move(chunk));
+    ranges_.push_back(std::move(range));
+    reserved_bytes_ += bytes;
+    return true;
+  }
+
+  Tile* gap = growth.gap;
+  if (gap == nullptr && (gap = reserve(region, needed)) == nullptr) return false;
+  bytes = std::min(bytes, gap->bytes);
+  Range& range = *gap->range;
+  const std::size_t first_page = (gap->address - range.address) / page_bytes_;
+  range.pages.resize(std::max(range.pages.size(), first_page + bytes / page_bytes_));
+  range.chunks.reserve(range.chunks.size() + 1);
+  if (!acquire_chunk(*chunk, gap->address, bytes)) {
+    if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
+  }
+  for (std::size_t page = 0; page < bytes / page_bytes_; ++page) range.pages[first_page + page].chunk = chunk.get();
+  const auto place = std::ranges::upper_bound(range.chunks, chunk->address, {}, [](const auto& c) { return c->address; });
+  range.chunks.insert(place, std::move(chunk));
+  range.mapped_bytes += bytes;
+  reserved_bytes_ += bytes;
+  if (gap->bytes > bytes) cut(gap, bytes);
+  gap->cache = &cache;
+  note_start(gap);
+  give_back(gap);
+  return true;
+}
+
+/// The free tile contains the chunk: what lies beside it stays free.
+void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
+  const Chunk& chunk = *range.chunks[index];
+  Tile* hole = take_part(tile, chunk.address, chunk.bytes);
+  source_.unmap(pointer(chunk.address), chunk.bytes);
+  source_.destroy(chunk.physical, chunk.bytes);
+  reserved_bytes_ -= chunk.bytes;
+  range.mapped_bytes -= chunk.bytes;
+  for (std::size_t page = (chunk.address - range.address) / page_bytes_, end = page + chunk.bytes / page_bytes_;
+       page < end; ++page)
+    range.pages[page].chunk = nullptr;
+  range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
+  hole->state = TileState::kUnmapped;
+  hole->cache = nullptr;
+  if (Tile* right = hole->right; right != nullptr && right->state == TileState::kUnmapped) unlink(right);
+  if (Tile* left = hole->left; left != nullptr && left->state == TileState::kUnmapped) unlink(hole);
+}
+
+std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept {
+  std::size_t given_back = 0;
+  for (std::size_t r = ranges_.size(); r-- > 0;) {
+    Range& range = *ranges_[r];
+    for (std::size_t i = range.chunks.size(); i-- > 0;) {
+      if (cached_bytes - given_back <= keep_bytes) return given_back;
+      const Chunk& chunk = *range.chunks[i];
+      Tile* tile = containing(range, chunk.address);
+      if (tile->state != TileState::kFree || tile->end() < chunk.address + chunk.bytes) continue;
+      given_back += chunk.bytes;
+      if (has_virtual_memory_) {
+        release_chunk(range, i, tile);
+        continue;
+      }
+      leave(tile);
+      tiles_.give(tile);
+      source_.release(pointer(chunk.address), chunk.bytes);
+      reserved_bytes_ -= chunk.bytes;
+      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(r));
+      break;  // its only chunk
+    }
+  }
+  return given_back;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Home::check() const {
+  std::size_t reserved = 0;
+  for (const auto& range : ranges_) {
+    std::uintptr_t next = range->address;
+    std::size_t mapped = 0;
+    const Tile* before = nullptr;
+    for (const Tile* tile = range->first; tile != nullptr; before = tile, tile = tile->right) {
+      if (tile->address != next || tile->bytes == 0 || tile->range != range.get() || tile->left != before)
+        throw Error("mortise: the tiles of a range do not stand side by side");
+      next = tile->end();
+      if (tile->state == TileState::kUnmapped) {
+        if (before != nullptr && before->state == TileState::kUnmapped)
+          throw Error("mortise: two unmapped tiles stand side by side");
+        continue;
+      }
+      mapped += tile->bytes;
+      if (before != nullptr && before->state == TileState::kFree && tile->state == TileState::kFree &&
+          before->cache == tile->cache)
+        throw Error("mortise: two free tiles of a stream stand side by side");
+      if (containing(*range, tile->address) != tile || containing(*range, tile->end() - 1) != tile)
+        throw Error("mortise: a page does not know its tiles");
+    }
+    if (next != range->address + range->bytes) throw Error("mortise: the tiles of a range do not fill it");
+    std::size_t chunks = 0;
+    for (const auto& chunk : range->chunks) chunks += chunk->bytes;
+    if (mapped != range->mapped_bytes || mapped != chunks)
+      throw Error("mortise: the mapped tiles differ from the physical memory");
+    reserved += mapped;
+  }
+  if (reserved != reserved_bytes_) throw Error("mortise: the ranges differ from what is counted as reserved");
+}
+
+}  // namespace tenon::mortise

@@ -1,0 +1,156 @@
+// Pieces mapped one behind the other, lent, and given back.
+#include "joined.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+
+#include <algorithm>
+
+namespace tenon::mortise {
+
+namespace {
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+JoinedRanges::~JoinedRanges() {
+  for (const auto& [range, owner] : ranges_) {
+    source_.unmap(pointer(range->address), range->range_bytes);
+    source_.unreserve(pointer(range->address), range->range_bytes);
+  }
+}
+
+bool JoinedRanges::is_free(const StreamCache& cache, const JoinedRange& range) const {
+  for (const Piece& piece : range.pieces) {
+    const Tile* tile = home_.containing(*piece.range, piece.address);
+    if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < piece.address + piece.bytes)
+      return false;
+  }
+  return true;
+}
+
+/// The pieces are free: they are lent from now on.
+Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
+  home_.tiles().provide(2 * range.pieces.size() + 1);
+  range.lent.reserve(range.pieces.size());
+  for (const Piece& piece : range.pieces) {
+    Tile* part = home_.take_part(home_.containing(*piece.range, piece.address), piece.address, piece.bytes);
+    part->state = TileState::kLent;
+    part->borrower = &range;
+    range.lent.push_back(part);
+  }
+  Tile* tile = home_.tiles().take();
+  tile->address = range.address + range.pieces.front().address % home_.page_bytes();
+  tile->bytes = range.bytes;
+  tile->cache = &cache;
+  tile->joined = &range;
+  range.tile = tile;
+  return tile;
+}
+
+Tile* JoinedRanges::take_waiting(StreamCache& cache, std::size_t bytes) {
+  const auto found = waiting_.find(bytes);
+  if (found == waiting_.end()) return nullptr;
+  for (auto place = found->second.begin(); place != found->second.end(); ++place) {
+    JoinedRange& range = **place;
+    if (!is_free(cache, range)) continue;
+    Tile* tile = occupy(cache, range);
+    busy_.splice(busy_.end(), found->second, place);
+    return tile;
+  }
+  return nullptr;
+}
+
+void JoinedRanges::map_pieces(JoinedRange& range) {
+  const std::size_t page = home_.page_bytes();
+  std::uintptr_t at = range.address;
+  try {
+    for (const Piece& piece : range.pieces) {
+      std::uintptr_t from = piece.address / page * page;
+      const std::uintptr_t end = align_up(piece.address + piece.bytes, page);
+      while (from < end) {  // a piece may lie on several chunks
+        const Chunk& chunk = home_.chunk_at(*piece.range, from);
+        const std::size_t bytes = std::min(end, chunk.address + chunk.bytes) - from;
+        source_.map(pointer(at), bytes, chunk.physical, from - chunk.address);
+        at += bytes;
+        from += bytes;
+      }
+    }
+  } catch (...) {
+    if (at != range.address) source_.unmap(pointer(range.address), at - range.address);
+    throw;
+  }
+}
+
+Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piece> pieces) {
+  const std::size_t page = home_.page_bytes();
+  auto made = std::make_unique<JoinedRange>();
+  JoinedRange& range = *made;
+  range.bytes = bytes;
+  range.pieces = std::move(pieces);
+  for (const Piece& piece : range.pieces)
+    range.range_bytes += align_up(piece.address + piece.bytes, page) - piece.address / page * page;
+  std::list<JoinedRange*>& waiting = waiting_[bytes];
+  range.place = waiting.insert(waiting.end(), &range);  // so that give_back needs no memory
+  const auto entry = ranges_.emplace(&range, std::move(made)).first;
+  const auto undo = [&] {
+    waiting.erase(range.place);
+    ranges_.erase(entry);
+  };
+  try {
+    void* address = source_.reserve(range.range_bytes);
+    if (address == nullptr) {
+      undo();
+      return nullptr;
+    }
+    range.address = Address(address);
+    try {
+      map_pieces(range);
+    } catch (...) {
+      source_.unreserve(address, range.range_bytes);
+      throw;
+    }
+  } catch (...) {
+    undo();
+    throw;
+  }
+  Tile* tile = occupy(cache, range);
+  busy_.splice(busy_.end(), waiting, range.place);
+  return tile;
+}
+
+void JoinedRanges::give_back(Tile* tile) noexcept {
+  JoinedRange& range = *tile->joined;
+  for (Tile* part : range.lent) home_.give_back(part);
+  range.lent.clear();
+  range.tile = nullptr;
+  home_.tiles().give(tile);
+  std::list<JoinedRange*>& waiting = waiting_.find(range.bytes)->second;
+  waiting.splice(waiting.end(), busy_, range.place);
+}
+
+void JoinedRanges::forget_waiting() noexcept {
+  for (auto& [bytes, waiting] : waiting_) {
+    for (JoinedRange* range : waiting) {
+      source_.unmap(pointer(range->address), range->range_bytes);
+      source_.unreserve(pointer(range->address), range->range_bytes);
+      ranges_.erase(range);
+    }
+    waiting.clear();
+  }
+}
+
+void JoinedRanges::check() const {
+  for (const auto& [range, owner] : ranges_) {
+    if ((range->tile == nullptr) != range->lent.empty()) throw Error("mortise: a range without a block borrows");
+    std::size_t bytes = 0;
+    for (const Piece& piece : range->pieces) bytes += piece.bytes;
+    if (bytes != range->bytes) throw Error("mortise: the pieces of a block are not its bytes");
+    for (const Tile* part : range->lent)
+      if (part->state != TileState::kLent || part->borrower != range)
+        throw Error("mortise: a piece of a block is not lent to it");
+  }
+}
+
+}  // namespace tenon::mortise

@@ -1,0 +1,62 @@
+// JoinedRanges: blocks that are put together out of pieces of the home space, and the ranges of such blocks that were
+// given back. A range stays mapped to its pieces, and serves again when all of them are free.
+#pragma once
+
+#include "home.h"
+#include "joint.h"
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::mortise {
+
+struct JoinedRange {
+  std::uintptr_t address = 0;  ///< of the range; the block begins within its first page
+  std::size_t range_bytes = 0;
+  std::size_t bytes = 0;  ///< of the block
+  std::vector<Piece> pieces;
+  std::vector<Tile*> lent;  ///< the pieces while a block is there
+  Tile* tile = nullptr;     ///< the block's own record; null while nothing is there
+  std::list<JoinedRange*>::iterator place;  ///< among those of its size that wait, or the busy ones
+};
+
+class JoinedRanges {
+ public:
+  JoinedRanges(MemorySource& source, Home& home) : source_(source), home_(home) {}
+  JoinedRanges(const JoinedRanges&) = delete;
+  JoinedRanges& operator=(const JoinedRanges&) = delete;
+  /// Before the home goes.
+  ~JoinedRanges();
+
+  /// A range that waits for a block of just so many bytes and whose pieces are all free on this stream; null where none is.
+  Tile* take_waiting(StreamCache& cache, std::size_t bytes);
+  /// Maps these pieces, which are parts of free tiles. Null when there is no address space. Throws what map throws.
+  Tile* make(StreamCache& cache, std::size_t bytes, std::vector<Piece> pieces);
+  /// The block's pieces go back to the home space, and its range waits.
+  void give_back(Tile* tile) noexcept;
+  /// Unmaps all that wait.
+  void forget_waiting() noexcept;
+
+  template <class Visit>
+  void for_each_block(Visit&& visit) const {
+    for (const auto& [range, owner] : ranges_)
+      if (range->tile != nullptr) visit(*range);
+  }
+  void check() const;
+
+ private:
+  Tile* occupy(StreamCache& cache, JoinedRange& range);
+  bool is_free(const StreamCache& cache, const JoinedRange& range) const;
+  void map_pieces(JoinedRange& range);
+
+  MemorySource& source_;
+  Home& home_;
+  std::unordered_map<JoinedRange*, std::unique_ptr<JoinedRange>> ranges_;
+  std::unordered_map<std::size_t, std::list<JoinedRange*>> waiting_;  ///< by bytes, the one that waits longest first
+  std::list<JoinedRange*> busy_;
+};
+
+}  // namespace tenon::mortise

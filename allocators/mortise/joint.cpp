@@ -1,0 +1,157 @@
+// The two ends first, then whole pages between them.
+#include "joint.h"
+
+#include <tenon/core/units.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tenon::mortise {
+
+namespace {
+
+/// A free tile as a joint sees it: whole pages, the end of a page before them and the beginning of one behind.
+struct Source {
+  Tile* tile;
+  std::uintptr_t pages_begin, pages_end;
+  std::size_t head_bytes() const { return pages_begin - tile->address; }
+  std::size_t tail_bytes() const { return tile->end() - pages_end; }
+};
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+/// The ends of a block: how much of which source.
+struct Ends {
+  std::size_t head = kNone, tail = kNone;  ///< indices of sources
+  std::size_t head_bytes = 0, tail_bytes = 0;
+  std::size_t left_over = kNone;
+  bool found() const { return left_over != kNone; }
+};
+
+class Planner {
+ public:
+  Planner(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes)
+      : bytes_(bytes), page_bytes_(page_bytes) {
+    for (Tile* tile : free) {
+      const std::uintptr_t begin = align_up(tile->address, page_bytes);
+      const std::uintptr_t end = tile->end() / page_bytes * page_bytes;
+      if (begin <= end) sources_.push_back({tile, begin, end});
+    }
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (sources_[i].head_bytes() != 0) heads_.push_back(i);
+      if (sources_[i].tail_bytes() != 0) tails_.push_back(i);
+      free_pages_ += pages_of(sources_[i]);
+    }
+    std::ranges::sort(heads_, {}, [&](std::size_t i) { return sources_[i].head_bytes(); });
+    std::ranges::sort(tails_, {}, [&](std::size_t i) { return sources_[i].tail_bytes(); });
+  }
+
+  Joint plan() {
+    const std::size_t rest = bytes_ % page_bytes_;
+    Ends ends;
+    // Two ends of together one page and the rest save a page; ends of just the rest come next.
+    if (bytes_ >= rest + page_bytes_) ends = best_ends(rest + page_bytes_);
+    if (!ends.found() && rest != 0) ends = best_ends(rest);
+    const std::size_t of_ends = ends.found() ? ends.head_bytes + ends.tail_bytes : 0;
+    const std::size_t between = bytes_ - of_ends;
+    const std::size_t pages = align_up(between, page_bytes_) / page_bytes_;
+    if (pages > free_pages_) return {.pieces = {}, .missing_pages = pages - free_pages_};
+    return {.pieces = pieces(ends, between), .missing_pages = 0};
+  }
+
+ private:
+  std::size_t pages_of(const Source& source) const { return (source.pages_end - source.pages_begin) / page_bytes_; }
+
+  void consider(Ends& best, std::size_t head, std::size_t head_bytes, std::size_t tail, std::size_t tail_bytes) const {
+    std::size_t left_over = 0;
+    if (head != kNone) left_over += sources_[head].head_bytes() - head_bytes;
+    if (tail != kNone) left_over += sources_[tail].tail_bytes() - tail_bytes;
+    if (left_over < best.left_over) best = {head, tail, head_bytes, tail_bytes, left_over};
+  }
+
+  /// Of `sorted`, the smallest end of at least so many bytes.
+  template <class Size>
+  static std::size_t at_least(const std::vector<std::size_t>& sorted, std::size_t bytes, Size&& size) {
+    const auto found = std::ranges::lower_bound(sorted, bytes, {}, size);
+    return found == sorted.end() ? kNone : *found;
+  }
+
+  /// Ends of together `bytes`, each less than a page: one of them is used up, or one alone suffices.
+  Ends best_ends(std::size_t bytes) const {
+    const auto head_size = [&](std::size_t i) { return sources_[i].head_bytes(); };
+    const auto tail_size = [&](std::size_t i) { return sources_[i].tail_bytes(); };
+    Ends best;
+    if (bytes < page_bytes_) {
+      if (const std::size_t head = at_least(heads_, bytes, head_size); head != kNone)
+        consider(best, head, bytes, kNone, 0);
+      if (const std::size_t tail = at_least(tails_, bytes, tail_size); tail != kNone)
+        consider(best, kNone, 0, tail, bytes);
+    }
+    for (const std::size_t head : heads_) {
+      const std::size_t head_bytes = head_size(head);
+      if (head_bytes >= bytes) break;
+      if (const std::size_t tail = at_least(tails_, bytes - head_bytes, tail_size); tail != kNone)
+        consider(best, head, head_bytes, tail, bytes - head_bytes);
+    }
+    for (const std::size_t tail : tails_) {
+      const std::size_t tail_bytes = tail_size(tail);
+      if (tail_bytes >= bytes) break;
+      if (const std::size_t head = at_least(heads_, bytes - tail_bytes, head_size); head != kNone)
+        consider(best, head, bytes - tail_bytes, tail, tail_bytes);
+    }
+    return best;
+  }
+
+  /// Whole pages: behind the head, before the tail, then the longest runs, of which the last is the shortest that
+  /// suffices. `between` may end within a page where there is no tail.
+  std::vector<Piece> pieces(const Ends& ends, std::size_t between) {
+    std::vector<Piece> head, middle, tail;
+    const auto take_front = [&](Source& source, std::size_t bytes) {
+      const Piece piece{source.tile->range, source.pages_begin, bytes};
+      source.pages_begin += align_up(bytes, page_bytes_);
+      between -= bytes;
+      return piece;
+    };
+    if (ends.head != kNone) {
+      Source& source = sources_[ends.head];
+      const std::uintptr_t begin = source.pages_begin - ends.head_bytes;
+      head.push_back({source.tile->range, begin, ends.head_bytes});
+      if (const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin); more != 0)
+        head.back().bytes += take_front(source, more).bytes;
+    }
+    if (ends.tail != kNone) {
+      Source& source = sources_[ends.tail];
+      const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin);
+      tail.push_back({source.tile->range, source.pages_end - more, more + ends.tail_bytes});
+      source.pages_end -= more;
+      between -= more;
+    }
+    std::ranges::sort(sources_, std::ranges::greater{}, [](const Source& s) { return s.pages_end - s.pages_begin; });
+    for (std::size_t i = 0; between != 0; ++i) {
+      std::size_t chosen = i;
+      // Where one run suffices, the shortest that does.
+      while (chosen + 1 < sources_.size() &&
+             sources_[chosen + 1].pages_end - sources_[chosen + 1].pages_begin >= between)
+        ++chosen;
+      Source& source = sources_[chosen];
+      middle.push_back(take_front(source, std::min(between, source.pages_end - source.pages_begin)));
+    }
+    head.insert(head.end(), middle.begin(), middle.end());
+    head.insert(head.end(), tail.begin(), tail.end());
+    return head;
+  }
+  std::size_t whole(std::size_t bytes) const { return bytes / page_bytes_ * page_bytes_; }
+
+  const std::size_t bytes_, page_bytes_;
+  std::vector<Source> sources_;
+  std::vector<std::size_t> heads_, tails_;  ///< of sources that have one, the shortest first
+  std::size_t free_pages_ = 0;
+};
+
+}  // namespace
+
+Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes) {
+  return Planner(free, bytes, page_bytes).plan();
+}
+
+}  // namespace tenon::mortise

@@ -1,0 +1,76 @@
+// StreamCache: what is free for one stream: tiles in the index of their region, and small ones that wait as they are for a
+// request of just their size.
+#pragma once
+
+#include "free_tiles.h"
+#include "tile.h"
+
+#include <tenon/core/units.h>
+#include <tenon/memory/stream_ref.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::mortise {
+
+/// Tiles of up to kLargest bytes, a stack for each size.
+class QuickTiles {
+ public:
+  static constexpr std::size_t kLargest = 1 * MiB;
+
+  Tile* pop(std::size_t bytes) noexcept {
+    Stack& stack = stacks_[bytes / kGrain];
+    Tile* tile = stack.top;
+    if (tile == nullptr) return nullptr;
+    stack.top = tile->next;
+    --stack.count;
+    bytes_ -= bytes;
+    return tile;
+  }
+  /// False where enough of that size are there.
+  bool push(Tile* tile) noexcept {
+    Stack& stack = stacks_[tile->bytes / kGrain];
+    if (stack.count == kDepth) return false;
+    tile->state = TileState::kQuick;
+    tile->next = stack.top;
+    stack.top = tile;
+    ++stack.count;
+    bytes_ += tile->bytes;
+    return true;
+  }
+  /// Takes one by one whatever is there; null when nothing is left.
+  Tile* pop_any() noexcept {
+    for (; bytes_ != 0; ++next_) {
+      if (next_ == stacks_.size()) next_ = 0;
+      if (Tile* tile = pop(next_ * kGrain)) return tile;
+    }
+    return nullptr;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::uint32_t kDepth = 16;
+  struct Stack {
+    Tile* top = nullptr;
+    std::uint32_t count = 0;
+  };
+  std::array<Stack, kLargest / kGrain + 1> stacks_{};
+  std::size_t bytes_ = 0;
+  std::size_t next_ = 0;  ///< where pop_any goes on
+};
+
+/// Small requests live in a range of their own, where they cannot keep large holes apart.
+enum Region : std::uint8_t { kSmall, kLarge };
+inline constexpr std::size_t kRegions = 2;
+
+struct StreamCache {
+  StreamRef stream;
+  QuickTiles quick;
+  std::array<FreeTiles, kRegions> free;
+  std::size_t free_bytes = 0;  ///< in the indices
+
+  std::size_t cached_bytes() const { return free_bytes + quick.bytes(); }
+};
+
+}  // namespace tenon::mortise

@@ -1,0 +1,85 @@
+// Tile: one piece of the home space, from where it begins to where the next one does. The tiles of a range stand side by
+// side without a gap between them, so that each knows its neighbours.
+//
+//   range   | active | free | lent | free |        unmapped           |      left/right link them in address order
+//           |<---- pages, backed by physical memory --->|
+//
+// A joined block has a tile of its own, which stands in no range: its bytes are the lent tiles'.
+#pragma once
+
+#include <tenon/memory/allocator.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tenon::mortise {
+
+struct StreamCache;
+struct Range;
+struct JoinedRange;
+
+enum class TileState : std::uint8_t {
+  kFree,      ///< in the index of its stream
+  kQuick,     ///< cached as it is, not merged with its neighbours
+  kActive,    ///< handed out
+  kAwaiting,  ///< given back, but a stream still uses it
+  kLent,      ///< a piece of a joined block
+  kUnmapped,  ///< addresses without memory
+};
+
+struct Tile {
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  Tile* left = nullptr;
+  Tile* right = nullptr;
+  Tile* next = nullptr;  ///< in the list of the index, or of the quick blocks, or of the spare records
+  Tile* previous = nullptr;
+  StreamCache* cache = nullptr;  ///< whose it is; of nobody while unmapped
+  Range* range = nullptr;
+  union {
+    std::size_t requested_bytes = 0;  ///< while handed out or awaiting
+    JoinedRange* borrower;            ///< while lent
+  };
+  JoinedRange* joined = nullptr;  ///< of a joined block's own tile
+  std::uint32_t pending = 0;      ///< marks that are not reached yet
+  TileState state = TileState::kUnmapped;
+  bool has_uses = false;  ///< record_use named it
+
+  std::uintptr_t end() const { return address + bytes; }
+};
+
+/// Records come from arrays and go back to a list: neighbours in time are neighbours in memory.
+class TileStore {
+ public:
+  /// Throws std::bad_alloc, unless provide() has seen to it.
+  Tile* take() {
+    if (spare_ == nullptr) provide(1);
+    Tile* tile = spare_;
+    spare_ = tile->next;
+    --spares_;
+    *tile = Tile{};
+    return tile;
+  }
+  void give(Tile* tile) noexcept {
+    tile->next = spare_;
+    spare_ = tile;
+    ++spares_;
+  }
+  /// So many records can be taken after this without memory from the host.
+  void provide(std::size_t count) {
+    while (spares_ < count) {
+      const std::size_t grown = arrays_.empty() ? 64 : 1024;
+      arrays_.push_back(std::make_unique<Tile[]>(grown));
+      for (std::size_t i = grown; i-- > 0;) give(&arrays_.back()[i]);
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Tile[]>> arrays_;
+  Tile* spare_ = nullptr;
+  std::size_t spares_ = 0;
+};
+
+}  // namespace tenon::mortise
