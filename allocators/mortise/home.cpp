@@ -140,6 +140,15 @@ Tile* Home::take_any(StreamCache& cache, Region region, std::size_t bytes) {
   return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
 }
 
+Tile* Home::take_fragment(StreamCache& cache, Region region, std::size_t bytes) {
+  Tile* best = nullptr;
+  cache.free[region].for_each_from(bytes, [&](Tile* tile) {
+    if (tile->bytes < bytes || align_up(tile->address, page_bytes_) + page_bytes_ <= tile->end()) return;
+    if (best == nullptr || tile->bytes < best->bytes) best = tile;
+  });
+  return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
+}
+
 Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {
   tiles_.provide(2);
   leave(tile);

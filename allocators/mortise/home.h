@@ -56,6 +56,8 @@ class Home {
   Tile* take(StreamCache& cache, Region region, std::size_t bytes);
   /// The same, after a look at every tile.
   Tile* take_any(StreamCache& cache, Region region, std::size_t bytes);
+  /// The same of tiles that hold no whole page.
+  Tile* take_fragment(StreamCache& cache, Region region, std::size_t bytes);
   /// Takes just this part of a free tile.
   Tile* take_part(Tile* tile, std::uintptr_t address, std::size_t bytes);
   /// Back into the index, merged with free neighbours of the same stream.

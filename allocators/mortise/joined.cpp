@@ -15,10 +15,7 @@ void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address);
 }  // namespace
 
 JoinedRanges::~JoinedRanges() {
-  for (const auto& [range, owner] : ranges_) {
-    source_.unmap(pointer(range->address), range->range_bytes);
-    source_.unreserve(pointer(range->address), range->range_bytes);
-  }
+  for (const auto& [range, owner] : ranges_) unmap(*range);
 }
 
 bool JoinedRanges::is_free(const StreamCache& cache, const JoinedRange& range) const {
@@ -50,16 +47,23 @@ Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
 }
 
 Tile* JoinedRanges::take_waiting(StreamCache& cache, std::size_t bytes) {
-  const auto found = waiting_.find(bytes);
-  if (found == waiting_.end()) return nullptr;
-  for (auto place = found->second.begin(); place != found->second.end(); ++place) {
-    JoinedRange& range = **place;
-    if (!is_free(cache, range)) continue;
-    Tile* tile = occupy(cache, range);
-    busy_.splice(busy_.end(), found->second, place);
-    return tile;
-  }
+  const auto found = of_size_.find(bytes);
+  if (found == of_size_.end()) return nullptr;
+  for (JoinedRange* range : found->second)
+    if (is_free(cache, *range)) return take(cache, *range);
   return nullptr;
+}
+
+Tile* JoinedRanges::take_again(StreamCache& cache, JoinedRange* range, std::uint64_t serial) {
+  if (!ranges_.contains(range) || range->serial != serial || range->tile != nullptr || !is_free(cache, *range))
+    return nullptr;
+  return take(cache, *range);
+}
+
+Tile* JoinedRanges::take(StreamCache& cache, JoinedRange& range) {
+  Tile* tile = occupy(cache, range);
+  busy_.splice(busy_.end(), of_size_.find(range.bytes)->second, range.place);
+  return tile;
 }
 
 void JoinedRanges::map_pieces(JoinedRange& range) {
@@ -88,14 +92,18 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
   auto made = std::make_unique<JoinedRange>();
   JoinedRange& range = *made;
   range.bytes = bytes;
+  range.serial = ++made_;
   range.pieces = std::move(pieces);
   for (const Piece& piece : range.pieces)
     range.range_bytes += align_up(piece.address + piece.bytes, page) - piece.address / page * page;
-  std::list<JoinedRange*>& waiting = waiting_[bytes];
-  range.place = waiting.insert(waiting.end(), &range);  // so that give_back needs no memory
+  // All that give_back will need is there from now on.
+  of_size_.try_emplace(bytes);
+  range.place = busy_.insert(busy_.end(), &range);
+  range.turn = turns_.insert(turns_.end(), &range);
   const auto entry = ranges_.emplace(&range, std::move(made)).first;
   const auto undo = [&] {
-    waiting.erase(range.place);
+    busy_.erase(range.place);
+    turns_.erase(range.turn);
     ranges_.erase(entry);
   };
   try {
@@ -115,9 +123,13 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
     undo();
     throw;
   }
-  Tile* tile = occupy(cache, range);
-  busy_.splice(busy_.end(), waiting, range.place);
-  return tile;
+  try {
+    return occupy(cache, range);
+  } catch (...) {
+    unmap(range);
+    undo();
+    throw;
+  }
 }
 
 void JoinedRanges::give_back(Tile* tile) noexcept {
@@ -126,19 +138,34 @@ void JoinedRanges::give_back(Tile* tile) noexcept {
   range.lent.clear();
   range.tile = nullptr;
   home_.tiles().give(tile);
-  std::list<JoinedRange*>& waiting = waiting_.find(range.bytes)->second;
+  std::list<JoinedRange*>& waiting = of_size_.find(range.bytes)->second;
   waiting.splice(waiting.end(), busy_, range.place);
+  turns_.splice(turns_.end(), turns_, range.turn);
 }
 
-void JoinedRanges::forget_waiting() noexcept {
-  for (auto& [bytes, waiting] : waiting_) {
-    for (JoinedRange* range : waiting) {
-      source_.unmap(pointer(range->address), range->range_bytes);
-      source_.unreserve(pointer(range->address), range->range_bytes);
-      ranges_.erase(range);
+void JoinedRanges::unmap(const JoinedRange& range) noexcept {
+  source_.unmap(pointer(range.address), range.range_bytes);
+  source_.unreserve(pointer(range.address), range.range_bytes);
+}
+
+void JoinedRanges::forget_waiting(std::size_t left) noexcept {
+  for (auto turn = turns_.begin(); turn != turns_.end() && waiting() > left;) {
+    JoinedRange* range = *turn;
+    if (range->tile != nullptr) {
+      ++turn;
+      continue;
     }
-    waiting.clear();
+    unmap(*range);
+    turn = turns_.erase(turn);
+    const auto of_size = of_size_.find(range->bytes);
+    of_size->second.erase(range->place);
+    ranges_.erase(range);
   }
+  // A busy range finds the list of its size again.
+  std::erase_if(of_size_, [&](const auto& entry) {
+    return entry.second.empty() &&
+           std::ranges::none_of(busy_, [&](const JoinedRange* range) { return range->bytes == entry.first; });
+  });
 }
 
 void JoinedRanges::check() const {

@@ -17,10 +17,12 @@ struct JoinedRange {
   std::uintptr_t address = 0;  ///< of the range; the block begins within its first page
   std::size_t range_bytes = 0;
   std::size_t bytes = 0;  ///< of the block
+  std::uint64_t serial = 0;  ///< no two ranges have the same
   std::vector<Piece> pieces;
   std::vector<Tile*> lent;  ///< the pieces while a block is there
   Tile* tile = nullptr;     ///< the block's own record; null while nothing is there
-  std::list<JoinedRange*>::iterator place;  ///< among those of its size that wait, or the busy ones
+  std::list<JoinedRange*>::iterator place;  ///< in `of_size` or `busy`
+  std::list<JoinedRange*>::iterator turn;   ///< in `turns`
 };
 
 class JoinedRanges {
@@ -33,21 +35,27 @@ class JoinedRanges {
 
   /// A range that waits for a block of just so many bytes and whose pieces are all free on this stream; null where none is.
   Tile* take_waiting(StreamCache& cache, std::size_t bytes);
+  /// This range again, if it still exists and its pieces are free; null otherwise.
+  Tile* take_again(StreamCache& cache, JoinedRange* range, std::uint64_t serial);
   /// Maps these pieces, which are parts of free tiles. Null when there is no address space. Throws what map throws.
   Tile* make(StreamCache& cache, std::size_t bytes, std::vector<Piece> pieces);
   /// The block's pieces go back to the home space, and its range waits.
   void give_back(Tile* tile) noexcept;
-  /// Unmaps all that wait.
-  void forget_waiting() noexcept;
+  std::size_t waiting() const { return ranges_.size() - busy_.size(); }
+  /// Unmaps those that wait longest until so many are left. No stream uses them.
+  void forget_waiting(std::size_t left) noexcept;
 
   template <class Visit>
   void for_each_block(Visit&& visit) const {
     for (const auto& [range, owner] : ranges_)
       if (range->tile != nullptr) visit(*range);
   }
+  std::uint64_t made() const { return made_; }
   void check() const;
 
  private:
+  Tile* take(StreamCache& cache, JoinedRange& range);
+  void unmap(const JoinedRange& range) noexcept;
   Tile* occupy(StreamCache& cache, JoinedRange& range);
   bool is_free(const StreamCache& cache, const JoinedRange& range) const;
   void map_pieces(JoinedRange& range);
@@ -55,8 +63,10 @@ class JoinedRanges {
   MemorySource& source_;
   Home& home_;
   std::unordered_map<JoinedRange*, std::unique_ptr<JoinedRange>> ranges_;
-  std::unordered_map<std::size_t, std::list<JoinedRange*>> waiting_;  ///< by bytes, the one that waits longest first
+  std::unordered_map<std::size_t, std::list<JoinedRange*>> of_size_;  ///< that wait, the one that waits longest first
+  std::list<JoinedRange*> turns_;                                     ///< all, the one longest unused first
   std::list<JoinedRange*> busy_;
+  std::uint64_t made_ = 0;
 };
 
 }  // namespace tenon::mortise

@@ -11,6 +11,7 @@
 #include "home.h"
 #include "joined.h"
 #include "joint.h"
+#include "rhythm.h"
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -28,14 +30,23 @@ using namespace tenon::mortise;
 /// More than any device has, and little enough that no sum of sizes wraps.
 constexpr std::size_t kLargestBlock = 64 * TiB;
 
+constexpr std::size_t kSlackBytes = 4 * MiB, kSpareBytes = 2 * MiB;
+constexpr std::uint64_t kManyJoints = 4096;
+/// Ranges that are kept mapped for blocks to come.
+constexpr std::size_t kMostWaiting = 4096;
+
 class Mortise final : public Allocator {
  public:
   static OptionSchema options() {
     return {
-        OptionSpec::size("small", 256 * KiB, "requests below this live in a range of their own"),
-        OptionSpec::integer("growth_fraction", 256,
-                            "the device is asked for at least this part of what is reserved, a 256th say; 0 = for no "
+        OptionSpec::size("small", 256 * KiB, "requests below this live in a range of their own").range(kGrain, QuickTiles::kLargest),
+        OptionSpec::integer("growth_fraction", 128,
+                            "the device is asked for at least this part of what is reserved, a 128th say; 0 = for no "
                             "more than what is missing")
+            .range(0, 1'000'000),
+        OptionSpec::integer("slack_fraction", 48,
+                            "so much of what lived at most may lie idle before free pieces are joined, a 48th say; "
+                            "0 = nothing")
             .range(0, 1'000'000),
         OptionSpec::boolean("join", true, "put blocks together out of pieces of free memory"),
         OptionSpec::size("soft_limit", 0, "cached memory is given back beyond it; 0 = none"),
@@ -51,6 +62,7 @@ class Mortise final : public Allocator {
         observer_(context.observer),
         small_bytes_(context.options.size("small")),
         growth_fraction_(static_cast<std::size_t>(context.options.integer("growth_fraction"))),
+        slack_fraction_(static_cast<std::size_t>(context.options.integer("slack_fraction"))),
         joins_(context.options.boolean("join")),
         home_(source_),
         joined_(source_, home_),
@@ -72,11 +84,7 @@ class Mortise final : public Allocator {
     if (!awaited_.empty()) [[unlikely]]
       take_reached();
     StreamCache& cache = cache_of(request.stream);
-    Tile* tile = bytes <= QuickTiles::kLargest ? cache.quick.pop(bytes) : nullptr;
-    if (tile == nullptr) {
-      tile = home_.take(cache, region_of(bytes), bytes);
-      if (tile == nullptr) tile = serve(cache, bytes, request);
-    }
+    Tile* tile = bytes < small_bytes_ ? small_tile(cache, bytes, request) : large_tile(cache, bytes, request);
     tile->state = TileState::kActive;
     tile->requested_bytes = request.bytes;
     return {.data = reinterpret_cast<void*>(tile->address), .bytes = tile->bytes, .cookie = tile, .request = request};
@@ -107,7 +115,7 @@ class Mortise final : public Allocator {
     synchronize();
     flush_quick();
     if (cached_bytes() <= keep_bytes) return 0;
-    joined_.forget_waiting();
+    joined_.forget_waiting(0);
     unite_idle();
     return home_.shrink(cached_bytes(), keep_bytes);
   }
@@ -170,9 +178,51 @@ class Mortise final : public Allocator {
     return bytes;
   }
 
+  Tile* small_tile(StreamCache& cache, std::size_t bytes, const Request& request) {
+    if (Tile* tile = cache.quick.pop(bytes)) return tile;
+    if (Tile* tile = home_.take(cache, kSmall, bytes)) return tile;
+    return serve(cache, bytes, request);
+  }
+  Tile* large_tile(StreamCache& cache, std::size_t bytes, const Request& request) {
+    Rhythm& rhythm = rhythms_[request.purpose == Purpose::kData];
+    const Placement* expected = rhythm.expect(cache, bytes);
+    Tile* tile = nullptr;
+    const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
+    if (held_fits && (expected == nullptr || expected->address == cache.held->address)) {
+      tile = std::exchange(cache.held, nullptr);
+    } else if (expected != nullptr) {
+      if (cache.held != nullptr) home_.give_back(std::exchange(cache.held, nullptr));
+      tile = place_again(cache, *expected);
+      for (std::uint64_t back = 1; tile == nullptr && back <= Rhythm::kBack; ++back)
+        if (const Placement* other = rhythm.earlier(back, cache, bytes)) tile = place_again(cache, *other);
+    }
+    if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
+    if (tile == nullptr) tile = serve(cache, bytes, request);
+    rhythm.note({.cache = &cache,
+                 .bytes = bytes,
+                 .address = tile->address,
+                 .range = tile->range,
+                 .joined = tile->joined,
+                 .serial = tile->joined != nullptr ? tile->joined->serial : 0});
+    return tile;
+  }
+  Tile* place_again(StreamCache& cache, const Placement& expected) {
+    if (expected.joined != nullptr) return joined_.take_again(cache, expected.joined, expected.serial);
+    Tile* tile = home_.containing(*expected.range, expected.address);
+    if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < expected.address + expected.bytes)
+      return nullptr;
+    return home_.take_part(tile, expected.address, expected.bytes);
+  }
+
   void give_back(Tile* tile) noexcept {
     if (tile->joined != nullptr) return joined_.give_back(tile);
-    if (tile->bytes <= QuickTiles::kLargest && tile->cache->quick.push(tile)) return;
+    if (tile->bytes >= small_bytes_) {
+      tile->state = TileState::kQuick;
+      tile = std::exchange(tile->cache->held, tile);
+      if (tile == nullptr) return;
+    } else if (tile->cache->quick.push(tile)) {
+      return;
+    }
     home_.give_back(tile);
   }
 
@@ -188,7 +238,7 @@ class Mortise final : public Allocator {
     if (Tile* tile = from_cached(cache, bytes)) return tile;
     if (Tile* tile = from_either_region(cache, bytes)) return tile;
     if (Tile* tile = from_pages(cache, bytes)) return tile;
-    joined_.forget_waiting();
+    joined_.forget_waiting(0);
     if (home_.shrink(cached_bytes(), 0) != 0) {
       ++retries_;
       if (Tile* tile = from_pages(cache, bytes)) return tile;
@@ -203,17 +253,22 @@ class Mortise final : public Allocator {
     const Region region = region_of(bytes);
     if (Tile* tile = home_.take(cache, region, bytes)) return tile;
     if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
-    return joined_.take_waiting(cache, bytes);
+    if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
+    // A page is not taken for a small block as long as one fits between two large ones.
+    return region == kSmall ? home_.take_fragment(cache, kLarge, bytes) : nullptr;
   }
   Tile* from_either_region(StreamCache& cache, std::size_t bytes) {
     return home_.take_any(cache, region_of(bytes) == kSmall ? kLarge : kSmall, bytes);
   }
 
-  /// From new pages, as few as can be: behind the free memory at a range's end, or together with free pieces.
+  /// From new pages: behind the free memory at a range's end, or, where that is too much, as few as are missing together
+  /// with free pieces.
   Tile* from_pages(StreamCache& cache, std::size_t bytes) {
     const Region region = region_of(bytes);
     Home::Growth growth = home_.growth(cache, region, bytes);
-    if (joins_ && home_.can_join() && region == kLarge) {
+    peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
+    const bool may_grow = home_.reserved_bytes() + growth.pages * home_.page_bytes() <= allowed_bytes();
+    if (joins_ && home_.can_join() && region == kLarge && !may_grow) {
       Joint joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
       if (joint.missing_pages < growth.pages) {
         if (joint.missing_pages != 0) {
@@ -222,6 +277,10 @@ class Mortise final : public Allocator {
           joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
         }
         if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
+        if (joined_.waiting() >= kMostWaiting) {
+          synchronize();  // nothing is unmapped that a stream may still use
+          joined_.forget_waiting(kMostWaiting / 2);
+        }
         if (!joint.pieces.empty())
           if (Tile* tile = joined_.make(cache, bytes, std::move(joint.pieces))) return tile;
         growth = home_.growth(cache, region, bytes);
@@ -231,10 +290,22 @@ class Mortise final : public Allocator {
     return home_.take_any(cache, region, bytes);
   }
 
+  /// What may be reserved before pieces are joined: the most that ever lived, a part of it, and a little. A program that
+  /// never repeats itself needs joints again and again: for each it may have a bit more, up to an eighth.
+  std::size_t allowed_bytes() const {
+    const std::uint64_t joints = joined_.made();
+    std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
+    if (joints > kManyJoints)
+      more += std::min(peak_live_bytes_ / 4, peak_live_bytes_ / 65536 * static_cast<std::size_t>(joints - kManyJoints));
+    return peak_live_bytes_ + more + kSlackBytes;
+  }
+
+  /// What is taken beyond the pages that are missing, so that the device is asked less often.
   std::size_t spare_pages(std::size_t pages) const {
     if (growth_fraction_ == 0) return 0;
-    const std::size_t wanted = home_.reserved_bytes() / growth_fraction_ / home_.page_bytes();
-    return wanted > pages ? wanted - pages : 0;
+    const std::size_t wanted = peak_live_bytes_ + peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+    const std::size_t reserved = home_.reserved_bytes() + pages * home_.page_bytes();
+    return wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
   }
 
   std::vector<Tile*> free_tiles(const StreamCache& cache) const {
@@ -244,8 +315,10 @@ class Mortise final : public Allocator {
   }
 
   void flush_quick() noexcept {
-    for (const auto& cache : caches_)
+    for (const auto& cache : caches_) {
       while (Tile* tile = cache->quick.pop_any()) home_.give_back(tile);
+      if (Tile* tile = std::exchange(cache->held, nullptr)) home_.give_back(tile);
+    }
   }
 
   void finish(Tile* tile) noexcept {
@@ -297,12 +370,15 @@ class Mortise final : public Allocator {
   PolicyObserver* const observer_;
   const std::size_t small_bytes_;
   const std::size_t growth_fraction_;
+  const std::size_t slack_fraction_;
   const bool joins_;
   Home home_;
   JoinedRanges joined_;
   Awaited awaited_;
+  std::array<Rhythm, 2> rhythms_;  ///< data sets are read ahead, at no fixed moment of a step
   std::vector<std::unique_ptr<StreamCache>> caches_;
   StreamCache* last_cache_ = nullptr;
+  std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -67,10 +67,11 @@ inline constexpr std::size_t kRegions = 2;
 struct StreamCache {
   StreamRef stream;
   QuickTiles quick;
+  Tile* held = nullptr;  ///< the large tile that was given back last, as it is
   std::array<FreeTiles, kRegions> free;
   std::size_t free_bytes = 0;  ///< in the indices
 
-  std::size_t cached_bytes() const { return free_bytes + quick.bytes(); }
+  std::size_t cached_bytes() const { return free_bytes + quick.bytes() + (held != nullptr ? held->bytes : 0); }
 };
 
 }  // namespace tenon::mortise
