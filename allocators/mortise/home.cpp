@@ -94,7 +94,7 @@ Tile* Home::cut(Tile* tile, std::size_t bytes) {
   rest->cache = tile->cache;
   rest->range = tile->range;
   rest->state = tile->state;
-  if (rest->right != nullptr) rest->right->left = rest;
+  (rest->right != nullptr ? rest->right->left : rest->range->last) = rest;
   tile->right = rest;
   tile->bytes = bytes;
   note_start(rest);
@@ -106,7 +106,7 @@ void Home::unlink(Tile* tile) noexcept {
   drop_start(tile);
   tile->left->bytes += tile->bytes;
   tile->left->right = tile->right;
-  if (tile->right != nullptr) tile->right->left = tile->left;
+  (tile->right != nullptr ? tile->right->left : tile->range->last) = tile->left;
   tiles_.give(tile);
 }
 
@@ -170,11 +170,14 @@ void Home::change_stream(Tile* tile, StreamCache& cache) noexcept {
 // ---------------------------------------------------------------------------------------------------------------------
 // Pages
 
+/// From where on unmapped tiles are looked for.
+static Tile* first_gap(const Range& range) { return range.has_holes ? range.first : range.last; }
+
 Home::Growth Home::growth(const StreamCache& cache, Region region, std::size_t bytes) const {
   Growth best{.gap = nullptr, .pages = align_up(bytes, page_bytes_) / page_bytes_};
   for (const auto& range : ranges_) {
     if (range->region != region || !has_virtual_memory_) continue;
-    for (Tile* tile = range->first; tile != nullptr; tile = tile->right) {
+    for (Tile* tile = first_gap(*range); tile != nullptr; tile = tile->right) {
       if (tile->state != TileState::kUnmapped) continue;
       const Tile* left = tile->left;
       const bool goes_on = left != nullptr && left->state == TileState::kFree && left->cache == &cache;
@@ -189,7 +192,7 @@ Home::Growth Home::growth(const StreamCache& cache, Region region, std::size_t b
 Home::Growth Home::growth_by(Region region, std::size_t pages) const {
   for (const auto& range : ranges_) {
     if (range->region != region || !has_virtual_memory_) continue;
-    for (Tile* tile = range->first; tile != nullptr; tile = tile->right)
+    for (Tile* tile = first_gap(*range); tile != nullptr; tile = tile->right)
       if (tile->state == TileState::kUnmapped && tile->bytes / page_bytes_ >= pages) return {tile, pages};
   }
   return {nullptr, pages};
@@ -215,7 +218,7 @@ Tile* Home::reserve(Region region, std::size_t bytes) {
   gap->bytes = range->bytes;
   gap->range = range.get();
   gap->state = TileState::kUnmapped;
-  range->first = gap;
+  range->first = range->last = gap;
   ranges_.push_back(std::move(range));
   return gap;
 }
@@ -257,7 +260,7 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     tile->bytes = bytes;
     tile->range = range.get();
     tile->cache = &cache;
-    range->first = tile;
+    range->first = range->last = tile;
     note_start(tile);
     enter(tile);
     range->chunks.push_back(std::move(chunk));
@@ -300,6 +303,7 @@ void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
        page < end; ++page)
     range.pages[page].chunk = nullptr;
   range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
+  range.has_holes = true;
   hole->state = TileState::kUnmapped;
   hole->cache = nullptr;
   if (Tile* right = hole->right; right != nullptr && right->state == TileState::kUnmapped) unlink(right);

@@ -33,6 +33,8 @@ struct Range {
   std::size_t bytes = 0;
   Region region = kLarge;
   Tile* first = nullptr;
+  Tile* last = nullptr;
+  bool has_holes = false;  ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
   std::vector<Page> pages;                             ///< up to the last one that was ever mapped
   std::vector<std::unique_ptr<Chunk>> chunks;          ///< by address
   std::size_t mapped_bytes = 0;
