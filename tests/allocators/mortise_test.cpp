@@ -1,0 +1,172 @@
+// mortise: blocks share the pages at their ends, a step that repeats maps nothing, and a program that never repeats itself
+// is not made to wait for the device again and again.
+#include <mortise/free_tiles.h>
+#include <mortise/home.h>
+#include <mortise/joint.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/sources/address_only_source.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/runtime/allocator_spec.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace tenon::mortise {
+namespace {
+
+constexpr unsigned kSeed = 47;
+constexpr std::size_t kPage = 2 * MiB;
+
+/// Free tiles with live ones between them, in one range.
+std::vector<std::unique_ptr<Tile>> scattered(std::mt19937_64& random, int count) {
+  std::vector<std::unique_ptr<Tile>> tiles;
+  std::uintptr_t at = std::uintptr_t{1} << 40;
+  for (int i = 0; i < count; ++i) {
+    at += (1 + random() % 3000) * kGrain;  // somebody else's
+    auto tile = std::make_unique<Tile>();
+    tile->address = at;
+    tile->bytes = (1 + random() % 12000) * kGrain;
+    tile->state = TileState::kFree;
+    at = tile->end();
+    tiles.push_back(std::move(tile));
+  }
+  return tiles;
+}
+
+TEST(MortiseJoint, IsMadeOfFreePiecesThatMeetAtPages) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  int made = 0;
+  for (int round = 0; round < 500; ++round) {
+    const auto owners = scattered(random, 1 + static_cast<int>(random() % 20));
+    std::vector<Tile*> free;
+    for (const auto& tile : owners) free.push_back(tile.get());
+    const std::size_t bytes = (1 + random() % 40000) * kGrain;
+    const Joint joint = plan_joint(free, bytes, kPage);
+    if (joint.missing_pages != 0) {
+      EXPECT_TRUE(joint.pieces.empty());
+      continue;
+    }
+    ++made;
+    std::size_t sum = 0;
+    std::vector<std::pair<std::uintptr_t, std::uintptr_t>> taken;
+    for (std::size_t i = 0; i < joint.pieces.size(); ++i) {
+      const Piece& piece = joint.pieces[i];
+      const std::uintptr_t end = piece.address + piece.bytes;
+      sum += piece.bytes;
+      EXPECT_TRUE(std::ranges::any_of(
+          free, [&](const Tile* tile) { return tile->address <= piece.address && end <= tile->end(); }))
+          << "a piece lies outside of what is free";
+      if (i != 0) EXPECT_EQ(piece.address % kPage, 0U) << "only the first piece begins within a page";
+      if (i + 1 != joint.pieces.size()) EXPECT_EQ(end % kPage, 0U) << "only the last piece ends within a page";
+      taken.emplace_back(piece.address, end);
+    }
+    EXPECT_EQ(sum, bytes);
+    std::ranges::sort(taken);
+    for (std::size_t i = 1; i < taken.size(); ++i) EXPECT_LE(taken[i - 1].second, taken[i].first) << "pieces overlap";
+  }
+  EXPECT_GT(made, 100) << "the test has to see joints";
+}
+
+TEST(MortiseJoint, SaysHowManyPagesAreMissing) {
+  Tile tile;
+  tile.address = (std::uintptr_t{1} << 40) + kPage / 2;
+  tile.bytes = 2 * kPage;  // half a page, a page, half a page
+  EXPECT_EQ(plan_joint({&tile}, 4 * kPage, kPage).missing_pages, 2U);
+  EXPECT_EQ(plan_joint({&tile}, 2 * kPage, kPage).missing_pages, 0U) << "both halves and the page between them";
+  EXPECT_EQ(plan_joint({}, kPage + kGrain, kPage).missing_pages, 2U);
+}
+
+class MortiseSteps : public testing::Test {
+ protected:
+  std::shared_ptr<AllocatorStack> stack_of(const char* spec) {
+    return AllocatorStack::make(source_, allocator_from_spec(spec));
+  }
+  AddressOnlySource source_;
+};
+
+/// Activations are kept until their gradients need them; what an optimizer remembers comes with the first step.
+TEST_F(MortiseSteps, FromTheThirdOnNothingIsMapped) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  const auto stack = stack_of("mortise:slack_fraction=0,growth_fraction=0");
+  std::vector<Block> kept;
+  for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 700 * KiB}));
+  std::int64_t calls_after_two = 0, joints = 0;
+  for (int step = 0; step < 6; ++step) {
+    std::mt19937_64 random(kSeed);
+    std::vector<Block> activations;
+    for (int layer = 0; layer < 40; ++layer) {
+      activations.push_back(stack->allocate({.bytes = 300 * KiB + random() % (9 * MiB)}));
+      const Block workspace = stack->allocate({.bytes = 300 * KiB + random() % (20 * MiB)});
+      stack->deallocate(workspace);
+      if (random() % 3 == 0) {  // not needed by a gradient
+        std::swap(activations[random() % activations.size()], activations.back());
+        stack->deallocate(activations.back());
+        activations.pop_back();
+      }
+    }
+    if (step == 0)
+      for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 1400 * KiB}));
+    for (const Block& block : activations) stack->deallocate(block);
+    const MemoryStats stats = stack->stats();
+    const std::int64_t calls = stats.device_maps + stats.device_allocations + stats.device_unmaps + stats.device_frees;
+    if (step == 1) {
+      calls_after_two = calls;
+      joints = stats.device_maps - stats.device_allocations;
+    }
+    if (step > 1) EXPECT_EQ(calls, calls_after_two) << "step " << step;
+    stack->check_invariants();
+  }
+  EXPECT_GT(joints, 0) << "the test has to see joints";
+  for (const Block& block : kept) stack->deallocate(block);
+}
+
+/// One and a half pages each: with pages of their own they would take a third more than they are.
+TEST_F(MortiseSteps, BlocksShareThePagesAtTheirEnds) {
+  const auto stack = stack_of("mortise");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 200; ++i) blocks.push_back(stack->allocate({.bytes = kPage * 3 / 2}));
+  // Every second one goes; what comes then fits in no hole, only in several.
+  for (std::size_t i = 0; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+  std::vector<Block> longer;
+  for (int i = 0; i < 30; ++i) longer.push_back(stack->allocate({.bytes = kPage * 4}));
+  const MemoryStats stats = stack->stats();
+  EXPECT_LE(stats.reserved_bytes.peak, 200 * static_cast<std::int64_t>(kPage * 3 / 2) * 105 / 100 + 8 * static_cast<std::int64_t>(MiB));
+  stack->check_invariants();
+  for (const Block& block : longer) stack->deallocate(block);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+  EXPECT_EQ(stack->trim(0), static_cast<std::size_t>(stats.reserved_bytes.current)) << "all of it goes back";
+}
+
+/// Sizes that never come in the same order again.
+TEST_F(MortiseSteps, AProgramThatNeverRepeatsItselfGetsMemoryInsteadOfDeviceCalls) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  const auto stack = stack_of("mortise");
+  std::mt19937_64 random(kSeed);
+  const auto bytes = [&] { return std::size_t{1} << (9 + random() % 15) | (random() % 512 * 512); };
+  std::vector<Block> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(stack->allocate({.bytes = bytes()}));
+  const auto calls_of = [&](int replaced) {
+    const std::int64_t before = stack->stats().device_maps;
+    for (int i = 0; i < replaced; ++i) {
+      Block& block = blocks[random() % blocks.size()];
+      stack->deallocate(block);
+      block = {};
+      block = stack->allocate({.bytes = bytes()});
+    }
+    return stack->stats().device_maps - before;
+  };
+  const std::int64_t at_first = calls_of(5'000);
+  calls_of(60'000);
+  const std::int64_t at_last = calls_of(5'000);
+  EXPECT_GT(at_first, 0);
+  EXPECT_LE(at_last, 5) << "of 5000 requests; at first there were " << at_first;
+  for (const Block& block : blocks) stack->deallocate(block);
+}
+
+}  // namespace
+}  // namespace tenon::mortise
