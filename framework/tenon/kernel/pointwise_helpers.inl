@@ -97,7 +97,7 @@ TENON_OF_DRESSED_2(divide_floor)
 
 template <class T>
 TENON_HOST_DEVICE inline T log_add_exp(T a, T b) {
-  if (a == b && a - a != T(0)) return a;  // both the same infinity
+  if (a == b && a - a != T(0)) return a;  // both the same infinity. NOLINT(misc-redundant-expression)
   const T high = a > b ? a : b;
   const T gap = a > b ? b - a : a - b;
   return high + std::log1p(std::exp(gap));

@@ -31,6 +31,7 @@ struct Real {
 #define TENON_REAL_FUNCTION(name) \
   friend Real name(Real x) { return Real(math::name(x.v)); }
   TENON_C_LIBRARY_FUNCTIONS(TENON_REAL_FUNCTION)
+  TENON_BESSEL_FUNCTIONS(TENON_REAL_FUNCTION)
   TENON_OWN_FUNCTIONS(TENON_REAL_FUNCTION)
 #undef TENON_REAL_FUNCTION
   friend Real abs(Real x) { return Real(math::absolute(x.v)); }
