@@ -18,6 +18,7 @@
 #include <tenon/plugin/allocator_plugin.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ class Mortise final : public Allocator {
                             "0 = nothing")
             .range(0, 1'000'000),
         OptionSpec::boolean("join", true, "put blocks together out of pieces of free memory"),
-        OptionSpec::size("soft_limit", 0, "cached memory is given back beyond it; 0 = none"),
+        OptionSpec::size("soft_limit", 0,
+                         "beyond it memory is spared as on a full device: nothing is taken that free pieces could "
+                         "serve; 0 = none"),
     };
   }
   static AllocatorTraits traits() {
@@ -67,9 +70,8 @@ class Mortise final : public Allocator {
         joins_(context.options.boolean("join")),
         home_(source_),
         joined_(source_, home_),
-        awaited_(source_) {
-    (void)context.options.size("soft_limit");
-  }
+        awaited_(source_),
+        soft_limit_(context.options.size("soft_limit")) {}
   ~Mortise() override {
     try {
       source_.synchronize();
@@ -119,6 +121,15 @@ class Mortise final : public Allocator {
     joined_.forget_waiting(0);
     unite_idle();
     return home_.shrink(cached_bytes(), keep_bytes);
+  }
+
+  /// A neighbour wants memory: what is cached beyond the new limit goes back at once.
+  void limit_changed(std::size_t limit_bytes) override {
+    limit_ = limit_bytes;
+    if (limit_ == 0 || home_.reserved_bytes() <= limit_) return;
+    const std::size_t excess = home_.reserved_bytes() - limit_;
+    const std::size_t cached = cached_bytes();
+    trim(cached > excess ? cached - excess : 0);
   }
 
   void walk(SegmentVisitor& visitor) const override {
@@ -186,7 +197,8 @@ class Mortise final : public Allocator {
   }
   Tile* large_tile(StreamCache& cache, std::size_t bytes, const Request& request) {
     Rhythm& rhythm = rhythms_[request.purpose == Purpose::kData];
-    const Placement* expected = rhythm.expect(cache, bytes);
+    // Places are remembered by their range, which goes with its memory where there is no virtual memory.
+    const Placement* expected = home_.can_join() ? rhythm.expect(cache, bytes) : nullptr;
     Tile* tile = nullptr;
     const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
     if (held_fits && (expected == nullptr || expected->address == cache.held->address)) {
@@ -199,6 +211,7 @@ class Mortise final : public Allocator {
     }
     if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
     if (tile == nullptr) tile = serve(cache, bytes, request);
+    if (!home_.can_join()) return tile;
     rhythm.note({.cache = &cache,
                  .bytes = bytes,
                  .address = tile->address,
@@ -298,7 +311,8 @@ class Mortise final : public Allocator {
     peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
     std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
     if (served_ > kManyServed) more += std::min(peak_live_bytes_ / 2, peak_live_bytes_ / 4096 * (served_ - kManyServed));
-    return peak_live_bytes_ + more + kSlackBytes;
+    const std::size_t allowed = peak_live_bytes_ + more + kSlackBytes;
+    return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
   }
 
   /// More pages than are missing, where so many requests took long that memory is to be traded for time.
@@ -314,7 +328,8 @@ class Mortise final : public Allocator {
   /// What is taken beyond the pages that are missing, so that the device is asked less often.
   std::size_t spare_pages(std::size_t pages) const {
     if (growth_fraction_ == 0) return 0;
-    const std::size_t wanted = peak_live_bytes_ + peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+    std::size_t wanted = peak_live_bytes_ + peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+    if (soft_limit_ != 0) wanted = std::min(wanted, soft_limit_);
     const std::size_t reserved = home_.reserved_bytes() + pages * home_.page_bytes();
     return wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
   }
@@ -389,6 +404,8 @@ class Mortise final : public Allocator {
   std::array<Rhythm, 2> rhythms_;  ///< data sets are read ahead, at no fixed moment of a step
   std::vector<std::unique_ptr<StreamCache>> caches_;
   StreamCache* last_cache_ = nullptr;
+  const std::size_t soft_limit_;
+  std::size_t limit_ = 0;            ///< the host's, 0 for none
   std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
   std::size_t served_ = 0;           ///< requests that took longer
   std::int64_t retries_ = 0;
