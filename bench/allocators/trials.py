@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What `tenon bench` says of two builds that are the same, and of one that is 5 % slower.
 
-    bench/allocators/trials.py [--build build/release] [--tries 20] [--slower 0.05]
+    bench/allocators/trials.py [--build build/release] [--tries 20] [--slower 0.05] [--only same|slower|files]
 
 A against A: two copies of caching.so, all workloads; a try is good when every verdict of it (each workload, and all of them)
 is "no evidence". Slower: two copies of caching with a delay before each request (delayed_caching.cpp), of 0 steps and of as
 many as make a pair 5 % slower, which is found out first. A try is good when it says "slower", and takes the next of the
-four workloads. Exit code 1 where fewer than 19 of 20 tries of either kind are good.
+four workloads. Files: A against A again, by `tenon compare` of six benches of each copy, made in turn, under the next of the
+four workloads; a try is good when it says "no evidence", and when the first file of each side alone gets no verdict. Exit
+code 1 where fewer than 19 of 20 tries of any kind are good.
 """
 import argparse
 import json
@@ -21,6 +23,7 @@ from collections import Counter
 
 SLOWER_UNDER = ["hot/4KiB", "lifo/1000", "random/1000", "random/10000"]
 GUESSED_STEPS = 40
+FILES_A_SIDE = 6
 
 
 def bench(tenon, specs, workloads, seed):
@@ -67,6 +70,43 @@ def by_how_much(arguments, specs, workload, steps, seed):
     return compared(bench(arguments.tenon, [specs[0], f"{specs[1]}:delay={steps}"], [workload], seed))[0][1] - 1
 
 
+def files(arguments, folder):
+    """`tenon compare` of benches that were taken one after the other."""
+    specs = copies(f"{arguments.build}/lib/tenon/plugins/caching.so", folder)
+    good, alone, ratios = 0, 0, []
+    for seed in range(arguments.tries):
+        workload = SLOWER_UNDER[seed % len(SLOWER_UNDER)]
+        sides = {"a": [], "b": []}
+        for turn in range(FILES_A_SIDE):
+            for side, spec in sorted(zip(sides, specs), reverse=turn % 2 == 1):
+                sides[side].append(os.path.join(folder, f"{side}{turn}.json"))
+                with open(sides[side][-1], "w") as file:
+                    json.dump(bench(arguments.tenon, [spec], [workload], seed * FILES_A_SIDE + turn), file)
+        said = verdict_of(arguments.tenon, [*sides["a"], "vs", *sides["b"]])
+        alone += verdict_of(arguments.tenon, [sides["a"][0], sides["b"][0]]).startswith("no verdict: one file each")
+        ratios += [first / other for first, other in zip(*([ns_in(path) for path in sides[side]] for side in sides))]
+        good += said.startswith("no evidence")
+        if not said.startswith("no evidence"):
+            print(f"  seed {seed}, {workload}: {said}", flush=True)
+        tell(f"files, try {seed + 1}: {good} good, {alone} alone")
+    off = sum(not 1 / 1.02 < ratio < 1.02 for ratio in ratios)
+    print(f"Files: {good} of {arguments.tries} tries without a verdict, six files a side; {alone} of {arguments.tries} of one file a side. "
+          f"Of {len(ratios)} pairs of files of the same build {off} lay more than 2 % apart, at most {100 * (max(max(ratios), 1 / min(ratios)) - 1):.0f} %.")
+    return min(good, alone)
+
+
+def verdict_of(tenon, results):
+    done = subprocess.run([tenon, "compare", *results, "--format", "json", "--quiet"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return next(row["verdicts"][1] for row in json.loads(done.stdout)["rows"] if row["figure"] == "ns_per_pair")
+
+
+def ns_in(path):
+    with open(path) as file:
+        return json.load(file)["rows"][0]["ns_per_pair"]
+
+
 def steps_for(arguments, specs, workload):
     """As many as make the build slower by what is asked for: a guess, corrected, under seeds that no try has."""
     steps = GUESSED_STEPS
@@ -99,6 +139,8 @@ def slower(arguments, folder):
 def tell(text):
     if sys.stderr.isatty():
         print(f"\r\033[K{text} ", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)  # what was tried is there though it be ended
 
 
 def main():
@@ -106,15 +148,14 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--slower", type=float, default=0.05, help="by how much the slower build is slower")
-    parser.add_argument("--only", choices=["same", "slower"])
+    parser.add_argument("--only", choices=["same", "slower", "files"])
     arguments = parser.parse_args()
     arguments.tenon = f"{arguments.build}/bin/tenon"
     start, good = time.monotonic(), []
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.only != "slower":
-            good.append(same(arguments, folder))
-        if arguments.only != "same":
-            good.append(slower(arguments, folder))
+        for kind, trial in (("same", same), ("slower", slower), ("files", files)):
+            if arguments.only in (None, kind):
+                good.append(trial(arguments, folder))
     tell("")
     print(f"\nLoad {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the end, {time.monotonic() - start:.0f} s.")
     return 0 if all(20 * count >= 19 * arguments.tries for count in good) else 1
