@@ -1,4 +1,5 @@
-// Awaited: blocks that other streams use. A block that was given back waits until each of them has come past that moment.
+// Awaited: blocks that other streams use. A block that was given back waits until each of them has come past that
+// moment.
 #pragma once
 
 #include "tile.h"

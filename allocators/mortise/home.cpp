@@ -280,7 +280,8 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
   }
   for (std::size_t page = 0; page < bytes / page_bytes_; ++page) range.pages[first_page + page].chunk = chunk.get();
-  const auto place = std::ranges::upper_bound(range.chunks, chunk->address, {}, [](const auto& c) { return c->address; });
+  const auto place =
+      std::ranges::upper_bound(range.chunks, chunk->address, {}, [](const auto& c) { return c->address; });
   range.chunks.insert(place, std::move(chunk));
   range.mapped_bytes += bytes;
   reserved_bytes_ += bytes;

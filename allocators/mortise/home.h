@@ -1,5 +1,5 @@
-// Home: every byte of physical memory has one home address. There the free space is kept: tiles that are split, merged and
-// found. Blocks are handed out at home as long as one tile suffices, and tiles are lent to joined blocks.
+// Home: every byte of physical memory has one home address. There the free space is kept: tiles that are split, merged
+// and found. Blocks are handed out at home as long as one tile suffices, and tiles are lent to joined blocks.
 //
 //   range   | chunk 0          | chunk 1 | chunk 2     | unmapped …        a range of addresses for each region
 //           | page | page | …                          |                   a chunk is one piece of physical memory
@@ -34,9 +34,9 @@ struct Range {
   Region region = kLarge;
   Tile* first = nullptr;
   Tile* last = nullptr;
-  bool has_holes = false;  ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
-  std::vector<Page> pages;                             ///< up to the last one that was ever mapped
-  std::vector<std::unique_ptr<Chunk>> chunks;          ///< by address
+  bool has_holes = false;   ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
+  std::vector<Page> pages;  ///< up to the last one that was ever mapped
+  std::vector<std::unique_ptr<Chunk>> chunks;  ///< by address
   std::size_t mapped_bytes = 0;
 };
 

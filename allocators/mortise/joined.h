@@ -16,11 +16,11 @@ namespace tenon::mortise {
 struct JoinedRange {
   std::uintptr_t address = 0;  ///< of the range; the block begins within its first page
   std::size_t range_bytes = 0;
-  std::size_t bytes = 0;  ///< of the block
+  std::size_t bytes = 0;     ///< of the block
   std::uint64_t serial = 0;  ///< no two ranges have the same
   std::vector<Piece> pieces;
-  std::vector<Tile*> lent;  ///< the pieces while a block is there
-  Tile* tile = nullptr;     ///< the block's own record; null while nothing is there
+  std::vector<Tile*> lent;                  ///< the pieces while a block is there
+  Tile* tile = nullptr;                     ///< the block's own record; null while nothing is there
   std::list<JoinedRange*>::iterator place;  ///< in `of_size` or `busy`
   std::list<JoinedRange*>::iterator turn;   ///< in `turns`
 };
@@ -33,7 +33,8 @@ class JoinedRanges {
   /// Before the home goes.
   ~JoinedRanges();
 
-  /// A range that waits for a block of just so many bytes and whose pieces are all free on this stream; null where none is.
+  /// A range that waits for a block of just so many bytes and whose pieces are all free on this stream; null where none
+  /// is.
   Tile* take_waiting(StreamCache& cache, std::size_t bytes);
   /// This range again, if it still exists and its pieces are free; null otherwise.
   Tile* take_again(StreamCache& cache, JoinedRange* range, std::uint64_t serial);

@@ -28,8 +28,8 @@ struct Joint {
   std::size_t missing_pages = 0;  ///< whole free pages more, and it can be made
 };
 
-/// Puts `bytes`, a multiple of kGrain, together from these free tiles with as few whole pages as can be, and of the ways
-/// to do so the one whose ends leave least beside them.
+/// Puts `bytes`, a multiple of kGrain, together from these free tiles with as few whole pages as can be, and of the
+/// ways to do so the one whose ends leave least beside them.
 Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes);
 
 }  // namespace tenon::mortise

@@ -27,6 +27,8 @@ struct Placement {
 
 class Rhythm {
  public:
+  Rhythm() { log_.reserve(kLength); }
+
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
   const Placement* expect(const StreamCache& cache, std::size_t bytes) noexcept {
     const std::uint64_t next = look_ahead(cache, bytes);
@@ -45,16 +47,15 @@ class Rhythm {
     return agreed_ > kConvincing ? &log_[follows_ & kMask] : nullptr;
   }
 
-  /// Instead of the expected place, which is taken: where a request of its size was served shortly before it; two buffers
-  /// that are used in turn look so. `back` counts from 1 to kBack; null where that one was of another size.
+  /// Instead of the expected place, which is taken: where a request of its size was served shortly before it; two
+  /// buffers that are used in turn look so. `back` counts from 1 to kBack; null where that one was of another size.
   static constexpr std::uint64_t kBack = 4;
   const Placement* earlier(std::uint64_t back, const StreamCache& cache, std::size_t bytes) const noexcept {
     return follows_ >= back && agrees(follows_ - back, cache, bytes) ? &log_[(follows_ - back) & kMask] : nullptr;
   }
 
-  void note(const Placement& placement) {
+  void note(const Placement& placement) noexcept {
     if (log_.size() < kLength) {
-      if (log_.empty()) log_.reserve(kLength);
       log_.push_back(placement);
     } else {
       log_[count_ & kMask] = placement;

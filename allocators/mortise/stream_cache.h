@@ -1,5 +1,5 @@
-// StreamCache: what is free for one stream: tiles in the index of their region, and small ones that wait as they are for a
-// request of just their size.
+// StreamCache: what is free for one stream: tiles in the index of their region, and small ones that wait as they are
+// for a request of just their size.
 #pragma once
 
 #include "free_tiles.h"

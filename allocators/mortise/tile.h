@@ -1,5 +1,5 @@
-// Tile: one piece of the home space, from where it begins to where the next one does. The tiles of a range stand side by
-// side without a gap between them, so that each knows its neighbours.
+// Tile: one piece of the home space, from where it begins to where the next one does. The tiles of a range stand side
+// by side without a gap between them, so that each knows its neighbours.
 //
 //   range   | active | free | lent | free |        unmapped           |      left/right link them in address order
 //           |<---- pages, backed by physical memory --->|

@@ -1,5 +1,5 @@
-// mortise: blocks share the pages at their ends, a step that repeats maps nothing, and a program that never repeats itself
-// is not made to wait for the device again and again.
+// mortise: blocks share the pages at their ends, a step that repeats maps nothing, and a program that never repeats
+// itself is not made to wait for the device again and again.
 #include <mortise/free_tiles.h>
 #include <mortise/home.h>
 #include <mortise/joint.h>
@@ -58,9 +58,9 @@ TEST(MortiseJoint, IsMadeOfFreePiecesThatMeetAtPages) {
       const Piece& piece = joint.pieces[i];
       const std::uintptr_t end = piece.address + piece.bytes;
       sum += piece.bytes;
-      EXPECT_TRUE(std::ranges::any_of(
-          free, [&](const Tile* tile) { return tile->address <= piece.address && end <= tile->end(); }))
-          << "a piece lies outside of what is free";
+      EXPECT_TRUE(std::ranges::any_of(free, [&](const Tile* tile) {
+        return tile->address <= piece.address && end <= tile->end();
+      })) << "a piece lies outside of what is free";
       if (i != 0) EXPECT_EQ(piece.address % kPage, 0U) << "only the first piece begins within a page";
       if (i + 1 != joint.pieces.size()) EXPECT_EQ(end % kPage, 0U) << "only the last piece ends within a page";
       taken.emplace_back(piece.address, end);
@@ -135,7 +135,8 @@ TEST_F(MortiseSteps, BlocksShareThePagesAtTheirEnds) {
   std::vector<Block> longer;
   for (int i = 0; i < 30; ++i) longer.push_back(stack->allocate({.bytes = kPage * 4}));
   const MemoryStats stats = stack->stats();
-  EXPECT_LE(stats.reserved_bytes.peak, 200 * static_cast<std::int64_t>(kPage * 3 / 2) * 105 / 100 + 8 * static_cast<std::int64_t>(MiB));
+  EXPECT_LE(stats.reserved_bytes.peak,
+            200 * static_cast<std::int64_t>(kPage * 3 / 2) * 105 / 100 + 8 * static_cast<std::int64_t>(MiB));
   stack->check_invariants();
   for (const Block& block : longer) stack->deallocate(block);
   for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);

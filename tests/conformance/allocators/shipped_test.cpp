@@ -110,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"PlannedInOrder", "planned", {{"window", "0"}}},
                       Case{"MortiseWithoutJoints", "mortise", {{"join", "false"}}},
                       Case{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
-                      Case{"MortiseAllLarge", "mortise", {{"small", "512"}}},
-                      Case{"Pinned", "pinned", {}}, Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
+                      Case{"MortiseAllLarge", "mortise", {{"small", "512"}}}, Case{"Pinned", "pinned", {}},
+                      Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
                       Case{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
 

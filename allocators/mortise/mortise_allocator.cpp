@@ -1,0 +1,263 @@
+// Requests and frees as they mostly go, and what is shown of the policy.
+#include "mortise_allocator.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace tenon::mortise {
+
+namespace {
+
+/// More than any device has, and little enough that no sum of sizes wraps.
+constexpr std::size_t kLargestBlock = 64 * TiB;
+
+BlockState shown(TileState state) {
+  switch (state) {
+    case TileState::kActive:
+      return BlockState::kActive;
+    case TileState::kAwaiting:
+      return BlockState::kAwaitingStream;
+    case TileState::kFree:
+    case TileState::kQuick:
+      return BlockState::kFree;
+    case TileState::kLent:  // shown where it is joined
+    case TileState::kUnmapped:
+      break;
+  }
+  return BlockState::kUnmapped;
+}
+
+void show(SegmentVisitor& visitor, const Tile& tile) {
+  const bool in_use = tile.state == TileState::kActive || tile.state == TileState::kAwaiting;
+  visitor.block({.address = tile.address,
+                 .bytes = tile.bytes,
+                 .requested_bytes = in_use ? tile.requested_bytes : 0,
+                 .state = shown(tile.state)});
+}
+
+}  // namespace
+
+OptionSchema MortiseAllocator::options() {
+  return {
+      OptionSpec::size("small", 256 * KiB, "requests below this live in a range of their own")
+          .range(kGrain, QuickTiles::kLargest),
+      OptionSpec::integer("growth_fraction", 128,
+                          "the device is asked for at least this part of what is reserved, a 128th say; 0 = for no "
+                          "more than what is missing")
+          .range(0, 1'000'000),
+      OptionSpec::integer("slack_fraction", 48,
+                          "so much of what lived at most may lie idle before free pieces are joined, a 48th say; "
+                          "0 = nothing")
+          .range(0, 1'000'000),
+      OptionSpec::boolean("join", true, "put blocks together out of pieces of free memory"),
+      OptionSpec::size("soft_limit", 0,
+                       "beyond it memory is spared as on a full device: nothing is taken that free pieces could "
+                       "serve; 0 = none"),
+  };
+}
+
+AllocatorTraits MortiseAllocator::traits() {
+  return {.depends_on_capacity = [](const Options&) { return false; },
+          .alignment = [](const Options&) { return kGrain; }};
+}
+
+MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
+    : source_(context.source),
+      observer_(context.observer),
+      small_bytes_(context.options.size("small")),
+      growth_fraction_(static_cast<std::size_t>(context.options.integer("growth_fraction"))),
+      slack_fraction_(static_cast<std::size_t>(context.options.integer("slack_fraction"))),
+      soft_limit_(context.options.size("soft_limit")),
+      joins_(context.options.boolean("join")),
+      home_(source_),
+      joined_(source_, home_),
+      awaited_(source_) {}
+
+MortiseAllocator::~MortiseAllocator() {
+  try {
+    source_.synchronize();
+  } catch (const Error&) {
+    // The device is lost or says so: its memory goes back all the same.
+  }
+}
+
+StreamCache& MortiseAllocator::cache_of(StreamRef stream) {
+  if (last_cache_ != nullptr && last_cache_->stream == stream) return *last_cache_;
+  for (const auto& cache : caches_)
+    if (cache->stream == stream) return *(last_cache_ = cache.get());
+  caches_.push_back(std::make_unique<StreamCache>());
+  last_cache_ = caches_.back().get();
+  last_cache_->stream = stream;
+  return *last_cache_;
+}
+
+std::size_t MortiseAllocator::cached_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& cache : caches_) bytes += cache->cached_bytes();
+  return bytes;
+}
+
+Block MortiseAllocator::allocate(const Request& request) {
+  const std::size_t bytes = align_up(request.bytes, kGrain);
+  // Rounding may have wrapped.
+  if (bytes < request.bytes || bytes > kLargestBlock) throw OutOfMemory({.requested_bytes = request.bytes});
+  if (!awaited_.empty()) [[unlikely]]
+    take_reached();
+  StreamCache& cache = cache_of(request.stream);
+  Tile* tile = bytes < small_bytes_ ? small_tile(cache, bytes) : large_tile(cache, bytes, request.purpose);
+  if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+  tile->state = TileState::kActive;
+  tile->requested_bytes = request.bytes;
+  return {.data = reinterpret_cast<void*>(tile->address), .bytes = tile->bytes, .cookie = tile, .request = request};
+}
+
+Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
+  if (Tile* tile = cache.quick.pop(bytes)) return tile;
+  if (Tile* tile = home_.take(cache, kSmall, bytes)) return tile;
+  return serve(cache, bytes);
+}
+
+Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose) {
+  Rhythm& rhythm = rhythms_[purpose == Purpose::kData];
+  // Places are remembered by their range, which goes with its memory where there is no virtual memory.
+  const Placement* expected = home_.can_join() ? rhythm.expect(cache, bytes) : nullptr;
+  Tile* tile = nullptr;
+  const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
+  if (held_fits && (expected == nullptr || expected->address == cache.held->address)) {
+    tile = std::exchange(cache.held, nullptr);
+  } else if (expected != nullptr) {
+    if (cache.held != nullptr) home_.give_back(std::exchange(cache.held, nullptr));
+    tile = place_again(cache, *expected);
+    for (std::uint64_t back = 1; tile == nullptr && back <= Rhythm::kBack; ++back)
+      if (const Placement* other = rhythm.earlier(back, cache, bytes)) tile = place_again(cache, *other);
+  }
+  if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
+  if (tile == nullptr) tile = serve(cache, bytes);
+  if (tile == nullptr || !home_.can_join()) return tile;
+  rhythm.note({.cache = &cache,
+               .bytes = bytes,
+               .address = tile->address,
+               .range = tile->range,
+               .joined = tile->joined,
+               .serial = tile->joined != nullptr ? tile->joined->serial : 0});
+  return tile;
+}
+
+Tile* MortiseAllocator::place_again(StreamCache& cache, const Placement& expected) {
+  if (expected.joined != nullptr) return joined_.take_again(cache, expected.joined, expected.serial);
+  Tile* tile = home_.containing(*expected.range, expected.address);
+  if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < expected.address + expected.bytes)
+    return nullptr;
+  return home_.take_part(tile, expected.address, expected.bytes);
+}
+
+void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexcept {
+  auto* tile = static_cast<Tile*>(block.cookie);
+  if (last_use != tile->cache->stream || tile->has_uses) [[unlikely]] {
+    try {
+      if (last_use != tile->cache->stream) awaited_.add_use(tile, last_use);
+    } catch (const std::bad_alloc&) {
+      tile->state = TileState::kAwaiting;  // for good: safe, and the host is out of memory anyway
+      return;
+    }
+    awaited_.defer(tile);
+    return;
+  }
+  give_back(tile);
+}
+
+void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
+  auto* tile = static_cast<Tile*>(block.cookie);
+  if (stream != tile->cache->stream) awaited_.add_use(tile, stream);
+}
+
+void MortiseAllocator::give_back(Tile* tile) noexcept {
+  if (tile->joined != nullptr) return joined_.give_back(tile);
+  if (tile->bytes >= small_bytes_) {
+    tile->state = TileState::kQuick;
+    tile = std::exchange(tile->cache->held, tile);
+    if (tile == nullptr) return;
+  } else if (tile->cache->quick.push(tile)) {
+    return;
+  }
+  home_.give_back(tile);
+}
+
+void MortiseAllocator::finish(Tile* tile) noexcept {
+  if (observer_ != nullptr)
+    observer_->free_completed(reinterpret_cast<void*>(tile->address), tile->requested_bytes, tile->cache->stream);
+  give_back(tile);
+}
+
+void MortiseAllocator::take_reached() {
+  awaited_.take_reached([this](Tile* tile) { finish(tile); });
+}
+
+void MortiseAllocator::synchronize() {
+  ++synchronizations_;
+  source_.synchronize();
+  awaited_.take_all([this](Tile* tile) { finish(tile); });
+}
+
+std::size_t MortiseAllocator::trim(std::size_t keep_bytes) {
+  if (cached_bytes() <= keep_bytes && awaited_.empty()) return 0;
+  synchronize();
+  flush_quick();
+  if (cached_bytes() <= keep_bytes) return 0;
+  joined_.forget_waiting(0);
+  // All streams are idle: free neighbours of several of them become one tile.
+  if (!caches_.empty()) adopt_all(*caches_.front());
+  return home_.shrink(cached_bytes(), keep_bytes);
+}
+
+void MortiseAllocator::limit_changed(std::size_t limit_bytes) {
+  limit_ = limit_bytes;
+  if (limit_ == 0 || home_.reserved_bytes() <= limit_) return;
+  const std::size_t excess = home_.reserved_bytes() - limit_;
+  const std::size_t cached = cached_bytes();
+  trim(cached > excess ? cached - excess : 0);
+}
+
+void MortiseAllocator::walk(SegmentVisitor& visitor) const {
+  for (const auto& range : home_.ranges()) {
+    // Lent tiles are shown where they are joined.
+    std::size_t lent = 0;
+    for (const Tile* tile = range->first; tile != nullptr; tile = tile->right)
+      if (tile->state == TileState::kLent) lent += tile->bytes;
+    visitor.segment({.address = range->address,
+                     .bytes = range->mapped_bytes - lent,
+                     .stream = range->first->cache != nullptr ? range->first->cache->stream : StreamRef{},
+                     .is_large = range->region == kLarge,
+                     .is_expandable = home_.can_join()});
+    for (const Tile* tile = range->first; tile != nullptr; tile = tile->right) show(visitor, *tile);
+  }
+  joined_.for_each_block([&](const JoinedRange& range) {
+    visitor.segment({.address = range.tile->address,
+                     .bytes = range.bytes,
+                     .stream = range.tile->cache->stream,
+                     .is_large = true,
+                     .is_expandable = true});
+    show(visitor, *range.tile);
+  });
+}
+
+void MortiseAllocator::report(PolicyStats& stats) const {
+  stats.retries = retries_;
+  stats.synchronizations = synchronizations_;
+  stats.cached_bytes = cached_bytes();
+  for (const auto& cache : caches_)
+    for (const FreeTiles& free : cache->free)
+      free.for_each_from(
+          0, [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
+}
+
+void MortiseAllocator::check_invariants() const {
+  home_.check();
+  joined_.check();
+}
+
+}  // namespace tenon::mortise

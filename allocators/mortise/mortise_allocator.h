@@ -1,0 +1,93 @@
+// The policy. Requests are served, in this order,
+//
+//   1. from a block of just that size that was given back a moment ago          (quick tiles, one large one)
+//   2. where the step before was served, if this looks like a step              (rhythm)
+//   3. from a free tile of the home space, which is split and merged            (one range, grows page by page)
+//   4. from a range that was joined for such a block before                     (mapped already)
+//   5. from pieces of the home space, mapped behind each other: a joined block  (shares the pages at its two ends)
+//   6. from new pages of the device
+//
+// A device call is made in 5 and 6 only. 6 comes before 5 as long as little lies idle.
+#pragma once
+
+#include "awaited.h"
+#include "home.h"
+#include "joined.h"
+#include "rhythm.h"
+#include "stream_cache.h"
+
+#include <tenon/core/options.h>
+#include <tenon/memory/factory.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tenon::mortise {
+
+class MortiseAllocator final : public Allocator {
+ public:
+  static OptionSchema options();
+  static AllocatorTraits traits();
+
+  explicit MortiseAllocator(const AllocatorContext& context);
+  ~MortiseAllocator() override;
+
+  Block allocate(const Request& request) override;
+  void deallocate(const Block& block, StreamRef last_use) noexcept override;
+  void record_use(const Block& block, StreamRef stream) override;
+  std::size_t trim(std::size_t keep_bytes) override;
+  /// A neighbour wants memory: what is cached beyond the new limit goes back at once.
+  void limit_changed(std::size_t limit_bytes) override;
+  void walk(SegmentVisitor& visitor) const override;
+  void report(PolicyStats& stats) const override;
+  void check_invariants() const override;
+
+ private:
+  Region region_of(std::size_t bytes) const { return bytes < small_bytes_ ? kSmall : kLarge; }
+  StreamCache& cache_of(StreamRef stream);
+  std::size_t cached_bytes() const;
+
+  Tile* small_tile(StreamCache& cache, std::size_t bytes);
+  Tile* large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose);
+  Tile* place_again(StreamCache& cache, const Placement& expected);
+  void give_back(Tile* tile) noexcept;
+  void finish(Tile* tile) noexcept;
+  void take_reached();
+  void synchronize();
+
+  // slow_path.cpp
+  Tile* serve(StreamCache& cache, std::size_t bytes);
+  Tile* from_plenty(StreamCache& cache, std::size_t bytes);
+  Tile* from_cached(StreamCache& cache, std::size_t bytes);
+  Tile* from_other_region(StreamCache& cache, std::size_t bytes);
+  Tile* from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes);
+  Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages);
+  std::size_t allowed_bytes(std::size_t bytes);
+  std::size_t spare_pages(std::size_t pages) const;
+  std::vector<Tile*> free_tiles(const StreamCache& cache) const;
+  void flush_quick() noexcept;
+  void adopt_idle(StreamCache& to);
+  void adopt_all(StreamCache& to) noexcept;
+  void adopt(StreamCache& from, StreamCache& to) noexcept;
+
+  MemorySource& source_;
+  PolicyObserver* const observer_;
+  const std::size_t small_bytes_, growth_fraction_, slack_fraction_, soft_limit_;
+  const bool joins_;
+  Home home_;
+  JoinedRanges joined_;
+  Awaited awaited_;
+  std::array<Rhythm, 2> rhythms_;  ///< the second for data sets, which are read ahead at no fixed moment of a step
+  std::vector<std::unique_ptr<StreamCache>> caches_;
+  StreamCache* last_cache_ = nullptr;
+  std::size_t limit_ = 0;            ///< the host's, 0 for none
+  std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
+  std::size_t served_ = 0;           ///< requests that took longer
+  std::int64_t retries_ = 0;
+  std::int64_t synchronizations_ = 0;
+};
+
+}  // namespace tenon::mortise

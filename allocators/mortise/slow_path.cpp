@@ -1,0 +1,150 @@
+// What takes longer: caches emptied, pieces joined, the device asked, memory given back.
+#include "joint.h"
+#include "mortise_allocator.h"
+
+#include <tenon/core/units.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tenon::mortise {
+
+namespace {
+
+/// May lie idle, and is taken beyond what is missing, of any size of memory.
+constexpr std::size_t kSlackBytes = 4 * MiB, kSpareBytes = 2 * MiB;
+/// Requests that took longer: of 36 recorded histories of training and inference at most 3,000.
+constexpr std::size_t kManyServed = 4096;
+/// Ranges that are kept mapped for blocks to come.
+constexpr std::size_t kMostWaiting = 4096;
+
+}  // namespace
+
+/// Null when there is no more: everything was tried.
+Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
+  if (++served_ > kManyServed)
+    if (Tile* tile = from_plenty(cache, bytes)) return tile;
+  if (Tile* tile = from_cached(cache, bytes)) return tile;
+  if (Tile* tile = from_pages(cache, bytes, allowed_bytes(bytes))) return tile;
+  // The device has no more: wait for whatever may become free, then give back what is cached and ask again.
+  synchronize();
+  adopt_all(cache);
+  if (Tile* tile = from_cached(cache, bytes)) return tile;
+  if (Tile* tile = from_other_region(cache, bytes)) return tile;
+  if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
+  joined_.forget_waiting(0);
+  if (home_.shrink(cached_bytes(), 0) != 0) {
+    ++retries_;
+    if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
+  }
+  return nullptr;
+}
+
+/// More pages than are missing, where so many requests took long that memory is to be traded for time.
+Tile* MortiseAllocator::from_plenty(StreamCache& cache, std::size_t bytes) {
+  const Region region = region_of(bytes);
+  const Home::Growth growth = home_.growth(cache, region, bytes);
+  const std::size_t pages = std::max(growth.pages, peak_live_bytes_ / 64 / home_.page_bytes());
+  if (home_.reserved_bytes() + pages * home_.page_bytes() > allowed_bytes(bytes)) return nullptr;
+  if (!home_.grow(cache, region, growth, pages - growth.pages)) return nullptr;
+  return home_.take_any(cache, region, bytes);
+}
+
+/// Without the device.
+Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes) {
+  flush_quick();
+  adopt_idle(cache);
+  const Region region = region_of(bytes);
+  if (Tile* tile = home_.take(cache, region, bytes)) return tile;
+  if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
+  if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
+  // A page is not taken for a small block as long as one fits between two large ones.
+  return region == kSmall ? home_.take_fragment(cache, kLarge, bytes) : nullptr;
+}
+
+Tile* MortiseAllocator::from_other_region(StreamCache& cache, std::size_t bytes) {
+  return home_.take_any(cache, region_of(bytes) == kSmall ? kLarge : kSmall, bytes);
+}
+
+/// From new pages, as long as no more than `allowed_bytes` is reserved then; else from as few as are missing together
+/// with free pieces. Null when the device has no more.
+Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes) {
+  const Region region = region_of(bytes);
+  Home::Growth growth = home_.growth(cache, region, bytes);
+  const bool may_grow = home_.reserved_bytes() + growth.pages * home_.page_bytes() <= allowed_bytes;
+  if (joins_ && home_.can_join() && region == kLarge && !may_grow) {
+    if (Tile* tile = from_pieces(cache, bytes, growth.pages)) return tile;
+    growth = home_.growth(cache, region, bytes);
+  }
+  if (!home_.grow(cache, region, growth, spare_pages(growth.pages))) return nullptr;
+  return home_.take_any(cache, region, bytes);
+}
+
+/// From free pieces and fewer new pages than `most_pages`. Null where that cannot be.
+Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages) {
+  Joint joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
+  if (joint.missing_pages >= most_pages) return nullptr;
+  if (joint.missing_pages != 0) {
+    const Home::Growth growth = home_.growth_by(kLarge, joint.missing_pages);
+    if (!home_.grow(cache, kLarge, growth, spare_pages(growth.pages))) return nullptr;
+    joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
+  }
+  if (Tile* tile = home_.take_any(cache, kLarge, bytes)) return tile;
+  if (joint.pieces.empty()) return nullptr;
+  if (joined_.waiting() >= kMostWaiting) {
+    synchronize();  // nothing is unmapped that a stream may still use
+    joined_.forget_waiting(kMostWaiting / 2);
+  }
+  return joined_.make(cache, bytes, std::move(joint.pieces));
+}
+
+/// What may be reserved before pieces are joined: the most that ever lived, a part of it, and a little. A program that
+/// never repeats itself needs what takes longer again and again: it may have more and more, up to half as much again.
+std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
+  peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
+  std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
+  if (served_ > kManyServed) more += std::min(peak_live_bytes_ / 2, peak_live_bytes_ / 4096 * (served_ - kManyServed));
+  const std::size_t allowed = peak_live_bytes_ + more + kSlackBytes;
+  return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
+}
+
+/// What is taken beyond the pages that are missing, so that the device is asked less often.
+std::size_t MortiseAllocator::spare_pages(std::size_t pages) const {
+  if (growth_fraction_ == 0) return 0;
+  std::size_t wanted = peak_live_bytes_ + peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+  if (soft_limit_ != 0) wanted = std::min(wanted, soft_limit_);
+  const std::size_t reserved = home_.reserved_bytes() + pages * home_.page_bytes();
+  return wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
+}
+
+std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache) const {
+  std::vector<Tile*> tiles;
+  for (const FreeTiles& free : cache.free) free.for_each_from(0, [&](Tile* tile) { tiles.push_back(tile); });
+  return tiles;
+}
+
+void MortiseAllocator::flush_quick() noexcept {
+  for (const auto& cache : caches_) {
+    while (Tile* tile = cache->quick.pop_any()) home_.give_back(tile);
+    if (Tile* tile = std::exchange(cache->held, nullptr)) home_.give_back(tile);
+  }
+}
+
+/// What is free on streams that have done all their work becomes this one's.
+void MortiseAllocator::adopt_idle(StreamCache& to) {
+  for (const auto& from : caches_)
+    if (from.get() != &to && from->free_bytes != 0 && source_.reached(source_.mark(from->stream))) adopt(*from, to);
+}
+
+void MortiseAllocator::adopt_all(StreamCache& to) noexcept {
+  flush_quick();
+  for (const auto& from : caches_)
+    if (from.get() != &to) adopt(*from, to);
+}
+
+void MortiseAllocator::adopt(StreamCache& from, StreamCache& to) noexcept {
+  for (FreeTiles& free : from.free)
+    while (Tile* tile = free.any()) home_.change_stream(tile, to);
+}
+
+}  // namespace tenon::mortise
