@@ -53,6 +53,7 @@ class TiledAllocator final : public Allocator {
       if (Tile* const last = heap.last_freed) {
         heap.last_freed = nullptr;
         if (last->bytes == bytes) return hand_out(heap, last, request);
+        if constexpr (requires { heap.free.prefetch(bytes); }) heap.free.prefetch(bytes);
         settle(heap, last);
       }
       if (Tile* const tile = heap.free.find(bytes)) [[likely]]

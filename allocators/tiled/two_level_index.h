@@ -19,6 +19,12 @@ class TwoLevelIndex {
     const std::size_t next = next_class(own + 1);
     return next == kClasses ? nullptr : classes_[next].first();
   }
+  /// The tiles that find() is going to look at, as far as can be told before another one has come.
+  [[gnu::always_inline]] void prefetch(std::size_t bytes) const {
+    const std::size_t own = class_of(bytes), next = next_class(own + 1);
+    if (holds_something(own)) __builtin_prefetch(classes_[own].first(), 1);
+    if (next != kClasses) __builtin_prefetch(classes_[next].first(), 1);
+  }
   Tile* find_hard(std::size_t bytes) const {
     if (Tile* const tile = find(bytes)) return tile;
     for (Tile* tile = classes_[class_of(bytes)].first(); tile; tile = tile->next)
