@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 MIB = 1 << 20
-SHIPPED = ["direct", "caching", "expandable", "mortise", "tlsf", "arena", "bfc", "buddy", "rmm_pool", "rmm_arena",
+SHIPPED = ["direct", "caching", "expandable", "mortise", "tlsf", "arena", "bfc", "buddy", "rmm_pool:initial_pool_size=512", "rmm_arena",
            "slab_by_lcm", "driver_async", "cub_bins:max_cached=1TiB"]
 
 
