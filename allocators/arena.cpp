@@ -43,9 +43,11 @@ struct Arena : DefaultRules {
     return {OptionSpec::size("chunk", 64 * MiB, "a chunk is at least as long, where the device has as much")
                 .range(std::size_t{512}, 1 * GiB)};
   }
+  /// For what ends with a step: with weights among it a whole run is served badly, so it is tried where it is named.
   static AllocatorTraits traits() {
     return {.depends_on_capacity = [](const Options&) { return false; },
-            .alignment = [](const Options&) { return kUnit; }};
+            .alignment = [](const Options&) { return kUnit; },
+            .is_baseline = true};
   }
 
   explicit Arena(const AllocatorContext& context) : chunk_(align_up(context.options.size("chunk"), kUnit)) {}

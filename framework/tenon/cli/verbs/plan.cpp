@@ -157,7 +157,7 @@ void add_plan(Verb program, Outcome& outcome) {
   auto options = std::make_shared<PlanVerbOptions>();
   const Verb verb = program.add_verb("plan", "pack a history's blocks, or a minimalloc problem, as tightly as can be");
   verb.add_option("file", options->file,
-                  "a memory history, or a problem: id,lower,upper,size[,alignment,offset,hint,gaps]")
+                  "a memory history, or a problem: lines of id, lower, upper, size [, alignment, offset, hint, gaps]")
       .required()
       .type_name("FILE");
   verb.add_option("-o,--output", options->output,
