@@ -1,5 +1,6 @@
 // The screens of every verb, in its main forms, on terminals of 60, 80, 120 and 200 columns with colours and without:
 // the terminal wraps none of their lines. A verb without a screen here fails the test.
+// Long: the screens of every verb are one table, and what each of them has to keep.
 #include "cli/pinned_segments.h"
 #include "cli/terminal.h"
 
