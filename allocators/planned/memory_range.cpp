@@ -261,7 +261,8 @@ void MemoryRange::walk(SegmentVisitor& visitor) const {
                    .bytes = reserved_,
                    .stream = tiles_.begin()->second.stream,
                    .is_expandable = page_bytes_ != 0});
-  for (const auto& [offset, tile] : tiles_) {
+  for (const auto& entry : tiles_) {
+    const Tile& tile = entry.second;
     for_each_part(tile, [&](std::size_t begin, std::size_t bytes, bool is_mapped) {
       visitor.block({.address = base_ + begin,
                      .bytes = bytes,
