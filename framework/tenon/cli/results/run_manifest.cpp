@@ -101,6 +101,8 @@ RunManifest manifest_of(const RunOptions& options, const Config& config) {
   for (const SweepPoint& cell : config.sweep_cells())
     manifest.cells.push_back(fmt::format("{}", fmt::join(cell.overrides, " ")));
   manifest.settings = config.resolved_toml();
+  for (const ExplainedSetting& setting : config.explain())
+    if (setting.winner.origin == Origin::kDefault) manifest.defaults.push_back(setting.key);
   const ExperimentConfig experiment = config.experiment();
   manifest.basis = manifest.is_sweep ? basis_of_loaded() : basis_of(experiment);
   for (const LayerConfig& layer : experiment.allocator.layers) {
@@ -189,6 +191,7 @@ std::vector<std::string> changes_between(const RunManifest& then, const RunManif
       if (is_of_rebuilt(key)) continue;
       changes.push_back(fmt::format("{} was {}, and is missing now", key, value));
     } else if (found->second != value) {
+      if (is_of_rebuilt(key) && std::ranges::find(now.defaults, key) != now.defaults.end()) continue;
       changes.push_back(fmt::format("{} was {}, is {}", key, value, found->second));
     }
   }

@@ -18,14 +18,15 @@ namespace tenon::cli {
 struct RunManifest {
   bool is_sweep = false;
   bool is_finished = false;
-  std::string folder;              ///< that it was started in
-  RunOptions command;              ///< file, overrides, sweep, no_sweep, record, deadline
-  std::vector<std::string> cells;  ///< of a sweep: the settings of each
-  std::string settings;            ///< the resolved TOML, of a sweep that of what it does not vary
-  std::optional<RunBasis> basis;   ///< empty in a folder that an older Tenon wrote
-  std::vector<std::string> files;  ///< that layers write into the folder
-  std::vector<RunFault> faults;    ///< found so far, kept here as a killed run leaves no result
-  unsigned cells_at_a_time = 1;    ///< of a cell: how many its sweep ran beside each other at most, itself included
+  std::string folder;                 ///< that it was started in
+  RunOptions command;                 ///< file, overrides, sweep, no_sweep, record, deadline
+  std::vector<std::string> cells;     ///< of a sweep: the settings of each
+  std::string settings;               ///< the resolved TOML, of a sweep that of what it does not vary
+  std::vector<std::string> defaults;  ///< keys of `settings` that nobody set; not written
+  std::optional<RunBasis> basis;      ///< empty in a folder that an older Tenon wrote
+  std::vector<std::string> files;     ///< that layers write into the folder
+  std::vector<RunFault> faults;       ///< found so far, kept here as a killed run leaves no result
+  unsigned cells_at_a_time = 1;       ///< of a cell: how many its sweep ran beside each other at most, itself included
 };
 
 RunManifest manifest_of(const RunOptions& options, const Config& config);
@@ -42,7 +43,7 @@ void write_manifest(const std::filesystem::path& folder, const RunManifest& mani
 std::optional<RunManifest> read_manifest(const std::filesystem::path& folder);
 
 /// What differs, a line each: "train.lr was 0.001, is 0.01". Empty: the same experiment. Options that a rebuilt plugin
-/// has got or lost are no difference: what stood on that plugin runs again anyway.
+/// has got, lost or given another default are no difference: what stood on that plugin runs again anyway.
 std::vector<std::string> changes_between(const RunManifest& then, const RunManifest& now);
 
 }  // namespace tenon::cli
