@@ -5,8 +5,6 @@
 #include <tenon/core/units.h>
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace tenon::mortise {
@@ -18,8 +16,6 @@ constexpr std::size_t kRangeBytes[kRegions] = {64 * GiB, 256 * GiB};
 
 /// What a source without pages is asked for at a time, at least.
 constexpr std::size_t kPageWithoutPages = 2 * MiB;
-
-void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
@@ -132,21 +128,24 @@ Tile* Home::take(StreamCache& cache, Region region, std::size_t bytes) {
   return tile;
 }
 
-Tile* Home::take_any(StreamCache& cache, Region region, std::size_t bytes) {
+/// The shortest tile of at least so many bytes of which `serves` is true.
+template <class Serves>
+Tile* Home::take_shortest(StreamCache& cache, Region region, std::size_t bytes, Serves&& serves) {
   Tile* best = nullptr;
   cache.free[region].for_each_from(bytes, [&](Tile* tile) {
-    if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes)) best = tile;
+    if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes) && serves(*tile)) best = tile;
   });
   return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
 }
 
+Tile* Home::take_any(StreamCache& cache, Region region, std::size_t bytes) {
+  return take_shortest(cache, region, bytes, [](const Tile&) { return true; });
+}
+
 Tile* Home::take_fragment(StreamCache& cache, Region region, std::size_t bytes) {
-  Tile* best = nullptr;
-  cache.free[region].for_each_from(bytes, [&](Tile* tile) {
-    if (tile->bytes < bytes || align_up(tile->address, page_bytes_) + page_bytes_ <= tile->end()) return;
-    if (best == nullptr || tile->bytes < best->bytes) best = tile;
+  return take_shortest(cache, region, bytes, [&](const Tile& tile) {
+    return align_up(tile.address, page_bytes_) + page_bytes_ > tile.end();
   });
-  return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
 }
 
 Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {

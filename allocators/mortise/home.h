@@ -93,6 +93,8 @@ class Home {
   void check() const;
 
  private:
+  template <class Serves>
+  Tile* take_shortest(StreamCache& cache, Region region, std::size_t bytes, Serves&& serves);
   Tile* reserve(Region region, std::size_t bytes);
   Tile* cut(Tile* tile, std::size_t bytes);
   void enter(Tile* tile) noexcept;

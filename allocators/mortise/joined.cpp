@@ -8,12 +8,6 @@
 
 namespace tenon::mortise {
 
-namespace {
-
-void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
-
-}  // namespace
-
 JoinedRanges::~JoinedRanges() {
   for (const auto& [range, owner] : ranges_) unmap(*range);
 }

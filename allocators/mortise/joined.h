@@ -51,7 +51,6 @@ class JoinedRanges {
     for (const auto& [range, owner] : ranges_)
       if (range->tile != nullptr) visit(*range);
   }
-  std::uint64_t made() const { return made_; }
   void check() const;
 
  private:

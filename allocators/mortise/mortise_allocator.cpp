@@ -112,7 +112,7 @@ Block MortiseAllocator::allocate(const Request& request) {
   if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
   tile->state = TileState::kActive;
   tile->requested_bytes = request.bytes;
-  return {.data = reinterpret_cast<void*>(tile->address), .bytes = tile->bytes, .cookie = tile, .request = request};
+  return {.data = pointer(tile->address), .bytes = tile->bytes, .cookie = tile, .request = request};
 }
 
 Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
@@ -189,7 +189,7 @@ void MortiseAllocator::give_back(Tile* tile) noexcept {
 
 void MortiseAllocator::finish(Tile* tile) noexcept {
   if (observer_ != nullptr)
-    observer_->free_completed(reinterpret_cast<void*>(tile->address), tile->requested_bytes, tile->cache->stream);
+    observer_->free_completed(pointer(tile->address), tile->requested_bytes, tile->cache->stream);
   give_back(tile);
 }
 

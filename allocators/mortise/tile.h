@@ -16,6 +16,8 @@
 
 namespace tenon::mortise {
 
+inline void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
 struct StreamCache;
 struct Range;
 struct JoinedRange;

@@ -61,8 +61,12 @@ TEST(MortiseJoint, IsMadeOfFreePiecesThatMeetAtPages) {
       EXPECT_TRUE(std::ranges::any_of(free, [&](const Tile* tile) {
         return tile->address <= piece.address && end <= tile->end();
       })) << "a piece lies outside of what is free";
-      if (i != 0) EXPECT_EQ(piece.address % kPage, 0U) << "only the first piece begins within a page";
-      if (i + 1 != joint.pieces.size()) EXPECT_EQ(end % kPage, 0U) << "only the last piece ends within a page";
+      if (i != 0) {
+        EXPECT_EQ(piece.address % kPage, 0U) << "only the first piece begins within a page";
+      }
+      if (i + 1 != joint.pieces.size()) {
+        EXPECT_EQ(end % kPage, 0U) << "only the last piece ends within a page";
+      }
       taken.emplace_back(piece.address, end);
     }
     EXPECT_EQ(sum, bytes);
@@ -118,7 +122,9 @@ TEST_F(MortiseSteps, FromTheThirdOnNothingIsMapped) {
       calls_after_two = calls;
       joints = stats.device_maps - stats.device_allocations;
     }
-    if (step > 1) EXPECT_EQ(calls, calls_after_two) << "step " << step;
+    if (step > 1) {
+      EXPECT_EQ(calls, calls_after_two) << "step " << step;
+    }
     stack->check_invariants();
   }
   EXPECT_GT(joints, 0) << "the test has to see joints";
