@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 /// What a configuration string means to a release of PyTorch.
-testing::MakeAllocator maker(const std::string& text, PytorchRelease release) {
+test::MakeAllocator maker(const std::string& text, PytorchRelease release) {
   const PytorchConf conf = parse_pytorch_conf(text, release);
   const bool expandable = conf.allocator == kExpandableAllocator;
   Options options(caching::option_schema(expandable));
@@ -34,14 +34,14 @@ void expect_rows(const std::string& expected_file, const std::string& folder, Py
   std::ifstream file(expected_file);
   ASSERT_TRUE(file) << expected_file;
   const json expected = json::parse(file);
-  std::map<std::string, testing::Trace> traces;
+  std::map<std::string, test::Trace> traces;
   for (const json& row : expected.at("rows")) {
     const std::string name = row.at("trace");
-    if (!traces.contains(name)) traces[name] = testing::read_trace(folder + "/" + name);
+    if (!traces.contains(name)) traces[name] = test::read_trace(folder + "/" + name);
     const std::string conf = row.at("pytorch_conf");
     const std::size_t capacity = row.at("capacity_bytes").is_null() ? 0 : row.at("capacity_bytes").get<std::size_t>();
     SCOPED_TRACE(name + " with \"" + conf + "\" on " + std::to_string(capacity));
-    const testing::Outcome got = testing::play(traces[name], capacity, maker(conf, release));
+    const test::Outcome got = test::play(traces[name], capacity, maker(conf, release));
     const json figures = {{"peak_requested_bytes", got.peak_requested_bytes},
                           {"peak_allocated_bytes", got.peak_allocated_bytes},
                           {"peak_active_bytes", got.peak_active_bytes},
@@ -98,12 +98,12 @@ TEST(Expected, EveryRowUnderTheKeysOf215IsReproduced) {
 // The histories above have one stream and a flush only under pressure. Here the invariants are checked after every
 // event.
 TEST(Expected, InvariantsHoldAfterEveryEventOfARealHistory) {
-  testing::Trace trace = testing::read_trace(std::string(TENON_SOURCE_DIR) + "/examples/traces/gpt2_adam.trace.gz");
+  test::Trace trace = test::read_trace(std::string(TENON_SOURCE_DIR) + "/examples/traces/gpt2_adam.trace.gz");
   trace.events.resize(2000);
   for (const bool expandable : {false, true}) {
     const AllocatorInfo info{.name = "caching", .options = caching::option_schema(expandable)};
     const Options options(info.options);
-    testing::play(
+    test::play(
         trace, 2 * GiB,
         [&](MemorySource& source) {
           return caching::make_allocator({.source = source, .options = options}, expandable);

@@ -10,7 +10,7 @@
 #include <array>
 #include <map>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 namespace {
 
@@ -269,4 +269,4 @@ std::string to_string(const std::vector<ModelStep>& history) {
   return text;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 struct ModelStep {
   enum Kind : std::uint8_t {
@@ -46,4 +46,4 @@ std::string first_difference(const ModelCase& of, const std::vector<ModelStep>& 
 
 std::string to_string(const std::vector<ModelStep>& history);
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

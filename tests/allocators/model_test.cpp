@@ -9,8 +9,8 @@
 namespace tenon {
 namespace {
 
-using testing::ModelCase;
-using testing::ModelStep;
+using test::ModelCase;
+using test::ModelStep;
 
 std::vector<ModelStep> make_history(std::uint64_t seed, int length) {
   std::mt19937_64 random(seed);
@@ -67,7 +67,7 @@ std::vector<ModelStep> shortened(const ModelCase& of, std::vector<ModelStep> his
 TEST(ReferenceModel, EverySizeIsReached) {
   std::size_t least = SIZE_MAX, most = 0;
   for (std::uint32_t number = 0; number < 100000; ++number) {
-    const std::size_t bytes = testing::size_of(number * 2654435761u);
+    const std::size_t bytes = test::size_of(number * 2654435761u);
     least = std::min(least, bytes);
     most = std::max(most, bytes);
   }
@@ -77,12 +77,12 @@ TEST(ReferenceModel, EverySizeIsReached) {
 
 TEST(ReferenceModel, AgreesWithThePolicyAfterEveryStep) {
   std::uint64_t seed = 47;
-  for (const ModelCase& of : testing::model_cases()) {
+  for (const ModelCase& of : test::model_cases()) {
     for (int i = 0; i < 20; ++i, ++seed) {
       const std::vector<ModelStep> history = make_history(seed, 400);
       if (first_difference(of, history).empty()) continue;
       const std::vector<ModelStep> shortest = shortened(of, history);
-      FAIL() << "seed " << seed << ": " << first_difference(of, shortest) << "\n" << testing::to_string(shortest);
+      FAIL() << "seed " << seed << ": " << first_difference(of, shortest) << "\n" << test::to_string(shortest);
     }
   }
 }

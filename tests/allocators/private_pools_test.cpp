@@ -12,7 +12,7 @@ namespace {
 
 using caching::CachingAllocator;
 
-struct Trial {
+struct PoolTrial {
   AddressOnlySource device;
   CachingAllocator policy{device, {}};
   Block get(std::size_t bytes) {
@@ -27,7 +27,7 @@ struct Trial {
 };
 
 TEST(PrivatePools, ShareNothingWithTheDefaultPool) {
-  Trial trial;
+  PoolTrial trial;
   const Block outside = trial.get(30 * MiB);
   trial.put(outside);
   trial.policy.begin_pool(1, {});
@@ -41,7 +41,7 @@ TEST(PrivatePools, ShareNothingWithTheDefaultPool) {
 }
 
 TEST(PrivatePools, BelongToTheThreadThatOpenedThem) {
-  Trial trial;
+  PoolTrial trial;
   trial.policy.begin_pool(1, {});
   const Block inside = trial.get(30 * MiB);
   trial.put(inside);
@@ -53,7 +53,7 @@ TEST(PrivatePools, BelongToTheThreadThatOpenedThem) {
 }
 
 TEST(PrivatePools, TheInnermostScopeCounts) {
-  Trial trial;
+  PoolTrial trial;
   trial.policy.begin_pool(1, {});
   const Block one = trial.get(30 * MiB);
   trial.put(one);
@@ -66,7 +66,7 @@ TEST(PrivatePools, TheInnermostScopeCounts) {
 }
 
 TEST(PrivatePools, KeepTheirMemoryUntilTheyAreReleased) {
-  Trial trial;
+  PoolTrial trial;
   trial.policy.begin_pool(1, {});
   const Block block = trial.get(30 * MiB);
   const Block longer = trial.get(1000);
@@ -82,7 +82,7 @@ TEST(PrivatePools, KeepTheirMemoryUntilTheyAreReleased) {
 }
 
 TEST(PrivatePools, WithoutSplitsHandTheirSegmentsOutWhole) {
-  Trial trial;
+  PoolTrial trial;
   trial.policy.begin_pool(1, {});
   trial.policy.configure_pool(1, {.no_split = true});
   const Block small = trial.get(1000), large = trial.get(3 * MiB), own = trial.get(11 * MiB);
@@ -131,7 +131,7 @@ TEST(PrivatePools, LendTheirCacheBeforeOthersRunOutOfMemory) {
 }
 
 TEST(PrivatePools, CountTheirReservedBytes) {
-  Trial trial;
+  PoolTrial trial;
   const Block outside = trial.get(30 * MiB);
   trial.policy.begin_pool(5, {});
   const Block small = trial.get(1000), large = trial.get(30 * MiB);
@@ -150,7 +150,7 @@ TEST(PrivatePools, CountTheirReservedBytes) {
 }
 
 TEST(PrivatePools, MistakesAreNamed) {
-  Trial trial;
+  PoolTrial trial;
   EXPECT_THROW(trial.policy.configure_pool(9, {}), Error);
   EXPECT_THROW(trial.policy.begin_pool(0, {}), Error);
   EXPECT_THROW(trial.policy.end_pool(5), Error);

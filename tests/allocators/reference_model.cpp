@@ -8,7 +8,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 namespace {
 
@@ -570,4 +570,4 @@ std::vector<ReferenceModel::Shown> ReferenceModel::layout() const {
   return shown;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

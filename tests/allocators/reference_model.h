@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 class ReferenceModel {
  public:
@@ -125,4 +125,4 @@ class ReferenceModel {
   PolicyStats stats_;
 };
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

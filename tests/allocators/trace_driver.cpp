@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 Trace read_trace(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
@@ -168,4 +168,4 @@ Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator
   return outcome;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

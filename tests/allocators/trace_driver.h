@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 struct TraceEvent {
   char kind;  ///< 'a', 'f', 'u', 'e'
@@ -78,4 +78,4 @@ using MakeAllocator = std::function<std::unique_ptr<Allocator>(MemorySource&)>;
 Outcome play(const Trace& trace, std::size_t capacity_bytes, const MakeAllocator& make,
              const std::function<void(Allocator&)>& after_each = {});
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

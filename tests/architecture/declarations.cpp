@@ -20,8 +20,6 @@ struct Scope {
   bool is_public = true;
 };
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 /// The position of the parenthesis that opens the parameters; npos where the statement declares no function.
 std::size_t parameters_of(const std::string& statement) {
   int angles = 0;

@@ -162,16 +162,9 @@ struct Function {
 };
 using Functions = std::map<std::string, Function>;
 
-const std::string& text_of_include(const std::string& path) {
-  static std::map<std::string, std::string> texts;
-  const auto [found, is_new] = texts.try_emplace(path);
-  if (is_new) found->second = read_text(kRoot / "framework" / path);
-  return found->second;
-}
-
 /// The functions of one layer by scope and name. Overloads of one header share a docstring: the first has it, the
 /// others differ in how they are called.
-Functions functions_of(const std::string& layer) {
+Functions functions_of_layer(const std::string& layer) {
   Functions functions;
   for (const auto& file : files_below("framework/tenon/" + layer, {".h"})) {
     for (const auto& each : declared_functions(read_text(file), text_of_include)) {
@@ -202,9 +195,9 @@ bool is_described_at_its_operator(std::string name, const Functions& operators) 
 }
 
 TEST(Docstrings, EveryFunctionOfTheFrontEndHasOne) {
-  const Functions operators = functions_of("ops");
+  const Functions operators = functions_of_layer("ops");
   for (const std::string layer : {"tensor", "ops", "nn", "optim", "data"}) {
-    const Functions functions = functions_of(layer);
+    const Functions functions = functions_of_layer(layer);
     const auto is_described = [&](const std::string& name) {
       return has_docstring(name, functions) || is_described_at_its_operator(name, operators);
     };

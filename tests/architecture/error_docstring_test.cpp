@@ -19,13 +19,6 @@ namespace {
 
 const std::vector<std::string> kLayers = {"tensor", "ops", "nn", "optim", "data"};
 
-const std::string& text_of_include(const std::string& path) {
-  static std::map<std::string, std::string> texts;
-  const auto [found, is_new] = texts.try_emplace(path);
-  if (is_new) found->second = read_text(kRoot / "framework" / path);
-  return found->second;
-}
-
 /// "Tensor::sum" of the head of its definition, "sum" of a function's; empty where there is none.
 std::string name_defined(const std::string& head) {
   static const std::regex name(R"(([A-Za-z_]\w*(?:::~?\w+)*)\s*\()");

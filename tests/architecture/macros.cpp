@@ -8,8 +8,6 @@
 namespace tenon::test {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 std::string_view word_at(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_word);
   return text.substr(0, static_cast<std::size_t>(end - text.begin()));

@@ -1,6 +1,7 @@
 // Macros that declare functions, expanded as far as a reader of declarations needs: arguments, `##`, no conditionals.
 #pragma once
 
+#include <cctype>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -9,6 +10,9 @@
 #include <vector>
 
 namespace tenon::test {
+
+/// Whether a character may be in a name.
+inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 class Macros {
  public:

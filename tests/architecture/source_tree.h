@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -49,6 +50,14 @@ inline std::vector<std::string> matches(const std::string& text, const std::stri
   for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
     found.push_back((*it)[1]);
   return found;
+}
+
+/// An included file of the framework by its path as it is written, read once.
+inline const std::string& text_of_include(const std::string& path) {
+  static std::map<std::string, std::string> texts;
+  const auto [found, is_new] = texts.try_emplace(path);
+  if (is_new) found->second = read_text(kRoot / "framework" / path);
+  return found->second;
 }
 
 /// For messages: the path as seen from the root.

@@ -7,6 +7,7 @@
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::test {
@@ -22,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kObjects = fs::path(TENON_BINARY_DIR) / "framework/CMakeFiles/tenon.dir/tenon";
+const fs::path kObjects = fs::path(TENON_BINARY_DIR) / "framework/CMakeFiles/tenon.dir";
 
 struct Symbols {
   std::set<std::string> defined;  ///< those that one object alone defines: no templates, no inline functions
@@ -59,18 +61,30 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
-/// The objects of libtenon by the path of their source below framework/tenon; those of sources that are gone are left
-/// out. Empty where there is no build.
+/// What an object was made of, below framework/tenon: a file ("tenon/memory/block.cpp.o") or all files of a room
+/// ("Unity/unity_memory-layers_cxx.cxx.o", as tenon_join_rooms names them).
+fs::path origin_of(const fs::path& object) {
+  std::string name = object.filename().string();
+  if (constexpr std::string_view kBegin = "unity_", kEnd = "_cxx.cxx.o";
+      name.starts_with(kBegin) && name.ends_with(kEnd)) {
+    name = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+    std::ranges::replace(name, '-', '/');
+    return name;
+  }
+  return fs::relative(object, kObjects / "tenon").replace_extension();
+}
+
+/// The objects of libtenon by what they were made of; those of sources that are gone are left out. Empty where there is
+/// no build.
 const std::map<std::string, Symbols>& objects() {
   static const auto& found = *new std::map<std::string, Symbols>([] {
     std::map<std::string, Symbols> all;
     if (!fs::exists(kObjects)) return all;
     for (const auto& entry : fs::recursive_directory_iterator(kObjects)) {
       if (entry.path().extension() != ".o") continue;
-      const fs::path source = fs::relative(entry.path(), kObjects).replace_extension();
-      if (fs::exists(kRoot / "framework/tenon" / source)) {
-        all.emplace(source.generic_string(), symbols_of(entry.path(), ""));
-      }
+      const fs::path origin = origin_of(entry.path());
+      if (fs::exists(kRoot / "framework/tenon" / origin))
+        all.emplace(origin.generic_string(), symbols_of(entry.path(), ""));
     }
     return all;
   }());

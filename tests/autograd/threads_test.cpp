@@ -11,8 +11,8 @@
 namespace tenon {
 namespace {
 
-using testing::on_threads;
-using testing::stress_rounds;
+using test::on_threads;
+using test::stress_rounds;
 
 TEST(Threads, AddUpTheGradientsOfALeafThatTheyShare) {
   const Tensor x = ones({4}, TensorOptions(kFloat64).requires_grad(true));

@@ -13,7 +13,7 @@ using data::read_mnist;
 using data::Split;
 using ::testing::HasSubstr;
 
-std::string error_of(const std::filesystem::path& folder) {
+std::string error_of_set(const std::filesystem::path& folder) {
   try {
     read_mnist(folder, Split::kTrain);
   } catch (const Error& error) {
@@ -35,15 +35,15 @@ TEST_F(ImageSet, PicturesAndLabelsComeTogether) {
 }
 
 TEST_F(ImageSet, AMissingFolderNamesThePackage) {
-  EXPECT_THAT(error_of(folder / "nowhere"), HasSubstr("dataset-fashion-mnist"));
+  EXPECT_THAT(error_of_set(folder / "nowhere"), HasSubstr("dataset-fashion-mnist"));
 }
 
-TEST_F(ImageSet, AMissingFileIsNamed) { EXPECT_THAT(error_of(folder), HasSubstr("train-images-idx3-ubyte.gz")); }
+TEST_F(ImageSet, AMissingFileIsNamed) { EXPECT_THAT(error_of_set(folder), HasSubstr("train-images-idx3-ubyte.gz")); }
 
 TEST_F(ImageSet, CountsMustAgree) {
   write("train-images-idx3-ubyte", idx_bytes({2, 1, 1}, 2));
   write("train-labels-idx1-ubyte", idx_bytes({3}, 3));
-  EXPECT_THAT(error_of(folder), HasSubstr("holds 2 pictures"));
+  EXPECT_THAT(error_of_set(folder), HasSubstr("holds 2 pictures"));
 }
 
 TEST_F(ImageSet, ALabelBeyondTheClassesIsNamed) {
@@ -51,7 +51,7 @@ TEST_F(ImageSet, ALabelBeyondTheClassesIsNamed) {
   std::string labels = idx_bytes({1}, 0);
   labels.push_back(12);
   write("train-labels-idx1-ubyte", labels);
-  EXPECT_THAT(error_of(folder), HasSubstr("label 12 of picture 0"));
+  EXPECT_THAT(error_of_set(folder), HasSubstr("label 12 of picture 0"));
 }
 
 TEST(FashionMnist, HoldsSixtyThousandPictures) {

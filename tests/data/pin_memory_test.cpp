@@ -24,7 +24,7 @@ using namespace data;  // NOLINT
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-struct Numbers : datasets::Dataset<Numbers> {
+struct LongNumbers : datasets::Dataset<LongNumbers> {
   Example<> get(std::size_t index) override {
     const auto i = static_cast<std::int64_t>(index);
     return {tenon::full({300}, static_cast<double>(i)), tenon::full({}, i * i)};
@@ -50,7 +50,8 @@ TEST(PinMemoryWithoutADevice, IsRefusedForATensorAndAWarningForALoader) {
   EXPECT_THAT([&] { x.pin_memory(); }, ThrowsMessage<Error>(HasSubstr("no open device has page-locked host memory")));
   EXPECT_THAT([&] { x.pin_memory(Device(kCPU)); }, ThrowsMessage<Error>(HasSubstr("cpu:0 has no page-locked")));
   Warnings warnings;
-  auto loader = make_data_loader<samplers::SequentialSampler>(Numbers().map(transforms::Stack<>()), pinned_options(2));
+  auto loader =
+      make_data_loader<samplers::SequentialSampler>(LongNumbers().map(transforms::Stack<>()), pinned_options(2));
   EXPECT_THAT(warnings.said, HasSubstr("'pin_memory' of the data loader is set but"));
   for (auto& batch : *loader) EXPECT_FALSE(batch.data.is_pinned());
 }
@@ -144,8 +145,8 @@ TEST_F(PinMemory, OfALoaderPutsItsBatchesThereAsData) {
   for (const std::size_t workers : {0, 2}) {
     SCOPED_TRACE(workers);
     const std::int64_t before = data_bytes();
-    auto loader =
-        make_data_loader<samplers::SequentialSampler>(Numbers().map(transforms::Stack<>()), pinned_options(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(LongNumbers().map(transforms::Stack<>()),
+                                                                pinned_options(workers));
     std::int64_t next = 0;
     for (auto& batch : *loader) {
       EXPECT_TRUE(batch.data.is_pinned(device_));
@@ -165,7 +166,7 @@ TEST_F(PinMemory, OfALoaderPutsItsBatchesThereAsData) {
 
 TEST_F(PinMemory, OfALoaderTakesTheDeviceThatIsNamed) {
   const auto loader_of = [](const char* device) {
-    return make_data_loader(Numbers().map(transforms::Stack<>()), pinned_options(1).pin_memory_device(device));
+    return make_data_loader(LongNumbers().map(transforms::Stack<>()), pinned_options(1).pin_memory_device(device));
   };
   EXPECT_TRUE(loader_of("simulated:0")->begin()->data.is_pinned(Device(kSimulated, 0)));
   EXPECT_THAT([&] { loader_of("cpu"); }, ThrowsMessage<Error>(HasSubstr("has no page-locked host memory")));

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string error_of(const std::filesystem::path& path, TextUnit unit = TextUnit::kCharacter) {
+std::string error_of_text(const std::filesystem::path& path, TextUnit unit = TextUnit::kCharacter) {
   try {
     read_text(path, unit);
   } catch (const Error& error) {
@@ -65,11 +65,11 @@ TEST_F(Text, WhatIsNoTextIsRefusedWithItsPlace) {
   write("overlong", "ab\xc0\xaf");
   write("surrogate", "\xed\xa0\x80");
   write("empty", "");
-  EXPECT_THAT(error_of(folder / "cut"), AllOf(HasSubstr("at byte 3"), HasSubstr("data.unit = \"byte\"")));
-  EXPECT_THAT(error_of(folder / "overlong"), HasSubstr("at byte 2"));
-  EXPECT_THAT(error_of(folder / "surrogate"), HasSubstr("at byte 0"));
-  EXPECT_THAT(error_of(folder / "empty"), HasSubstr("no text"));
-  EXPECT_THAT(error_of(folder / "missing"), HasSubstr("no such text"));
+  EXPECT_THAT(error_of_text(folder / "cut"), AllOf(HasSubstr("at byte 3"), HasSubstr("data.unit = \"byte\"")));
+  EXPECT_THAT(error_of_text(folder / "overlong"), HasSubstr("at byte 2"));
+  EXPECT_THAT(error_of_text(folder / "surrogate"), HasSubstr("at byte 0"));
+  EXPECT_THAT(error_of_text(folder / "empty"), HasSubstr("no text"));
+  EXPECT_THAT(error_of_text(folder / "missing"), HasSubstr("no such text"));
 }
 
 TEST_F(Text, WindowsHaveTheNextSymbolAsTarget) {

@@ -12,8 +12,8 @@
 namespace tenon {
 namespace {
 
-using testing::fake;
-using testing::FakeDevices;
+using test::fake;
+using test::FakeDevices;
 using ::testing::HasSubstr;
 
 TEST(DeviceState, IsOpenedOnFirstUseAndOnce) {
@@ -96,7 +96,7 @@ TEST(DeviceState, BlocksGoBackToTheAllocatorTheyCameFromAfterASwap) {
   DeviceState& state = device_state(fake());
   const std::shared_ptr<AllocatorStack> first = state.shared_allocator();
   const Block old_block = first->allocate({.bytes = 1 * MiB});
-  const auto second = testing::make_stack(state.driver().memory());
+  const auto second = test::make_stack(state.driver().memory());
   EXPECT_EQ(state.swap_allocator(second), first);
   EXPECT_EQ(&state.allocator(), second.get());
   const Block new_block = state.allocator().allocate({.bytes = 2 * MiB});

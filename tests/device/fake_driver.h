@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 class FakeDriver final : public DeviceDriver {
  public:
@@ -60,4 +60,4 @@ class FakeDevices {
 
 inline Device fake(int index = 0) { return {DeviceType::named("fake"), static_cast<DeviceIndex>(index)}; }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -11,9 +11,9 @@
 namespace tenon {
 namespace {
 
+using test::fake;
+using test::FakeDevices;
 using ::testing::ElementsAre;
-using testing::fake;
-using testing::FakeDevices;
 using ::testing::HasSubstr;
 
 struct MemoryApi : ::testing::Test {
@@ -90,7 +90,7 @@ TEST_F(MemoryApi, AFractionLimitsReservedMemoryUnderEveryAllocatorAndOneLiftsIt)
   EXPECT_DOUBLE_EQ(get_per_process_memory_fraction(fake()), 0.5);
   const Block block = allocator().allocate({.bytes = 40 * MiB});
   EXPECT_THROW(allocator().allocate({.bytes = 11 * MiB}), OutOfMemory);
-  StackConfig config{.policy = testing::simple_policy()};
+  StackConfig config{.policy = test::simple_policy()};
   const auto old = swap_allocator(config, fake());
   EXPECT_THROW(allocator().allocate({.bytes = 51 * MiB}), OutOfMemory) << "the next allocator has the limit too";
   old->deallocate(block);
@@ -156,7 +156,7 @@ TEST_F(MemoryApi, ASnapshotShowsSegmentsBlocksAndHistory) {
 TEST_F(MemoryApi, TheHistoryGoesOnAcrossASwapOfAllocators) {
   record_memory_history({}, fake());
   allocator().deallocate(allocator().allocate({.bytes = 512}));
-  swap_allocator({.policy = testing::simple_policy()}, fake());
+  swap_allocator({.policy = test::simple_policy()}, fake());
   allocator().deallocate(allocator().allocate({.bytes = 1024}));
   const auto events = device_state(fake()).history().events();
   EXPECT_EQ(events.size(), 8u);
@@ -166,7 +166,7 @@ TEST_F(MemoryApi, TheHistoryGoesOnAcrossASwapOfAllocators) {
 TEST_F(MemoryApi, AnAllocatorGuardPutsTheOldOneBack) {
   AllocatorStack* before = &allocator();
   {
-    const AllocatorGuard guard(fake(), testing::make_stack(device_state(fake()).driver().memory()));
+    const AllocatorGuard guard(fake(), test::make_stack(device_state(fake()).driver().memory()));
     EXPECT_NE(&allocator(), before);
   }
   EXPECT_EQ(&allocator(), before);

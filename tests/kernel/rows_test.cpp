@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 constexpr unsigned kSeed = 29;
@@ -111,4 +111,4 @@ TEST(Rows, HaveNamesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tenon::testing
+}  // namespace tenon::test

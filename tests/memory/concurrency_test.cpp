@@ -17,7 +17,7 @@ class Concurrency : public ::testing::TestWithParam<bool> {};
 
 TEST_P(Concurrency, ChurnOnManyThreadsEndsWithTheBooksBalanced) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source, {}, {.safe = GetParam()});
+  const auto stack = test::make_stack(source, {}, {.safe = GetParam()});
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   history->start({.max_entries = 1000, .stacks = StackContext::kAll, .stack_every = 100});
@@ -73,7 +73,7 @@ TEST_P(Concurrency, ChurnOnManyThreadsEndsWithTheBooksBalanced) {
 
 TEST_P(Concurrency, TheReservedLimitHoldsWhenThreadsRaceForTheLastOfIt) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source, {{"limit", {{"bytes", "1MiB"}}}}, {.safe = GetParam()});
+  const auto stack = test::make_stack(source, {{"limit", {{"bytes", "1MiB"}}}}, {.safe = GetParam()});
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

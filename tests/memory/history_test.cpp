@@ -21,7 +21,7 @@ std::vector<std::string> actions(const History& history) {
 
 TEST(History, TellsOfSegmentsBeforeTheBlocksThatNeededThem) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   stack->deallocate(stack->allocate({.bytes = 512}));
@@ -44,7 +44,7 @@ TEST(History, TellsOfSegmentsBeforeTheBlocksThatNeededThem) {
 
 TEST(History, KeepsTheNewestEventsAndCountsTheLostOnes) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   history->start({.max_entries = 4});
@@ -165,7 +165,7 @@ TEST(History, TellsOfADeferredFreeWhenItCompletes) {
 
 TEST(History, RecordsAnOutOfMemoryWithWhatTheDeviceHadLeft) {
   AddressOnlySource source({.capacity_bytes = 2 * MiB});
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   history->start({});
@@ -182,7 +182,7 @@ TEST(History, RecordsAnOutOfMemoryWithWhatTheDeviceHadLeft) {
 
 TEST(History, KeepsTheStacksOfLiveBlocksAndNamesTheirFunctions) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   history->start({.max_entries = 0, .stacks = StackContext::kState});
@@ -201,7 +201,7 @@ TEST(History, KeepsTheStacksOfLiveBlocksAndNamesTheirFunctions) {
 
 TEST(History, SharesEqualStacksAndSamplesThemWhenAsked) {
   AddressOnlySource source;
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const auto history = std::make_shared<History>();
   stack->attach_history(history);
   history->start({.stacks = StackContext::kAlloc, .stack_every = 2});

@@ -17,11 +17,11 @@
 namespace tenon {
 namespace {
 
+using test::LayerText;
+using test::make_stack;
+using test::reported;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::LayerText;
-using testing::make_stack;
-using testing::reported;
 
 TEST(Layers, AnUnknownNameIsRefusedWithTheNearestKnownOne) {
   try {
@@ -34,7 +34,7 @@ TEST(Layers, AnUnknownNameIsRefusedWithTheNearestKnownOne) {
     EXPECT_EQ(error.exit_code(), ExitCode::kUsage);
   }
   AddressOnlySource source;
-  StackConfig config{.policy = testing::simple_policy(), .layers = {{.name = "trak"}}};
+  StackConfig config{.policy = test::simple_policy(), .layers = {{.name = "trak"}}};
   EXPECT_THROW(AllocatorStack::make(source, config), ConfigError);
 }
 
@@ -264,7 +264,7 @@ TEST(AlignLayer, AlignsRequestsAboveItsSize) {
 TEST(RouteLayer, SendsMatchingRequestsElsewhereAndTheirFreesToo) {
   set_allocator_resolver([](std::string_view spec) {
     EXPECT_EQ(spec, "other");
-    return ResolvedAllocator{testing::simple_policy(), {}};
+    return ResolvedAllocator{test::simple_policy(), {}};
   });
   AddressOnlySource source;
   const auto stack = make_stack(source, {{"route", {{"to", "other"}, {"purpose", "parameter"}, {"min_size", "1KiB"}}}});
@@ -551,7 +551,7 @@ TEST(TraceLayer, NamesAFileThatItCannotWrite) {
 
 TEST(Layers, StackInAnyOrder) {
   const std::string path = test::scratch_folder() + "layers_test_all.trace";
-  set_allocator_resolver([](std::string_view) { return ResolvedAllocator{testing::simple_policy(), {}}; });
+  set_allocator_resolver([](std::string_view) { return ResolvedAllocator{test::simple_policy(), {}}; });
   std::vector<LayerText> layers{{"align", {}},
                                 {"budget", {{"data", "1GiB"}}},
                                 {"guard", {{"quarantine", "64KiB"}}},

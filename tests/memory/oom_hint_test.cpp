@@ -24,7 +24,7 @@ std::string hint_after(AllocatorStack& stack, std::size_t bytes) {
 
 TEST(OomHint, ForMemoryCachedInPiecesTooSmallIsExpandableSegments) {
   AddressOnlySource source({.capacity_bytes = 100 * MiB});
-  const auto stack = testing::make_stack(source, {}, {.pools = true});
+  const auto stack = test::make_stack(source, {}, {.pools = true});
   std::vector<Block> blocks;
   for (int i = 0; i < 9; ++i) blocks.push_back(stack->allocate({.bytes = 10 * MiB}));
   for (const Block& block : blocks) stack->deallocate(block);
@@ -36,13 +36,13 @@ TEST(OomHint, ForMemoryCachedInPiecesTooSmallIsExpandableSegments) {
 
 TEST(OomHint, ForARequestLargerThanTheDeviceSaysSo) {
   AddressOnlySource source({.capacity_bytes = 10 * MiB});
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   EXPECT_EQ(hint_after(*stack, 11 * MiB), "the request alone is larger than the device");
 }
 
 TEST(OomHint, ForAFullDeviceNamesThePurposeThatHoldsMost) {
   AddressOnlySource source({.capacity_bytes = 10 * MiB});
-  const auto stack = testing::make_stack(source);
+  const auto stack = test::make_stack(source);
   const Block activations = stack->allocate({.bytes = 6 * MiB, .purpose = Purpose::kActivation});
   const Block parameters = stack->allocate({.bytes = 3 * MiB, .purpose = Purpose::kParameter});
   EXPECT_EQ(hint_after(*stack, 2 * MiB),

@@ -83,7 +83,7 @@ TEST_F(PoolTest, BelongToTheThreadThatOpenedThem) {
 }
 
 TEST_F(PoolTest, AreNoBusinessOfAnotherAllocator) {
-  const auto other = testing::make_stack(source);
+  const auto other = test::make_stack(source);
   MemPool pool(stack);
   const UseMemPool scope(pool);
   const Block block = other->allocate({.bytes = 512});
@@ -99,7 +99,7 @@ TEST_F(PoolTest, AreGivenUpWithTheirOwner) {
   EXPECT_FALSE(policy().uses.contains(id));
 }
 
-TEST_F(PoolTest, AreRefusedByAPolicyWithoutThem) { EXPECT_THROW(MemPool pool(testing::make_stack(source)), Error); }
+TEST_F(PoolTest, AreRefusedByAPolicyWithoutThem) { EXPECT_THROW(MemPool pool(test::make_stack(source)), Error); }
 
 }  // namespace
 }  // namespace tenon

@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-using testing::make_stack;
+using test::make_stack;
 
 /// Blocks as long as they were asked for; a free has to name the same size.
 class Exact final : public Allocator {
@@ -31,7 +31,7 @@ std::size_t rounded(const std::vector<std::pair<std::string, std::string>>& opti
   StackConfig config{.policy = {.name = "exact", .summary = "", .options = {}, .create = [](const AllocatorContext&) {
                                   return std::make_unique<Exact>();
                                 }}};
-  config.layers.push_back(testing::layer({"round", options}));
+  config.layers.push_back(test::layer({"round", options}));
   const auto stack = AllocatorStack::make(source, config);
   const Block block = stack->allocate({.bytes = bytes});
   EXPECT_EQ(block.request.bytes, bytes);

@@ -13,9 +13,9 @@
 namespace tenon {
 namespace {
 
+using test::make_stack;
+using test::simple_policy;
 using ::testing::HasSubstr;
-using testing::make_stack;
-using testing::simple_policy;
 
 TEST(AllocatorStack, AnswersZeroBytesWithAnEmptyBlockAndCountsNothing) {
   AddressOnlySource source;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 /// What a SimplePolicy is like.
 struct SimpleTraits {
@@ -162,4 +162,4 @@ inline std::string reported(const AllocatorStack& stack, const std::string& laye
   return {};
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

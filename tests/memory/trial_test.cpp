@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 struct CountingListener final : SourceListener {
@@ -59,4 +59,4 @@ TEST(Trial, ItsListenerHearsOfThePolicysCallsUntilTheStackGoes) {
 }
 
 }  // namespace
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -256,7 +256,7 @@ TEST(GaussianNll, HasTheGradientsOfDifferences) {
       return F::gaussian_nll_loss(x[0], x[1], x[2], options);
     };
     const Tensor var = means().square().add(0.5);
-    testing::check_gradients(
+    test::check_gradients(
         "gaussian_nll_loss of reduction " + std::to_string(reduction), of,
         {means().set_requires_grad(true), samples().set_requires_grad(true), var.clone().set_requires_grad(true)});
   }

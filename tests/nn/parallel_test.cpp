@@ -22,8 +22,8 @@ const Device kHost("cpu");
 const Device kOther("simulated:0");
 Tensor at_home(const Tensor& tensor) { return tensor.to(kHost, tensor.scalar_type()); }
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  NetImpl() { reset(); }
+struct PairImpl : nn::Cloneable<PairImpl> {
+  PairImpl() { reset(); }
   void reset() override {
     first = register_module("first", nn::Linear(3, 5));
     second = register_module("second", nn::Linear(5, 2));
@@ -31,12 +31,12 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   Tensor forward(const Tensor& x) { return second(tenon::tanh(first(x))); }
   nn::Linear first{nullptr}, second{nullptr};
 };
-TENON_MODULE(Net);
+TENON_MODULE(Pair);
 
 TEST(DataParallel, GivesTheGradientsOfOneDevice) {
   manual_seed(11);
-  Net model;
-  Net alone(std::dynamic_pointer_cast<NetImpl>(model->clone()));
+  Pair model;
+  Pair alone(std::dynamic_pointer_cast<PairImpl>(model->clone()));
   const Tensor x = randn({7, 3});
   const Tensor y = alone(x);
   y.square().sum().backward();
@@ -54,7 +54,7 @@ TEST(DataParallel, GivesTheGradientsOfOneDevice) {
 }
 
 TEST(DataParallel, LeavesFrozenParametersAlone) {
-  Net model;
+  Pair model;
   model->first->weight.set_requires_grad(false);
   parallel::data_parallel(model, ones({4, 3}), std::vector<Device>{kHost, kOther}, kOther).sum().backward();
   EXPECT_FALSE(model->first->weight.grad().defined());
@@ -62,14 +62,14 @@ TEST(DataParallel, LeavesFrozenParametersAlone) {
 }
 
 TEST(DataParallel, OnOneDeviceMovesTheModuleThere) {
-  Net model;
+  Pair model;
   const Tensor y = parallel::data_parallel(model, ones({4, 3}), std::vector<Device>{kOther}, kHost);
   EXPECT_EQ(y.device(), kHost);
   EXPECT_EQ(model->first->weight.device(), kOther);
 }
 
 TEST(DataParallel, UsesNoMoreDevicesThanThereAreRows) {
-  Net model;
+  Pair model;
   EXPECT_EQ(parallel::data_parallel(model, ones({1, 3}), std::vector<Device>{kHost, kOther}).size(0), 1);
 }
 

@@ -2,7 +2,7 @@
 // with the range that each row names.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 struct Binary {
@@ -50,4 +50,4 @@ std::vector<GradientCase> binary_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

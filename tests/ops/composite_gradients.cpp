@@ -6,7 +6,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using List = std::vector<Tensor>;
@@ -102,4 +102,4 @@ std::vector<GradientCase> composite_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -3,7 +3,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using List = std::vector<Tensor>;
@@ -217,4 +217,4 @@ std::vector<GradientCase> front_end_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

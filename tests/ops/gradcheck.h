@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
@@ -91,4 +91,4 @@ inline void check_gradients(const std::string& name, const Function& function, c
   compare_gradients(name + " (second derivative)", gradient, inputs, second);
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -4,7 +4,7 @@
 
 #include "gradcheck.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 struct GradientInput {
   std::vector<std::int64_t> sizes;
@@ -72,4 +72,4 @@ std::vector<GradientCase> composite_gradients();
 std::vector<GradientCase> front_end_gradients();
 std::vector<GradientCase> sequence_gradients();
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -15,7 +15,7 @@
 #include <sstream>
 #include <unordered_set>
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 21;
@@ -261,4 +261,4 @@ TEST(Gradient, OfEveryOperatorIsChecked) {
 }
 
 }  // namespace
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -3,7 +3,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using namespace indexing;
@@ -127,4 +127,4 @@ std::vector<GradientCase> indexing_gradients() {
   };
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -1,7 +1,7 @@
 // Rows of the gradient table: losses, under each of the three reductions.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 using List = std::vector<Tensor>;
 
@@ -37,4 +37,4 @@ std::vector<GradientCase> loss_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -1,7 +1,7 @@
 // Rows of the gradient table: normalisations. Their second derivatives are steep, so differences are coarser.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 using List = std::vector<Tensor>;
 
@@ -44,4 +44,4 @@ std::vector<GradientCase> normalization_gradients() {
   };
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

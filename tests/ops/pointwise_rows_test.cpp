@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using test::expect_error;
@@ -316,4 +316,4 @@ TEST(BitwiseRows, HaveFormsThatAgree) {
 }
 
 }  // namespace
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -1,7 +1,7 @@
 // Rows of the gradient table: products of matrices and vectors.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 using List = std::vector<Tensor>;
 
@@ -38,4 +38,4 @@ std::vector<GradientCase> product_gradients() {
   };
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

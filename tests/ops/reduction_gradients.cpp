@@ -3,7 +3,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 std::vector<GradientCase> reduction_gradients() {
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -48,4 +48,4 @@ std::vector<GradientCase> reduction_gradients() {
   };
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

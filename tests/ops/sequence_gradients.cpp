@@ -4,7 +4,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using List = std::vector<Tensor>;
@@ -161,4 +161,4 @@ TEST(Attention, TheOutputLiesAsTheQueryDoes) {
   EXPECT_TRUE(y.transpose(1, 2).is_contiguous());
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -2,7 +2,7 @@
 // row names; what follows calls their functions in other ways.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 
 std::vector<GradientCase> unary_gradients() {
   std::vector<GradientCase> rows{
@@ -42,4 +42,4 @@ std::vector<GradientCase> unary_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

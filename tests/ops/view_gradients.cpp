@@ -3,7 +3,7 @@
 
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using List = std::vector<Tensor>;
@@ -179,4 +179,4 @@ std::vector<GradientCase> view_gradients() {
   return rows;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

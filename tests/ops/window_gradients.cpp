@@ -1,7 +1,7 @@
 // Rows of the gradient table: convolutions, pools, and the unfolding of windows.
 #include "gradient_case.h"
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 using List = std::vector<Tensor>;
@@ -62,4 +62,4 @@ std::vector<GradientCase> window_gradients() {
   };
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -13,13 +13,6 @@
 namespace tenon::replay {
 namespace {
 
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST(BinaryTrace, ARealHistoryComesBackUnchangedAndSmall) {
   const Trace trace = read_traces(example_trace("gpt2_adam.trace.gz")).front();
   const std::string path = test::scratch_folder() + "history.tenon";

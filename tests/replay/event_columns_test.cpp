@@ -1,7 +1,5 @@
 // When events were and what blocks are for: kept by every form that has a place for it, shown on the page, and no
 // business of a replay.
-#include "support/scratch_folder.h"
-
 #include "replay/support.h"
 
 #include <tenon/replay/formats/binary_format.h>
@@ -28,14 +26,6 @@ constexpr char kHistory[] =
     "#t 1000000\n#p parameter\na 0 100 0\n#t +500000\n#p activation\na 1 200 0\nu 1 3\nm step 1\n#t +1000000\nf 1\n"
     "#p gradient\na 2 50 0\ne\n";
 constexpr ReadOptions kWithColumns{.with_columns = true};
-
-std::string content(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-std::string scratch(const std::string& name) { return test::scratch_folder() + "columns_" + name; }
 
 void expect_columns(const Trace& trace) {
   EXPECT_THAT(trace.columns.times_us, ElementsAre(1000000, 1500000, 1500000, 2500000, 2500000, 2500000));

@@ -1,6 +1,4 @@
 // Requests that ran out of memory in a recording: part of the history in every engine and every form.
-#include "support/scratch_folder.h"
-
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
@@ -14,8 +12,6 @@
 
 namespace tenon::replay {
 namespace {
-
-std::string scratch(const std::string& name) { return test::scratch_folder() + "failed_" + name; }
 
 /// 6 KiB live on a device of 8 KiB, then 4 KiB are asked for and 1 KiB after that.
 std::string died() {

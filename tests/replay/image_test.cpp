@@ -1,6 +1,4 @@
 // Pictures of a running device: the snapshot reads back as what happened, the other writers agree with it.
-#include "support/scratch_folder.h"
-
 #include "replay/support.h"
 
 #include <tenon/memory/sources/address_only_source.h>
@@ -25,19 +23,11 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::path(test::scratch_folder()) / ("image_" + name);
-}
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class Image : public ::testing::Test {
  protected:
   void SetUp() override {
     history_->start({.stacks = StackContext::kAlloc});
-    stack_ = tenon::testing::make_stack(source_);
+    stack_ = tenon::test::make_stack(source_);
     stack_->attach_history(history_);
     kept_ = stack_->allocate({.bytes = 1000});
     const Block gone = stack_->allocate({.bytes = 5000});
@@ -60,7 +50,7 @@ class Image : public ::testing::Test {
 };
 
 TEST_F(Image, TheSnapshotOfARunReadsBackAsWhatHappened) {
-  const std::string path = scratch("run.pickle").string();
+  const std::string path = scratch("run.pickle");
   write_snapshot(picture(), path);
   const std::vector<Trace> traces = read_traces(path, {.with_stacks = true});
   ASSERT_EQ(traces.size(), 1u);
@@ -80,7 +70,7 @@ TEST_F(Image, TheSnapshotOfARunReadsBackAsWhatHappened) {
 
 TEST_F(Image, AnUnservedRequestIsInTheSnapshotWithWhatTheDeviceHadLeft) {
   EXPECT_THROW(stack_->allocate({.bytes = 2 << 20}), OutOfMemory);
-  const std::string path = scratch("oom.pickle").string();
+  const std::string path = scratch("oom.pickle");
   write_snapshot(picture(), path);
   const Trace trace = read_traces(path).front();
   ASSERT_EQ(trace.ooms.size(), 1u);
@@ -100,7 +90,7 @@ TEST_F(Image, ASnapshotWithoutSegmentsIsToldApartFromOneThatContradictsItself) {
   for (const Segment& segment : image.segments) reserved += segment.bytes;
   image.segments.clear();
   image.allocator = "mine";
-  const std::string path = scratch("no_walk.pickle").string();
+  const std::string path = scratch("no_walk.pickle");
   for (const std::uint64_t stated : {reserved, std::uint64_t{0}}) {  // 0: as an earlier Tenon wrote it
     image.unlisted_bytes = stated;
     write_snapshot(image, path);
@@ -120,7 +110,7 @@ TEST_F(Image, ThePictureOfAPolicyThatShowsNoSegmentsSaysWhatItHadReserved) {
     using ForwardingAllocator::ForwardingAllocator;
     void walk(SegmentVisitor&) const override {}
   };
-  AllocatorInfo policy = tenon::testing::simple_policy();
+  AllocatorInfo policy = tenon::test::simple_policy();
   policy.create = [make = policy.create](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
     return std::make_unique<Hiding>(make(context));
   };
@@ -132,7 +122,7 @@ TEST_F(Image, ThePictureOfAPolicyThatShowsNoSegmentsSaysWhatItHadReserved) {
 }
 
 TEST_F(Image, ChromeCountersEndWhereTheDeviceStands) {
-  const std::string path = scratch("run.json").string();
+  const std::string path = scratch("run.json");
   write_chrome_counters(picture(), path);
   const std::string json = content(path);
   EXPECT_THAT(json, HasSubstr(R"("args":{"live bytes":5800,"reserved bytes":6144}})"));
@@ -142,7 +132,7 @@ TEST_F(Image, ChromeCountersEndWhereTheDeviceStands) {
 }
 
 TEST_F(Image, FoldedStacksAddUpToThePeak) {
-  const std::string path = scratch("run.folded").string();
+  const std::string path = scratch("run.folded");
   write_folded(picture(), path);
   std::ifstream lines(path);
   std::uint64_t sum = 0;
@@ -153,7 +143,7 @@ TEST_F(Image, FoldedStacksAddUpToThePeak) {
 
 TEST(ImageOfReplay, ReadsBackAsTheTraceItCameFrom) {
   const Trace trace = read_one("m begin\na 0 100 0\na 1 200 0\nm step 2\nf 0\na 2 300 0\nf 1\nf 2\n");
-  const std::string path = scratch("replay.pickle").string();
+  const std::string path = scratch("replay.pickle");
   write_snapshot(image_of_replay(trace, keeping_policy(), {}), path);
   const Trace back = read_traces(path).front();
   EXPECT_EQ(difference(trace, back).what, "");
@@ -165,7 +155,7 @@ TEST(ImageOfReplay, ReadsBackAsTheTraceItCameFrom) {
 TEST(ImageOfReplay, AFreeThatTheAllocatorWaitedForCompletesThere) {
   load_all_plugins();
   const Trace trace = read_one("a 8 742 0\nm tenon:deferred 8\nf 8\ne\na 15 241 0\nm tenon:completed 8\nf 15\n");
-  const std::string path = scratch("waited.pickle").string();
+  const std::string path = scratch("waited.pickle");
   write_snapshot(image_of_replay(trace, policy_of_conf(""), std::nullopt, Failures::kKept), path);
   const Trace back = read_traces(path).front();
   EXPECT_EQ(back.facts.allocations, 2u);

@@ -1,6 +1,4 @@
 // The recorder: what it keeps, what it writes, and what of it a kill leaves.
-#include "support/scratch_folder.h"
-
 #include "replay/support.h"
 
 #include <tenon/memory/layers/layer.h>
@@ -20,10 +18,6 @@ namespace tenon::replay {
 namespace {
 
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
-
-std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::path(test::scratch_folder()) / ("recorder_" + name);
-}
 
 /// One step of a program: a block that stays, one that goes, one used on another stream.
 void tell_step(Recorder& recorder, std::uintptr_t base) {
@@ -76,7 +70,7 @@ TEST(Recorder, AFailureThatTheHostMendedIsNone) {
   AddressOnlySource source({.capacity_bytes = 8192});
   const auto recorder = std::make_shared<Recorder>();
   add_private_layer(recording_layer("test recorder", recorder));
-  const auto stack = tenon::testing::make_stack(source, {{"test recorder", {}}});
+  const auto stack = tenon::test::make_stack(source, {{"test recorder", {}}});
   stack->deallocate(stack->allocate({.bytes = 6144}));
   stack->deallocate(stack->allocate({.bytes = 8192}));  // fits once the cache is given back, which the host does
   EXPECT_EQ(recorder->tail("run").facts.allocations, 2u);
@@ -182,14 +176,13 @@ TEST(Recorder, AFileThatCannotBeWrittenIsSaidAtOnce) {
 }
 
 TEST(Recorder, WritesTheLinesOfTheTraceLayer) {
-  const std::string layers = scratch("layer.trace").string(), recorders = scratch("recorder.trace").string();
+  const std::string layers = scratch("layer.trace"), recorders = scratch("recorder.trace");
   const auto recorder = std::make_shared<Recorder>();
   recorder->write_to(recorders, {});
   add_private_layer(recording_layer("test recorder of lines", recorder));
   {
     AddressOnlySource source({.capacity_bytes = 8192});
-    const auto stack =
-        tenon::testing::make_stack(source, {{"test recorder of lines", {}}, {"trace", {{"file", layers}}}});
+    const auto stack = tenon::test::make_stack(source, {{"test recorder of lines", {}}, {"trace", {{"file", layers}}}});
     stack->mark("tenon:failed 1 2 3");
     const Block block = stack->allocate({.bytes = 6144, .stream = {1}});
     stack->record_use(block, {2});

@@ -1,21 +1,37 @@
 // What the tests of replay share: reading from strings, a policy made on the spot.
 #pragma once
 
+#include "support/scratch_folder.h"
+
 #include <tenon/memory/factory.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/readers.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace tenon::replay {
+
+/// A file of this test suite's own.
+inline std::string scratch(const std::string& name) {
+  std::string suite = ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name();
+  std::ranges::replace(suite, '/', '-');
+  return test::scratch_folder() + suite + "_" + name;
+}
+inline std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 inline std::vector<Trace> read_bytes(std::string_view bytes, const ReadOptions& options = {}) {
   InputFile input("file", {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});

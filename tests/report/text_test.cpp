@@ -100,7 +100,7 @@ TEST(ByteUnit, IsOneForAColumnAndLeavesThreeDigitsOfTheSmallest) {
 }
 
 /// Figures and a text, as most tables have them.
-Table example() {
+Table table_of_text() {
   Table table({{"name", "allocator"},
                {"peak_bytes", "peak reserved", true, 3},
                {"calls", "device calls", true, -1},
@@ -112,18 +112,19 @@ Table example() {
 }
 
 TEST(TableOnAScreen, IsOneLineARowWhereThereIsRoom) {
-  const std::string whole = example().text();
-  EXPECT_EQ(example().text({.columns = 200}), whole);
-  EXPECT_EQ(example().text({.columns = widest(whole)}), whole);
+  const std::string whole = table_of_text().text();
+  EXPECT_EQ(table_of_text().text({.columns = 200}), whole);
+  EXPECT_EQ(table_of_text().text({.columns = widest(whole)}), whole);
 }
 
 TEST(TableOnAScreen, NeverExceedsIt) {
   for (std::size_t columns = 10; columns < 90; ++columns)
-    EXPECT_LE(widest(example().text({.columns = columns})), columns) << example().text({.columns = columns});
+    EXPECT_LE(widest(table_of_text().text({.columns = columns})), columns)
+        << table_of_text().text({.columns = columns});
 }
 
 TEST(TableOnAScreen, BreaksTitlesFirst) {
-  EXPECT_THAT(lines_of(example().text({.columns = 62})),
+  EXPECT_THAT(lines_of(table_of_text().text({.columns = 62})),
               ElementsAre("               peak  device  device", "allocator  reserved   calls   frees  help",
                           "---------  --------  ------  ------  -------------------------",
                           "caching    5.66 GiB     384      49  best fit over free blocks",
@@ -131,7 +132,7 @@ TEST(TableOnAScreen, BreaksTitlesFirst) {
 }
 
 TEST(TableOnAScreen, ThenBreaksTexts) {
-  EXPECT_THAT(lines_of(example().text({.columns = 60})),
+  EXPECT_THAT(lines_of(table_of_text().text({.columns = 60})),
               ElementsAre("               peak  device  device", "allocator  reserved   calls   frees  help",
                           "---------  --------  ------  ------  -----------------------",
                           "caching    5.66 GiB     384      49  best fit over free",
@@ -141,7 +142,7 @@ TEST(TableOnAScreen, ThenBreaksTexts) {
 }
 
 TEST(TableOnAScreen, ThenLeavesOutTheLeastImportantRightmostColumnAndNamesIt) {
-  const std::string text = example().text({.columns = 50});
+  const std::string text = table_of_text().text({.columns = 50});
   EXPECT_THAT(text, Not(HasSubstr("frees  "))) << text;
   EXPECT_THAT(text, HasSubstr("Not shown in 50 columns: device frees. --wide"));
 }

@@ -10,9 +10,9 @@
 namespace tenon {
 namespace {
 
-using tenon::testing::run_scheduled;
-using tenon::testing::schedule_point;
-using tenon::testing::try_seeds;
+using tenon::test::run_scheduled;
+using tenon::test::schedule_point;
+using tenon::test::try_seeds;
 
 /// Takes the lock so many times and looks for somebody else in it.
 class Section {

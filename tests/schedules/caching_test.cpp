@@ -13,8 +13,8 @@
 namespace tenon::caching {
 namespace {
 
-using tenon::testing::run_scheduled;
-using tenon::testing::try_seeds;
+using tenon::test::run_scheduled;
+using tenon::test::try_seeds;
 
 TEST(PeaksSchedules, AreAtLeastWhatAllStreamsHadAtOneTime) {
   constexpr std::size_t kStreams = 3;

@@ -11,8 +11,8 @@
 namespace tenon {
 namespace {
 
-using testing::run_scheduled;
-using testing::try_seeds;
+using test::run_scheduled;
+using test::try_seeds;
 
 struct Leaf;
 

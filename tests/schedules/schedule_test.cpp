@@ -10,8 +10,8 @@
 namespace tenon {
 namespace {
 
-using testing::run_scheduled;
-using testing::try_seeds;
+using test::run_scheduled;
+using test::try_seeds;
 
 /// Who had the turn, step by step.
 std::string order_of(std::uint64_t seed) {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 /// Calls scenario(seed) for seeds from 1 on, until one of them fails.
 template <class Scenario>
@@ -20,4 +20,4 @@ void try_seeds(int usual_count, const Scenario& scenario) {
   }
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

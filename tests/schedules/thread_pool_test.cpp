@@ -8,9 +8,9 @@
 namespace tenon::cpu {
 namespace {
 
-using tenon::testing::run_scheduled;
-using tenon::testing::schedule_point;
-using tenon::testing::try_seeds;
+using tenon::test::run_scheduled;
+using tenon::test::schedule_point;
+using tenon::test::try_seeds;
 
 struct Counts {
   std::array<int, 4> runs{};

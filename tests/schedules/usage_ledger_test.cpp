@@ -9,8 +9,8 @@
 namespace tenon {
 namespace {
 
-using testing::run_scheduled;
-using testing::try_seeds;
+using test::run_scheduled;
+using test::try_seeds;
 
 MemoryStats stats_of(const UsageLedger& ledger) {
   MemoryStats stats;

@@ -4,7 +4,7 @@
 
 #include <tenon/kernel/pointwise.h>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 struct KnownUnary {
   double x, y;
@@ -44,4 +44,4 @@ void for_each_row(pointwise::List<Rows...>, const F& f) {
   (f(Rows{}), ...);
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-namespace tenon::testing {
+namespace tenon::test {
 namespace {
 
 constexpr int kMostSteps = 1'000'000;
@@ -180,4 +180,4 @@ void run_scheduled(std::uint64_t seed, const std::vector<std::function<void()>>&
   current = nullptr;
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

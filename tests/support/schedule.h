@@ -11,7 +11,7 @@
 #include <functional>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 /// Runs the bodies, each as a thread, in the order that `seed` says, until all have returned. Aborts with the seed when
 /// nobody can go on, or nobody gets anywhere.
@@ -35,4 +35,4 @@ void leave_thread();
 /// Waits for that thread to leave.
 void wait_for_thread(int number);
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -42,7 +42,7 @@
 
 #include <support/schedule.h>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 template <class T>
 class ScheduledAtomic : public std::atomic<T> {
@@ -134,19 +134,19 @@ class ScheduledThread : public std::thread {
   int number_ = -1;
 };
 
-}  // namespace tenon::testing
+}  // namespace tenon::test
 
 namespace std {  // where the sources look for them
 template <class T>
-using scheduled_atomic = tenon::testing::ScheduledAtomic<T>;
-using scheduled_mutex = tenon::testing::ScheduledMutex;
-using scheduled_thread = tenon::testing::ScheduledThread;
+using scheduled_atomic = tenon::test::ScheduledAtomic<T>;
+using scheduled_mutex = tenon::test::ScheduledMutex;
+using scheduled_thread = tenon::test::ScheduledThread;
 namespace scheduled_this_thread {  // who gives way has a turn again when others had one
 using this_thread::get_id;
-inline void yield() { tenon::testing::is_scheduled() ? tenon::testing::give_way() : this_thread::yield(); }
+inline void yield() { tenon::test::is_scheduled() ? tenon::test::give_way() : this_thread::yield(); }
 template <class Duration>
 void sleep_for(Duration duration) {
-  tenon::testing::is_scheduled() ? tenon::testing::give_way() : this_thread::sleep_for(duration);
+  tenon::test::is_scheduled() ? tenon::test::give_way() : this_thread::sleep_for(duration);
 }
 }  // namespace scheduled_this_thread
 }  // namespace std

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 /// `usual` rounds, times the number in the environment variable TENON_STRESS.
 inline int stress_rounds(int usual) {
@@ -20,4 +20,4 @@ void on_threads(int count, const Body& body) {
   for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -35,6 +35,7 @@ struct Real {
 };
 /// monostate: unknown or not meaningful; "-" to people, null in JSON, empty in CSV.
 using TableCell = std::variant<std::monostate, bool, std::int64_t, Real, Bytes, Ratio, std::string>;
+inline TableCell bytes_cell(std::uint64_t bytes) { return Bytes{static_cast<std::int64_t>(bytes)}; }
 
 /// The text that people see of a cell alone; in a table all sizes of a column have one unit.
 TENON_API std::string show(const TableCell& cell);

@@ -29,7 +29,7 @@ ResolvedAllocator resolve_spec(std::string_view spec) {
   return {std::move(config.policy), std::move(config.options)};
 }
 
-[[maybe_unused]] const bool kResolverIsSet = (set_allocator_resolver(&resolve_spec), true);
+[[maybe_unused]] const bool kAllocatorResolverIsSet = (set_allocator_resolver(&resolve_spec), true);
 
 }  // namespace
 

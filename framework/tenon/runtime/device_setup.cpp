@@ -60,7 +60,7 @@ std::unique_ptr<DeviceState> open_device(Device device) {
   return state;
 }
 
-[[maybe_unused]] const bool kResolverIsSet = (set_device_resolver(&open_device), true);
+[[maybe_unused]] const bool kDeviceResolverIsSet = (set_device_resolver(&open_device), true);
 
 }  // namespace
 

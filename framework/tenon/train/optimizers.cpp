@@ -19,14 +19,14 @@ namespace {
 using Parameters = std::vector<Tensor>;
 
 /// An optimiser that a file can name.
-struct Row {
+struct OptimizerRow {
   std::string_view name;
   std::unique_ptr<optim::Optimizer> (*make)(Parameters parameters, double lr, double decay, double momentum);
   int tensors;                ///< of a parameter's size in its state
   bool has_momentum = false;  ///< which is one more, where it is not 0
 };
 
-constexpr Row kOptimizers[] = {
+constexpr OptimizerRow kOptimizers[] = {
     {"sgd",
      [](Parameters parameters, double lr, double decay, double momentum) -> std::unique_ptr<optim::Optimizer> {
        return std::make_unique<optim::SGD>(std::move(parameters),
@@ -56,8 +56,8 @@ constexpr Row kOptimizers[] = {
      1},
 };
 
-const Row& row_of(const Options& train) {
-  const auto found = std::ranges::find(kOptimizers, std::string_view(train.text("optimizer")), &Row::name);
+const OptimizerRow& row_of(const Options& train) {
+  const auto found = std::ranges::find(kOptimizers, std::string_view(train.text("optimizer")), &OptimizerRow::name);
   TENON_ASSERT(found != std::end(kOptimizers), "a name that the option allows");
   return *found;
 }
@@ -66,7 +66,7 @@ const Row& row_of(const Options& train) {
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const Row& row : kOptimizers) names.emplace_back(row.name);
+  for (const OptimizerRow& row : kOptimizers) names.emplace_back(row.name);
   return names;
 }
 
@@ -76,7 +76,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vect
 }
 
 std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters) {
-  const Row& row = row_of(train);
+  const OptimizerRow& row = row_of(train);
   const std::int64_t tensors = row.tensors + (row.has_momentum && train.real("momentum") > 0 ? 1 : 0);
   std::int64_t bytes = 0;
   for (const Tensor& parameter : parameters) bytes += tensors * static_cast<std::int64_t>(parameter.nbytes());

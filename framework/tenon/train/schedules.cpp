@@ -15,12 +15,12 @@ namespace {
 using Schedule = std::unique_ptr<optim::LRScheduler>;
 
 /// A course that a file can name, over `steps` steps behind the warm-up.
-struct Row {
+struct ScheduleRow {
   std::string_view name;
   Schedule (*make)(optim::Optimizer& optimizer, std::int64_t steps);
 };
 
-constexpr Row kSchedules[] = {
+constexpr ScheduleRow kSchedules[] = {
     {"constant",
      [](optim::Optimizer& optimizer, std::int64_t) -> Schedule {
        return std::make_unique<optim::LambdaLR>(optimizer, [](std::int64_t) { return 1.0; });
@@ -39,13 +39,13 @@ constexpr Row kSchedules[] = {
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Row& row : kSchedules) names.emplace_back(row.name);
+  for (const ScheduleRow& row : kSchedules) names.emplace_back(row.name);
   return names;
 }
 
 std::unique_ptr<optim::LRScheduler> make_schedule(const Options& train, optim::Optimizer& optimizer,
                                                   std::int64_t steps) {
-  const auto row = std::ranges::find(kSchedules, std::string_view(train.text("schedule")), &Row::name);
+  const auto row = std::ranges::find(kSchedules, std::string_view(train.text("schedule")), &ScheduleRow::name);
   TENON_ASSERT(row != std::end(kSchedules), "a name that the option allows");
   const std::int64_t warmup = train.integer("schedule_warmup");
   Schedule schedule = row->make(optimizer, std::max<std::int64_t>(steps - warmup, 1));

@@ -1,8 +1,9 @@
 // The allocators that are shipped against a shadow map (every live interval, every stream that still uses one, every
 // figure), histories made and made shorter by RapidCheck. Without that library the kit's own histories remain.
+#include "conformance/allocators/option_set.h"
+
 #include <tenon/conformance/history_runner.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/pinned_cache.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
@@ -39,21 +40,12 @@ rc::Gen<Operation> operations() {
       rc::gen::set(&Operation::stream, rc::gen::inRange<std::uint64_t>(0, 3)));
 }
 
-struct Case {
-  const char* name;
-  const char* allocator;
-  std::vector<std::pair<const char*, const char*>> options;
-};
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
-class AgainstAShadow : public ::testing::TestWithParam<Case> {};
+class AgainstAShadow : public ::testing::TestWithParam<OptionSet> {};
 
 TEST_P(AgainstAShadow, HoldsAfterEveryStep) {
   ::setenv("RC_PARAMS", "seed=47 max_success=60 max_size=200", 0);  // fixed; RC_PARAMS of the environment wins
-  const AllocatorInfo& info =
-      GetParam().allocator == std::string("pinned") ? pinned_cache() : find_allocator(GetParam().allocator);
-  Options options(info.options);
-  for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
+  const AllocatorInfo& info = allocator_of(GetParam());
+  const Options options = options_of(GetParam());
   const conformance::Subject subject{info, options};
   const bool holds = rc::check(GetParam().name, [&] {
     const auto history = *rc::gen::container<Operations>(operations()).as("history");
@@ -66,12 +58,12 @@ TEST_P(AgainstAShadow, HoldsAfterEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(
     RapidCheck, AgainstAShadow,
-    ::testing::Values(Case{"Direct", "direct", {}}, Case{"Caching", "caching", {}},
-                      Case{"CachingAs1_13", "caching", {{"compat", "1.13"}, {"roundup_power2_divisions", "4"}}},
-                      Case{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
-                      Case{"Expandable", "expandable", {}},
-                      Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
-                      Case{"Pinned", "pinned", {}}),
+    ::testing::Values(OptionSet{"Direct", "direct", {}}, OptionSet{"Caching", "caching", {}},
+                      OptionSet{"CachingAs1_13", "caching", {{"compat", "1.13"}, {"roundup_power2_divisions", "4"}}},
+                      OptionSet{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
+                      OptionSet{"Expandable", "expandable", {}},
+                      OptionSet{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
+                      OptionSet{"Pinned", "pinned", {}}),
     [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

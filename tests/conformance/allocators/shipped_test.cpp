@@ -1,9 +1,10 @@
 // Every allocator that is shipped passes the conformance kit, with its defaults and with the options that change its
 // ways.
+#include "conformance/allocators/option_set.h"
+
 #include <tenon/conformance/conformance.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/forwarding.h>
-#include <tenon/memory/pinned_cache.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
@@ -14,20 +15,11 @@
 namespace tenon {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* allocator;
-  std::vector<std::pair<const char*, const char*>> options;
-};
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
-class Shipped : public ::testing::TestWithParam<Case> {};
+class Shipped : public ::testing::TestWithParam<OptionSet> {};
 
 TEST_P(Shipped, PassesTheKit) {
-  const AllocatorInfo& info =
-      GetParam().allocator == std::string("pinned") ? pinned_cache() : find_allocator(GetParam().allocator);
-  Options options(info.options);
-  for (const auto& [name, value] : GetParam().options) options.set_text(name, value);
+  const AllocatorInfo& info = allocator_of(GetParam());
+  const Options options = options_of(GetParam());
   conformance::KitOptions run{.histories = 15, .lose_device = true};
   // As PyTorch's does, the cache of pinned memory leaves the retry to the host.
   if (info.name == "pinned") run.skip = {"retries_before_out_of_memory"};
@@ -80,39 +72,40 @@ TEST(ShippedAllocators, WithoutItsRetriesOneOfThemIsFoundOut) {
 
 INSTANTIATE_TEST_SUITE_P(
     Allocators, Shipped,
-    ::testing::Values(Case{"CachingAs1_13", "caching", {{"compat", "1.13"}}},
-                      Case{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
-                      Case{"CachingRoundup", "caching", {{"roundup_power2_divisions", "[1:4,16:8,>:2]"}}},
-                      Case{"CachingGarbage",
-                           "caching",
-                           {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
-                      Case{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
-                      Case{"CubBinsKeepAll",
-                           "cub_bins",
-                           {{"bin_growth", "2"}, {"min_bin", "9"}, {"max_bin", "36"}, {"max_cached", "1TiB"}}},
-                      Case{"CubBinsKeepNothing", "cub_bins", {{"max_cached", "0"}}},
-                      Case{"TlsfInSegments", "tlsf", {{"growth", "segments"}}},
-                      Case{"TlsfInShortSegments", "tlsf", {{"growth", "segments"}, {"segment", "512"}}},
-                      Case{"ArenaOfShortChunks", "arena", {{"chunk", "2MiB"}}},
-                      Case{"BuddyOfShortChunks", "buddy", {{"chunk", "512"}}},
-                      Case{"BfcAsRequested", "bfc", {{"arena_extend_strategy", "same_as_requested"}}},
-                      Case{"BfcOneRegion", "bfc", {{"arena_extend_strategy", "single_region"}}},
-                      Case{"BfcCutsEarly", "bfc", {{"max_dead_bytes_per_chunk", "512"}}},
-                      Case{"RmmPoolFilledAtOnce", "rmm_pool", {{"initial_pool_size", "1GiB"}}},
-                      Case{"RmmPoolBounded", "rmm_pool", {{"maximum_pool_size", "64GiB"}}},
-                      Case{"RmmArenaOfItsSize", "rmm_arena", {{"arena_size", "64GiB"}}},
-                      Case{"SlabInPowers", "slab_by_lcm", {{"steps", "1"}, {"by_purpose", "false"}}},
-                      Case{"SlabInQuarters", "slab_by_lcm", {{"steps", "4"}, {"largest_small", "16KiB"}}},
-                      Case{"DriverAsyncKeepsAll", "driver_async", {{"release_threshold", "1TiB"}}},
-                      Case{"DriverAsyncAlone",
-                           "driver_async",
-                           {{"reuse_allow_opportunistic", "false"}, {"reuse_allow_internal_dependencies", "false"}}},
-                      Case{"PlannedInOrder", "planned", {{"window", "0"}}},
-                      Case{"MortiseWithoutJoints", "mortise", {{"join", "false"}}},
-                      Case{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
-                      Case{"MortiseAllLarge", "mortise", {{"small", "512"}}}, Case{"Pinned", "pinned", {}},
-                      Case{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
-                      Case{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
+    ::testing::Values(
+        OptionSet{"CachingAs1_13", "caching", {{"compat", "1.13"}}},
+        OptionSet{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
+        OptionSet{"CachingRoundup", "caching", {{"roundup_power2_divisions", "[1:4,16:8,>:2]"}}},
+        OptionSet{"CachingGarbage",
+                  "caching",
+                  {{"garbage_collection_threshold", "0.5"}, {"per_process_memory_fraction", "0.9"}}},
+        OptionSet{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
+        OptionSet{"CubBinsKeepAll",
+                  "cub_bins",
+                  {{"bin_growth", "2"}, {"min_bin", "9"}, {"max_bin", "36"}, {"max_cached", "1TiB"}}},
+        OptionSet{"CubBinsKeepNothing", "cub_bins", {{"max_cached", "0"}}},
+        OptionSet{"TlsfInSegments", "tlsf", {{"growth", "segments"}}},
+        OptionSet{"TlsfInShortSegments", "tlsf", {{"growth", "segments"}, {"segment", "512"}}},
+        OptionSet{"ArenaOfShortChunks", "arena", {{"chunk", "2MiB"}}},
+        OptionSet{"BuddyOfShortChunks", "buddy", {{"chunk", "512"}}},
+        OptionSet{"BfcAsRequested", "bfc", {{"arena_extend_strategy", "same_as_requested"}}},
+        OptionSet{"BfcOneRegion", "bfc", {{"arena_extend_strategy", "single_region"}}},
+        OptionSet{"BfcCutsEarly", "bfc", {{"max_dead_bytes_per_chunk", "512"}}},
+        OptionSet{"RmmPoolFilledAtOnce", "rmm_pool", {{"initial_pool_size", "1GiB"}}},
+        OptionSet{"RmmPoolBounded", "rmm_pool", {{"maximum_pool_size", "64GiB"}}},
+        OptionSet{"RmmArenaOfItsSize", "rmm_arena", {{"arena_size", "64GiB"}}},
+        OptionSet{"SlabInPowers", "slab_by_lcm", {{"steps", "1"}, {"by_purpose", "false"}}},
+        OptionSet{"SlabInQuarters", "slab_by_lcm", {{"steps", "4"}, {"largest_small", "16KiB"}}},
+        OptionSet{"DriverAsyncKeepsAll", "driver_async", {{"release_threshold", "1TiB"}}},
+        OptionSet{"DriverAsyncAlone",
+                  "driver_async",
+                  {{"reuse_allow_opportunistic", "false"}, {"reuse_allow_internal_dependencies", "false"}}},
+        OptionSet{"PlannedInOrder", "planned", {{"window", "0"}}},
+        OptionSet{"MortiseWithoutJoints", "mortise", {{"join", "false"}}},
+        OptionSet{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
+        OptionSet{"MortiseAllLarge", "mortise", {{"small", "512"}}}, OptionSet{"Pinned", "pinned", {}},
+        OptionSet{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
+        OptionSet{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

@@ -60,16 +60,16 @@ struct NormCase {
   std::vector<i64> affine;                 // which weight each flat index uses
 };
 
-struct Reference {
+struct NormReference {
   std::vector<double> y, dx, dweight, dbias;
 };
 
-Reference reference(const NormCase& c, const Tensor& x, const Tensor& dy, const Tensor& w, const Tensor& b, double eps,
-                    bool constants = false, const Tensor& mean = {}, const Tensor& variance = {}) {
+NormReference reference(const NormCase& c, const Tensor& x, const Tensor& dy, const Tensor& w, const Tensor& b,
+                        double eps, bool constants = false, const Tensor& mean = {}, const Tensor& variance = {}) {
   const auto count = static_cast<std::size_t>(x.count());
   const auto channels = static_cast<std::size_t>(w.count());
-  Reference r{std::vector<double>(count), std::vector<double>(count), std::vector<double>(channels),
-              std::vector<double>(channels)};
+  NormReference r{std::vector<double>(count), std::vector<double>(count), std::vector<double>(channels),
+                  std::vector<double>(channels)};
   for (std::size_t row = 0; row < c.elements.size(); ++row) {
     std::vector<double> values;
     for (const i64 i : c.elements[row]) values.push_back(x.real(i));
@@ -106,7 +106,7 @@ void expect_all(const Tensor& got, const std::vector<double>& want, double unit,
   }
 }
 
-void expect_reference(const Reference& want, const Tensor& y, const Tensor& dx, const Tensor& dweight,
+void expect_reference(const NormReference& want, const Tensor& y, const Tensor& dx, const Tensor& dweight,
                       const Tensor& dbias) {
   const double unit = epsilon_of(y.dtype()) * (y.dtype() == Dtype::kFloat64 ? 1024 : 64);
   expect_all(y, want.y, unit, "y");

@@ -17,8 +17,8 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed, Layout::kStrided};
 
-using tenon::testing::Check;
-using tenon::testing::for_each_row;
+using tenon::test::Check;
+using tenon::test::for_each_row;
 
 // Of an integer tensor the parameters are others: the rows name fractions.
 constexpr i64 kIntegerParameters[3] = {-1, 2, 3};

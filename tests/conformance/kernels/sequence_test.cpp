@@ -142,11 +142,11 @@ struct AttentionCase {
 };
 
 // All in double, with the weights written out.
-struct Reference {
+struct AttentionReference {
   std::vector<double> y, lse, dq, dk, dv;
 
-  Reference(const AttentionCase& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-            const Tensor& kept, const Tensor& dy, double scale) {
+  AttentionReference(const AttentionCase& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                     const Tensor& kept, const Tensor& dy, double scale) {
     const i64 lines = c.batch * c.heads * c.length;
     y.assign(static_cast<std::size_t>(lines * c.value_width), 0);
     lse.assign(static_cast<std::size_t>(lines), 0);
@@ -228,7 +228,7 @@ TEST(Attention, ForwardAndBackward) {
         bench.run("attention", {y, lse}, {q, k, v, seen}, &a);
         Tensor dq(dtype, q.sizes()), dk(dtype, k.sizes()), dv(dtype, v.sizes());
         bench.run("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, seen}, &a);
-        const Reference want(c, q, k, v, mask, kept, dy, a.scale);
+        const AttentionReference want(c, q, k, v, mask, kept, dy, a.scale);
         const double e = 8 * tolerance_of(dtype);
         const auto expect = [&](const Tensor& got, const std::vector<double>& values, const char* what) {
           expect_near(

@@ -31,13 +31,7 @@ struct Try {
 };
 void PrintTo(const Try& one, std::ostream* out) { *out << one.sentence; }
 
-std::string scratch(const std::string& name) { return test::scratch_folder() + name; }
-
-std::string content(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+std::string in_folder(const std::string& name) { return test::scratch_folder() + name; }
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -75,23 +69,23 @@ const std::vector<Try>& tries_of_the_page() {
       {"What a program asked of its memory, one record a line: easy to write from any program, to read and to cut with "
        "`grep`, `awk` and an editor.",
        [] {
-         write(scratch("all.trace"), "m step\na 0 8 0\na 1 16 0\nf 0\n");
-         ASSERT_EQ(
-             std::system(("grep -v '^f 0' " + scratch("all.trace") + " | awk '$1 != \"m\"' > " + scratch("part.trace"))
-                             .c_str()),
-             0);
-         EXPECT_EQ(told(read_traces(scratch("part.trace")).front()),
+         write(in_folder("all.trace"), "m step\na 0 8 0\na 1 16 0\nf 0\n");
+         ASSERT_EQ(std::system(("grep -v '^f 0' " + in_folder("all.trace") + " | awk '$1 != \"m\"' > " +
+                                in_folder("part.trace"))
+                                   .c_str()),
+                   0);
+         EXPECT_EQ(told(read_traces(in_folder("part.trace")).front()),
                    "allocate block 0: 8 bytes on stream 0\nallocate block 1: 16 bytes on stream 0\n");
        }},
       {"`tenon replay`, `tune`, `doctor`, `view` and `trace` take it (`.trace`, `.txt`, compressed or not, `-` for "
        "standard input); `tenon trace convert IN OUT.trace` writes it from every other form.",
        [] {
-         for (const char* name : {"in.trace", "in.txt"}) write(scratch(name), "a 0 1048576 0\nf 0\na 1 4096 0\n");
-         ASSERT_EQ(std::system(("gzip -kf " + scratch("in.trace")).c_str()), 0);
+         for (const char* name : {"in.trace", "in.txt"}) write(in_folder(name), "a 0 1048576 0\nf 0\na 1 4096 0\n");
+         ASSERT_EQ(std::system(("gzip -kf " + in_folder("in.trace")).c_str()), 0);
          for (const char* words :
               {"replay in.txt", "replay - < in.trace", "trace info in.trace.gz", "trace info in.txt", "view in.trace",
                "doctor in.trace --capacity 1GiB -a caching", "tune in.trace --budget 100ms"})
-           EXPECT_EQ(run_program(words), 0) << words << content(scratch("said"));
+           EXPECT_EQ(run_program(words), 0) << words << content(in_folder("said"));
          for (const Format* form : formats()) {
            if (form->read == nullptr || form->write == nullptr || form->name == "text") continue;
            const std::string name(form->name);
@@ -101,10 +95,10 @@ const std::vector<Try>& tries_of_the_page() {
            } else {
              const std::string capacity = form->shows_segments ? " -a caching --capacity 1GiB" : "";
              ASSERT_EQ(run_program("trace convert in.trace " + file + " --to " + name + capacity), 0)
-                 << content(scratch("said"));
+                 << content(in_folder("said"));
            }
-           EXPECT_EQ(run_program("trace convert " + file + " back.trace"), 0) << name << content(scratch("said"));
-           EXPECT_GE(read_traces(scratch("back.trace")).front().facts.allocations, 1U) << name;
+           EXPECT_EQ(run_program("trace convert " + file + " back.trace"), 0) << name << content(in_folder("said"));
+           EXPECT_GE(read_traces(in_folder("back.trace")).front().facts.allocations, 1U) << name;
          }
        }},
       {"Every example on this page is run by a test: a history, and under it the events that it gives, or the message "
@@ -141,8 +135,8 @@ const std::vector<Try>& tries_of_blocks() {
        [] {
          for (const auto& [stream, is_index] :
               {std::pair<std::uint64_t, bool>(65'535, false), {65'536, true}, {9223372036854775807, true}}) {
-           write_trace(read_one(fmt::format("a 0 8 {}\n", stream)), scratch("streams.trace"));
-           const Trace again = read_traces(scratch("streams.trace")).front();
+           write_trace(read_one(fmt::format("a 0 8 {}\n", stream)), in_folder("streams.trace"));
+           const Trace again = read_traces(in_folder("streams.trace")).front();
            EXPECT_EQ(again.streams.front(), is_index ? 0 : stream);
            const auto handles = again.header.find("stream_ids");
            EXPECT_EQ(handles == again.header.end() ? "" : handles->second, is_index ? fmt::format("{}", stream) : "");
@@ -192,11 +186,12 @@ const std::vector<Try>& tries_of_marks_and_headers() {
       {"Pictures show it, and `tenon trace slice` cuts there; a replay does nothing.",
        [] {
          const std::string history = "a 0 1000 0\nm the turn\na 1 2000 0\nf 0\n";
-         write(scratch("marked.trace"), history);
-         ASSERT_EQ(run_program("replay marked.trace -a direct --svg marked.svg"), 0) << content(scratch("said"));
-         EXPECT_THAT(content(scratch("marked.svg")), HasSubstr("the turn"));
-         ASSERT_EQ(run_program("trace slice marked.trace cut.trace --from 'the turn'"), 0) << content(scratch("said"));
-         EXPECT_EQ(read_traces(scratch("cut.trace")).front().facts.seeded_blocks, 1U);
+         write(in_folder("marked.trace"), history);
+         ASSERT_EQ(run_program("replay marked.trace -a direct --svg marked.svg"), 0) << content(in_folder("said"));
+         EXPECT_THAT(content(in_folder("marked.svg")), HasSubstr("the turn"));
+         ASSERT_EQ(run_program("trace slice marked.trace cut.trace --from 'the turn'"), 0)
+             << content(in_folder("said"));
+         EXPECT_EQ(read_traces(in_folder("cut.trace")).front().facts.seeded_blocks, 1U);
          expect_same_replay(history, without(history, "m "));
        }},
       {"A comment with a colon is a header line, `# KEY: VALUE`; the last of one key counts.",
@@ -221,8 +216,8 @@ const std::vector<Try>& tries_of_marks_and_headers() {
          for (const int count : {32, 33, 40}) {
            Trace trace = read_one("a 0 8 0\n");
            for (int i = 0; i < count; ++i) trace.notes.push_back(fmt::format("remark of mine {}", i));
-           write_trace(trace, scratch("remarks.trace"));
-           const std::vector<std::string> notes = read_traces(scratch("remarks.trace")).front().notes;
+           write_trace(trace, in_folder("remarks.trace"));
+           const std::vector<std::string> notes = read_traces(in_folder("remarks.trace")).front().notes;
            ASSERT_EQ(notes.size(), 32U) << count;
            EXPECT_EQ(notes[30], "remark of mine 30");
            EXPECT_EQ(notes[31],
@@ -270,9 +265,9 @@ const std::vector<Try>& tries_of_recordings() {
          ASSERT_THAT(trace.ooms, SizeIs(1));
          EXPECT_EQ(trace.ooms[0].reserved_bytes, 3000U);
          EXPECT_EQ(trace.ooms[0].device_free_bytes, 1000U);
-         write(scratch("died.trace"), "a 0 3000 0\nm tenon:failed 1 3000 1000\na 1 2000 0\nf 1\n");
-         ASSERT_EQ(run_program("doctor died.trace -a direct --format json"), 0) << content(scratch("said"));
-         EXPECT_THAT(content(scratch("said")), HasSubstr("\"capacity_bytes\": 4000"));
+         write(in_folder("died.trace"), "a 0 3000 0\nm tenon:failed 1 3000 1000\na 1 2000 0\nf 1\n");
+         ASSERT_EQ(run_program("doctor died.trace -a direct --format json"), 0) << content(in_folder("said"));
+         EXPECT_THAT(content(in_folder("said")), HasSubstr("\"capacity_bytes\": 4000"));
        }},
       {"Programs that do not know the mark see a block that is freed at once.",
        [] {

@@ -11,7 +11,7 @@ namespace tenon::cli {
 
 namespace {
 
-std::string escaped(const std::string& text) {
+std::string roff_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\') {
@@ -35,20 +35,20 @@ std::string page_name(const VerbFacts& verb) {
 /// The option as an item, as in "-a, --allocator SPEC".
 std::string item(const OptionFacts& option) {
   std::string names;
-  for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + escaped(name);
+  for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + roff_text(name);
   const std::string value =
-      option.is_positional || option.value.empty() ? "" : " \\fI" + escaped(option.value) + "\\fR";
-  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", names, value, escaped(option.help));
+      option.is_positional || option.value.empty() ? "" : " \\fI" + roff_text(option.value) + "\\fR";
+  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", names, value, roff_text(option.help));
 }
 
 std::string synopsis(const VerbFacts& verb) {
-  std::string text = fmt::format(".B {}\n", escaped(verb.path));
+  std::string text = fmt::format(".B {}\n", roff_text(verb.path));
   if (std::ranges::any_of(verb.options, [](const OptionFacts& option) { return !option.is_positional; }))
     text += "[\\fIOPTIONS\\fR]\n";
   if (!verb.verbs.empty()) text += "\\fIVERB\\fR ...\n";
   for (const OptionFacts& option : verb.options) {
     if (!option.is_positional) continue;
-    const std::string word = "\\fI" + escaped(option.names.front()) + "\\fR" + (option.is_repeated ? " ..." : "");
+    const std::string word = "\\fI" + roff_text(option.names.front()) + "\\fR" + (option.is_repeated ? " ..." : "");
     text += (option.is_required ? word : "[" + word + "]") + "\n";
   }
   return text;
@@ -58,7 +58,7 @@ std::string synopsis(const VerbFacts& verb) {
 std::string footer(const VerbFacts& verb) {
   std::istringstream lines(verb.footer);
   std::string text;
-  for (std::string line; std::getline(lines, line);) text += line.empty() ? ".PP\n" : escaped(line) + "\n";
+  for (std::string line; std::getline(lines, line);) text += line.empty() ? ".PP\n" : roff_text(line) + "\n";
   return text.empty() ? "" : ".PP\n.nf\n" + text + ".fi\n";
 }
 
@@ -70,7 +70,7 @@ std::string options(const VerbFacts& verb) {
 
 void add_subverbs(const VerbFacts& verb, std::string& out) {
   for (const VerbFacts& below : verb.verbs) {
-    out += fmt::format(".SS {}\n{}.PP\n{}.\n{}{}", escaped(below.path), synopsis(below), escaped(below.help),
+    out += fmt::format(".SS {}\n{}.PP\n{}.\n{}{}", roff_text(below.path), synopsis(below), roff_text(below.help),
                        options(below), footer(below));
     add_subverbs(below, out);
   }
@@ -79,8 +79,8 @@ void add_subverbs(const VerbFacts& verb, std::string& out) {
 std::string list_of_verbs(const VerbFacts& program) {
   std::string out = ".SH VERBS\n";
   for (const VerbFacts& verb : program.verbs)
-    out += fmt::format(".TP\n\\fB{}\\fR\n{}; see \\fB{}\\fR(1)\n", verb.name, escaped(verb.help),
-                       escaped(page_name(verb)));
+    out += fmt::format(".TP\n\\fB{}\\fR\n{}; see \\fB{}\\fR(1)\n", verb.name, roff_text(verb.help),
+                       roff_text(page_name(verb)));
   return out;
 }
 
@@ -99,7 +99,7 @@ std::string man_page(const VerbFacts& verb, const std::string& version) {
   std::string title = page_name(verb);
   std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   std::string out = fmt::format(".TH {} 1 \"\" \"tenon {}\" \"Tenon\"\n", title, version);
-  out += fmt::format(".SH NAME\n{} \\- {}\n", escaped(page_name(verb)), escaped(verb.help));
+  out += fmt::format(".SH NAME\n{} \\- {}\n", roff_text(page_name(verb)), roff_text(verb.help));
   out += ".SH SYNOPSIS\n" + synopsis(verb);
   if (is_program) {
     out += list_of_verbs(verb);

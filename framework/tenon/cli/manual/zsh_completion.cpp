@@ -10,7 +10,7 @@ namespace tenon::cli {
 namespace {
 
 /// A text within single quotes of _arguments: its own marks are escaped.
-std::string escaped(const std::string& text) {
+std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -43,9 +43,9 @@ std::string action_of(const OptionFacts& option) {
 
 std::string argument_of(const OptionFacts& option) {
   const std::string value =
-      option.kind == ValueKind::kNone ? "" : fmt::format(":{}:{}", escaped(option.value), action_of(option));
+      option.kind == ValueKind::kNone ? "" : fmt::format(":{}:{}", zsh_text(option.value), action_of(option));
   if (option.is_positional) return fmt::format("'{}{}'", option.is_repeated ? "*" : "", value);
-  const std::string help = fmt::format("[{}]", escaped(option.help));
+  const std::string help = fmt::format("[{}]", zsh_text(option.help));
   const std::string repeated = option.is_repeated ? "*" : "";
   if (option.names.size() == 1) return fmt::format("'{}{}{}{}'", repeated, option.names[0], help, value);
   const std::string others = option.is_repeated ? repeated : fmt::format("({})", fmt::join(option.names, " "));
@@ -68,7 +68,7 @@ void add_functions(const VerbFacts& verb, std::string& out) {
   }
   std::string list, cases;
   for (const VerbFacts& below : verb.verbs) {
-    list += fmt::format(" \\\n        '{}:{}'", below.name, escaped(below.help));
+    list += fmt::format(" \\\n        '{}:{}'", below.name, zsh_text(below.help));
     cases += fmt::format("        {}) {} ;;\n", below.name, function_of(below));
   }
   out += fmt::format(

@@ -60,7 +60,7 @@ void keep(KeptFigures& to, const MemoryEstimate& estimate) {
   for (std::size_t i = 0; i < kPurposeCount; ++i) to.peak_by_purpose[i] = memory.requested_by_purpose[i].peak;
 }
 
-MemoryEstimate estimate_of(const KeptFigures& kept) {
+MemoryEstimate memory_of(const KeptFigures& kept) {
   MemoryEstimate estimate{.parameters = kept.parameters, .memory = {}};
   MemoryStats& memory = estimate.memory;
   memory.requested_bytes.peak = kept.peak_requested_bytes;
@@ -204,7 +204,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   ::close(child.answer);
   EstimateApart result;
   const bool is_whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (is_whole && page->has_figures) result.estimate.memory = estimate_of(page->figures);
+  if (is_whole && page->has_figures) result.estimate.memory = memory_of(page->figures);
   result.estimate.problem = page->problem;
   result.exit_code = page->exit_code;
   if (page->shortage[0] != 0) result.shortage = fmt::format("a run would end out of memory: {}", page->shortage);

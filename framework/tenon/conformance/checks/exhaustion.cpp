@@ -107,16 +107,17 @@ Finding retries_before_out_of_memory(const Subject& subject, const KitOptions&) 
   return {};
 }
 
-constexpr Check kChecks[] = {
-    {"refuses_huge_sizes", "what cannot be served is OutOfMemory, and nothing else happens", refuses_huge_sizes},
-    {"survives_out_of_memory", "a failed request changes nothing; freed memory is usable again",
-     survives_out_of_memory},
-    {"retries_before_out_of_memory", "what is cached is released and the request tried again before OutOfMemory",
-     retries_before_out_of_memory},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_exhaustion() { return kChecks; }
+std::span<const Check> checks_of_exhaustion() {
+  static constexpr Check kChecks[] = {
+      {"refuses_huge_sizes", "what cannot be served is OutOfMemory, and nothing else happens", refuses_huge_sizes},
+      {"survives_out_of_memory", "a failed request changes nothing; freed memory is usable again",
+       survives_out_of_memory},
+      {"retries_before_out_of_memory", "what is cached is released and the request tried again before OutOfMemory",
+       retries_before_out_of_memory},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

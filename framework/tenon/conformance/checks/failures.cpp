@@ -41,16 +41,17 @@ Finding survives_a_dead_device(const Subject& subject, const KitOptions& options
   return survives_failing_calls(subject, options, true);
 }
 
-constexpr Check kChecks[] = {
-    {"survives_a_small_device", "all of it holds while the device runs out again and again", survives_a_small_device},
-    {"survives_one_failure", "each call to the source fails once: recovery or a clean error, nothing lost",
-     survives_one_failure},
-    {"survives_a_dead_device", "each call to the source and all after it fail: clean errors, nothing lost",
-     survives_a_dead_device},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_failures() { return kChecks; }
+std::span<const Check> checks_of_failures() {
+  static constexpr Check kChecks[] = {
+      {"survives_a_small_device", "all of it holds while the device runs out again and again", survives_a_small_device},
+      {"survives_one_failure", "each call to the source fails once: recovery or a clean error, nothing lost",
+       survives_one_failure},
+      {"survives_a_dead_device", "each call to the source and all after it fail: clean errors, nothing lost",
+       survives_a_dead_device},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

@@ -159,13 +159,14 @@ Finding counts_all(const Subject& subject, const KitOptions& options) {
   return counts(subject, options);
 }
 
-constexpr Check kChecks[] = {
-    {"counts", "statistics and their peaks agree with a ledger kept beside them", counts_all},
-    {"reports_truly", "what report() says of the policy agrees with what the device gave", reports_truly},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_figures() { return kChecks; }
+std::span<const Check> checks_of_figures() {
+  static constexpr Check kChecks[] = {
+      {"counts", "statistics and their peaks agree with a ledger kept beside them", counts_all},
+      {"reports_truly", "what report() says of the policy agrees with what the device gave", reports_truly},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

@@ -65,13 +65,14 @@ Finding needs_no_growing_memory(const Subject& subject, const KitOptions& option
       format_bytes(last - first), kRounds, kCalls, growths);
 }
 
-constexpr Check kChecks[] = {
-    {"needs_no_growing_memory", "the host's memory that the policy takes does not grow from round to round",
-     needs_no_growing_memory},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_host_memory() { return kChecks; }
+std::span<const Check> checks_of_host_memory() {
+  static constexpr Check kChecks[] = {
+      {"needs_no_growing_memory", "the host's memory that the policy takes does not grow from round to round",
+       needs_no_growing_memory},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

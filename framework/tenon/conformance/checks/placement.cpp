@@ -66,19 +66,21 @@ Finding is_deterministic(const Subject& subject, const KitOptions& options) {
   return {};
 }
 
-constexpr Check kChecks[] = {
-    {"never_overlaps", "no two live blocks share a byte, and all lie in memory that the source gave", never_overlaps},
-    {"respects_streams", "memory reaches another stream, or the device, only when all that used it have got there",
-     respects_streams},
-    {"keeps_requests", "Block::request is the request that was served", keeps_requests},
-    {"gives_back_what_it_took", "the source gets each segment back once, with the size it was taken with",
-     gives_back_what_it_took},
-    {"shows_its_layout", "walk() tiles segments with the blocks that live; check_invariants() holds", shows_its_layout},
-    {"is_deterministic", "equal histories give equal placements", is_deterministic},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_placement() { return kChecks; }
+std::span<const Check> checks_of_placement() {
+  static constexpr Check kChecks[] = {
+      {"never_overlaps", "no two live blocks share a byte, and all lie in memory that the source gave", never_overlaps},
+      {"respects_streams", "memory reaches another stream, or the device, only when all that used it have got there",
+       respects_streams},
+      {"keeps_requests", "Block::request is the request that was served", keeps_requests},
+      {"gives_back_what_it_took", "the source gets each segment back once, with the size it was taken with",
+       gives_back_what_it_took},
+      {"shows_its_layout", "walk() tiles segments with the blocks that live; check_invariants() holds",
+       shows_its_layout},
+      {"is_deterministic", "equal histories give equal placements", is_deterministic},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

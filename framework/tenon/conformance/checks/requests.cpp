@@ -147,17 +147,18 @@ Finding keeps_payloads(const Subject& subject, const KitOptions& options) {
   return {};
 }
 
-constexpr Check kChecks[] = {
-    {"serves_every_size", "zero bytes give nothing, any other size at least what was asked", serves_every_size},
-    {"aligns", "every block starts where its alignment says", aligns},
-    {"frees_all_at_the_end", "destruction gives every byte back, blocks still out included", frees_all_at_the_end},
-    {"trims", "trim(n) leaves at most n cached bytes and takes no more than it must; trim(0) leaves none", trims},
-    {"reuses_memory", "memory freed on a stream serves that stream again", reuses_memory},
-    {"keeps_payloads", "what is written into a block stays there until it is freed", keeps_payloads},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_requests() { return kChecks; }
+std::span<const Check> checks_of_requests() {
+  static constexpr Check kChecks[] = {
+      {"serves_every_size", "zero bytes give nothing, any other size at least what was asked", serves_every_size},
+      {"aligns", "every block starts where its alignment says", aligns},
+      {"frees_all_at_the_end", "destruction gives every byte back, blocks still out included", frees_all_at_the_end},
+      {"trims", "trim(n) leaves at most n cached bytes and takes no more than it must; trim(0) leaves none", trims},
+      {"reuses_memory", "memory freed on a stream serves that stream again", reuses_memory},
+      {"keeps_payloads", "what is written into a block stays there until it is freed", keeps_payloads},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

@@ -115,14 +115,15 @@ Finding survives_dying_threads(const Subject& subject, const KitOptions& options
   return churn(subject, options, true, 5);
 }
 
-constexpr Check kChecks[] = {
-    {"takes_frees_from_other_threads", "a block may be freed by another thread than took it",
-     takes_frees_from_other_threads},
-    {"survives_dying_threads", "threads come and go while their blocks live on", survives_dying_threads},
-};
-
 }  // namespace
 
-std::span<const Check> checks_of_threads() { return kChecks; }
+std::span<const Check> checks_of_threads() {
+  static constexpr Check kChecks[] = {
+      {"takes_frees_from_other_threads", "a block may be freed by another thread than took it",
+       takes_frees_from_other_threads},
+      {"survives_dying_threads", "threads come and go while their blocks live on", survives_dying_threads},
+  };
+  return kChecks;
+}
 
 }  // namespace tenon::conformance

@@ -2,6 +2,7 @@
 // Declared in binary_format.h.
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 
@@ -17,9 +18,7 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxExpansion = 64;
-constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaxAddress = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCopiedBytesFree = 16 << 20;
 constexpr std::uint32_t kPending = 0x80000000;  // flag of a slot whose free has not completed
@@ -71,7 +70,7 @@ class BinaryReader {
     if (fails_ && !was_cut_) fail("a request that ran out of memory is announced, and none follows");
     if (!has_failed_) return;
     builder_.free(slots_.back());
-    slots_.back() = kFreed;
+    slots_.back() = kFreedSlot;
   }
   /// What may follow such a request: its free, or something that is no event.
   void check_order(BinaryTag tag) {
@@ -180,7 +179,7 @@ class BinaryReader {
   }
   std::uint32_t& live_block(const char* verb) {
     std::uint32_t& slot = block();
-    if (slot == kFreed || (slot & kPending) != 0) fail(std::string(verb) + " a block that was freed before");
+    if (slot == kFreedSlot || (slot & kPending) != 0) fail(std::string(verb) + " a block that was freed before");
     return slot;
   }
 
@@ -252,7 +251,7 @@ class BinaryReader {
         if (has_failed_ && &slot != &slots_.back()) fail("a request that ran out of memory is not given back at once");
         has_failed_ = false;
         builder_.free(slot);
-        slot = kFreed;
+        slot = kFreedSlot;
         return;
       }
       case BinaryTag::kFreeDeferred: {
@@ -263,9 +262,9 @@ class BinaryReader {
       }
       case BinaryTag::kFreeCompleted: {
         std::uint32_t& slot = block();
-        if (slot == kFreed || (slot & kPending) == 0) fail("completes a free that is not pending");
+        if (slot == kFreedSlot || (slot & kPending) == 0) fail("completes a free that is not pending");
         builder_.free_completed(slot & ~kPending);
-        slot = kFreed;
+        slot = kFreedSlot;
         return;
       }
       case BinaryTag::kUse: {

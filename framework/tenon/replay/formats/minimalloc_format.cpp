@@ -14,7 +14,7 @@ namespace tenon::replay {
 
 namespace {
 
-Likeness likeness(std::string_view head) {
+Likeness likeness_to_minimalloc(std::string_view head) {
   const std::string header = csv_header(head);
   const auto has = [&](const char* word) { return header.find(word) != std::string::npos; };
   const bool has_bounds = has("lower") || has("start") || has("begin");
@@ -108,7 +108,7 @@ const Format& minimalloc_format() {
   static const Format format{
       .name = "minimalloc",
       .files = "minimalloc problems",
-      .likeness = likeness,
+      .likeness = likeness_to_minimalloc,
       .read = [](InputFile& input, const ReadOptions&) { return only(read_minimalloc(input)); },
       .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_minimalloc(trace, path); },
       .left_out = left_out};

@@ -65,7 +65,7 @@ std::optional<Call> parsed(std::string_view line) {
   return Call{before[0], *address, *bytes, line};
 }
 
-Likeness likeness(std::string_view head) {
+Likeness likeness_to_mtrace(std::string_view head) {
   const std::string_view line = head.substr(0, head.find('\n'));
   return line.starts_with(kStart) || parsed(line) ? Likeness::kCertain : Likeness::kNone;
 }
@@ -209,7 +209,7 @@ const Format& mtrace_format() {
       .files = "mtrace logs",
       .endings = {".mtrace"},
       .written_as = "mtrace log",
-      .likeness = likeness,
+      .likeness = likeness_to_mtrace,
       .read = [](InputFile& input,
                  const ReadOptions& options) { return only(MtraceReader(input, options.with_stacks).read()); },
       .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_mtrace(trace, path); },

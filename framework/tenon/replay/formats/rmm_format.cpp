@@ -13,7 +13,7 @@ namespace tenon::replay {
 
 namespace {
 
-Likeness likeness(std::string_view head) {
+Likeness likeness_to_rmm(std::string_view head) {
   const std::string header = csv_header(head);
   const auto has = [&](const char* word) { return header.find(word) != std::string::npos; };
   const bool is_log = (has("event type") && has("address")) || (has("action") && has("pointer"));
@@ -153,7 +153,7 @@ const Format& rmm_format() {
       .files = "RMM logs",
       .endings = {".csv"},
       .written_as = "RMM log",
-      .likeness = likeness,
+      .likeness = likeness_to_rmm,
       .read = [](InputFile& input, const ReadOptions&) { return only(RmmReader(input).read()); },
       .write = [](const Trace& trace, const std::string& path, const WriteOptions&) { write_rmm(trace, path); },
       .left_out = left_out_of_plain};

@@ -2,6 +2,7 @@
 // Declared in text_format.h.
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/purpose_named.h>
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/text_format.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
@@ -17,10 +18,8 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr std::uint32_t kFreed = 0xffffffff;
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::ptrdiff_t kSafeDigits = std::numeric_limits<std::int64_t>::digits10;  ///< that many always fit
-constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 
 /// From the file's ids to slots. Ids that count up from 0, which is what recorders write, need four bytes each.
 class TextIds {
@@ -127,7 +126,7 @@ class TextReader {
         std::uint32_t& slot = live(id, "frees");
         builder_.free(slot, deferred);
         if (deferred) pending_.insert(id, slot);
-        slot = kFreed;
+        slot = kFreedSlot;
         return;
       }
       case 'u': {
@@ -198,7 +197,8 @@ class TextReader {
     std::uint32_t* const slot = ids_.find(id);
     if (slot == nullptr)
       input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was never allocated");
-    if (*slot == kFreed) input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was freed before");
+    if (*slot == kFreedSlot)
+      input_.fail_line(std::string(verb) + " id " + std::to_string(id) + ", which was freed before");
     return *slot;
   }
 

@@ -13,7 +13,7 @@ namespace tenon::replay {
 
 namespace {
 
-std::string name_of(const ReplayRow& row) { return row.trace + ", " + row.spec(); }
+std::string label_of(const ReplayRow& row) { return row.trace + ", " + row.spec(); }
 
 /// Why figures of the two that need the end are not held against each other; empty where they are. Two that ran out at
 /// the same event have the same end.
@@ -73,7 +73,7 @@ std::vector<std::string> timing_remarks(const std::vector<ReplayRow>& rows) {
     if (row.pass_seconds.size() < 2) continue;
     const Interval interval = bootstrap_median(row.pass_seconds);
     sentences.push_back(fmt::format("{}: {:.3g} s [{:.3g}, {:.3g}], median of {} passes with its 95 % interval",
-                                    name_of(row), interval.middle, interval.low, interval.high,
+                                    label_of(row), interval.middle, interval.low, interval.high,
                                     row.pass_seconds.size()));
   }
   return sentences;
@@ -85,7 +85,7 @@ std::vector<std::string> verdicts(const std::vector<ReplayRow>& rows, const std:
     if (is_ideal(row) || !row.failure.empty()) continue;
     const ReplayRow* const before = matching_row(baseline, row);
     if (before == nullptr) continue;
-    std::string sentence = name_of(row) + " against the baseline: ";
+    std::string sentence = label_of(row) + " against the baseline: ";
     for (const char* metric : {"peak_reserved_bytes", "device_allocations", "ooms"})
       sentence += exact_verdict(row, *before, metric) + "; ";
     sentences.push_back(sentence + timed_verdict(row, *before));

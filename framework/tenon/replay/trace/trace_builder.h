@@ -8,6 +8,9 @@
 
 namespace tenon::replay {
 
+/// What readers keep for a block that was freed; no slot has this number.
+inline constexpr std::uint32_t kFreedSlot = 0xffffffff;
+
 /// Readers check what the file says; this asserts on what they may not do (freeing a slot twice).
 class TENON_API TraceBuilder {
  public:

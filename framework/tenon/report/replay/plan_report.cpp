@@ -15,7 +15,7 @@ namespace tenon {
 
 namespace {
 
-constexpr double kWidth = 960;
+constexpr double kPlanWidth = 960;
 constexpr double kHeight = 520;
 constexpr std::size_t kMostRectangles = 6000;
 
@@ -48,7 +48,7 @@ std::string picture(const PlanSummary& summary) {
   }
   const double top =
       static_cast<double>(std::max({summary.result.height, summary.capacity.value_or(0), std::uint64_t{1}}));
-  const double width_per_time = kWidth / (static_cast<double>(last) - static_cast<double>(first));
+  const double width_per_time = kPlanWidth / (static_cast<double>(last) - static_cast<double>(first));
   const auto x = [&](std::int64_t time) {
     return (static_cast<double>(time) - static_cast<double>(first)) * width_per_time;
   };
@@ -65,7 +65,7 @@ std::string picture(const PlanSummary& summary) {
   std::string out = fmt::format(
       "<div class=\"wide\"><svg viewBox=\"0 0 {0} {1}\" role=\"group\" aria-label=\"buffers over time and "
       "addresses\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#f4f4f4\"/>\n",
-      kWidth, kHeight);
+      kPlanWidth, kHeight);
   for (const std::size_t i : shown) {
     const packing::Buffer& buffer = summary.buffers[i];
     out += fmt::format(
@@ -79,7 +79,7 @@ std::string picture(const PlanSummary& summary) {
     out += fmt::format(
         "<line x1=\"0\" x2=\"{0}\" y1=\"{1:.2f}\" y2=\"{1:.2f}\" stroke=\"{2}\" stroke-dasharray=\"6 3\"><title>{3}"
         "</title></line>\n",
-        kWidth, y(address), colour, html_escape(name));
+        kPlanWidth, y(address), colour, html_escape(name));
   };
   line(summary.result.lower_bound, "#111", "no plan is lower: " + exact(summary.result.lower_bound));
   if (summary.capacity) line(*summary.capacity, "#b00020", "capacity: " + exact(*summary.capacity));

@@ -20,7 +20,6 @@ namespace {
 
 using replay::ReplayRow;
 
-TableCell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
 TableCell count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 TableCell optional_count(const std::optional<std::uint64_t>& value) {
   return value ? TableCell(static_cast<std::int64_t>(*value)) : TableCell();
@@ -84,18 +83,19 @@ const std::vector<ColumnSource>& sources() {
          return row.options.empty() ? TableCell() : TableCell(options_text(row));
        }},
       {{"capacity_bytes", "capacity"},
-       [](const ReplayRow& row) { return row.capacity_bytes ? bytes(*row.capacity_bytes) : TableCell(); }},
+       [](const ReplayRow& row) { return row.capacity_bytes ? bytes_cell(*row.capacity_bytes) : TableCell(); }},
       {{"events", "events", false}, [](const ReplayRow& row) { return count(row.events); }},
       {{"allocations", "allocations", false}, [](const ReplayRow& row) { return count(row.allocations); }},
       {{"frees", "frees", false}, [](const ReplayRow& row) { return count(row.frees); }},
       {{"streams", "streams", false}, [](const ReplayRow& row) { return count(row.streams); }},
       {{"peak_requested_bytes", "peak requested", false},
-       [](const ReplayRow& row) { return bytes(row.peak_requested_bytes); }},
+       [](const ReplayRow& row) { return bytes_cell(row.peak_requested_bytes); }},
       {{"peak_allocated_bytes", "peak allocated", false},
-       [](const ReplayRow& row) { return bytes(row.peak_allocated_bytes); }},
-      {{"peak_active_bytes", "peak active", false}, [](const ReplayRow& row) { return bytes(row.peak_active_bytes); }},
+       [](const ReplayRow& row) { return bytes_cell(row.peak_allocated_bytes); }},
+      {{"peak_active_bytes", "peak active", false},
+       [](const ReplayRow& row) { return bytes_cell(row.peak_active_bytes); }},
       {{"peak_reserved_bytes", "peak reserved"},
-       [](const ReplayRow& row) { return was_observed(row) ? bytes(row.peak_reserved_bytes) : TableCell(); }},
+       [](const ReplayRow& row) { return was_observed(row) ? bytes_cell(row.peak_reserved_bytes) : TableCell(); }},
       {{"excess", "excess"},
        [](const ReplayRow& row) { return was_observed(row) ? TableCell(Ratio{row.excess}) : TableCell(); }},
       {{"internal_fragmentation", "internal"},

@@ -20,7 +20,7 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kMaxCells = 4000;  // rectangles of a flame graph
-constexpr double kWidth = 960;
+constexpr double kFlameWidth = 960;
 constexpr double kRow = 17;
 
 /// Bytes that live at the peak, by call stack from the outermost frame in.
@@ -52,7 +52,7 @@ class FlameWriter {
     return fmt::format(
         "<div class=\"wide\"><svg viewBox=\"0 0 {} {:.0f}\" role=\"group\" aria-label=\"bytes at the peak by call "
         "stack\">\n{}</svg></div>\n",
-        kWidth, kRow * static_cast<double>(depth_ + 1), out_);
+        kFlameWidth, kRow * static_cast<double>(depth_ + 1), out_);
   }
 
  private:
@@ -61,7 +61,7 @@ class FlameWriter {
     for (const auto& [frame, child] : node.children) order.emplace_back(frame, &child);
     std::ranges::stable_sort(order, std::ranges::greater(), [](const auto& pair) { return pair.second->bytes; });
     for (const auto& [frame, child] : order) {
-      const double width = static_cast<double>(child->bytes) / static_cast<double>(root_.bytes) * kWidth;
+      const double width = static_cast<double>(child->bytes) / static_cast<double>(root_.bytes) * kFlameWidth;
       if (width < 0.6 || cells_ >= kMaxCells || depth > 200) continue;
       cell(trace_.stacks.frames[frame], child->bytes, left, width, depth);
       children(*child, left, depth + 1);
@@ -72,14 +72,14 @@ class FlameWriter {
   void without_stack() {
     std::uint64_t known = 0;
     for (const auto& [frame, child] : root_.children) known += child.bytes;
-    const double width = static_cast<double>(root_.bytes - known) / static_cast<double>(root_.bytes) * kWidth;
+    const double width = static_cast<double>(root_.bytes - known) / static_cast<double>(root_.bytes) * kFlameWidth;
     if (width < 0.6) return;
     out_ += fmt::format(
         "<g><title>no stack is known: {}</title><rect x=\"{:.1f}\" y=\"0\" width=\"{:.1f}\" height=\"{}\" "
         "fill=\"#bbb\" stroke=\"#fff\"/>",
-        format_bytes(root_.bytes - known), kWidth - width, width, kRow - 1);
+        format_bytes(root_.bytes - known), kFlameWidth - width, width, kRow - 1);
     if (width > 70)
-      out_ += fmt::format("<text x=\"{:.1f}\" y=\"12\" style=\"fill:#111\">[no stack]</text>", kWidth - width + 3);
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"12\" style=\"fill:#111\">[no stack]</text>", kFlameWidth - width + 3);
     out_ += "</g>\n";
   }
   void cell(const StackFrame& frame, std::uint64_t bytes, double left, double width, std::size_t depth) {

@@ -8,8 +8,6 @@ namespace tenon {
 namespace {
 
 TableCell whole(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-TableCell bytes(std::uint64_t value) { return Bytes{static_cast<std::int64_t>(value)}; }
-
 /// The settings of the recording: PyTorch's, or the allocator that `tenon run` wrote down.
 TableCell settings_of(const replay::Trace& trace) {
   if (trace.recorded && trace.recorded->has_settings)
@@ -47,10 +45,11 @@ void add_trace_facts(Table& table, const replay::Trace& trace) {
                            : static_cast<double>(facts.seeded_bytes) / static_cast<double>(facts.total_requested_bytes);
   const std::uint64_t reserved = trace.recorded ? trace.recorded->peak_reserved_bytes : 0;
   table.add_row({trace.name, trace.format, whole(facts.events), whole(facts.allocations), whole(facts.frees),
-                 whole(trace.stream_count()), bytes(facts.peak_requested_bytes), whole(facts.peak_event),
-                 bytes(facts.end_live_bytes), bytes(facts.total_requested_bytes), bytes(facts.max_request_bytes),
-                 whole(facts.marks), whole(facts.deferred_frees), bytes(facts.seeded_bytes), Ratio{share},
-                 reserved != 0 ? bytes(reserved) : TableCell(), settings_of(trace)});
+                 whole(trace.stream_count()), bytes_cell(facts.peak_requested_bytes), whole(facts.peak_event),
+                 bytes_cell(facts.end_live_bytes), bytes_cell(facts.total_requested_bytes),
+                 bytes_cell(facts.max_request_bytes), whole(facts.marks), whole(facts.deferred_frees),
+                 bytes_cell(facts.seeded_bytes), Ratio{share}, reserved != 0 ? bytes_cell(reserved) : TableCell(),
+                 settings_of(trace)});
 }
 
 Table trace_difference_table(const replay::Trace& a, const replay::Trace& b,
@@ -66,7 +65,7 @@ Table trace_difference_table(const replay::Trace& a, const replay::Trace& b,
     table.add_row({trace->path, difference.are_equal,
                    difference.first_event ? whole(*difference.first_event) : TableCell(),
                    difference.what.empty() ? TableCell() : TableCell(difference.what), whole(trace->facts.events),
-                   bytes(trace->facts.peak_requested_bytes), bytes(trace->facts.total_requested_bytes)});
+                   bytes_cell(trace->facts.peak_requested_bytes), bytes_cell(trace->facts.total_requested_bytes)});
   }
   return table;
 }

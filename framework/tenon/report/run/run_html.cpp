@@ -17,7 +17,7 @@ namespace tenon {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostPoints = 1500;
 

@@ -13,6 +13,7 @@
 #include <tenon/tensor/literal.h>
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
+#include <tenon/train/models/transformer.h>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,6 @@ namespace {
 
 namespace F = nn::functional;
 
-constexpr double kInitialDeviation = 0.02;
 constexpr double kRotaryBase = 500000;
 constexpr double kEpsilon = 1e-5;
 
@@ -70,7 +70,7 @@ LlamaSize size_of(const ModelRequest& request) {
   return size;
 }
 
-nn::Linear linear(std::int64_t in, std::int64_t out, double deviation = kInitialDeviation) {
+nn::Linear projection(std::int64_t in, std::int64_t out, double deviation = kInitialDeviation) {
   nn::Linear layer(nn::LinearOptions(in, out).bias(false));
   nn::init::normal_(layer->weight, 0, deviation);
   return layer;
@@ -113,14 +113,14 @@ struct LlamaBlockImpl : nn::Module {
     const std::int64_t width = size.width, shared = size.kv_heads * (width / size.heads);
     const double residual = kInitialDeviation / std::sqrt(2.0 * static_cast<double>(size.layers));
     norm1 = register_module("norm1", norm(width));
-    query = register_module("query", linear(width, width));
-    key = register_module("key", linear(width, shared));
-    value = register_module("value", linear(width, shared));
-    out = register_module("out", linear(width, width, residual));
+    query = register_module("query", projection(width, width));
+    key = register_module("key", projection(width, shared));
+    value = register_module("value", projection(width, shared));
+    out = register_module("out", projection(width, width, residual));
     norm2 = register_module("norm2", norm(width));
-    gate = register_module("gate", linear(width, size.inner));
-    up = register_module("up", linear(width, size.inner));
-    down = register_module("down", linear(size.inner, width, residual));
+    gate = register_module("gate", projection(width, size.inner));
+    up = register_module("up", projection(width, size.inner));
+    down = register_module("down", projection(size.inner, width, residual));
   }
 
   Tensor forward(const Tensor& x, RotaryImpl& rotary) {
@@ -169,7 +169,7 @@ struct LlamaImpl : nn::Module {
           std::make_shared<LlamaBlockImpl>(size, request.options.real("dropout"), request.inplace_activations)));
     }
     last_norm = register_module("norm", norm(size.width));
-    if (!size.tied) head = register_module("head", linear(size.width, size.vocabulary));
+    if (!size.tied) head = register_module("head", projection(size.width, size.vocabulary));
   }
 
   Tensor forward(const Tensor& tokens) {

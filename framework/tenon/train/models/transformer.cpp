@@ -18,8 +18,6 @@ namespace F = nn::functional;
 
 namespace {
 
-constexpr double kInitialDeviation = 0.02;
-
 nn::Linear linear(std::int64_t in, std::int64_t out, double deviation = kInitialDeviation) {
   nn::Linear layer(in, out);
   nn::init::normal_(layer->weight, 0, deviation);

@@ -11,6 +11,9 @@
 
 namespace tenon::train {
 
+/// Of the normal distribution from which first weights are drawn (Radford et al., 2019).
+inline constexpr double kInitialDeviation = 0.02;
+
 struct TransformerOptions {
   std::int64_t width = 0, layers = 0, heads = 0;
   double dropout = 0;

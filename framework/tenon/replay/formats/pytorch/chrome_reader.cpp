@@ -1,5 +1,6 @@
 // From the profiler's memory events to histories: one a device, paired by address in time order.
 #include <tenon/memory/pytorch/sizes.h>
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
 #include <tenon/replay/formats/pytorch/profiler_events.h>
 #include <tenon/replay/trace/id_map.h>
@@ -17,7 +18,6 @@ namespace {
 
 using MemoryEvent = ProfilerMemoryEvent;
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::int32_t kCpuDeviceType = 0;  // c10::DeviceType
 
@@ -99,7 +99,8 @@ class DeviceHistory {
     const MemoryEvent& first = events_.front();
     if (first.total_allocated < 0) return;
     const std::int64_t before = first.total_allocated - first.bytes;
-    if (before <= 0 || static_cast<std::uint64_t>(before) <= seeded || static_cast<std::uint64_t>(before) >= kMaxBytes)
+    if (before <= 0 || static_cast<std::uint64_t>(before) <= seeded ||
+        static_cast<std::uint64_t>(before) >= kMaxBlockBytes)
       return;
     const std::uint64_t rest = static_cast<std::uint64_t>(before) - seeded;
     allocate(rest);

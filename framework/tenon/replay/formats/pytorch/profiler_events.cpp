@@ -1,4 +1,5 @@
 // The SAX handler that picks memory events out of a Chrome trace.
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/pytorch/profiler_events.h>
 #include <tenon/replay/trace/id_map.h>
 
@@ -16,7 +17,6 @@ namespace tenon::replay {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::int64_t kMaxTime = std::numeric_limits<std::int64_t>::max() / 1000 - 1;  // microseconds
 
 /// The parser's view of the file: one byte after the other.
@@ -227,7 +227,7 @@ class Handler final : public nlohmann::json_sax<Json> {
                      "a [memory] event without \"Bytes\", or with something else than an integer of 64 bits there");
     if (has_bad_time_) input_.fail_at(input_.position(), "\"ts\" of a [memory] event is not a time, or out of range");
     if (current_.bytes == std::numeric_limits<std::int64_t>::min() ||
-        static_cast<std::uint64_t>(std::abs(current_.bytes)) > kMaxBytes) {
+        static_cast<std::uint64_t>(std::abs(current_.bytes)) > kMaxBlockBytes) {
       input_.fail_at(input_.position(),
                      "\"Bytes\" of a [memory] event is out of range: " + std::to_string(current_.bytes));
     }

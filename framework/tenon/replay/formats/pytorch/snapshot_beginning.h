@@ -1,6 +1,7 @@
 // What was there when the history of a snapshot begins: its end, walked back.
 #pragma once
 
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 
 #include <cstddef>
@@ -27,8 +28,6 @@ struct SnapshotBeginning {
   bool has_free_completed = false;
   std::unordered_set<std::size_t> never_completed;  ///< events whose free was pending at the end
 };
-
-inline constexpr std::uint64_t kMaxDeviceBytes = std::uint64_t{1} << 60;
 
 /// `unlisted_bytes` were reserved at the end besides the segments of the file.
 SnapshotBeginning beginning_of(const SnapshotDevice& device, std::uint64_t unlisted_bytes);

@@ -16,7 +16,6 @@ constexpr std::size_t kMaxMarkBytes = 4096;
 /// Of all names together; what is longer than a line is cut then. A file may name one long text as often as it likes.
 constexpr std::size_t kMarkBytesFree = 4 * MiB;
 constexpr std::size_t kShortMarkBytes = 200;
-constexpr char kEndOf[] = "end of ";
 
 }  // namespace
 
@@ -40,7 +39,7 @@ void SnapshotEvents::annotations(PickleValue list) {
     Annotation made;
     made.time = pickle.signed_int(pickle.get(value, "time_us"), ok);
     if (!ok) return;
-    made.name = stage == "END" ? kEndOf : "";
+    if (stage == "END") made.name = kEndOfAnnotation;
     made.name +=
         pickle.text(pickle.get(value, "name")).substr(0, mark_bytes < kMarkBytesFree ? kMaxMarkBytes : kShortMarkBytes);
     mark_bytes += made.name.size();
@@ -95,8 +94,7 @@ MemoryEvent SnapshotEvents::event(PickleValue value, const std::string& list, st
                               " is missing, not an integer or out of range");
   }
   made.bytes = pickle.unsigned_int(values[kSize], ok);
-  if (!ok || made.bytes > SnapshotFields::kMaxBytes)
-    fields_.fail(place(), "'size' is missing, not an integer or out of range");
+  if (!ok || made.bytes > kMaxBlockBytes) fields_.fail(place(), "'size' is missing, not an integer or out of range");
   if (values[kStream].kind() == Kind::kInt) {
     made.stream = {values[kStream].payload()};
   } else {

@@ -3,17 +3,21 @@
 #pragma once
 
 #include <tenon/replay/formats/io/input_file.h>
+#include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/pytorch/pickle/pickle.h>
 #include <tenon/replay/formats/pytorch/snapshot_file.h>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tenon::replay {
 
+/// What the name of a mark begins with where it is the END of an annotation.
+inline constexpr std::string_view kEndOfAnnotation = "end of ";
+
 class SnapshotFields {
  public:
-  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
   static constexpr std::uint64_t kMaxKeys = 256;  ///< of one entry, block or segment
   static constexpr std::int64_t kMaxDevices = 4096;
 

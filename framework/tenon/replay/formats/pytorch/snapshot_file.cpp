@@ -15,7 +15,6 @@ namespace tenon::replay {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr std::uint64_t kMaxBytes = SnapshotFields::kMaxBytes;
 
 class Decoder {
  public:
@@ -82,7 +81,7 @@ class Decoder {
     if (!fields_.is_small_dict(value)) fields_.fail(place, "is not a segment");
     Segment segment;
     segment.address = fields_.number(pickle.get(value, "address"), "address", place, ~std::uint64_t{0} - 1);
-    segment.bytes = fields_.number(pickle.get(value, "total_size"), "total_size", place, kMaxBytes);
+    segment.bytes = fields_.number(pickle.get(value, "total_size"), "total_size", place, kMaxBlockBytes);
     segment.stream = fields_.stream(pickle.get(value, "stream"), place);
     segment.is_large = pickle.text(pickle.get(value, "segment_type")) != "small";
     segment.is_expandable = pickle.truth(pickle.get(value, "is_expandable"));
@@ -121,7 +120,7 @@ class Decoder {
     const PickleValue stated = pickle.get(value, "address");
     bool ok = false;
     const std::uint64_t bytes = pickle.unsigned_int(pickle.get(value, "size"), ok);
-    if (!ok || bytes > kMaxBytes) fields_.fail(place(), "'size' is missing, not an integer or out of range");
+    if (!ok || bytes > kMaxBlockBytes) fields_.fail(place(), "'size' is missing, not an integer or out of range");
     const std::uint64_t address =
         stated.kind() == Kind::kNone ? next : fields_.number(stated, "address", place(), ~std::uint64_t{0} - 1);
     if (state == "active_allocated" || state == "active_pending_free" || state == "active_awaiting_free") {
@@ -130,7 +129,7 @@ class Decoder {
                      .requested_bytes = bytes,
                      .state = state == "active_allocated" ? BlockState::kActive : BlockState::kAwaitingStream};
       if (const PickleValue requested = pickle.get(value, "requested_size"); requested.kind() != Kind::kNone) {
-        live.requested_bytes = fields_.number(requested, "requested_size", place(), kMaxBytes);
+        live.requested_bytes = fields_.number(requested, "requested_size", place(), kMaxBlockBytes);
       }
       live.stack = stacks_.stack(pickle.get(value, "frames"));
       users_of_block(pickle.get(value, "history"), live, place);
@@ -151,7 +150,7 @@ class Decoder {
     pickle.for_each(history, [&](std::uint64_t i, PickleValue user) {
       if (i != 0 || !fields_.is_small_dict(user)) return;
       const PickleValue real = pickle.get(user, "real_size");
-      if (real.kind() != Kind::kNone) live.requested_bytes = fields_.number(real, "real_size", place(), kMaxBytes);
+      if (real.kind() != Kind::kNone) live.requested_bytes = fields_.number(real, "real_size", place(), kMaxBlockBytes);
       if (live.stack == 0) live.stack = stacks_.stack(pickle.get(user, "frames"));
     });
   }

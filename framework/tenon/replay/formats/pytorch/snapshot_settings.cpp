@@ -18,7 +18,7 @@ std::string conf_of_fields(const RecordedAllocator& settings) {
   std::string conf;
   const auto add = [&](const std::string& setting) { conf += (conf.empty() ? "" : ",") + setting; };
   if (settings.expandable_segments) add("expandable_segments:True");
-  if (settings.max_split_size.value_or(0) >= MiB && *settings.max_split_size < SnapshotFields::kMaxBytes)
+  if (settings.max_split_size.value_or(0) >= MiB && *settings.max_split_size < kMaxBlockBytes)
     add("max_split_size_mb:" + std::to_string(*settings.max_split_size / MiB));
   if (settings.garbage_collection_threshold > 0 && settings.garbage_collection_threshold < 1)
     add(fmt::format("garbage_collection_threshold:{:g}", settings.garbage_collection_threshold));
@@ -60,7 +60,7 @@ void decode_recording(SnapshotFields& fields, PickleValue dict, SnapshotFile& fi
   fields.spend(pickle.size(failures));
   pickle.for_each(failures, [&](std::uint64_t i, PickleValue value) {  // reserved, left, reserved, left
     const std::uint64_t bytes =
-        fields.number(value, "failures", SnapshotFields::at("tenon.failures", i), SnapshotFields::kMaxBytes);
+        fields.number(value, "failures", SnapshotFields::at("tenon.failures", i), kMaxBlockBytes);
     if (i % 2 == 0) {
       file.failures.emplace_back(bytes, 0);
     } else {
@@ -106,13 +106,13 @@ void decode_tenons_own(SnapshotFields& fields, PickleValue dict, SnapshotFile& f
   file.is_replay = origin == "replay" || (origin.empty() && Pickle::is_sequence(list));
   if (file.is_replay) decode_recording(fields, dict, file);
   if (const PickleValue unlisted = pickle.get(dict, "unlisted_bytes"); unlisted.kind() != Kind::kNone)
-    file.unlisted_bytes = fields.number(unlisted, "unlisted_bytes", "tenon", SnapshotFields::kMaxBytes);
+    file.unlisted_bytes = fields.number(unlisted, "unlisted_bytes", "tenon", kMaxBlockBytes);
   if (!Pickle::is_sequence(list)) return;
   fields.spend(pickle.size(list));
   file.empty_caches.emplace();
   pickle.for_each(list, [&](std::uint64_t i, PickleValue value) {
     const std::uint64_t entry =
-        fields.number(value, "empty_caches", SnapshotFields::at("tenon.empty_caches", i), SnapshotFields::kMaxBytes);
+        fields.number(value, "empty_caches", SnapshotFields::at("tenon.empty_caches", i), kMaxBlockBytes);
     if (!file.empty_caches->empty() && entry < file.empty_caches->back())
       fields.fail(SnapshotFields::at("tenon.empty_caches", i), "goes back");
     file.empty_caches->push_back(entry);

@@ -12,8 +12,6 @@ namespace tenon::replay {
 
 namespace {
 
-constexpr std::string_view kEndOf = "end of ";  // what a reader makes of an annotation's END
-
 class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotImage& image, OutputFile& out)
@@ -42,7 +40,8 @@ class SnapshotWriter {
     std::multiset<std::string_view> open;
     for (const auto& [time_us, mark] : image_.marks) {
       std::string_view name = mark;
-      const auto started = name.starts_with(kEndOf) ? open.find(name.substr(kEndOf.size())) : open.end();
+      const auto started =
+          name.starts_with(kEndOfAnnotation) ? open.find(name.substr(kEndOfAnnotation.size())) : open.end();
       const bool is_end = started != open.end();
       if (is_end) {
         name = *started;
