@@ -138,7 +138,7 @@ Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpos
   if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
   if (tile == nullptr) tile = serve(cache, bytes);
   if (tile == nullptr || !home_.can_join()) return tile;
-  rhythm.note({.cache = &cache,
+  rhythm.note({.owner = &cache,
                .bytes = bytes,
                .address = tile->address,
                .range = tile->range,

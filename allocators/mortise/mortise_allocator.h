@@ -13,8 +13,9 @@
 #include "awaited.h"
 #include "home.h"
 #include "joined.h"
-#include "rhythm.h"
 #include "stream_cache.h"
+
+#include "../tiled/rhythm.h"
 
 #include <tenon/core/options.h>
 #include <tenon/memory/factory.h>
@@ -26,6 +27,17 @@
 #include <vector>
 
 namespace tenon::mortise {
+
+/// Where a request was served.
+struct Placement {
+  StreamCache* owner = nullptr;
+  std::size_t bytes = 0;
+  std::uintptr_t address = 0;  ///< at home
+  Range* range = nullptr;      ///< null for a joined block:
+  JoinedRange* joined = nullptr;
+  std::uint64_t serial = 0;  ///< of the joined range: it may be gone by now
+};
+using Rhythm = tiled::Rhythm<Placement>;
 
 class MortiseAllocator final : public Allocator {
  public:

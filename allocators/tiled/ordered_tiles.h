@@ -46,6 +46,12 @@ class OrderedTiles {
     *at = lower ? lower : upper;
   }
 
+  /// Each of them, the smallest first; `visit` must not change the index.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for_each_of(root_, visit);
+  }
+
   bool empty() const { return root_ == nullptr; }
   Tile* any() const { return root_; }
   bool holds(const Tile* wanted) const {
@@ -55,6 +61,13 @@ class OrderedTiles {
   }
 
  private:
+  template <class Visit>
+  static void for_each_of(Tile* tree, Visit& visit) {
+    if (!tree) return;
+    for_each_of(tree->previous, visit);
+    visit(tree);
+    for_each_of(tree->next, visit);
+  }
   static bool below(const Tile* a, const Tile* b) {
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
   }

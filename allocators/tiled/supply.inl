@@ -170,7 +170,7 @@ std::size_t TiledAllocator<Rules>::give_back(std::size_t keep) {
 
 template <class Rules>
 void TiledAllocator<Rules>::unmap(Heap& heap, Tile* tile, std::size_t bytes) {
-  tiles_of(heap).reserve_two();
+  tiles_of(heap).reserve(2);
   const auto gone = segments_.unmap(segments_.of(tile), tile->address, tile->end(), bytes);
   if (gone.empty()) return;
   heap.free.erase(tile);

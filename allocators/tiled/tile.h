@@ -6,6 +6,7 @@
 
 #include <tenon/memory/allocator.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,21 +63,21 @@ class TileStore {
     tile->right = spare_;
     spare_ = tile;
   }
-  /// The next two can be had without fail.
-  void reserve_two() {
-    Tile* const first = take();
-    Tile* const second = take();
-    give(second);
-    give(first);
+  /// So many can be had after this without fail.
+  void reserve(std::size_t count) {
+    const Tile* last = spare_;
+    for (; last && count > 0; last = last->right) --count;
+    for (; count > 0; count -= std::min(count, slabs_.size() == 1 ? kFirstSlab : kSlab)) grow();
   }
 
  private:
   [[gnu::noinline, gnu::cold]] void grow() {
-    const std::size_t count = slabs_.empty() ? 64 : 1024;
+    const std::size_t count = slabs_.empty() ? kFirstSlab : kSlab;
     slabs_.push_back(std::make_unique_for_overwrite<Tile[]>(count));
     for (std::size_t i = count; i-- > 0;) give(&slabs_.back()[i]);
   }
 
+  static constexpr std::size_t kFirstSlab = 64, kSlab = 1024;
   std::vector<std::unique_ptr<Tile[]>> slabs_;
   Tile* spare_ = nullptr;
 };

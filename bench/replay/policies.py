@@ -16,7 +16,7 @@ import sys
 
 MIB = 1 << 20
 SHIPPED = ["direct", "caching", "expandable", "mortise", "tlsf", "arena", "bfc", "buddy", "rmm_pool:initial_pool_size=512", "rmm_arena",
-           "slab_by_lcm", "driver_async", "cub_bins:max_cached=1TiB"]
+           "slab_by_lcm", "stitching", "driver_async", "cub_bins:max_cached=1TiB"]
 
 
 def replayed(tenon, capacity, specs, trace):

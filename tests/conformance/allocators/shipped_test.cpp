@@ -103,7 +103,12 @@ INSTANTIATE_TEST_SUITE_P(
         OptionSet{"PlannedInOrder", "planned", {{"window", "0"}}},
         OptionSet{"MortiseWithoutJoints", "mortise", {{"join", "false"}}},
         OptionSet{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
-        OptionSet{"MortiseAllLarge", "mortise", {{"small", "512"}}}, OptionSet{"Pinned", "pinned", {}},
+        OptionSet{"MortiseAllLarge", "mortise", {{"small", "512"}}},
+        OptionSet{"StitchingAll", "stitching", {{"share_below", "1GiB"}, {"stitch_from", "0"}, {"growth", "512"}}},
+        OptionSet{"StitchingWholeChunks", "stitching", {{"share_below", "0"}, {"stitch_from", "0"}}},
+        OptionSet{"StitchingFewRanges", "stitching", {{"most_ranges", "4"}, {"stitch_from", "0"}}},
+        OptionSet{"StitchingShortBlocks", "stitching", {{"most_chunks", "4"}}},
+        OptionSet{"StitchingLongChunks", "stitching", {{"chunk", "16MiB"}}}, OptionSet{"Pinned", "pinned", {}},
         OptionSet{"PinnedAs1_13", "pinned", {{"compat", "1.13"}}},
         OptionSet{"PinnedBounded", "pinned", {{"max_round_threshold", "1MiB"}, {"max_cached_size", "8MiB"}}}),
     [](const auto& param) { return std::string(param.param.name); });
