@@ -18,6 +18,9 @@
 // taken. So when a step begins with the same memory free as the one before, and asks for the same, each of its requests
 // is served as it was then: where a range was stitched then, those made before it do not do now either, and it itself
 // does. (The paper takes an exact match of either kind first: a range made later in a step would divert the next one.)
+// A step in which the device was asked for more leaves more free than it found. So what comes in the same sequence of
+// requests as before is served where it was served then, if that is free (tiled/rhythm.h): at once, as a wrong guess
+// costs no memory here.
 #pragma once
 
 #include "primitives.h"
@@ -48,6 +51,7 @@ struct Placement {
   bool is_stitched = false;
 };
 
+/// See Note [What repeats maps nothing].
 using Rhythm = tiled::Rhythm<Placement, 0>;
 
 class StitchingAllocator final : public Allocator {

@@ -30,6 +30,7 @@ constexpr const char* kPoolOfNothing = "rmm_pool:initial_pool_size=512";
 constexpr const char* kCubGrowth2 = "cub_bins:bin_growth=2,min_bin=9,max_bin=36,max_cached=1TiB";
 constexpr const char* kCubGrowth8 = "cub_bins:bin_growth=8,min_bin=3,max_bin=12,max_cached=1TiB";
 constexpr const char* kSameAsRequested = "bfc:arena_extend_strategy=same_as_requested";
+constexpr const char* kWholePages = "stitching:share_below=0,stitch_from=0,growth=512";
 
 TEST(Baselines, TakeWhatTheirOriginalsTake) {
   TENON_NEEDS_RECORDED("public/iopddl_G_1.csv");
@@ -44,6 +45,9 @@ TEST(Baselines, TakeWhatTheirOriginalsTake) {
            Figure{"public/somas_resnet50.csv", kCubGrowth8, 3.07},
            Figure{"sdxl_sample.trace.gz", kPoolOfNothing,
                   2.27},  // the worst of RMM itself over 57 histories; ours is here
+           // GMLake at its best: whole pages of 2 MiB, any of them, which was simulated.
+           Figure{"public/iopddl_G_1.csv", kWholePages, 1.022},
+           Figure{"public/somas_resnet50.csv", kWholePages, 1.115},
            Figure{"public/iopddl_G_1.csv", "bfc", 1.473},
            Figure{"public/somas_resnet50.csv", "bfc", 1.417},
            Figure{"public/iopddl_G_1.csv", kSameAsRequested, 1.013},
