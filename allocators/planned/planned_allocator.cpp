@@ -62,7 +62,7 @@ struct PlannedAllocator::Leftover {
 
 OptionSchema PlannedAllocator::options() {
   return {
-      OptionSpec::text("plan", "",
+      OptionSpec::text(std::string(packing::kPlanOption), "",
                        "the plan to serve from: a file of `tenon plan HISTORY -o FILE.plan`, or of `record`"),
       OptionSpec::text("record", "", "where the run's own plan is written when it ends; empty: nowhere"),
       OptionSpec::integer("window", 32, "how many requests around its place in the plan a request is looked for")
@@ -84,7 +84,7 @@ PlannedAllocator::PlannedAllocator(const AllocatorContext& context)
       fails_on_mismatch_(context.options.text("mismatch") == "error"),
       planning_seconds_(context.options.real("planning_seconds")),
       recorder_(context.options.text("record")) {
-  if (const std::string& file = context.options.text("plan"); !file.empty())
+  if (const std::string& file = context.options.text(packing::kPlanOption); !file.empty())
     follower_.emplace(packing::read_plan(file), static_cast<std::size_t>(context.options.integer("window")));
 }
 

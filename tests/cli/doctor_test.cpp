@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tenon::test {
 namespace {
 
@@ -61,6 +64,71 @@ TEST_F(DoctorVerb, TakesTenonsAllocatorsWhenOneOfThemWasInUse) {
   const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "-a", "caching"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("allocator.name=\""), Not(HasSubstr("PYTORCH_ALLOC_CONF"))));
+}
+
+TEST_F(DoctorVerb, SaysWhatTenonsOwnWouldSaveAndWhatUsingThemTakes) {
+  folder_.write("checkered.trace", checkered());
+  const Said said = tenon({"doctor", "checkered.trace", "--capacity", "230MiB"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("tenon planned"), HasSubstr("Tenon's own that would have fitted:\n"),
+                    HasSubstr("\n  tenon plan checkered.trace -o checkered.plan\n"), HasSubstr("name = \"mortise\""),
+                    HasSubstr("PyTorch has no such setting"), Not(HasSubstr("/proc/"))));
+  const auto json = parse_json(tenon({"doctor", "checkered.trace", "--capacity", "230MiB", "--format", "json"}).out);
+  EXPECT_EQ(json["verdict"], "none fits") << "of PyTorch's";
+  EXPECT_TRUE(json["recommendation"].is_null());
+  bool is_there = false;
+  for (const auto& row : json["rows"]) {
+    if (row["setting"] != "planned") continue;
+    is_there = true;
+    EXPECT_EQ(row["kind"], "tenon");
+    EXPECT_EQ(row["fits"], "yes");
+    EXPECT_EQ(row["set"], "planned:plan=checkered.plan");
+  }
+  EXPECT_TRUE(is_there);
+}
+
+TEST_F(DoctorVerb, ARowOfTenonsSaysWhatItSavesBesideTheSettingThatFitsWithLeast) {
+  folder_.write("checkered.trace", checkered());
+  const auto json = parse_json(tenon({"doctor", "checkered.trace", "--format", "json"}).out);
+  std::int64_t least = INT64_MAX, mortise = 0, saved = 0;
+  for (const auto& row : json["rows"]) {
+    if (row["kind"] == "pytorch") least = std::min(least, row["peak_reserved_bytes"].get<std::int64_t>());
+    if (row["setting"] == "mortise") {
+      mortise = row["peak_reserved_bytes"];
+      saved = row["saved_bytes"];
+    }
+  }
+  EXPECT_EQ(saved, least - mortise);
+  EXPECT_GT(saved, 0);
+  EXPECT_THAT(tenon({"doctor", "checkered.trace"}).out,
+              HasSubstr("Tenon's own that need less than 'expandable_segments:True', which needs least of the others:\n"
+                        "  mortise: "));
+}
+
+TEST_F(DoctorVerb, ASettingOfPytorchStaysTheRecommendationAndTenonsAreToldBesideIt) {
+  const Said said = tenon({"doctor", "pinned.trace", "--capacity", "420MiB"});
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("export PYTORCH_ALLOC_CONF=\"expandable_segments:True\""), HasSubstr("tenon mortise")));
+  const auto json = parse_json(tenon({"doctor", "pinned.trace", "--capacity", "420MiB", "--format", "json"}).out);
+  EXPECT_EQ(json["recommendation"], "expandable_segments:True");
+}
+
+TEST_F(DoctorVerb, TriesTheAllocatorsThatAreNamedAsWell) {
+  const auto has = [&](const std::string& out, const std::string& setting) {
+    const auto json = parse_json(out);
+    return std::ranges::any_of(json["rows"], [&](const auto& row) { return row["setting"] == setting; });
+  };
+  std::vector<std::string> words = {"doctor", "pinned.trace", "--capacity", "420MiB", "--format", "json"};
+  const std::string before = tenon(words).out;
+  EXPECT_FALSE(has(before, "buddy"));
+  EXPECT_FALSE(has(before, "direct")) << "a device call for each request helps nobody";
+  words.insert(words.end(), {"--try", "buddy", "--try", "direct"});
+  const std::string after = tenon(words).out;
+  EXPECT_TRUE(has(after, "buddy"));
+  words.insert(words.end(), {"-a", "caching"});
+  EXPECT_TRUE(has(tenon(words).out, "buddy")) << "beside an allocator of Tenon's, too";
+  EXPECT_EQ(tenon({"doctor", "--try", "buddy"}).code, 2);
 }
 
 TEST_F(DoctorVerb, SaysWhenTheLiveBytesAreTooMany) {

@@ -33,4 +33,16 @@ inline std::string pinned_segments(const PinnedSizes& mebibytes_of = {}) {
   return text;
 }
 
+/// Blocks of 3 MiB with a live one between two freed ones, then blocks of 5 MiB: whoever cannot put free pieces
+/// together takes new memory for them. 192 MiB live, 272 MiB reserved at least by PyTorch.
+inline std::string checkered() {
+  std::string text;
+  for (int i = 0; i < 64; ++i) text += "a " + std::to_string(i) + " 3145728 0\n";
+  for (int i = 0; i < 64; i += 2) text += "f " + std::to_string(i) + "\n";
+  for (int i = 64; i < 80; ++i) text += "a " + std::to_string(i) + " 5242880 0\n";
+  for (int i = 1; i < 64; i += 2) text += "f " + std::to_string(i) + "\n";
+  for (int i = 64; i < 80; ++i) text += "f " + std::to_string(i) + "\n";
+  return text;
+}
+
 }  // namespace tenon::test

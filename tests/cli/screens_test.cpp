@@ -42,7 +42,9 @@ constexpr char kIsASpec[] =
 constexpr char kIsALineOfCode[] = "a line to paste into a shell or a program, where a break would end it";
 constexpr LongLine kLongLines[] = {
     {"  export PYTORCH_ALLOC_CONF=\"expandable_segments:True,large_segment_size_mb:12\"", "tune", kIsALineOfCode},
+    {"  export PYTORCH_ALLOC_CONF=\"expandable_segments:True,large_segment_size_mb:16\"", "tune", kIsALineOfCode},
     {"  export PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True,large_segment_size_mb:12\"", "tune", kIsALineOfCode},
+    {"  export PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True,large_segment_size_mb:16\"", "tune", kIsALineOfCode},
     {"  torch.cuda.memory._record_memory_history(max_entries=1_000_000)", "tune", kIsALineOfCode},
     {"  torch.cuda.memory._record_memory_history(max_entries=1_000_000)", "doctor", kIsALineOfCode},
     {"/a/folder/of/a/name/that/is/longer/than/a/narrow/terminal/mine.so:", "run", kIsAPath},
@@ -121,6 +123,8 @@ ScreensByVerb screens_of_histories() {
       {"tune",
        {{{"tune", "pinned.trace", "--capacity", "420MiB", "--budget", "200ms"}},
         {{"tune", "pinned.trace", "メモリ.trace", "--budget", "200ms"}},
+        {{"tune", "checkered.trace", "-a", "buddy", "--budget", "5s"}},
+        {{"tune", "checkered.trace", "--capacity", "200MiB", "--budget", "200ms"}, 1},
         {{"tune", "pinned.trace", "--capacity", "10MiB", "--budget", "200ms"}, 1},
         {{"tune", "state.trace"}, 1},
         {{"tune", "pinned.trace", "--budget", "soon"}, 2}}},
@@ -215,6 +219,8 @@ ScreensByVerb screens_of_the_machine() {
         {{"doctor", "pinned.trace", "--capacity", "100MiB"}},
         {{"doctor", "pinned.trace", "--capacity", "301MiB"}},
         {{"doctor", "died.pickle"}},
+        {{"doctor", "checkered.trace", "--try", "buddy"}},
+        {{"doctor", "checkered.trace", "--capacity", "230MiB"}},
         {{"doctor", "state.trace", "--capacity", "1GiB"}, 1},
         {{"doctor", "--capacity", "1GiB"}, 2}}},
       {"help", {{{"help"}}, {{"help", "replay"}}, {{"help", "rnu"}, 2}}},
@@ -247,6 +253,7 @@ class Screens : public Program, public testing::WithParamInterface<std::string> 
     folder_.write("grid.toml", experiment("[sweep]\n\"train.batch_size\" = [8, 16, 32]\n"));
     folder_.write("wrong.toml", experiment("batch_sise = 2\n"));
     folder_.write("pinned.trace", pinned_segments());
+    folder_.write("checkered.trace", checkered());
     folder_.write("メモリ.trace", "a 0 8388608 0\nm a mark\na 1 16777216 0\nf 0\nf 1\n");  // a name of wide characters
     folder_.write("state.trace", "a 0 1048576 0\na 1 1048576 0\n");
     folder_.write("problem.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n");

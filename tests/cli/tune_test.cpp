@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 namespace tenon::test {
 namespace {
 
@@ -57,14 +59,78 @@ TEST_F(TuneVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
   EXPECT_THAT(after("Smallest safe capacity: ", '('), EndsWith(" MiB ")) << "for people";
 }
 
-TEST_F(TuneVerb, SaysWhyTenonWouldTakeAnotherAllocator) {
-  // PyTorch's smallest segment is 2 MiB.
-  folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
-  const Said said = tenon({"tune", "tiny.trace", "--budget", "0.3s", "-q"});
-  EXPECT_THAT(said.out, ContainsRegex("For Tenon, 'direct', which PyTorch does not have: peak reserved 1.00 KiB, 100.0 "
-                                      "% less than with the setting above, and [0-9]+ device calls instead of [0-9]+.\n"
-                                      "  \\[allocator\\]\n"))
+TEST_F(TuneVerb, SaysWhatAnAllocatorOfTenonsSavesAndWhatUsingItTakes) {
+  folder_.write("checkered.trace", checkered());
+  const Said said = tenon({"tune", "checkered.trace", "--budget", "1s", "-q"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(
+      said.out,
+      AllOf(HasSubstr("Recommended: "), ContainsRegex("tenon mortise +[0-9]+  .* MiB \\([0-9.]+ %\\)"),
+            ContainsRegex("Tenon's own need less than any setting of PyTorch's that was tried, of which '[^']+' "
+                          "needs least:\n"),
+            ContainsRegex("\n  mortise: [0-9.]+ MiB reserved, [0-9.]+ MiB \\([0-9.]+ %\\) less, safe from "
+                          "[0-9.]+ MiB less, [0-9]+ device calls\n"),
+            HasSubstr("To use mortise in a program on Tenon:\n  [allocator]\n  name = \"mortise\"\n"),
+            HasSubstr("which presumes that a run repeats it"),
+            HasSubstr("\n  tenon plan checkered.trace -o checkered.plan\n  [allocator]\n  name = "
+                      "\"planned\"\n  [allocator.planned]\n  plan = \"checkered.plan\"\n"),
+            HasSubstr("PyTorch has no such setting. Its torch.cuda.memory.CUDAPluggableAllocator"),
+            Not(HasSubstr("/proc/"))));
+}
+
+TEST_F(TuneVerb, ThePlanThatItNamesSavesWhatItSays) {
+  folder_.write("checkered.trace", checkered());
+  const json document = parse_json(tenon({"tune", "checkered.trace", "--budget", "1s", "-q", "--format", "json"}).out);
+  const json* planned = nullptr;
+  const json* least = nullptr;
+  for (const json& row : document["rows"]) {
+    if (row["planned"] == true) planned = &row;
+    if (row["kind"] == "pytorch" && (least == nullptr || row["excess"] < (*least)["excess"])) least = &row;
+  }
+  ASSERT_NE(planned, nullptr);
+  ASSERT_NE(least, nullptr);
+  const json& saving = (*planned)["saving"];
+  EXPECT_EQ(saving["than"], (*least)["setting"]);
+  EXPECT_EQ(saving["peak_reserved_bytes"], (*least)["peak_reserved_bytes"].get<std::int64_t>() -
+                                               (*planned)["peak_reserved_bytes"].get<std::int64_t>());
+  EXPECT_EQ(saving["safe_from_bytes"],
+            (*least)["safe_from_bytes"].get<std::int64_t>() - (*planned)["safe_from_bytes"].get<std::int64_t>());
+  EXPECT_EQ(saving["plan_command"], "tenon plan checkered.trace -o checkered.plan");
+  EXPECT_EQ((*planned)["recommended"], false) << "the recommendation is a setting of PyTorch's";
+  EXPECT_FALSE(document["recommendation"]["PYTORCH_ALLOC_CONF"].is_null());
+  EXPECT_THAT(document["recommendation"]["toml"].get<std::string>(), Not(HasSubstr("planned")))
+      << "what presumes a plan is nobody's default";
+
+  ASSERT_EQ(tenon({"plan", "checkered.trace", "-o", "checkered.plan", "--budget", "1s", "-q"}).code, 0);
+  const json replayed = parse_json(
+      tenon({"replay", "checkered.trace", "-a", "planned:plan=checkered.plan", "--format", "json", "-q"}).out);
+  EXPECT_EQ(replayed["rows"][0]["peak_reserved_bytes"], (*planned)["peak_reserved_bytes"]);
+}
+
+TEST_F(TuneVerb, WhereTenonsSaveNothingItSaysNothingOfThem) {
+  // PyTorch takes for such a block what it is.
+  folder_.write("one.trace", "a 0 20971520 0\nf 0\na 1 20971520 0\nf 1\n");
+  const Said said = tenon({"tune", "one.trace", "--budget", "0.3s", "-q"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("For Tenon, the same:\n  [allocator]\n"), HasSubstr("tenon mortise"),
+                              Not(HasSubstr("PluggableAllocator")), Not(HasSubstr("saves"))))
       << said.error;
+}
+
+TEST_F(TuneVerb, TriesTheAllocatorsThatAreNamedAsWell) {
+  folder_.write("pinned.trace", pinned_segments(kSmallPinned));
+  const auto settings = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"tune", "pinned.trace", "--budget", "0.3s", "-q", "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::set<std::string> found;
+    const json document = parse_json(tenon(words).out);
+    for (const json& row : document["rows"]) found.insert(row["setting"]);
+    return found;
+  };
+  const std::set<std::string> before = settings({});
+  EXPECT_TRUE(before.contains("mortise") && before.contains("planned") && !before.contains("buddy"));
+  const std::set<std::string> after = settings({"-a", "buddy", "-a", "mortise:join=false"});
+  EXPECT_TRUE(after.contains("buddy") && after.contains("mortise:join=false"));
+  EXPECT_EQ(tenon({"tune", "pinned.trace", "-a", "cachng"}).code, 2);
 }
 
 TEST_F(TuneVerb, SaysWhatBecomesOfTheRecordedSettings) {
@@ -101,8 +167,9 @@ TEST_F(TuneVerb, NamesTenonsAllocatorWhereNoSettingOfPytorchRuns) {
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
   const Said said = tenon({"tune", "tiny.trace", "--capacity", "1MiB", "--budget", "0.3s", "-q"});
   EXPECT_EQ(said.code, 1);
-  EXPECT_THAT(said.out, AllOf(HasSubstr("No setting of PyTorch that was tried runs safely in 1MiB"),
-                              HasSubstr(" does, from "), Not(HasSubstr("Nothing that was tried"))));
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("No setting of PyTorch that was tried runs safely in 1MiB"), HasSubstr(" does, from "),
+                    HasSubstr("in a program on Tenon"), Not(HasSubstr("Nothing that was tried"))));
 }
 
 TEST_F(TuneVerb, ARefusalIsInTheJson) {

@@ -341,6 +341,34 @@ TEST(Tune, TenonsAllocatorsAreComparedBesidePytorchs) {
   EXPECT_FALSE(plain->is_recommended) << "the line to paste is PyTorch's";
 }
 
+TEST(Tune, NotesWhatOneOfTenonsSavesBesideTheLeastOfPytorchs) {
+  TuneOptions options = unhurried();
+  options.allocators = {{"plain", plain_policy()}};
+  const TuneResult result = tune({pinned()}, options);
+  const Candidate* least = nullptr;
+  for (const Candidate& candidate : result.finalists) {
+    EXPECT_TRUE(!candidate.is_pytorch || !candidate.saving);
+    if (candidate.is_pytorch && (least == nullptr || candidate.relative_peak < least->relative_peak))
+      least = &candidate;
+  }
+  const auto plain = std::ranges::find(result.finalists, "plain", &Candidate::label);
+  ASSERT_TRUE(plain != result.finalists.end() && plain->saving && least != nullptr);
+  EXPECT_EQ(plain->saving->than, least->label);
+  EXPECT_EQ(plain->saving->bytes, static_cast<std::int64_t>(least->peak_reserved_bytes - plain->peak_reserved_bytes));
+  EXPECT_EQ(plain->saving->safe_bytes, static_cast<std::int64_t>(*least->safe_from_bytes - *plain->safe_from_bytes));
+}
+
+TEST(Tune, WhatIsServedFromAPlanIsNotWhatTenonIsSetTo) {
+  TuneOptions options = unhurried();
+  options.allocators = {{"plain", plain_policy(), true}};
+  const TuneResult result = tune({pinned()}, options);
+  const auto plain = std::ranges::find(result.finalists, "plain", &Candidate::label);
+  ASSERT_NE(plain, result.finalists.end());
+  EXPECT_TRUE(plain->saving);
+  EXPECT_FALSE(plain->is_for_tenon);
+  EXPECT_THAT(result.recommended_toml, Not(HasSubstr("plain")));
+}
+
 TEST(Tune, TheLineIsAlwaysOneThatPytorchTakes) {
   for (const char* recorded : {"bogus_key:1", "backend:cudaMallocAsync", "max_split_size_mb", "expandable_segments:yes",
                                "bogus_key:[1:2,3:4],pinned_use_background_threads:True", "max_split_size_mb:4"}) {

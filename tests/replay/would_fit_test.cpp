@@ -1,7 +1,9 @@
 // Which allocators would have served a history that ran out of memory.
+#include "cli/pinned_segments.h"
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
+#include <tenon/replay/advise/own_allocators.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -41,6 +43,41 @@ TEST(WouldFit, ClaimsNothingWhereTheFailureDoesNotComeAgain) {
   EXPECT_FALSE(report.is_reproduced());
   EXPECT_EQ(report.best(), nullptr);
   EXPECT_THAT(report.sentence(), HasSubstr("'keeping' itself does not run out"));
+}
+
+TEST(WouldFit, TellsTenonsOwnApartFromWhatIsRecommended) {
+  const FitReport report = what_would_fit(rising(KiB), {"keeping", keeping_policy()}, {}, 500 * KiB,
+                                          {.own = {{"plain", plain_policy(), true}}});
+  EXPECT_EQ(report.best(), nullptr);
+  EXPECT_EQ(report.least(), nullptr);
+  ASSERT_EQ(report.own.size(), 1u);
+  EXPECT_TRUE(report.own.front().fits());
+  EXPECT_TRUE(report.own.front().is_planned);
+}
+
+TEST(PlanOfHistory, ServesEveryRequestOfTheHistoryAtItsPeak) {
+  load_all_plugins();
+  const Trace trace = read_one(test::pinned_segments(test::kSmallPinned));
+  const PlanOfHistory plan(trace, 1);
+  const std::vector<FitCandidate> planned = plan.allocators();
+  ASSERT_EQ(planned.size(), 1u);
+  EXPECT_EQ(planned.front().label, "planned");
+  const ReplayRow row = run_job(trace, planned.front().policy, {.timed_passes = 0, .time_each_call = false});
+  EXPECT_EQ(row.failure, "");
+  EXPECT_EQ(row.ooms, 0u);
+  EXPECT_LE(row.peak_reserved_bytes, trace.facts.peak_requested_bytes + 4 * MiB);
+}
+
+TEST(PlanOfHistory, IsNotMadeOfNothingNorOnceItIsToStop) {
+  load_all_plugins();
+  EXPECT_TRUE(PlanOfHistory(read_one("# nothing\n"), 1).allocators().empty());
+  EXPECT_TRUE(PlanOfHistory(rising(KiB), 1, [] { return true; }).allocators().empty());
+}
+
+TEST(PlanOfHistory, IsCalledAfterItsHistory) {
+  EXPECT_EQ(plan_name_for("traces/gpt2.trace.gz"), "gpt2.plan");
+  EXPECT_EQ(plan_name_for("gpt2"), "gpt2.plan");
+  EXPECT_EQ(plan_name_for("-"), "history.plan");
 }
 
 TEST(WouldFit, SaysWhenTheLiveBytesAloneAreTooMuch) {

@@ -31,6 +31,7 @@ struct DoctorOptions {
   std::string capacity;
   std::string allocator;
   std::string pytorch_conf;
+  std::vector<std::string> also;
   TableFormat format = TableFormat::kTable;
   bool names_all_frames = false;
   bool quiet = false;
@@ -67,6 +68,7 @@ ExitCode doctor_history(const DoctorOptions& options) {
   const replay::DiagnosisRequest request{.capacity_bytes = options.capacity.empty() ? 0 : parse_size(options.capacity),
                                          .allocator = options.allocator,
                                          .pytorch_conf = options.pytorch_conf,
+                                         .also = options.also,
                                          .names_all_frames = options.names_all_frames,
                                          .is_stopping = [] { return interrupt_signal() != 0; }};
   const ProgressLine progress(options.quiet);
@@ -115,6 +117,8 @@ void add_doctor(Verb program, Outcome& outcome) {
                                       "PyTorch's settings that were in use; default: what the file says")
                           .type_name("STRING")
                           .excludes(allocator);
+  const Option also =
+      verb.add_option("--try", options->also, "a further allocator of Tenon's to try").type_name("SPEC");
   const Option all_frames =
       verb.add_flag("--all-frames", options->names_all_frames,
                     "whole call stacks; default: the program's own functions, or Tenon's where there are none");
@@ -122,10 +126,12 @@ void add_doctor(Verb program, Outcome& outcome) {
   add_quiet_option(verb, options->quiet);
   verb.footer(example("tenon doctor memory.pickle --capacity 24GiB"));
   verb.callback([=, &outcome] {
-    const bool needs_file = capacity.is_given() || allocator.is_given() || conf.is_given() || all_frames.is_given();
+    const bool needs_file =
+        capacity.is_given() || allocator.is_given() || conf.is_given() || also.is_given() || all_frames.is_given();
     if (options->file.empty() && needs_file)
       throw ConfigError(
-          "tenon doctor: --capacity, --allocator, --pytorch-conf and --all-frames need the file of a memory history");
+          "tenon doctor: --capacity, --allocator, --pytorch-conf, --try and --all-frames need the file of a memory "
+          "history");
     options->pytorch_conf = conf_of_line(options->pytorch_conf);
     outcome.exit_code = options->file.empty() ? doctor_machine(*options) : doctor_history(*options);
   });

@@ -6,9 +6,9 @@
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/units.h>
+#include <tenon/replay/advise/own_allocators.h>
 #include <tenon/replay/advise/tune.h>
 #include <tenon/report/replay/tune_report.h>
-#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -16,13 +16,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 namespace tenon::cli {
 
 namespace {
 
+/// Of the budget, for a plan of the history, and never more than so many seconds.
+constexpr double kPlanningShare = 0.05, kPlanningSeconds = 2;
+
 struct TuneVerbOptions {
   std::vector<std::string> traces;
+  std::vector<std::string> allocators;
   std::string capacity;
   std::string budget = "60s";
   unsigned jobs = 0;
@@ -49,14 +54,17 @@ ExitCode tune_verb(const TuneVerbOptions& options) {
       throw Error(why);
     }
   }
-  for (const std::string& name : default_allocators()) {
-    StackConfig allocator = allocator_from_spec(name);
-    // Those that PyTorch has are searched by its own settings.
-    if (!allocator.policy.traits.pytorch_conf) tuning.allocators.emplace_back(name, std::move(allocator));
-  }
+  // Those that PyTorch has are searched by its own settings.
+  tuning.allocators = replay::own_allocators(options.allocators);
   progress.begin("tuning", tuning.budget_seconds);
   catch_interrupts(options.quiet ? "" : "ending with what is measured");
   tuning.is_stopping = [] { return interrupt_signal() != 0; };
+  std::optional<replay::PlanOfHistory> plan;
+  if (traces.size() == 1) {  // a plan is one history's
+    plan.emplace(traces.front(), std::min(kPlanningSeconds, kPlanningShare * tuning.budget_seconds),
+                 tuning.is_stopping);
+    for (replay::FitCandidate& planned : plan->allocators()) tuning.allocators.push_back(std::move(planned));
+  }
   const replay::TuneResult result = replay::tune(traces, tuning);
   const TuneSubject subject{.traces = traces, .files = options.traces, .capacity = options.capacity};
   print(tune_report(result, subject, options.format, environment_json()));
@@ -80,6 +88,7 @@ void add_tune(Verb program, Outcome& outcome) {
       program.add_verb("tune", "search allocator settings for memory histories and recommend the line to paste");
   verb.add_option("traces", options->traces, "memory histories, as for replay").required().type_name("TRACE");
   add_capacity_option(verb, options->capacity, "memory of the device that it must fit");
+  verb.add_option("--allocator,-a", options->allocators, "an allocator of Tenon's to try as well").type_name("SPEC");
   verb.add_option("--budget", options->budget, "time to search: 30s, 2m").type_name("TIME").shows_default();
   verb.add_option("--jobs,-j", options->jobs, "replays at a time; default: as many as there are cores")
       .type_name("N")

@@ -53,6 +53,10 @@ struct Plan {
   std::vector<PlannedBlock> blocks;
 };
 
+/// The option of an allocator that serves from a plan: its file. `tenon tune` and `tenon doctor` try whatever has it
+/// with a plan of the history.
+inline constexpr std::string_view kPlanOption = "plan";
+
 /// Offsets and sizes of plans are multiples of it, as an allocator's blocks are.
 inline constexpr std::uint64_t kPlanGranule = 64;
 

@@ -1,6 +1,7 @@
 // What was in use, and what could have been.
 #include <tenon/core/spec_names.h>
 #include <tenon/replay/advise/diagnosis.h>
+#include <tenon/replay/advise/own_allocators.h>
 #include <tenon/replay/results/own_frames.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/conf_policy.h>
@@ -14,10 +15,13 @@ namespace tenon::replay {
 
 namespace {
 
+constexpr double kPlanningSeconds = 2;
+
 struct Question {
   bool is_pytorch = true;
   FitCandidate current;
   std::vector<FitCandidate> others;
+  std::vector<FitCandidate> own;  ///< Tenon's besides
   std::vector<std::string> dropped_settings;
 };
 
@@ -37,12 +41,14 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
     question.is_pytorch = false;
     question.current = {spec, allocator_from_spec(spec)};
     question.others = other_allocators(question.current.policy, trace.facts.max_request_bytes);
+    for (const std::string& also : request.also) question.others.push_back({also, allocator_from_spec(also)});
     return question;
   }
   std::string conf = request.pytorch_conf;
   if (conf.empty() && trace.recorded) conf = valid_part(trace.recorded->pytorch_conf, &question.dropped_settings);
   question.current = {conf.empty() ? "PyTorch's defaults" : conf, policy_of_conf(conf)};
   question.others = other_pytorch_settings(conf, trace.facts.max_request_bytes);
+  question.own = own_allocators(request.also);
   return question;
 }
 
@@ -66,16 +72,17 @@ bool Diagnosis::is_hopeless() const {
   return report.capacity_bytes != 0 && report.peak_requested_bytes > report.capacity_bytes;
 }
 
-std::string Diagnosis::how_to_set(const FitAttempt& attempt) const {
-  return is_pytorch ? attempt.label : spec_of(attempt.policy);
+std::string Diagnosis::how_to_set(const FitAttempt& attempt, bool is_own) const {
+  if (is_pytorch && !is_own) return attempt.label;
+  return spec_of(attempt.is_planned ? with_plan_file(attempt.policy, trace) : attempt.policy);
 }
 
 std::vector<std::string> Diagnosis::complaints() const {
   std::vector<std::string> sentences;
   if (!report.current.failure.empty() && !is_interrupted) sentences.push_back(report.current.complaint());
-  for (const FitAttempt& attempt : report.others) {
-    if (!attempt.failure.empty()) sentences.push_back(attempt.complaint());
-  }
+  for (const auto* attempts : {&report.others, &report.own})
+    for (const FitAttempt& attempt : *attempts)
+      if (!attempt.failure.empty()) sentences.push_back(attempt.complaint());
   return sentences;
 }
 
@@ -87,15 +94,21 @@ std::optional<RecordedPolicy> recorded_policy(const Trace& trace) {
 }
 
 Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
-  const Question question = question_of(trace, request);
+  Question question = question_of(trace, request);
   const std::uint64_t capacity =
       request.capacity_bytes != 0 ? request.capacity_bytes : capacity_at_failure(trace).value_or(0);
   Diagnosis diagnosis;
   diagnosis.trace = trace.name;
   if (!trace.ooms.empty()) diagnosis.failed_request = trace.ooms.back();
   diagnosis.is_pytorch = question.is_pytorch;
-  diagnosis.report =
-      what_would_fit(trace, question.current, question.others, capacity, {.is_stopping = request.is_stopping});
+  const PlanOfHistory plan(trace, kPlanningSeconds, request.is_stopping);
+  for (FitCandidate& planned : plan.allocators()) question.own.push_back(std::move(planned));
+  diagnosis.report = what_would_fit(trace, question.current, question.others, capacity,
+                                    {.is_stopping = request.is_stopping, .own = question.own});
+  // What goes to the device for every few requests needs least, and is of no use to anybody who did not ask for it.
+  std::erase_if(diagnosis.report.own, [&](const FitAttempt& attempt) {
+    return attempt.is_slow && std::ranges::find(request.also, attempt.label) == request.also.end();
+  });
   diagnosis.holders = holders_of(trace, request.names_all_frames);
   diagnosis.purposes = purposes_at_peak(trace);
   if (request.is_stopping && request.is_stopping()) {

@@ -23,6 +23,7 @@ struct DiagnosisRequest {
   std::uint64_t capacity_bytes = 0;  ///< 0: what the process could have when the recording ran out of memory
   std::string allocator;             ///< Tenon's, as a SPEC
   std::string pytorch_conf;
+  std::vector<std::string> also;      ///< further allocators of Tenon's to try, as SPECs
   bool names_all_frames = false;      ///< of call stacks; otherwise the program's own (own_frames.h)
   std::function<bool()> is_stopping;  ///< asked now and then: what is replayed until then is the answer
 };
@@ -44,8 +45,8 @@ struct Diagnosis {
 
   /// More lives at once than the device has: that much is certain however poor the history is.
   TENON_API bool is_hopeless() const;
-  /// As a user sets it: PyTorch's string, or a SPEC of Tenon's.
-  TENON_API std::string how_to_set(const FitAttempt& attempt) const;
+  /// As a user sets it: PyTorch's string, or a SPEC of Tenon's; with the name that a plan of the history gets.
+  TENON_API std::string how_to_set(const FitAttempt& attempt, bool is_own = false) const;
   /// What has gone wrong in itself, one sentence for each setting.
   TENON_API std::vector<std::string> complaints() const;
 };

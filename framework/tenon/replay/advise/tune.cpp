@@ -52,6 +52,7 @@ class Tuner {
     add_garbage_collection(finalists);
     measure_capacities(finalists);
     rank(finalists, limits());
+    note_savings(finalists, limits());
     result.finalists = std::move(finalists);
     result.is_interrupted = meter_.is_stopping();
     for (const Candidate& candidate : result.finalists) {
@@ -71,13 +72,8 @@ class Tuner {
 
   std::vector<Candidate> other_allocators() {
     std::vector<Candidate> others;
-    for (const auto& [label, policy] : options_.allocators) {
-      Candidate candidate;
-      candidate.label = label;
-      candidate.is_pytorch = false;
-      candidate.policy = policy;
-      others.push_back(std::move(candidate));
-    }
+    for (const FitCandidate& own : options_.allocators)
+      others.push_back({.label = own.label, .is_pytorch = false, .policy = own.policy, .is_planned = own.is_planned});
     std::vector<Candidate*> pointers;
     for (Candidate& candidate : others) pointers.push_back(&candidate);
     meter_.measure(pointers);
@@ -126,7 +122,9 @@ class Tuner {
       if (finalists.size() >= kFinalists) break;
       add(*candidate);
     }
-    for (Candidate& candidate : others) add(candidate);
+    // Each of these has a name of its own, whatever it equals.
+    for (Candidate& candidate : others)
+      if (labels.insert("tenon " + candidate.label).second) finalists.push_back(std::move(candidate));
     return finalists;
   }
 

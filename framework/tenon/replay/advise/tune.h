@@ -7,6 +7,7 @@
 #include <tenon/replay/advise/capacity_curve.h>
 #include <tenon/replay/advise/capacity_walk.h>
 #include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/jobs/process_pool.h>
 #include <tenon/replay/results/trust.h>
 
@@ -24,9 +25,18 @@ struct TuneOptions {
   std::function<double()> elapsed_seconds;  ///< what the budget is compared with: the time since the start if empty
   std::function<bool()> is_stopping;        ///< once it says so, replays are ended: what is measured is judged
   unsigned jobs = 0;
-  std::vector<std::pair<std::string, StackConfig>> allocators;  ///< Tenon's own, besides PyTorch's settings
-  std::vector<Trust> trust;                                     ///< by trace, where it was judged already
+  std::vector<FitCandidate> allocators;  ///< Tenon's own, besides PyTorch's settings
+  std::vector<Trust> trust;              ///< by trace, where it was judged already
   std::function<void(std::size_t done, std::size_t total)> progress;
+};
+
+/// What one of Tenon's allocators saves beside the setting of PyTorch's that needs least, of all that were tried and
+/// run.
+struct Saving {
+  std::string than;                        ///< that setting
+  std::int64_t bytes = 0;                  ///< of peak reserved, in the history that needs most
+  double fraction = 0;                     ///< of its peak reserved, mean over the traces
+  std::optional<std::int64_t> safe_bytes;  ///< of the safe capacity; negative where more is needed
 };
 
 /// One setting with its figures, summed or taken at the worst over the traces.
@@ -48,6 +58,8 @@ struct Candidate {
   std::optional<std::uint64_t> first_oom_event;  ///< at the capacity; of the first trace that runs out there
   bool is_pareto = false;
   bool is_recommended = false;
+  bool is_planned = false;                 ///< serves from a plan of the history: it presumes that steps repeat
+  std::optional<Saving> saving;            ///< of Tenon's, where it is something and not paid for by device calls
   bool is_for_tenon = false;               ///< what recommended_toml sets
   std::vector<CapacityPoint> sensitivity;  ///< over all traces, ascending: each up to the next, unless sampled
   std::optional<CapacityWalk> walk;        ///< while it is searched, unless sampled

@@ -9,16 +9,22 @@ namespace tenon::replay {
 
 namespace {
 
+bool runs(const Candidate& candidate, const RecommendationLimits& limits) {
+  return candidate.failure.empty() && candidate.ooms_at_capacity.value_or(0) == 0 &&
+         candidate.safe_from_bytes.value_or(~std::uint64_t{0}) <= limits.capacity_bytes.value_or(~std::uint64_t{0} - 1);
+}
+
+/// One device call for every few requests would cost more time than memory is worth.
+bool is_slow(const Candidate& candidate, const RecommendationLimits& limits) {
+  return candidate.device_calls > limits.allocations / 4 + 1000;
+}
+
 Candidate* recommend(std::vector<Candidate>& finalists, const RecommendationLimits& limits, bool pytorch) {
   std::vector<Candidate*> fit;
   double lowest = 1e300;
   for (Candidate& candidate : finalists) {
-    if (candidate.is_pytorch != pytorch || !candidate.failure.empty()) continue;
-    if (candidate.ooms_at_capacity.value_or(0) != 0) continue;
-    if (candidate.safe_from_bytes.value_or(~std::uint64_t{0}) > limits.capacity_bytes.value_or(~std::uint64_t{0} - 1))
-      continue;
-    // One device call for every few requests would cost more time than memory is worth.
-    if (!pytorch && candidate.device_calls > limits.allocations / 4 + 1000) continue;
+    if (candidate.is_pytorch != pytorch || candidate.is_planned || !runs(candidate, limits)) continue;
+    if (!pytorch && is_slow(candidate, limits)) continue;
     fit.push_back(&candidate);
     lowest = std::min(lowest, candidate.relative_peak);
   }
@@ -64,11 +70,31 @@ void rank(std::vector<Candidate>& finalists, const RecommendationLimits& limits)
   if (best != nullptr) best->is_recommended = true;
 }
 
+void note_savings(std::vector<Candidate>& finalists, const RecommendationLimits& limits) {
+  const Candidate* least = nullptr;
+  for (const Candidate& candidate : finalists) {
+    if (!candidate.is_pytorch || !runs(candidate, limits)) continue;
+    if (least == nullptr || candidate.relative_peak < least->relative_peak) least = &candidate;
+  }
+  if (least == nullptr) return;
+  const auto difference = [](std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b); };
+  for (Candidate& candidate : finalists) {
+    if (candidate.is_pytorch || !runs(candidate, limits) || is_slow(candidate, limits)) continue;
+    const double fraction = 1 - candidate.relative_peak / least->relative_peak;
+    if (fraction <= kNearPeak) continue;
+    candidate.saving = {.than = least->label,
+                        .bytes = difference(least->peak_reserved_bytes, candidate.peak_reserved_bytes),
+                        .fraction = fraction,
+                        .safe_bytes = {}};
+    if (least->safe_from_bytes && candidate.safe_from_bytes)
+      candidate.saving->safe_bytes = difference(*least->safe_from_bytes, *candidate.safe_from_bytes);
+  }
+}
+
 std::string recommended_toml(std::vector<Candidate>& finalists, const RecommendationLimits& limits) {
   Candidate* const pytorch = recommend(finalists, limits, true);
   Candidate* const own = recommend(finalists, limits, false);
-  const bool is_own =
-      own != nullptr && (pytorch == nullptr || own->relative_peak < pytorch->relative_peak * (1 - kNearPeak));
+  const bool is_own = own != nullptr && (pytorch == nullptr || own->saving);
   Candidate* const best = is_own ? own : pytorch;
   if (best == nullptr) return {};
   best->is_for_tenon = true;

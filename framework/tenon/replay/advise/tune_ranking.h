@@ -10,8 +10,6 @@
 
 namespace tenon::replay {
 
-constexpr double kNearPeak = 0.01;  ///< peaks this close count as equal in a recommendation
-
 struct RecommendationLimits {
   std::optional<std::uint64_t> capacity_bytes;  ///< what is recommended runs there
   std::uint64_t allocations = 0;                ///< of all traces: device calls are held against them
@@ -25,7 +23,11 @@ bool is_better(const Candidate& a, const Candidate& b);
 /// PyTorch's settings if one is safe.
 void rank(std::vector<Candidate>& finalists, const RecommendationLimits& limits);
 
+/// Notes what Tenon's allocators save beside PyTorch's settings; before recommended_toml().
+void note_savings(std::vector<Candidate>& finalists, const RecommendationLimits& limits);
+
 /// The `[allocator]` table of the setting to use in Tenon, which runs PyTorch's settings too: whichever needs less.
+/// None that presumes a plan.
 std::string recommended_toml(std::vector<Candidate>& finalists, const RecommendationLimits& limits);
 
 }  // namespace tenon::replay

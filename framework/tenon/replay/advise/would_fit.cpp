@@ -36,12 +36,14 @@ FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
   const std::uint64_t calls = row.device_calls();
   return {.label = candidate.label,
           .policy = candidate.policy,
+          .is_planned = candidate.is_planned,
           .ooms = row.ooms,
           .first_oom_event = row.first_oom_event,
           .peak_reserved_bytes = row.peak_reserved_bytes,
           .device_calls = calls,
-          // Segments that come and go with the blocks, or pages that do.
-          .is_slow = row.device_allocations + row.device_frees > row.allocations || calls > row.allocations / 4 + 1000,
+          // Segments that come and go with the blocks, or pages that do. Those of a plan are mapped once.
+          .is_slow = !candidate.is_planned && (row.device_allocations + row.device_frees > row.allocations ||
+                                               calls > row.allocations / 4 + 1000),
           .failure = row.failure,
           .failed_event = row.failed_event};
 }
@@ -67,6 +69,14 @@ std::string FitAttempt::complaint() const {
 
 const FitAttempt* FitReport::best() const {
   return is_reproduced() && !others.empty() && others.front().fits() ? &others.front() : nullptr;
+}
+
+const FitAttempt* FitReport::least() const {
+  const FitAttempt* least = current.fits() ? &current : nullptr;
+  for (const FitAttempt& attempt : others)
+    if (attempt.fits() && (least == nullptr || attempt.peak_reserved_bytes < least->peak_reserved_bytes))
+      least = &attempt;
+  return least;
 }
 
 std::string FitReport::sentence() const {
@@ -106,9 +116,13 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
                          std::uint64_t capacity_bytes, const FitOptions& options) {
   std::set<std::pair<std::string, Entries>> known = {identity(current.policy)};
   std::vector<const FitCandidate*> chosen = {&current};
-  for (const FitCandidate& candidate : candidates) {
-    if (known.insert(identity(candidate.policy)).second) chosen.push_back(&candidate);
-  }
+  const auto choose = [&](const std::vector<FitCandidate>& from) {
+    for (const FitCandidate& candidate : from)
+      if (known.insert(identity(candidate.policy)).second) chosen.push_back(&candidate);
+    return chosen.size();
+  };
+  const std::size_t first_own = choose(candidates);
+  choose(options.own);
   std::vector<Job> replays;
   for (const FitCandidate* candidate : chosen) replays.push_back(job_of(trace, *candidate, capacity_bytes));
   const std::vector<ReplayRow> rows = run_jobs(replays, options.jobs, {}, options.is_stopping);
@@ -117,12 +131,14 @@ FitReport what_would_fit(const Trace& trace, const FitCandidate& current, const 
                    .peak_requested_bytes = trace.facts.peak_requested_bytes,
                    .current = attempt_of(current, rows.front())};
   for (std::size_t i = 1; i < rows.size(); ++i)
-    if (rows[i].failure != kNotMeasured) report.others.push_back(attempt_of(*chosen[i], rows[i]));
-  // Fewer options first where peaks are equal: the list is in the order of the candidates already.
-  std::ranges::stable_sort(report.others, {}, [](const FitAttempt& attempt) {
-    return std::tuple(!attempt.fits(), !attempt.failure.empty(), attempt.is_slow,
-                      attempt.fits() ? attempt.peak_reserved_bytes : 0);
-  });
+    if (rows[i].failure != kNotMeasured)
+      (i < first_own ? report.others : report.own).push_back(attempt_of(*chosen[i], rows[i]));
+  // Fewer options first where peaks are equal: the lists are in the order of the candidates already.
+  for (std::vector<FitAttempt>* attempts : {&report.others, &report.own})
+    std::ranges::stable_sort(*attempts, {}, [](const FitAttempt& attempt) {
+      return std::tuple(!attempt.fits(), !attempt.failure.empty(), attempt.is_slow,
+                        attempt.fits() ? attempt.peak_reserved_bytes : 0);
+    });
   return report;
 }
 

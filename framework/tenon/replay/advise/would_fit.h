@@ -15,14 +15,18 @@
 
 namespace tenon::replay {
 
+inline constexpr double kNearPeak = 0.01;  ///< peaks this close count as equal in advice
+
 struct FitCandidate {
   std::string label;  ///< as a user sets it: a SPEC, or a conf string of PyTorch
   StackConfig policy;
+  bool is_planned = false;  ///< it serves from a plan of the history that it is tried on (own_allocators.h)
 };
 
 struct FitAttempt {
   std::string label;
   StackConfig policy;
+  bool is_planned = false;
   std::uint64_t ooms = 0;
   std::optional<std::uint64_t> first_oom_event;
   std::uint64_t peak_reserved_bytes = 0;  ///< as far as it came
@@ -42,6 +46,7 @@ struct FitReport {
   std::uint64_t lost_events = 0;   ///< before the trace began
   FitAttempt current;              ///< what was in use
   std::vector<FitAttempt> others;  ///< those that fit first, slow ones after the others, then the lowest peak
+  std::vector<FitAttempt> own;     ///< Tenon's, where the others are PyTorch's settings; in the same order
 
   /// One sentence for people: which would have fitted; that none would, with the figures; or why nothing can be said.
   TENON_API std::string sentence() const;
@@ -49,11 +54,14 @@ struct FitReport {
   bool is_reproduced() const { return current.failure.empty() && current.ooms != 0; }
   /// The one to recommend: fits, and what was in use does not. Null when there is none.
   TENON_API const FitAttempt* best() const;
+  /// What fits with the lowest peak, of what was in use and the others; null where nothing does.
+  TENON_API const FitAttempt* least() const;
 };
 
 struct FitOptions {
-  unsigned jobs = 0;                  ///< replays at a time; 0: as many as there are cores
-  std::function<bool()> is_stopping;  ///< asked now and then; candidates whose replay has not ended then are left out
+  unsigned jobs = 0;                   ///< replays at a time; 0: as many as there are cores
+  std::function<bool()> is_stopping;   ///< asked now and then; candidates whose replay has not ended then are left out
+  std::vector<FitCandidate> own = {};  ///< Tenon's own, which are told apart from the candidates
 };
 
 /// Replays everything in child processes; a capacity of 0 is unlimited. Candidates that equal `current` in policy and

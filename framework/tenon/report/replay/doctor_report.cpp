@@ -3,6 +3,7 @@
 #include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/doctor_report.h>
 #include <tenon/report/replay/export_lines.h>
+#include <tenon/report/replay/own_advice.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/environment.h>
 
@@ -24,9 +25,12 @@ using Json = nlohmann::ordered_json;
 Table empty_table(bool has_trace, bool for_people) {
   return Table({{"trace", "trace", has_trace},
                 {"setting", "setting"},
+                {"kind", "kind", false},
                 {"in_use", "in use", !for_people},
                 {"fits", "fits", true, 4},
                 {"peak_reserved_bytes", "peak reserved", true, 3},
+                {"saved_bytes", "saves", true, 1},
+                {"saved_fraction", "saves", false},
                 {"ooms", "OOMs", true, 2},
                 {"first_oom_event", "first OOM at event"},
                 {"device_calls", "device calls"},
@@ -35,30 +39,99 @@ Table empty_table(bool has_trace, bool for_people) {
                 {"failed_event", "failed at event", false}});
 }
 
-void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people) {
-  const replay::FitReport& report = diagnosis.report;
-  const auto row = [&](const replay::FitAttempt& attempt, bool is_current) {
-    std::vector<TableCell> cells(11);
-    cells[0] = diagnosis.trace;
-    cells[1] = is_current && for_people ? attempt.label + " (in use)" : attempt.label;
-    if (is_current) cells[2] = "yes";
-    if (report.capacity_bytes != 0) cells[3] = !diagnosis.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
-    cells[4] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
-    cells[5] = static_cast<std::int64_t>(attempt.ooms);
-    if (attempt.first_oom_event) cells[6] = static_cast<std::int64_t>(*attempt.first_oom_event);
-    cells[7] = static_cast<std::int64_t>(attempt.device_calls);
-    if (!is_current) cells[8] = diagnosis.how_to_set(attempt);
+/// Tenon's own that need less than whatever PyTorch's setting fits with least, and by how much. Slow ones do not count.
+std::vector<OwnAdvice> own_that_save(const replay::Diagnosis& diagnosis) {
+  std::vector<OwnAdvice> own;
+  const replay::FitAttempt* const least = diagnosis.report.least();
+  for (const replay::FitAttempt& attempt : diagnosis.report.own) {
+    if (!attempt.fits() || attempt.is_slow) continue;
+    const double of_least = least == nullptr
+                                ? 0
+                                : static_cast<double>(attempt.peak_reserved_bytes) /
+                                      static_cast<double>(std::max<std::uint64_t>(least->peak_reserved_bytes, 1));
+    if (of_least >= 1 - replay::kNearPeak) continue;
+    own.push_back({.label = attempt.label,
+                   .policy = attempt.policy,
+                   .is_planned = attempt.is_planned,
+                   .peak_reserved_bytes = attempt.peak_reserved_bytes,
+                   .device_calls = attempt.device_calls});
+    if (least == nullptr) continue;
+    own.back().saved_bytes = static_cast<std::int64_t>(least->peak_reserved_bytes - attempt.peak_reserved_bytes);
+    own.back().saved_fraction = 1 - of_least;
+  }
+  return own;
+}
+
+class RowMaker {
+ public:
+  RowMaker(Table& table, const replay::Diagnosis& diagnosis, bool for_people)
+      : table_(table), diagnosis_(diagnosis), for_people_(for_people), own_(own_that_save(diagnosis)) {}
+
+  void add_all() {
+    const replay::FitReport& report = diagnosis_.report;
+    if (!diagnosis_.is_interrupted || report.current.failure.empty()) add(report.current, Kind::kCurrent);
+    for (const replay::FitAttempt& attempt : report.others) add(attempt, Kind::kOther);
+    for (const replay::FitAttempt& attempt : report.own) add(attempt, Kind::kOwn);
+  }
+
+ private:
+  enum class Kind { kCurrent, kOther, kOwn };
+
+  void add(const replay::FitAttempt& attempt, Kind kind) {
+    const bool has_capacity = diagnosis_.report.capacity_bytes != 0;
+    std::vector<TableCell> cells(14);
+    cells[0] = diagnosis_.trace;
+    cells[1] = for_people_ ? shown_name(attempt, kind) : attempt.label;
+    cells[2] = kind != Kind::kOwn && diagnosis_.is_pytorch ? "pytorch" : "tenon";
+    if (kind == Kind::kCurrent) cells[3] = "yes";
+    if (has_capacity) cells[4] = !diagnosis_.is_known ? "unknown" : attempt.fits() ? "yes" : "no";
+    cells[5] = Bytes{static_cast<std::int64_t>(attempt.peak_reserved_bytes)};
+    if (kind == Kind::kOwn) add_saving(cells, attempt);
+    cells[8] = static_cast<std::int64_t>(attempt.ooms);
+    if (attempt.first_oom_event) cells[9] = static_cast<std::int64_t>(*attempt.first_oom_event);
+    cells[10] = static_cast<std::int64_t>(attempt.device_calls);
+    if (kind != Kind::kCurrent) cells[11] = diagnosis_.how_to_set(attempt, kind == Kind::kOwn);
     if (!attempt.failure.empty()) {
-      for (const int figure : {4, 5, 7}) cells[static_cast<std::size_t>(figure)] = {};  // as far as it came: none
-      cells[3] = "failed";
-      cells[9] = attempt.failure;
+      for (const std::size_t figure : {5, 8, 10}) cells[figure] = {};  // as far as it came: none
+      cells[4] = "failed";
+      cells[12] = attempt.failure;
     }
-    if (attempt.failed_event) cells[10] = static_cast<std::int64_t>(*attempt.failed_event);
-    table.add_row(std::move(cells));
-    if (report.capacity_bytes != 0 && diagnosis.is_known) table.tone("fits", attempt.fits() ? Tone::kGood : Tone::kBad);
-  };
-  if (!diagnosis.is_interrupted || report.current.failure.empty()) row(report.current, true);
-  for (const replay::FitAttempt& attempt : report.others) row(attempt, false);
+    if (attempt.failed_event) cells[13] = static_cast<std::int64_t>(*attempt.failed_event);
+    table_.add_row(std::move(cells));
+    if (has_capacity && diagnosis_.is_known) table_.tone("fits", attempt.fits() ? Tone::kGood : Tone::kBad);
+  }
+
+  std::string shown_name(const replay::FitAttempt& attempt, Kind kind) const {
+    if (kind == Kind::kCurrent) return attempt.label + " (in use)";
+    return kind == Kind::kOwn && diagnosis_.is_pytorch ? "tenon " + attempt.label : attempt.label;
+  }
+
+  void add_saving(std::vector<TableCell>& cells, const replay::FitAttempt& attempt) const {
+    const auto own = std::ranges::find(own_, attempt.label, &OwnAdvice::label);
+    if (own == own_.end() || own->saved_bytes == 0) return;
+    cells[6] = for_people_ ? TableCell(saving_text(own->saved_bytes, own->saved_fraction))
+                           : TableCell(Bytes{own->saved_bytes});
+    cells[7] = Ratio{own->saved_fraction};
+  }
+
+  Table& table_;
+  const replay::Diagnosis& diagnosis_;
+  const bool for_people_;
+  const std::vector<OwnAdvice> own_;
+};
+
+void add_rows(Table& table, const replay::Diagnosis& diagnosis, bool for_people) {
+  RowMaker(table, diagnosis, for_people).add_all();
+}
+
+/// What Tenon's own would need, where that is less.
+std::string advice_on_own(const replay::Diagnosis& diagnosis, const std::string& file) {
+  const replay::FitAttempt* const least = diagnosis.report.least();
+  const std::string heading =
+      least == nullptr
+          ? "Tenon's own that would have fitted:\n"
+          : fmt::format("Tenon's own that need less than '{}', which needs least of the others:\n", least->label);
+  return own_advice(own_that_save(diagnosis), heading, file, diagnosis.is_pytorch);
 }
 
 std::string lines_to_paste(const replay::FitAttempt& best, const replay::Diagnosis& diagnosis) {
@@ -94,7 +167,7 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
         "Nothing ran out of memory in this recording, and no --capacity was given: the table shows what each setting "
         "reserves on a device without limit. The peak of live memory is {}.\n",
         format_bytes(report.peak_requested_bytes));
-    return out + remarks(trust);
+    return out + advice_on_own(diagnosis, file) + remarks(trust);
   }
   if (!is_capacity_given) {
     out += fmt::format("Ran out of memory: a request of {} failed; {} of the {} that the process may use were free.\n",
@@ -120,6 +193,7 @@ std::string conclusion(const replay::Diagnosis& diagnosis, bool is_capacity_give
         "  tenon tune {} --capacity {}\n",
         shell_word(file), format_size_exact(report.capacity_bytes));
   }
+  if (report.is_reproduced()) out += advice_on_own(diagnosis, file);
   return out + remarks(trust);
 }
 

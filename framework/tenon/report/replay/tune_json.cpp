@@ -1,5 +1,6 @@
 // The result of a search as JSON. Declared in tune_report.h.
 #include <tenon/replay/results/result_document.h>
+#include <tenon/report/replay/own_advice.h>
 #include <tenon/report/replay/tune_report.h>
 
 #include <nlohmann/json.hpp>
@@ -32,8 +33,23 @@ Json json_of(const replay::Trust& trust, const std::string& trace) {
   return json;
 }
 
+/// What one of Tenon's own saves, and what using it takes; null for the others.
+Json saving_of(const replay::Candidate& candidate, const std::string& history) {
+  if (!candidate.saving) return nullptr;
+  const OwnAdvice own{.label = candidate.label, .policy = candidate.policy, .is_planned = candidate.is_planned};
+  const std::string command = plan_command(own, history);
+  Json json;
+  json["than"] = candidate.saving->than;
+  json["peak_reserved_bytes"] = candidate.saving->bytes;
+  json["fraction"] = candidate.saving->fraction;
+  json["safe_from_bytes"] = candidate.saving->safe_bytes ? Json(*candidate.saving->safe_bytes) : Json(nullptr);
+  json["toml"] = own_toml(own, history);
+  json["plan_command"] = command.empty() ? Json(nullptr) : Json(command);
+  return json;
+}
+
 /// One setting.
-Json json_of(const replay::Candidate& candidate) {
+Json json_of(const replay::Candidate& candidate, const std::string& history) {
   Json row;
   row["setting"] = candidate.label;
   row["kind"] = candidate.is_pytorch ? "pytorch" : "tenon";
@@ -42,6 +58,8 @@ Json json_of(const replay::Candidate& candidate) {
   row["device_calls"] = candidate.device_calls;
   row["safe_from_bytes"] = candidate.safe_from_bytes ? Json(*candidate.safe_from_bytes) : Json(nullptr);
   row["safe_from_is_smallest"] = candidate.is_smallest;
+  row["planned"] = candidate.is_planned;
+  row["saving"] = saving_of(candidate, history);
   row["ooms_at_capacity"] = candidate.ooms_at_capacity ? Json(*candidate.ooms_at_capacity) : Json(nullptr);
   row["pareto"] = candidate.is_pareto;
   row["baseline"] = candidate.is_baseline;
@@ -85,7 +103,8 @@ std::string tune_json(const replay::TuneResult& result, const TuneSubject& subje
   json["baseline_is_recorded"] = result.is_baseline_recorded;
   json["seconds"] = result.seconds;
   json["rows"] = Json::array();
-  for (const replay::Candidate& candidate : result.finalists) json["rows"].push_back(json_of(candidate));
+  for (const replay::Candidate& candidate : result.finalists)
+    json["rows"].push_back(json_of(candidate, subject.files.front()));
   json["recommendation"] = recommendation_of(result);
   json["fidelity"] = Json::array();
   for (std::size_t i = 0; i < subject.traces.size(); ++i)

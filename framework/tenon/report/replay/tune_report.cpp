@@ -1,6 +1,7 @@
 // The result of a search for people: the table and the advice under it.
 #include <tenon/core/units.h>
 #include <tenon/report/replay/export_lines.h>
+#include <tenon/report/replay/own_advice.h>
 #include <tenon/report/replay/tune_report.h>
 #include <tenon/runtime/conf_policy.h>
 
@@ -36,6 +37,7 @@ std::string remark_of(const replay::Candidate& candidate, const replay::TuneResu
                                      : "as recorded");
   }
   if (candidate.is_pareto) add("Pareto");
+  if (candidate.is_planned) add("from a plan of this history");
   if (!candidate.failure.empty()) add("failed");
   return remark;
 }
@@ -49,29 +51,35 @@ Table tune_table(const replay::TuneResult& result, TableFormat format) {
                {"safe_from_bytes", for_people ? "safe from MiB" : "safe from", true, 4},
                {"peak_reserved_bytes", "peak reserved", true, 3},
                {"excess", "excess", true, 1},
+               {"saved_bytes", "saves", true, 2},
+               {"saved_fraction", "saves", false},
                {"device_calls", "device calls"},
                {"ooms_at_capacity", "OOMs at capacity", true, 2},
                {"peak_at_capacity_bytes", "peak there"},
                {"remark", "remark", true, 3}});
   for (const replay::Candidate& candidate : result.finalists) {
-    std::vector<TableCell> cells(8);
+    std::vector<TableCell> cells(10);
     cells[0] = label_of(candidate);
     if (const auto safe = candidate.safe_from_bytes)
       cells[1] = for_people ? TableCell(static_cast<std::int64_t>(whole_mebibytes(*safe)))
                             : TableCell(Bytes{static_cast<std::int64_t>(*safe)});
     cells[2] = Bytes{static_cast<std::int64_t>(candidate.peak_reserved_bytes)};
     cells[3] = Ratio{candidate.relative_peak - 1};
-    cells[4] = static_cast<std::int64_t>(candidate.device_calls);
+    if (const auto& saving = candidate.saving) {
+      cells[4] = for_people ? TableCell(saving_text(saving->bytes, saving->fraction)) : TableCell(Bytes{saving->bytes});
+      cells[5] = Ratio{saving->fraction};
+    }
+    cells[6] = static_cast<std::int64_t>(candidate.device_calls);
     if (candidate.ooms_at_capacity) {
-      cells[5] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
-      cells[6] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
+      cells[7] = static_cast<std::int64_t>(*candidate.ooms_at_capacity);
+      cells[8] = Bytes{static_cast<std::int64_t>(candidate.peak_at_capacity)};
       // What was refused takes no memory: the peak would flatter.
       if (for_people && candidate.ooms_at_capacity != 0)
-        cells[6] = candidate.first_oom_event && result.recorded_confs.size() == 1
+        cells[8] = candidate.first_oom_event && result.recorded_confs.size() == 1
                        ? fmt::format("OOM at event {}", *candidate.first_oom_event)
                        : std::string("OOM");
     }
-    if (const std::string remark = remark_of(candidate, result); !remark.empty()) cells[7] = remark;
+    if (const std::string remark = remark_of(candidate, result); !remark.empty()) cells[9] = remark;
     table.add_row(std::move(cells));
     if (candidate.is_recommended) table.tone("remark", Tone::kGood);
     if (!candidate.failure.empty()) table.tone("remark", Tone::kBad);
@@ -147,40 +155,68 @@ std::string capacity_text(std::uint64_t bytes) {
   return fmt::format("{} (--capacity {})", format_bytes(bytes), format_size_exact(bytes));
 }
 
+OwnAdvice advice_of(const replay::Candidate& candidate) {
+  const replay::Saving saving = candidate.saving.value_or(replay::Saving());
+  return {.label = candidate.label,
+          .policy = candidate.policy,
+          .is_planned = candidate.is_planned,
+          .peak_reserved_bytes = candidate.peak_reserved_bytes,
+          .saved_bytes = saving.bytes,
+          .saved_fraction = saving.fraction,
+          .saved_safe_bytes = saving.safe_bytes,
+          .device_calls = candidate.device_calls};
+}
+
+/// How Tenon would be set: as PyTorch, or by one of its own where that needs less.
+std::string for_tenon(const replay::TuneResult& result, const TuneSubject& subject) {
+  std::vector<OwnAdvice> own;
+  std::string than, text;
+  for (const bool is_chosen : {true, false}) {
+    for (const replay::Candidate& candidate : result.finalists) {
+      if (candidate.is_pytorch && candidate.is_for_tenon && is_chosen)
+        text = "For Tenon, the same:\n" + indented(result.recommended_toml);
+      if (!candidate.saving || candidate.is_for_tenon != is_chosen) continue;
+      own.push_back(advice_of(candidate));
+      than = candidate.saving->than.empty() ? "PyTorch's defaults" : fmt::format("'{}'", candidate.saving->than);
+    }
+  }
+  return text + own_advice(own,
+                           fmt::format("Tenon's own need less than any setting of PyTorch's that was tried, of which "
+                                       "{} needs least:\n",
+                                       than),
+                           subject.files.front(), true);
+}
+
 /// When no setting of PyTorch's runs: one of Tenon's allocators may, at a price.
-std::string without_recommendation(const replay::TuneResult& result, const std::string& capacity) {
+std::string without_recommendation(const replay::TuneResult& result, const TuneSubject& subject) {
+  const std::string& capacity = subject.capacity;
   const std::uint64_t room = capacity.empty() ? ~std::uint64_t{0} : parse_size(capacity);
-  const auto own = std::ranges::find_if(result.finalists, [&](const replay::Candidate& candidate) {
-    return !candidate.is_pytorch && candidate.failure.empty() && candidate.safe_from_bytes &&
-           *candidate.safe_from_bytes <= room;
-  });
+  std::vector<const replay::Candidate*> own;
+  for (const replay::Candidate& candidate : result.finalists)
+    if (!candidate.is_pytorch && candidate.failure.empty() && candidate.safe_from_bytes &&
+        *candidate.safe_from_bytes <= room)
+      own.push_back(&candidate);
   const std::string where = capacity.empty() ? "any capacity that was tried" : capacity;
   std::string limit;
   for (const std::string& setting : conf_settings(result.recorded_conf)) {
     if (setting.starts_with("per_process_memory_fraction:"))
       limit = fmt::format("All were tried with {}, which was set in the recording.\n", setting);
   }
-  if (own == result.finalists.end()) {
+  if (own.empty()) {
     return fmt::format("\nNothing that was tried runs safely in {}: the peak of live memory alone is {}.\n", where,
                        format_bytes(result.peak_requested_bytes)) +
            limit;
   }
+  // What asks the device least, and needs no plan where that is possible.
+  const replay::Candidate& best = **std::ranges::min_element(own, {}, [](const replay::Candidate* candidate) {
+    return std::pair(candidate->is_planned, candidate->device_calls);
+  });
+  const OwnAdvice advice = advice_of(best);
   return fmt::format(
-      "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} on, with "
-      "{} device calls.\n{}",
-      where, own->label, capacity_text(*own->safe_from_bytes), own->device_calls, limit);
-}
-
-/// Why Tenon would be set as it is below.
-std::string heading_for_tenon(const replay::TuneResult& result, const replay::Candidate& best) {
-  const auto own = std::ranges::find_if(result.finalists, &replay::Candidate::is_for_tenon);
-  if (own == result.finalists.end() || own->is_pytorch) return "For Tenon, the same:\n";
-  return fmt::format(
-      "For Tenon, '{}', which PyTorch does not have: peak reserved {}, {:.1f} % less{} than with the setting above, "
-      "and "
-      "{} device calls instead of {}.\n",
-      own->label, format_bytes(own->peak_reserved_bytes), 100 * (1 - own->relative_peak / best.relative_peak),
-      result.trust.size() > 1 ? " on average" : "", own->device_calls, best.device_calls);
+             "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} "
+             "on, with {} device calls.\n{}",
+             where, best.label, capacity_text(*best.safe_from_bytes), best.device_calls, limit) +
+         how_to_use({&advice, 1}, subject.files.front(), true);
 }
 
 /// The words of the table.
@@ -206,7 +242,7 @@ static std::string tune_advice(const replay::TuneResult& result, const TuneSubje
   if (best == result.finalists.end() && result.is_interrupted) {
     out += "\nNothing is recommended: the search was interrupted before a setting was known to run safely.\n";
   } else if (best == result.finalists.end()) {
-    out += without_recommendation(result, subject.capacity);
+    out += without_recommendation(result, subject);
   } else {
     if (best->is_baseline) {
       out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: leave them.\n"
@@ -229,16 +265,7 @@ static std::string tune_advice(const replay::TuneResult& result, const TuneSubje
           best->is_sampled ? "that was tried runs too" : "runs too", traces.size() == 1 ? "" : ", with every history",
           best->is_sampled || best->is_smallest ? "" : "; smaller ones were not examined in that time");
     }
-    out += heading_for_tenon(result, *best);
-    std::string line;
-    for (const char c : result.recommended_toml) {
-      if (c == '\n') {
-        out += "  " + line + "\n";
-        line.clear();
-      } else {
-        line.push_back(c);
-      }
-    }
+    out += for_tenon(result, subject);
   }
   out += curves_text(result);
   for (std::size_t i = 0; i < traces.size(); ++i) {
