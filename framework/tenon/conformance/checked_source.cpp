@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -118,6 +119,8 @@ Physical CheckedSource::create(std::size_t bytes) {
     return {};
   }
   physicals_[physical.value] = bytes;
+  numbers_[physical.value] = created_bytes_;
+  created_bytes_ += bytes;
   reserved_bytes_ += bytes;
   return physical;
 }
@@ -129,6 +132,7 @@ void CheckedSource::destroy(Physical physical, std::size_t bytes) noexcept {
     return complain_locked(fmt::format("destroy({}, {}): no such physical memory", physical.value, bytes));
   reserved_bytes_ -= bytes;
   physicals_.erase(it);
+  numbers_.erase(physical.value);
   upstream_.destroy(physical, bytes);
 }
 
@@ -145,6 +149,7 @@ void CheckedSource::map(void* address, std::size_t bytes, Physical physical, std
     complain_locked(fmt::format("map({:#x}, {}): no such physical memory", start, bytes));
   upstream_.map(address, bytes, physical, offset);
   mapped_[start] = bytes;
+  if (it != physicals_.end()) behind_[start] = numbers_.at(physical.value) + offset;
 }
 
 void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
@@ -158,6 +163,7 @@ void CheckedSource::unmap(void* address, std::size_t bytes) noexcept {
     if (it == mapped_.end() || it->first + it->second > end)
       return complain_locked(fmt::format("unmap({:#x}, {}): not what was mapped there", start, bytes));
     next += it->second;
+    behind_.erase(it->first);
     mapped_.erase(it);
   }
   upstream_.unmap(address, bytes);
@@ -206,6 +212,27 @@ std::size_t CheckedSource::reserved_bytes() const {
 bool CheckedSource::covers(std::uintptr_t address, std::size_t bytes) const {
   std::lock_guard lock(mutex_);
   return inside(acquired_, address, bytes) || inside(mapped_, address, bytes);
+}
+
+std::vector<PhysicalExtent> CheckedSource::behind(std::uintptr_t address, std::size_t bytes) const {
+  std::vector<PhysicalExtent> extents;
+  const std::uint64_t end = address + bytes;
+  const std::lock_guard lock(mutex_);
+  auto it = mapped_.upper_bound(address);
+  if (it != mapped_.begin()) --it;
+  for (; it != mapped_.end() && it->first < end; ++it) {
+    const auto physical = behind_.find(it->first);
+    const std::uint64_t from = std::max<std::uint64_t>(address, it->first);
+    const std::uint64_t to = std::min<std::uint64_t>(end, it->first + it->second);
+    if (from >= to || physical == behind_.end()) continue;
+    const std::uint64_t begin = physical->second + (from - it->first);
+    if (!extents.empty() && extents.back().end == begin) {
+      extents.back().end += to - from;
+    } else {
+      extents.push_back({begin, begin + (to - from)});
+    }
+  }
+  return extents;
 }
 
 std::string CheckedSource::misuse() const {

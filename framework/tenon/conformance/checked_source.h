@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace tenon::conformance {
 
@@ -18,6 +19,11 @@ struct Fault {
   std::int64_t index = -1;  ///< -1: none
   bool from_then_on = false;
   bool order_calls_too = false;  ///< mark, reached, wait, synchronize: they fail only when a device is lost
+};
+
+/// Physical bytes, numbered in the order in which they were created.
+struct PhysicalExtent {
+  std::uint64_t begin = 0, end = 0;
 };
 
 class CheckedSource final : public ForwardingSource {
@@ -52,6 +58,8 @@ class CheckedSource final : public ForwardingSource {
   std::size_t reserved_bytes() const;
   /// Whether all of it is memory that the source gave and did not take back.
   bool covers(std::uintptr_t address, std::size_t bytes) const;
+  /// The physical memory behind those addresses, as far as some is mapped there; empty for what was acquired.
+  std::vector<PhysicalExtent> behind(std::uintptr_t address, std::size_t bytes) const;
   /// The first misuse of the source, empty when there was none.
   std::string misuse() const;
   /// The first memory that went back while somebody still used it, empty when none did.
@@ -75,6 +83,11 @@ class CheckedSource final : public ForwardingSource {
   std::size_t reserved_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> acquired_, spaces_, mapped_;
   std::map<std::uint64_t, std::size_t> physicals_;
+  // Physical memory as one line of bytes, in the order of its creation: where each piece begins in it, and what is
+  // behind each mapped address.
+  std::uint64_t created_bytes_ = 0;
+  std::map<std::uint64_t, std::uint64_t> numbers_;
+  std::map<std::uintptr_t, std::uint64_t> behind_;
 };
 
 }  // namespace tenon::conformance

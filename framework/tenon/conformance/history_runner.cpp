@@ -108,7 +108,7 @@ Finding HistoryRunner::judge(const Block& block, const Request& request) {
     return first_wanted({{cause::kBytes, fmt::format("allocate({}) gave a null address: where there is no memory it "
                                                      "throws OutOfMemory",
                                                      request.bytes)}});
-  Finding overlap = oracle_.hand_out(block, request.stream);
+  Finding overlap = oracle_.hand_out(block, request.stream, source_.behind(address, block.bytes));
   Finding bytes, alignment, outside;
   if (block.bytes < request.bytes)
     bytes = {cause::kBytes, fmt::format("allocate({}) gave a block of only {} bytes", request.bytes, block.bytes)};

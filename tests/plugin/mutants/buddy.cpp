@@ -46,8 +46,8 @@ Buddy::~Buddy() {
   } catch (const Error&) {  // a lost device runs nothing
   }
   bool is_first = true;
-  for (const auto& [address, chunk] : chunks_) {
-    if (!(is_first && has("leaks_a_chunk"))) source_.release(reinterpret_cast<void*>(address), chunk.bytes);
+  for (auto& [address, chunk] : chunks_) {
+    if (!(is_first && has("leaks_a_chunk"))) release(address, chunk);
     is_first = false;
   }
 }
@@ -128,8 +128,10 @@ Buddy::Record* Buddy::take_from(Chunks::iterator chunk, std::size_t bytes) {
 }
 
 bool Buddy::grow(std::size_t bytes, StreamRef stream) {
-  const std::size_t wanted = std::max(bytes, chunk_bytes_);
-  void* address = source_.acquire(wanted);
+  const std::size_t page = has("shares_pages") ? source_.traits().page_bytes : 0;
+  const std::size_t wanted = std::max({bytes, chunk_bytes_, page});
+  std::shared_ptr<Pages> pages;
+  void* address = page != 0 ? map_chunk(wanted, pages) : source_.acquire(wanted);
   if (address == nullptr && has("drops_cache_on_oom"))
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.second.free_bytes == chunk.second.bytes; });
   if (address == nullptr && !has("never_releases")) {
@@ -141,11 +143,46 @@ bool Buddy::grow(std::size_t bytes, StreamRef stream) {
     address = source_.acquire(wanted);
   }
   if (address == nullptr) return false;
+  last_pages_ = pages.use_count() == 1 ? pages : nullptr;
   Chunk& chunk = chunks_[reinterpret_cast<std::uintptr_t>(address)];
   chunk.bytes = chunk.free_bytes = wanted;
   chunk.stream = stream;
+  chunk.pages = std::move(pages);
   chunk.free[wanted].insert(0);
   return true;
+}
+
+/// Null when the device has no more.
+void* Buddy::map_chunk(std::size_t bytes, std::shared_ptr<Pages>& pages) {
+  void* const address = source_.reserve(bytes);
+  if (address == nullptr) return nullptr;
+  pages = last_pages_.lock();
+  if (pages == nullptr || pages->bytes != bytes) {
+    const Physical physical = source_.create(bytes);
+    pages = physical ? std::shared_ptr<Pages>(new Pages{source_, physical, bytes}) : nullptr;
+  }
+  try {
+    if (pages != nullptr) source_.map(address, bytes, pages->physical, 0);
+  } catch (const Error&) {
+    pages.reset();
+  }
+  if (pages != nullptr) return address;
+  source_.unreserve(address, bytes);
+  return nullptr;
+}
+
+/// Returns what the device got back.
+std::size_t Buddy::release(std::uintptr_t at, Chunk& chunk, std::size_t too_many) {
+  void* const address = reinterpret_cast<void*>(at);
+  if (chunk.pages == nullptr) {
+    source_.release(address, chunk.bytes + too_many);
+    return chunk.bytes;
+  }
+  source_.unmap(address, chunk.bytes);
+  source_.unreserve(address, chunk.bytes);
+  const bool is_last = chunk.pages.use_count() == 1;
+  chunk.pages.reset();
+  return is_last ? chunk.bytes : 0;
 }
 
 void Buddy::deallocate(const Block& block, StreamRef last_use) noexcept {
@@ -211,10 +248,8 @@ std::size_t Buddy::trim(std::size_t keep_bytes) {
   for (auto it = chunks_.begin(); it != chunks_.end() && cached - given > keep_bytes;) {
     const auto chunk = it++;
     if (chunk->second.free_bytes != chunk->second.bytes) continue;
-    void* const address = reinterpret_cast<void*>(chunk->first);
-    source_.release(address, chunk->second.bytes + (has("wrong_release_size") ? 4096 : 0));
-    if (has("double_release")) source_.release(address, chunk->second.bytes);
-    given += chunk->second.bytes;
+    given += release(chunk->first, chunk->second, has("wrong_release_size") ? 4096 : 0);
+    if (has("double_release")) source_.release(reinterpret_cast<void*>(chunk->first), chunk->second.bytes);
     chunks_.erase(chunk);
   }
   return has("trim_lies") ? 2 * given : given;

@@ -30,8 +30,16 @@ class Buddy final : public Allocator {
   void check_invariants() const override;
 
  private:
+  /// Physical memory of a chunk that is mapped.
+  struct Pages {
+    MemorySource& source;
+    Physical physical;
+    std::size_t bytes;
+    ~Pages() { source.destroy(physical, bytes); }
+  };
   struct Chunk {
     std::size_t bytes = 0;
+    std::shared_ptr<Pages> pages;  ///< none where it was acquired
     StreamRef stream;
     std::map<std::size_t, std::set<std::size_t>> free;  ///< by size: offsets
     std::size_t free_bytes = 0;
@@ -53,6 +61,8 @@ class Buddy final : public Allocator {
   Record* take(std::size_t bytes, StreamRef stream);
   Record* take_from(Chunks::iterator chunk, std::size_t bytes);
   bool grow(std::size_t bytes, StreamRef stream);
+  void* map_chunk(std::size_t bytes, std::shared_ptr<Pages>& pages);
+  std::size_t release(std::uintptr_t address, Chunk& chunk, std::size_t too_many = 0);
   void give_back(Records::iterator record);
   void reclaim();
   int recurse(int depth);
@@ -66,6 +76,7 @@ class Buddy final : public Allocator {
   std::int64_t retries_ = 0;
   std::mutex mutex_;
   std::vector<std::size_t> log_;
+  std::weak_ptr<Pages> last_pages_;
   Chunks chunks_;
   Records records_;
 };

@@ -14,11 +14,12 @@ struct Flaw {
 };
 inline void PrintTo(const Flaw& flaw, std::ostream* out) { *out << flaw.name; }
 
-inline constexpr std::array<Flaw, 42> kFlaws = {
+inline constexpr std::array<Flaw, 43> kFlaws = {
     Flaw{"none", "nothing: it keeps the contract"},
     Flaw{"shifted_overlap", "now and then a block begins 512 bytes before its place"},
     Flaw{"rare_double", "every 40th block stays in the free list while it is out"},
     Flaw{"wrong_merge", "merges with a buddy that is in use"},
+    Flaw{"shares_pages", "every second chunk is mapped to the pages of the one before it"},
     Flaw{"double_free_elsewhere", "a block that another thread frees is cached twice"},
     Flaw{"misaligned", "addresses are 32 bytes off"},
     Flaw{"ignores_record_use", "nothing is waited for that record_use named"},

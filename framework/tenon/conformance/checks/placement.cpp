@@ -70,7 +70,10 @@ Finding is_deterministic(const Subject& subject, const KitOptions& options) {
 
 std::span<const Check> checks_of_placement() {
   static constexpr Check kChecks[] = {
-      {"never_overlaps", "no two live blocks share a byte, and all lie in memory that the source gave", never_overlaps},
+      {"never_overlaps",
+       "no two live blocks share a byte, of addresses or of the memory behind them, and all lie in what the source "
+       "gave",
+       never_overlaps},
       {"respects_streams", "memory reaches another stream, or the device, only when all that used it have got there",
        respects_streams},
       {"keeps_requests", "Block::request is the request that was served", keeps_requests},
