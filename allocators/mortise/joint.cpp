@@ -46,12 +46,12 @@ class Planner {
     std::ranges::sort(tails_, {}, [&](std::size_t i) { return sources_[i].tail_bytes(); });
   }
 
-  Joint plan() {
+  Joint plan(bool shares_ends) {
     const std::size_t rest = bytes_ % page_bytes_;
     Ends ends;
     // Two ends of together one page and the rest save a page; ends of just the rest come next.
-    if (bytes_ >= rest + page_bytes_) ends = best_ends(rest + page_bytes_);
-    if (!ends.found() && rest != 0) ends = best_ends(rest);
+    if (shares_ends && bytes_ >= rest + page_bytes_) ends = best_ends(rest + page_bytes_);
+    if (shares_ends && !ends.found() && rest != 0) ends = best_ends(rest);
     const std::size_t of_ends = ends.found() ? ends.head_bytes + ends.tail_bytes : 0;
     const std::size_t between = bytes_ - of_ends;
     const std::size_t pages = align_up(between, page_bytes_) / page_bytes_;
@@ -150,8 +150,8 @@ class Planner {
 
 }  // namespace
 
-Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes) {
-  return Planner(free, bytes, page_bytes).plan();
+Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes, bool shares_ends) {
+  return Planner(free, bytes, page_bytes).plan(shares_ends);
 }
 
 }  // namespace tenon::mortise

@@ -29,7 +29,8 @@ struct Joint {
 };
 
 /// Puts `bytes`, a multiple of kGrain, together from these free tiles with as few whole pages as can be, and of the
-/// ways to do so the one whose ends leave least beside them.
-Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes);
+/// ways to do so the one whose ends leave least beside them. Without `shares_ends` it begins with a page, and what it
+/// leaves of its last one is free.
+Joint plan_joint(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes, bool shares_ends = true);
 
 }  // namespace tenon::mortise

@@ -54,6 +54,11 @@ OptionSchema MortiseAllocator::options() {
                           "0 = nothing")
           .range(0, 1'000'000),
       OptionSpec::boolean("join", true, "put blocks together out of pieces of free memory"),
+      OptionSpec::boolean("share_ends", true,
+                          "such a block begins and ends within pages whose rest is other blocks'; false: it begins "
+                          "with a page"),
+      OptionSpec::boolean("quick", true, "keep freed blocks as they are for a request of just their size"),
+      OptionSpec::boolean("rhythm", true, "serve a request where the step before was served"),
       OptionSpec::size("soft_limit", 0,
                        "beyond it memory is spared as on a full device: nothing is taken that free pieces could "
                        "serve; 0 = none"),
@@ -73,6 +78,9 @@ MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
       slack_fraction_(static_cast<std::size_t>(context.options.integer("slack_fraction"))),
       soft_limit_(context.options.size("soft_limit")),
       joins_(context.options.boolean("join")),
+      shares_ends_(context.options.boolean("share_ends")),
+      keeps_quick_(context.options.boolean("quick")),
+      follows_rhythm_(context.options.boolean("rhythm")),
       home_(source_),
       joined_(source_, home_),
       awaited_(source_) {}
@@ -124,7 +132,7 @@ Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
 Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose) {
   Rhythm& rhythm = rhythms_[purpose == Purpose::kData];
   // Places are remembered by their range, which goes with its memory where there is no virtual memory.
-  const Placement* expected = home_.can_join() ? rhythm.expect(cache, bytes) : nullptr;
+  const Placement* expected = follows_rhythm_ && home_.can_join() ? rhythm.expect(cache, bytes) : nullptr;
   Tile* tile = nullptr;
   const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
   if (held_fits && (expected == nullptr || expected->address == cache.held->address)) {
@@ -137,7 +145,7 @@ Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpos
   }
   if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
   if (tile == nullptr) tile = serve(cache, bytes);
-  if (tile == nullptr || !home_.can_join()) return tile;
+  if (tile == nullptr || !follows_rhythm_ || !home_.can_join()) return tile;
   rhythm.note({.owner = &cache,
                .bytes = bytes,
                .address = tile->address,
@@ -177,6 +185,7 @@ void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
 
 void MortiseAllocator::give_back(Tile* tile) noexcept {
   if (tile->joined != nullptr) return joined_.give_back(tile);
+  if (!keeps_quick_) return home_.give_back(tile);
   if (tile->bytes >= small_bytes_) {
     tile->state = TileState::kQuick;
     tile = std::exchange(tile->cache->held, tile);

@@ -88,7 +88,7 @@ class MortiseAllocator final : public Allocator {
   MemorySource& source_;
   PolicyObserver* const observer_;
   const std::size_t small_bytes_, growth_fraction_, slack_fraction_, soft_limit_;
-  const bool joins_;
+  const bool joins_, shares_ends_, keeps_quick_, follows_rhythm_;
   Home home_;
   JoinedRanges joined_;
   Awaited awaited_;

@@ -82,12 +82,12 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
 
 /// From free pieces and fewer new pages than `most_pages`. Null where that cannot be.
 Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages) {
-  Joint joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
+  Joint joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes(), shares_ends_);
   if (joint.missing_pages >= most_pages) return nullptr;
   if (joint.missing_pages != 0) {
     const Home::Growth growth = home_.growth_by(kLarge, joint.missing_pages);
     if (!home_.grow(cache, kLarge, growth, spare_pages(growth.pages))) return nullptr;
-    joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes());
+    joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes(), shares_ends_);
   }
   if (Tile* tile = home_.take_any(cache, kLarge, bytes)) return tile;
   if (joint.pieces.empty()) return nullptr;

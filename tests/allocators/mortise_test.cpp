@@ -85,6 +85,26 @@ TEST(MortiseJoint, SaysHowManyPagesAreMissing) {
   EXPECT_EQ(plan_joint({}, kPage + kGrain, kPage).missing_pages, 2U);
 }
 
+TEST(MortiseJoint, WithoutSharedEndsBeginsWithAPage) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  int made = 0, others = 0;
+  for (int round = 0; round < 200; ++round) {
+    const auto owners = scattered(random, 1 + static_cast<int>(random() % 20));
+    std::vector<Tile*> free;
+    for (const auto& tile : owners) free.push_back(tile.get());
+    const std::size_t bytes = (1 + random() % 20000) * kGrain;
+    const Joint joint = plan_joint(free, bytes, kPage, false);
+    for (const Piece& piece : joint.pieces) EXPECT_EQ(piece.address % kPage, 0U);
+    made += joint.pieces.empty() ? 0 : 1;
+    const Joint sharing = plan_joint(free, bytes, kPage);
+    EXPECT_LE(sharing.missing_pages, joint.missing_pages) << "sharing needs no more";
+    others += sharing.missing_pages < joint.missing_pages ? 1 : 0;
+  }
+  EXPECT_GT(made, 50);
+  EXPECT_GT(others, 20);
+}
+
 class MortiseSteps : public testing::Test {
  protected:
   std::shared_ptr<AllocatorStack> stack_of(const char* spec) {
@@ -147,6 +167,20 @@ TEST_F(MortiseSteps, BlocksShareThePagesAtTheirEnds) {
   for (const Block& block : longer) stack->deallocate(block);
   for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
   EXPECT_EQ(stack->trim(0), static_cast<std::size_t>(stats.reserved_bytes.current)) << "all of it goes back";
+}
+
+TEST_F(MortiseSteps, WithoutQuickAFreedBlockIsMergedAtOnce) {
+  const auto idle_in_one_piece = [&](const char* spec) {
+    const auto stack = stack_of(spec);
+    std::vector<Block> blocks;
+    for (int i = 0; i < 64; ++i)
+      blocks.push_back(stack->allocate({.bytes = static_cast<std::size_t>(1 + i % 4) * KiB}));
+    for (const Block& block : blocks) stack->deallocate(block);
+    return stack->stats().policy.largest_free_bytes;
+  };
+  const std::size_t merged = idle_in_one_piece("mortise:quick=false");
+  EXPECT_EQ(merged % kPage, 0U) << "whatever was taken";
+  EXPECT_GT(merged, idle_in_one_piece("mortise"));
 }
 
 /// Sizes that never come in the same order again.

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "${TENON_SOURCE_DIR:?is set by CTest}/bench/results"
 bad=0 checked=0
-for page in *; do
+for page in *.md *.txt; do  # pictures belong to their page
   if [[ $page == README.md ]]; then continue; fi
   checked=$((checked + 1))
   if ! grep -qE "^\| \[$page\]\($page\)( \| [^|]+){4} \|$" README.md; then
