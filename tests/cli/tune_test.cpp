@@ -84,7 +84,7 @@ TEST_F(TuneVerb, ThePlanThatItNamesSavesWhatItSays) {
   const json* planned = nullptr;
   const json* least = nullptr;
   for (const json& row : document["rows"]) {
-    if (row["planned"] == true) planned = &row;
+    if (row["from_plan"] == true) planned = &row;
     if (row["kind"] == "pytorch" && (least == nullptr || row["excess"] < (*least)["excess"])) least = &row;
   }
   ASSERT_NE(planned, nullptr);

@@ -70,9 +70,7 @@ Finding is_deterministic(const Subject& subject, const KitOptions& options) {
 
 std::span<const Check> checks_of_placement() {
   static constexpr Check kChecks[] = {
-      {"never_overlaps",
-       "no two live blocks share a byte, of addresses or of the memory behind them, and all lie in what the source "
-       "gave",
+      {"never_overlaps", "no two live blocks share a byte, under one address or two; all lie in what the source gave",
        never_overlaps},
       {"respects_streams", "memory reaches another stream, or the device, only when all that used it have got there",
        respects_streams},

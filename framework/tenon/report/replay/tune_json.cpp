@@ -58,7 +58,7 @@ Json json_of(const replay::Candidate& candidate, const std::string& history) {
   row["device_calls"] = candidate.device_calls;
   row["safe_from_bytes"] = candidate.safe_from_bytes ? Json(*candidate.safe_from_bytes) : Json(nullptr);
   row["safe_from_is_smallest"] = candidate.is_smallest;
-  row["planned"] = candidate.is_planned;
+  row["from_plan"] = candidate.is_planned;
   row["saving"] = saving_of(candidate, history);
   row["ooms_at_capacity"] = candidate.ooms_at_capacity ? Json(*candidate.ooms_at_capacity) : Json(nullptr);
   row["pareto"] = candidate.is_pareto;
