@@ -9,7 +9,7 @@ namespace tenon::replay {
 
 namespace {
 
-bool runs(const Candidate& candidate, const RecommendationLimits& limits) {
+bool is_sound_within(const Candidate& candidate, const RecommendationLimits& limits) {
   return candidate.failure.empty() && candidate.ooms_at_capacity.value_or(0) == 0 &&
          candidate.safe_from_bytes.value_or(~std::uint64_t{0}) <= limits.capacity_bytes.value_or(~std::uint64_t{0} - 1);
 }
@@ -23,7 +23,7 @@ Candidate* recommend(std::vector<Candidate>& finalists, const RecommendationLimi
   std::vector<Candidate*> fit;
   double lowest = 1e300;
   for (Candidate& candidate : finalists) {
-    if (candidate.is_pytorch != pytorch || candidate.is_planned || !runs(candidate, limits)) continue;
+    if (candidate.is_pytorch != pytorch || candidate.is_planned || !is_sound_within(candidate, limits)) continue;
     if (!pytorch && is_slow(candidate, limits)) continue;
     fit.push_back(&candidate);
     lowest = std::min(lowest, candidate.relative_peak);
@@ -73,13 +73,13 @@ void rank(std::vector<Candidate>& finalists, const RecommendationLimits& limits)
 void note_savings(std::vector<Candidate>& finalists, const RecommendationLimits& limits) {
   const Candidate* least = nullptr;
   for (const Candidate& candidate : finalists) {
-    if (!candidate.is_pytorch || !runs(candidate, limits)) continue;
+    if (!candidate.is_pytorch || !is_sound_within(candidate, limits)) continue;
     if (least == nullptr || candidate.relative_peak < least->relative_peak) least = &candidate;
   }
   if (least == nullptr) return;
   const auto difference = [](std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b); };
   for (Candidate& candidate : finalists) {
-    if (candidate.is_pytorch || !runs(candidate, limits) || is_slow(candidate, limits)) continue;
+    if (candidate.is_pytorch || !is_sound_within(candidate, limits) || is_slow(candidate, limits)) continue;
     const double fraction = 1 - candidate.relative_peak / least->relative_peak;
     if (fraction <= kNearPeak) continue;
     candidate.saving = {.than = least->label,
