@@ -87,6 +87,32 @@ TEST_F(Sweep, ListsOnTheCommandLineAreSweepsWhenAsked) {
   EXPECT_THAT(message_of<ConfigError>([&] { load("", {"train.epochs=1"}, true); }), HasSubstr("nothing to sweep over"));
 }
 
+/// The values of a sweep over allocators, as the command line has them.
+TEST_F(Sweep, ACommaInsideASpecIsItsOwn) {
+  const auto values = [&](const std::string& typed) {
+    std::vector<std::string> all;
+    for (const SweepPoint& cell : load("", {"allocator.name=" + typed}, true).sweep_cells())
+      all.push_back(cell.values.front());
+    return all;
+  };
+  const std::string many = "caching:roundup_power2_divisions=[64:8,256:4],max_split_size=128MiB";
+  EXPECT_THAT(values("caching:max_split_size=128MiB,direct"), ElementsAre("caching:max_split_size=128MiB", "direct"));
+  EXPECT_THAT(values(many + ",direct"), ElementsAre(many, "direct"));
+  EXPECT_THAT(values("direct," + many), ElementsAre("direct", many));
+  EXPECT_THAT(values("[" + many + ", direct]"), ElementsAre(many, "direct"));
+  EXPECT_THAT(values(many + ",caching:max_split_size=64MiB"), ElementsAre(many, "caching:max_split_size=64MiB"));
+  EXPECT_THAT(values("\"" + many + "\",'direct'"), ElementsAre(many, "direct"));
+  EXPECT_THAT(load("", {"allocator.name=" + many, "train.epochs=1,2"}, true).sweep_keys(), ElementsAre("train.epochs"))
+      << "one SPEC is one value";
+}
+
+TEST_F(Sweep, SaysWhichSettingLeftNothingToSweepOver) {
+  const std::string file = "[sweep]\n\"allocator.name\" = [\"caching\", \"direct\"]\n";
+  EXPECT_THAT(message_of<ConfigError>([&] { load(file, {"allocator.name=caching"}, true); }),
+              AllOf(HasSubstr("allocator.name is \"caching\" in every cell"), HasSubstr("KEY=a,b"),
+                    testing::Not(HasSubstr("add a section"))));
+}
+
 TEST_F(Sweep, AListSettingIsSweptByListsOfLists) {
   EXPECT_THAT(overrides_of(load("[sweep]\n\"allocator.layers\" = [[], [\"stats\"]]\n")),
               ElementsAre(ElementsAre("allocator.layers=[]"), ElementsAre("allocator.layers=[\"stats\"]")));

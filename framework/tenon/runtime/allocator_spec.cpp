@@ -1,6 +1,7 @@
 // SPEC -> policy and options.
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
+#include <tenon/core/trimmed.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -33,7 +34,24 @@ ResolvedAllocator resolve_spec(std::string_view spec) {
 
 }  // namespace
 
-void set_options_from_spec(Options& options, std::string_view spec) {
+std::vector<std::string> split_specs(std::string_view row) {
+  std::vector<std::string> specs;
+  while (!row.empty()) {
+    const std::string_view item = first_item(row);
+    row.remove_prefix(std::min(item.size() + 1, row.size()));
+    const std::size_t end_of_name = item.find_first_of(":=");
+    const bool is_option = end_of_name != std::string_view::npos && item[end_of_name] == '=';
+    if (is_option && !specs.empty() && specs.back().find(':') != std::string::npos) {
+      specs.back() += fmt::format(",{}", item);
+    } else if (!item.empty()) {
+      specs.emplace_back(trimmed(item));
+    }
+  }
+  return specs;
+}
+
+std::vector<std::pair<std::string, std::string>> options_of_spec(std::string_view spec) {
+  std::vector<std::pair<std::string, std::string>> options;
   const std::size_t colon = spec.find(':');
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
   while (!rest.empty()) {
@@ -44,8 +62,15 @@ void set_options_from_spec(Options& options, std::string_view spec) {
       throw ConfigError(fmt::format(
           "allocator \"{}\": expected NAME=VALUE, as in caching:max_split_size=128MiB, not \"{}\"", spec, item));
     }
+    options.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+  }
+  return options;
+}
+
+void set_options_from_spec(Options& options, std::string_view spec) {
+  for (const auto& [name, value] : options_of_spec(spec)) {
     try {
-      options.set_text(item.substr(0, equals), item.substr(equals + 1));
+      options.set_text(name, value);
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("allocator \"{}\": {}", spec, error.what()));
     }

@@ -7,7 +7,10 @@
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace tenon {
 
@@ -17,6 +20,13 @@ inline constexpr std::string_view kDefaultAllocator = kNativeAllocator;
 /// A policy by name or path, with options as in a SPEC: "expandable", "./mine.so", "caching:max_split_size=128MiB".
 /// Throws ConfigError or PluginError.
 TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base = {});
+
+/// NAME and VALUE of each option in a SPEC, in its order. Throws ConfigError that quotes the SPEC.
+TENON_API std::vector<std::pair<std::string, std::string>> options_of_spec(std::string_view spec);
+
+/// SPECs in a row, as a sweep over allocators has them: "a.so:x=1,y=2,b" is "a.so:x=1,y=2" and "b". What has an '=' and
+/// no ':' before it is one more option of the SPEC before it.
+TENON_API std::vector<std::string> split_specs(std::string_view row);
 
 /// The options part of a SPEC, on top of what `options` holds. Throws ConfigError that quotes the SPEC.
 TENON_API void set_options_from_spec(Options& options, std::string_view spec);

@@ -2,11 +2,14 @@
 // Declared in config.h.
 #include <tenon/core/error.h>
 #include <tenon/core/trimmed.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config_sources.h>
 #include <tenon/runtime/config/config_state.h>
+#include <tenon/runtime/config/toml_reader.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -18,15 +21,25 @@ namespace {
 constexpr std::string_view kSweep = "sweep.";
 constexpr std::string_view kRows = "sweep.rows";
 
-/// The values of KEY=a,b or KEY=[a, b] as a shell passes them on, without quotes; empty where it is something else.
+/// The values of KEY=a,b or KEY=[a, b] as typed, with quotes or without; empty where it is something else. Those
+/// of an allocator are SPECs, which may have commas of their own.
 std::optional<ConfigList> words_of(const std::string& key, const ConfigValue& value) {
   std::string typed = value.typed;
-  if (!value.bare || typed.find(',') == std::string::npos || typed.find_first_of("\"':") != std::string::npos)
+  if (!value.bare || typed.find(',') == std::string::npos) return std::nullopt;
+  const bool is_list = typed.starts_with('[') && typed.ends_with(']');
+  if (is_list) typed = typed.substr(1, typed.size() - 2);
+  std::vector<std::string> words;
+  if (typed.find_first_of("\"'") == std::string::npos) {
+    words = split_specs(typed);
+    if (words.size() == 1 && !is_list) return std::nullopt;  // one SPEC of several options
+  } else if (const auto list = read_toml_value(fmt::format("[{}]", typed)); !is_list && list) {
+    for (const ConfigValue& item : std::get<ConfigList>(list->value)) words.push_back(item.text);
+  } else {
     return std::nullopt;
-  if (typed.starts_with('[') && typed.ends_with(']')) typed = typed.substr(1, typed.size() - 2);
+  }
   ConfigList values;
-  for (const std::string& item : split_list(typed)) {
-    values.push_back(setting_from_argument(fmt::format("{}={}", key, trimmed(item))).value);
+  for (const std::string& word : words) {
+    values.push_back(setting_from_argument(fmt::format("{}={}", key, trimmed(word))).value);
     values.back().position = value.position;
   }
   return values;
@@ -93,6 +106,16 @@ std::string shown_value(const std::string& override_text) {
   return value;
 }
 
+std::string nothing_to_sweep(const Config::State& state) {
+  if (state.remarks.empty())
+    return "--sweep has nothing to sweep over: add a section [sweep] to the file, or write KEY=a,b or KEY=[a, b]";
+  return fmt::format(
+      "--sweep has nothing to sweep over: {}; leave that out to sweep over what the file lists, or write several "
+      "values, "
+      "as in KEY=a,b",
+      fmt::join(state.remarks, "; "));
+}
+
 }  // namespace
 
 void take_sweep(Config::State& state, const ConfigRequest& request) {
@@ -146,7 +169,7 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
     return setting.key.starts_with(kSweep) || (setting.key == "sweep" && setting.winner().is_empty_table);
   });
   if (request.sweep_overrides && state.axes.empty() && state.rows.empty()) {
-    throw ConfigError("--sweep has nothing to sweep over: add a section [sweep] to the file, or write KEY=[a, b]");
+    throw ConfigError(nothing_to_sweep(state));
   }
 }
 
