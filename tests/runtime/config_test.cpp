@@ -161,6 +161,21 @@ TEST_F(ConfigOf, ASpecStandsOnTopOfItsSection) {
   EXPECT_EQ(config.allocator.options.integer("tries"), 7);
 }
 
+TEST_F(ConfigOf, OptionsOfASpecAreSettingsOfItsSection) {
+  const Config config =
+      load_text(folder_, "[allocator]\nname = \"tiny:tries=7\"\n[allocator.tiny]\nchunk = \"1KiB\"\ntries = 2\n");
+  const std::string resolved = config.resolved_toml();
+  EXPECT_THAT(resolved, AllOf(HasSubstr("name = \"tiny\"\n"), HasSubstr("tries = 7\n"), Not(HasSubstr("tries = 2"))));
+  EXPECT_EQ(load_text(folder_, resolved).experiment().allocator.options.spec(),
+            config.experiment().allocator.options.spec());
+  const auto all = config.explain();
+  const ExplainedSetting& tries = explained(all, "allocator.tiny.tries");
+  EXPECT_EQ(tries.text, "7");
+  EXPECT_THAT(tries.winner.str(), HasSubstr("exp.toml:2:8"));
+  ASSERT_EQ(tries.overruled.size(), 1U);
+  EXPECT_EQ(tries.overruled[0].text, "2");
+}
+
 TEST_F(ConfigOf, PluginsSearchIsRelativeToTheFile) {
   ::unsetenv("TENON_PLUGIN_PATH");
   std::filesystem::create_directories(folder_.path() / "mine");

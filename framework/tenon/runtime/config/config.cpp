@@ -12,6 +12,7 @@
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -139,6 +140,24 @@ StackConfig parse_stack(State& state, const std::string& spec, const Position& p
   return stack;
 }
 
+/// The SPEC's options become settings of the allocator's section: what prints settings then shows those in force, and
+/// where they come from. Those that the section lacks, which is another build's, stay in the SPEC.
+void settle_spec(State& state, const std::string& spec, const Position& position) {
+  const SectionSpec& section = state.book.allocator_section(state.allocator.policy.name);
+  std::vector<std::string> foreign;
+  for (const auto& [name, text] : options_of_spec(spec)) {
+    if (std::ranges::find(section.options, name, &OptionSpec::name) == section.options.end()) {
+      foreign.push_back(fmt::format("{}={}", name, text));
+      continue;
+    }
+    state.options_of(section).set_text(name, text);
+    merge(state, {.key = fmt::format("{}.{}", section.name, name),
+                  .key_position = position,
+                  .value = {.value = text, .position = position, .text = toml_quote(text), .typed = {}}});
+  }
+  state.allocator_spec = spec_with(std::string(word_of_spec(spec)), fmt::format("{}", fmt::join(foreign, ",")));
+}
+
 std::vector<LayerConfig> parse_layers(State& state, const std::string& joined, const Position& position) {
   std::vector<LayerConfig> layers;
   for (const std::string& name : split_list(joined)) {
@@ -209,6 +228,7 @@ Config Config::load(const ConfigRequest& request) {
   state.device = parse_device(state.options.at("device").text("name"), position_of(state, "device.name"));
   const Options& allocator = state.options.at("allocator");
   state.allocator = parse_stack(state, allocator.text("name"), position_of(state, "allocator.name"));
+  settle_spec(state, allocator.text("name"), position_of(state, "allocator.name"));
   state.allocator.layers = parse_layers(state, allocator.text("layers"), position_of(state, "allocator.layers"));
   check_sweep(state);
   if (request.ignore_sweep) {

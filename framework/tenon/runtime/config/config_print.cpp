@@ -61,7 +61,7 @@ std::string value_of(const State& state, const SectionSpec& section, const Optio
     }
     return "[" + list + "]";
   }
-  if (key == "allocator.name") return toml_quote(absolute_spec(options.text(option.name), state.base_of(position)));
+  if (key == "allocator.name") return toml_quote(absolute_spec(state.allocator_spec, state.base_of(position)));
   return toml_of(options, section, option);
 }
 
