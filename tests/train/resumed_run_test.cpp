@@ -2,6 +2,8 @@
 // and in every figure of its report.
 #include "train/experiment_fixture.h"
 
+#include <tenon/train/saved_run.h>
+
 #include <gmock/gmock.h>
 
 namespace tenon::test {
@@ -67,6 +69,7 @@ TEST_F(ResumedRun, EqualsTheWholeOneWhereverItWasInterrupted) {
     const ExperimentResult first = run_course();
     ASSERT_TRUE(first.interrupted) << where;
     EXPECT_EQ(first.kept_step, first.steps) << where;
+    EXPECT_EQ(train::saved_steps(state.file), first.steps) << where;
     EXPECT_EQ(live_bytes, 0) << where;
     state.go_on = true;
     stop_at_question(0);

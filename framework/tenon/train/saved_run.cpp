@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/nn/serialize/archive.h>
+#include <tenon/nn/serialize/safetensors_metadata.h>
 #include <tenon/tensor/generator.h>
 
 #include <fmt/format.h>
@@ -77,6 +78,14 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
   }
   set_random_states(generators);
   return position;
+}
+
+std::int64_t saved_steps(const std::filesystem::path& path) {
+  nn::TensorFile file;
+  file.metadata = nn::safetensors_metadata(path);
+  InputArchive archive;
+  archive.load_from(std::move(file));
+  return archive.read_integer("steps");
 }
 
 }  // namespace tenon::train

@@ -2,6 +2,7 @@
 // that was never interrupted, to the bit.
 #pragma once
 
+#include <tenon/core/export.h>
 #include <tenon/nn/module.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/train/experiment_result.h>
@@ -32,5 +33,8 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
 /// run whose seed, batch size or data differ from those in `now`. The figures go to `so_far`, unless that is null.
 RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
                      const RunPosition& now, ExperimentResult* so_far = nullptr);
+
+/// The steps of the run in that file, from its header alone. Throws Error.
+TENON_API std::int64_t saved_steps(const std::filesystem::path& path);
 
 }  // namespace tenon::train

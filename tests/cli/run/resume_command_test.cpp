@@ -62,6 +62,22 @@ TEST_F(ResumeCommand, PartsThatWereKilledOverwriteOneAnotherNowhere) {
   EXPECT_TRUE(fs::exists(at("one/memory.until-step-0-2.trace.gz")));
 }
 
+TEST_F(ResumeCommand, WhatAKilledPartRecordedHasTheNameOfTheStepThatTheRunGoesOnFrom) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=400", "--record", "trace", "--out", "out"});
+  while (!fs::exists(at("out/state.safetensors"))) std::this_thread::yield();
+  program.interrupt(SIGKILL);
+  ASSERT_EQ(program.wait().code, 128 + SIGKILL);
+  const Said said = tenon({"run", "--resume", "out"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const std::size_t after = said.error.find("going on after step ");
+  ASSERT_NE(after, std::string::npos) << said.error;
+  const std::string step = std::to_string(std::stoi(said.error.substr(after + 20)));
+  EXPECT_NE(step, "0");
+  EXPECT_TRUE(fs::exists(at("out/memory.until-step-" + step + ".tenon"))) << testing::PrintToString(files_in("out"));
+  EXPECT_THAT(said.error, HasSubstr("out/memory.until-step-" + step + ".tenon; what it has after step " + step +
+                                    " is run again, and recorded again"));
+}
+
 TEST_F(ResumeCommand, TheDeadlineIsThatOfTheBeginning) {
   const Said first =
       tenon({"run", "exp.toml", "allocator.name=\"" + fixture("crasher").string() + ":after=40,how=hang\"",

@@ -3,6 +3,7 @@
 
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/config/section_spec.h>
+#include <tenon/train/saved_run.h>
 
 #include <fmt/format.h>
 
@@ -70,9 +71,26 @@ std::vector<std::string> earlier_recordings(const fs::path& folder, const std::s
   return earlier;
 }
 
-void keep_earlier_recordings(const fs::path& folder, const std::vector<std::string>& more, std::int64_t step) {
+namespace {
+
+/// Nothing where it cannot be read: going on from it will say why.
+std::optional<std::int64_t> steps_in(const fs::path& state) {
+  try {
+    return train::saved_steps(state);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string keep_recordings(const fs::path& folder, const std::vector<std::string>& more, const RunState& state,
+                            std::optional<std::int64_t> steps) {
+  const std::optional<std::int64_t> saved = state.go_on ? steps_in(state.file) : std::nullopt;
+  const std::int64_t step = saved.value_or(steps.value_or(0));
   std::vector<std::string> files = recorded_files();
   files.insert(files.end(), more.begin(), more.end());
+  std::string last;
   for (const std::string& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(folder / file, ignored)) continue;  // TensorBoard reads all files of its folder
@@ -81,7 +99,12 @@ void keep_earlier_recordings(const fs::path& folder, const std::vector<std::stri
     for (int part = 2; fs::exists(kept, ignored); ++part)
       kept = folder / fmt::format("{}{}{}-{}{}", stem, kUntil, step, part, suffix);
     fs::rename(folder / file, kept, ignored);
+    last = kept.string();
   }
+  if (last.empty() || !saved || saved == steps) return {};
+  return fmt::format(
+      "what was recorded before is kept, as {}; what it has after step {} is run again, and recorded again", last,
+      step);
 }
 
 }  // namespace tenon::cli

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/train/run_experiment.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,8 +22,10 @@ std::vector<std::string> recorded_files();
 /// parts ended at one step, memory.until-step-40-2.tenon.
 std::vector<std::string> earlier_recordings(const std::filesystem::path& folder, const std::string& file);
 /// Gives the recordings in the folder, and `more` that layers wrote there or, under an absolute path, elsewhere, the
-/// names of an earlier part, which ended at that step. Nothing is overwritten.
-void keep_earlier_recordings(const std::filesystem::path& folder, const std::vector<std::string>& more,
-                             std::int64_t step);
+/// names of an earlier part: that of the step which the run goes on from, as `state` has it, or, where it begins again,
+/// of the last of its `steps`. Nothing is overwritten. Returns what people should know of them: an earlier part that
+/// was killed had come further than its state. Empty: nothing.
+std::string keep_recordings(const std::filesystem::path& folder, const std::vector<std::string>& more,
+                            const RunState& state, std::optional<std::int64_t> steps);
 
 }  // namespace tenon::cli

@@ -233,7 +233,8 @@ class OneRun {
       const bool is_file = fs::is_regular_file(fs::symlink_status(elsewhere, ignored));  // no link such as /dev/stdout
       if (is_file) files.push_back(std::move(elsewhere));
     }
-    keep_earlier_recordings(path(), files, before ? before->steps.value_or(0) : 0);
+    const std::string overlap = keep_recordings(path(), files, state_, before ? before->steps : std::nullopt);
+    if (!overlap.empty() && !options_.quiet) say(options_.label + overlap);
     fs::remove(path() / kResultFile, ignored);  // it must not stand in for a crash
     if (!state_.go_on && !options_.quiet)
       say(fmt::format("{}no saved state in {}: the run begins again at its first step", options_.label,

@@ -1,5 +1,6 @@
 // The safetensors format.
 #include <tenon/nn/serialize/safetensors.h>
+#include <tenon/nn/serialize/safetensors_metadata.h>
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/files/atomic_file.h>
@@ -17,6 +18,14 @@ namespace tenon::nn {
 namespace {
 
 constexpr std::size_t kLargestHeader = 100u << 20;
+constexpr std::size_t kLengthBytes = 8;
+
+/// Of at least kLengthBytes: how many bytes of header follow, as the file says.
+std::uint64_t header_length(std::span<const std::byte> bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
+  return length;
+}
 
 struct DtypeName {
   Dtype dtype;
@@ -65,19 +74,25 @@ class Reader {
     return file;
   }
 
+  std::map<std::string, std::string> metadata() {
+    const nlohmann::json header = parse_header();
+    TensorFile file;
+    if (header.contains("__metadata__")) read_metadata(header["__metadata__"], file);
+    return std::move(file.metadata);
+  }
+
  private:
   [[noreturn]] void fail(const std::string& reason) const { throw Error(fmt::format("{}: {}", origin_, reason)); }
 
   nlohmann::json parse_header() {
-    if (bytes_.size() < 8) fail(fmt::format("{} bytes are too few for a safetensors file", bytes_.size()));
-    std::uint64_t length = 0;
-    for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<std::uint64_t>(bytes_[static_cast<std::size_t>(i)]);
-    if (length > kLargestHeader || length > bytes_.size() - 8) {
+    if (bytes_.size() < kLengthBytes) fail(fmt::format("{} bytes are too few for a safetensors file", bytes_.size()));
+    const std::uint64_t length = header_length(bytes_);
+    if (length > kLargestHeader || length > bytes_.size() - kLengthBytes) {
       fail(fmt::format("not a safetensors file, or truncated: a header of {} bytes in a file of {}", length,
                        bytes_.size()));
     }
-    const auto* text = reinterpret_cast<const char*>(bytes_.data() + 8);
-    data_ = bytes_.subspan(8 + length);
+    const auto* text = reinterpret_cast<const char*>(bytes_.data() + kLengthBytes);
+    data_ = bytes_.subspan(kLengthBytes + length);
     nlohmann::json header = nlohmann::json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) fail("the header is not a JSON object");
     return header;
@@ -206,9 +221,14 @@ void save_safetensors(const TensorFile& file, const std::filesystem::path& path)
   beside.commit();
 }
 
-static std::vector<char> bytes_of_file(const std::filesystem::path& path) {
+static std::ifstream open_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error(fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno)));
+  return stream;
+}
+
+static std::vector<char> bytes_of_file(const std::filesystem::path& path) {
+  std::ifstream stream = open_file(path);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
@@ -225,6 +245,22 @@ TensorFile view_safetensors(const std::filesystem::path& path) {
         const auto keep_alive = [bytes](void*) {};
         return tenon::from_blob(const_cast<std::byte*>(data), entry.sizes, keep_alive, TensorOptions(entry.dtype));
       });
+}
+
+std::map<std::string, std::string> safetensors_metadata(const std::filesystem::path& path) {
+  std::ifstream stream = open_file(path);
+  std::vector<char> bytes(kLengthBytes);
+  const auto read = [&](std::size_t from) {
+    stream.read(bytes.data() + from, static_cast<std::streamsize>(bytes.size() - from));
+    bytes.resize(from + static_cast<std::size_t>(stream.gcount()));
+  };
+  read(0);
+  if (bytes.size() == kLengthBytes) {
+    bytes.resize(kLengthBytes +
+                 std::min<std::uint64_t>(header_length(std::as_bytes(std::span(bytes))), kLargestHeader));
+    read(kLengthBytes);
+  }
+  return Reader(std::as_bytes(std::span(bytes)), "'" + path.string() + "'").metadata();
 }
 
 }  // namespace tenon::nn
