@@ -101,6 +101,15 @@ TEST_F(PluginsVerb, TestRunsTheKitOnEachSpec) {
   EXPECT_THAT(none.error, HasSubstr("aligns"));
 }
 
+TEST_F(PluginsVerb, TestSaysWhatDoesNotApply) {
+  const Said said = tenon({"plugins", "test", fixture("tiny").string(), "--only", "shows_its_layout"});
+  EXPECT_EQ(said.code, 0) << said.out;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("  n/a     shows_its_layout"), HasSubstr("walk() shows no segments"),
+                              HasSubstr("0 passed, 0 failed, 1 not applicable")));
+  EXPECT_THAT(tenon({"plugins", "test", "direct", "caching", "--only", "shows_its_layout"}).out,
+              Not(HasSubstr("not applicable")));
+}
+
 TEST_F(PluginsVerb, TestTriesTheEdgesOfWhatIsDeclared) {
   const std::string tiny = fixture("tiny").string();
   const Said said = tenon({"plugins", "test", tiny, "--edges", "--only", "aligns", "--format", "json"});

@@ -164,6 +164,7 @@ ExitCode test(const TestOptions& options) {
                {"check", "check"},
                {"passed", "passed"},
                {"promise", "promise"},
+               {"not_applicable", "not applicable"},
                {"seconds", "seconds"},
                {"same_as", "same as"},
                {"may_come_of", "may come of"},
@@ -181,6 +182,7 @@ ExitCode test(const TestOptions& options) {
     passed = passed && report.passed();
     for (const conformance::CheckResult& check : report.checks) {
       table.add_row({subject.info->name, subject.spec, check.name, check.passed(), check.promise,
+                     check.not_applicable.empty() ? TableCell() : TableCell(check.not_applicable),
                      Real{check.seconds, 3}, check.same_as.empty() ? TableCell() : TableCell(check.same_as),
                      check.may_come_of.empty() ? TableCell() : TableCell(check.may_come_of),
                      check.failure.empty() ? TableCell() : TableCell(check.failure),

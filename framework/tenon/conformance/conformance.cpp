@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace tenon::conformance {
@@ -97,8 +98,13 @@ class KitRun {
 };
 
 std::optional<CheckResult> KitRun::run_one(const Check& check) {
-  CheckResult result{
-      .name = check.name, .promise = check.promise, .failure = {}, .same_as = {}, .may_come_of = {}, .said = {}};
+  CheckResult result{.name = check.name,
+                     .promise = check.promise,
+                     .failure = {},
+                     .not_applicable = {},
+                     .same_as = {},
+                     .may_come_of = {},
+                     .said = {}};
   const auto start = std::chrono::steady_clock::now();
   const auto tick = [&] {
     if (!run_.on_progress) return !is_stopping();
@@ -109,6 +115,7 @@ std::optional<CheckResult> KitRun::run_one(const Check& check) {
   };
   Finding finding = perform([&] { return check.run(subject_, run_); }, limits_, tick, &result.said);
   if (finding.cause == kStopped) return std::nullopt;
+  if (finding.cause == cause::kNotApplicable) result.not_applicable = std::exchange(finding, {}).text;
   // One hang is enough to wait for.
   if (finding.cause.starts_with("hang")) limits_.call_seconds = std::min(limits_.call_seconds, 1.0);
   if (!finding.empty()) {
@@ -199,14 +206,14 @@ bool Report::passed() const {
 }
 
 std::string_view CheckResult::state() const {
-  if (passed()) return "passed";
+  if (passed()) return not_applicable.empty() ? "passed" : "n/a";
   return !same_as.empty() ? "as in" : !may_come_of.empty() ? "after" : "FAILED";
 }
 
 std::string CheckResult::remark() const {
   if (!same_as.empty()) return fmt::format("{}: {}", same_as, failure);
   if (!may_come_of.empty()) return fmt::format("{}, and may come of it: {}", may_come_of, failure);
-  return promise;
+  return not_applicable.empty() ? promise : not_applicable;
 }
 
 std::string CheckResult::line() const {
@@ -220,10 +227,12 @@ std::string Report::heading() const {
 
 std::string Report::summary() const {
   const auto count = [this](auto is_one) { return std::ranges::count_if(checks, is_one); };
+  const auto inapplicable = count([](const CheckResult& check) { return !check.not_applicable.empty(); });
   const auto same = count([](const CheckResult& check) { return !check.same_as.empty(); });
   const auto follow = count([](const CheckResult& check) { return !check.may_come_of.empty(); });
-  std::string text =
-      fmt::format("{} passed, {} failed", count(&CheckResult::passed), count(&CheckResult::is_first_of_its_cause));
+  std::string text = fmt::format("{} passed, {} failed", count(&CheckResult::passed) - inapplicable,
+                                 count(&CheckResult::is_first_of_its_cause));
+  if (inapplicable != 0) text += fmt::format(", {} not applicable", inapplicable);
   if (same != 0) text += fmt::format(", {} more for the same cause", same);
   if (follow != 0) text += fmt::format(", {} that may come of {}", follow, same == 0 ? "that" : "it");
   if (left_out != 0) text += fmt::format(", {} not run", left_out);

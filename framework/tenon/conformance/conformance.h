@@ -25,20 +25,21 @@
 namespace tenon::conformance {
 
 struct CheckResult {
-  std::string name;         ///< "never_overlaps"
-  std::string promise;      ///< what it holds the allocator to, one line
-  std::string failure;      ///< what happened, and the shortest history that does it; empty: passed
-  std::string same_as;      ///< the check that failed before for the same cause; empty: none
-  std::string may_come_of;  ///< the check that failed before for something that may bring this about; empty: none
-  std::string said;         ///< what it wrote to standard error, where isolated; that of shrinking is not kept
+  std::string name;            ///< "never_overlaps"
+  std::string promise;         ///< what it holds the allocator to, one line
+  std::string failure;         ///< what happened, and the shortest history that does it; empty: passed
+  std::string not_applicable;  ///< why there was nothing to hold it to, or not all; empty: there was
+  std::string same_as;         ///< the check that failed before for the same cause; empty: none
+  std::string may_come_of;     ///< the check that failed before for something that may bring this about; empty: none
+  std::string said;            ///< what it wrote to standard error, where isolated; that of shrinking is not kept
   double seconds = 0;
 
   bool passed() const { return failure.empty(); }
   /// Failed for a reason of its own.
   bool is_first_of_its_cause() const { return !passed() && same_as.empty() && may_come_of.empty(); }
-  /// "passed", "FAILED", "as in" or "after".
+  /// "passed", "n/a", "FAILED", "as in" or "after".
   TENON_API std::string_view state() const;
-  /// What stands behind the name: the promise, or which failure it comes of.
+  /// What stands behind the name: the promise, why it does not apply, or which failure it comes of.
   TENON_API std::string remark() const;
   /// "  passed  never_overlaps  …" with the failure below, ending in a newline.
   TENON_API std::string line() const;
@@ -67,7 +68,8 @@ struct Report {
   TENON_API bool passed() const;
   /// "mine:chunk=1MiB, seed 47".
   TENON_API std::string heading() const;
-  /// "20 passed, 1 failed, 3 more for the same cause, 2 that may come of it", and the speed where it was measured.
+  /// "20 passed, 1 failed, 1 not applicable, 3 more for the same cause, 2 that may come of it", and the speed where it
+  /// was measured.
   TENON_API std::string summary() const;
   /// The heading, a line per check, failures with their detail, a summary.
   TENON_API std::string text() const;

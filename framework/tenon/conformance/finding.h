@@ -14,6 +14,8 @@ inline constexpr std::string_view kOverlap = "overlap", kOutside = "outside", kS
                                   kAlignment = "alignment", kRequest = "request", kMisuse = "misuse", kLeak = "leak",
                                   kTrim = "trim", kFigures = "figures", kReport = "report", kLayout = "layout",
                                   kThrow = "throw";
+/// Nothing is wrong: the allocator does not do what the check is about, and the text says so.
+inline constexpr std::string_view kNotApplicable = "not applicable";
 }  // namespace cause
 
 struct Finding {

@@ -172,6 +172,11 @@ class Shrinker {
     if (history_[i].bytes > 512 && with([](Operation& op) { op.bytes = 512; })) return;
     while (history_[i].bytes > 1 && with([](Operation& op) { op.bytes /= 2; })) {
     }
+    // The smallest that does it is often one more than a limit of the policy's.
+    for (std::size_t passes = history_[i].bytes / 2; history_[i].bytes - passes > 1;) {
+      const std::size_t middle = passes + (history_[i].bytes - passes) / 2;
+      if (!with([middle](Operation& op) { op.bytes = middle; })) passes = middle;
+    }
   }
 
   Operations history_;

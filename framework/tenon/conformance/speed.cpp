@@ -19,8 +19,9 @@ namespace tenon::conformance {
 namespace {
 
 constexpr double kTurnSeconds = 0.01;
-constexpr int kTurns = 5;
-constexpr double kAbsurdNs = 20'000;  // an operator of a network takes about as long
+constexpr int kLeastTurns = 5, kMostTurns = 15;
+constexpr double kEnoughSeconds = 0.3;  // for more than the least
+constexpr double kAbsurdNs = 20'000;    // an operator of a network takes about as long
 constexpr std::size_t kLive = 64;
 
 class Loop {
@@ -67,7 +68,8 @@ std::optional<Speed> measure_speed(const AllocatorInfo& info, const Options& opt
         std::optional<Loop> other;
         if (yardstick) other.emplace(*yardstick, defaults);
         double pair_ns = 1e18, yardstick_ns = 1e18;
-        for (int turn = 0; turn < kTurns; ++turn) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int turn = 0; turn < kLeastTurns || (turn < kMostTurns && seconds_since(start) < kEnoughSeconds); ++turn) {
           pair_ns = std::min(pair_ns, subject.turn());
           if (other) yardstick_ns = std::min(yardstick_ns, other->turn());
         }

@@ -61,6 +61,21 @@ TEST(Shrink, LeavesTheTwoOperationsThatMatterAfterFewHangs) {
   EXPECT_LT(allocator.hangs, 40);
 }
 
+TEST(Shrink, FindsTheSmallestSizeThatDoesIt) {
+  Operations history;
+  for (std::uint32_t i = 0; i < 3; ++i) history.push_back({.slot = i, .bytes = 3'333'333 + i, .alignment = 64});
+  const auto left = shrink(
+      history, "overlap",
+      [](const Operations& candidate, const Limits&) {
+        const bool is_wrong = std::ranges::any_of(
+            candidate, [](const Operation& op) { return op.kind == Operation::kAllocate && op.bytes > 100'000; });
+        return is_wrong ? Finding("overlap", "two blocks share a byte") : Finding();
+      },
+      60);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(to_string(left->history), "    #0 = allocate 100001 bytes, alignment 64, stream 0\n");
+}
+
 TEST(Shrink, MakesSureOfWhatShortTrialsTook) {
   Hanging allocator{.too_short = 0.2};
   const auto left = shrunk(allocator);

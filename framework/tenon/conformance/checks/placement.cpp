@@ -1,6 +1,7 @@
 // Checks on random histories that look for one thing each: overlap, stream order, requests, misuse of the source,
 // layout, determinism. Declared in checks.h.
 #include <tenon/conformance/checks/checks.h>
+#include <tenon/conformance/checks/test_bed.h>
 #include <tenon/conformance/journal.h>
 
 #include <fmt/format.h>
@@ -41,8 +42,27 @@ Finding gives_back_what_it_took(const Subject& subject, const KitOptions& option
   return run_many(subject, options, {.streams = 3, .capacity_bytes = std::size_t{256} << 20, .only = {cause::kMisuse}});
 }
 
+/// Whether walk() has anything to say of an allocator that has handed out a block.
+bool shows_segments(const Subject& subject) {
+  struct Visitor final : SegmentVisitor {
+    void segment(const SegmentInfo&) override { any = true; }
+    void block(const BlockInfo&) override { any = true; }
+    bool any = false;
+  } visitor;
+  TestBed bed(subject, std::size_t{512} << 20);
+  const Block block = bed.stack->allocate({.bytes = 4096});
+  bed.stack->walk(visitor);
+  bed.stack->deallocate(block);
+  return visitor.any;
+}
+
 Finding shows_its_layout(const Subject& subject, const KitOptions& options) {
-  return run_many(subject, options, {.streams = 2, .capacity_bytes = std::size_t{512} << 20, .only = {cause::kLayout}});
+  Finding wrong =
+      run_many(subject, options, {.streams = 2, .capacity_bytes = std::size_t{512} << 20, .only = {cause::kLayout}});
+  if (!wrong.empty() || shows_segments(subject)) return wrong;
+  return {cause::kNotApplicable,
+          "walk() shows no segments, as where a policy leaves it out: nothing to hold it to but "
+          "check_invariants()"};
 }
 
 Finding is_deterministic(const Subject& subject, const KitOptions& options) {
