@@ -138,23 +138,17 @@ TEST(Gate, AgainstABaselineTheTwoNeedTheSameEnd) {
   EXPECT_NE(verdict.find("ooms worse: 0 to 3"), std::string::npos) << verdict;
 }
 
-TEST(Gate, AChangeInSpeedNeedsPassesOnBothSides) {
+TEST(Gate, AChangeInSpeedIsNotJudgedByOneFileASide) {
   ReplayRow slow = row(1), fast = row(1);
   slow.seconds = 2;
   fast.seconds = 1;
-  slow.pass_seconds = fast.pass_seconds = {1, 1, 1, 1};
-  for (const char* text : {"seconds != +0%", "seconds > +5%", "seconds < +5%"}) {
-    const auto few = tripped(parse_gate(text), {slow}, {fast});
-    ASSERT_EQ(few.size(), 1u) << text;
-    EXPECT_NE(few.front().find("cannot be judged, 4 passes against 4 are too few"), std::string::npos) << few.front();
-  }
   slow.pass_seconds = {2, 2, 2.1, 2.1, 2.2, 2.2};
   fast.pass_seconds = {1, 1, 1.1, 1.1, 1.2, 1.2};
-  const Gate gate = parse_gate("seconds > +50%");
-  EXPECT_EQ(tripped(gate, {slow}, {fast}).size(), 1u);
-  EXPECT_TRUE(tripped(gate, {fast}, {slow}).empty());
-  EXPECT_TRUE(tripped(parse_gate("seconds > +90%"), {slow}, {fast}).empty()) << "the intervals leave it open";
-  EXPECT_EQ(tripped(parse_gate("allocate_ns.p50 > +900%"), {slow}, {fast}).size(), 1u) << "one measurement each";
+  for (const char* text : {"seconds != +0%", "seconds > +5%", "seconds < +5%", "allocate_ns.p50 > +900%"}) {
+    const auto unjudged = tripped(parse_gate(text), {slow}, {fast});
+    ASSERT_EQ(unjudged.size(), 1u) << text;
+    EXPECT_NE(unjudged.front().find("cannot be judged, one file each"), std::string::npos) << unjudged.front();
+  }
   EXPECT_TRUE(tripped(parse_gate("seconds > 3s"), {slow}, {fast}).empty()) << "against a value this run is judged";
 }
 

@@ -41,16 +41,9 @@ std::string exact_verdict(const ReplayRow& row, const ReplayRow& before, const c
 std::string timed_verdict(const ReplayRow& row, const ReplayRow& before) {
   if (const std::string why = why_not_comparable(row, before); !why.empty()) return "seconds " + why;
   if (row.pass_seconds.empty() || before.pass_seconds.empty()) return "seconds not measured";
-  const Interval now = bootstrap_median(row.pass_seconds);
-  const Interval then = bootstrap_median(before.pass_seconds);
-  const double change = then.middle > 0 ? 100 * (now.middle / then.middle - 1) : 0;
-  if (row.pass_seconds.size() < kPassesForVerdict || before.pass_seconds.size() < kPassesForVerdict) {
-    return fmt::format("seconds {:+.1f} %, no evidence from {} against {} passes (use --repeat)", change,
-                       row.pass_seconds.size(), before.pass_seconds.size());
-  }
-  const char* verdict = now.high < then.low ? "better" : now.low > then.high ? "worse" : "within noise";
-  return fmt::format("seconds {}: {:.3g} [{:.3g}, {:.3g}] to {:.3g} [{:.3g}, {:.3g}] ({:+.1f} %)", verdict, then.middle,
-                     then.low, then.high, now.middle, now.low, now.high, change);
+  const double then = bootstrap_median(before.pass_seconds).middle, now = bootstrap_median(row.pass_seconds).middle;
+  return fmt::format("seconds {:.3g} to {:.3g}{}, no verdict: {}", then, now,
+                     then > 0 ? fmt::format(" ({:+.1f} %)", 100 * (now / then - 1)) : "", kOneFileEach);
 }
 
 }  // namespace

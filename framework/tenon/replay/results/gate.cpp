@@ -6,7 +6,6 @@
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/figure_kind.h>
 #include <tenon/replay/results/gate.h>
-#include <tenon/replay/results/median.h>
 #include <tenon/replay/results/row_fields.h>
 
 #include <fmt/format.h>
@@ -209,24 +208,6 @@ const ReplayRow* matching_row(const std::vector<ReplayRow>& rows, const ReplayRo
 
 namespace {
 
-/// What is known of a figure: of one that is counted, itself; of a time, the interval of its median over the passes.
-/// Empty where they are too few.
-std::optional<Interval> known_figure(const ReplayRow& row, std::string_view metric, double value) {
-  if (!is_measured(metric)) return Interval{value, value, value};
-  const bool is_rate = metric == "events_per_second";
-  if ((metric != "seconds" && !is_rate) || row.pass_seconds.size() < kPassesForVerdict) return std::nullopt;
-  const Interval seconds = bootstrap_median(row.pass_seconds);
-  if (!is_rate) return seconds;
-  const auto events = static_cast<double>(row.events);
-  return Interval{events / seconds.high, events / seconds.middle, events / seconds.low};
-}
-
-/// Whether it holds wherever in their intervals the two lie.
-bool surely_holds(Gate::Op op, const Interval& figure, const Interval& limit) {
-  if (op == Gate::Op::kNotEqual) return figure.low > limit.high || figure.high < limit.low;
-  return holds(op, figure.low, limit.high) && holds(op, figure.high, limit.low);
-}
-
 /// Against the baseline's row: why the gate cannot be judged, or that it trips; empty where it does not.
 std::string tripped_against(const Gate& gate, const ReplayRow& row, double value, const ReplayRow* before) {
   const auto unjudged = [&](const std::string& why) {
@@ -239,18 +220,11 @@ std::string tripped_against(const Gate& gate, const ReplayRow& row, double value
     return unjudged(ran_out(row).empty() ? "the baseline ran out of memory: " + ran_out(*before) : ran_out(row));
   const std::optional<double> then = metric_of(*before, gate.metric);
   if (!then) return unjudged("nothing ran out in the baseline");
-  const auto mine = known_figure(row, gate.metric, value), its = known_figure(*before, gate.metric, *then);
-  if (!mine || !its)
-    return unjudged(gate.metric == "seconds" || gate.metric == "events_per_second"
-                        ? fmt::format("{} passes against {} are too few: both need --repeat 10",
-                                      row.pass_seconds.size(), before->pass_seconds.size())
-                        : "one measurement each proves nothing; of several replays a side `tenon compare` judges it");
-  const auto limit = [&](double base) {
-    return gate.is_percentage ? base * (1 + gate.value / 100) : base + gate.value;
-  };
-  if (!surely_holds(gate.op, *mine, {limit(its->low), limit(its->middle), limit(its->high)})) return {};
-  return fmt::format("{}: {} is {} (baseline {}): tripped '{}'", name_of(row), gate.metric,
-                     figure(gate.metric, mine->middle), figure(gate.metric, its->middle), gate.text);
+  if (is_measured(gate.metric)) return unjudged(kOneFileEach);
+  const double limit = gate.is_percentage ? *then * (1 + gate.value / 100) : *then + gate.value;
+  if (!holds(gate.op, value, limit)) return {};
+  return fmt::format("{}: {} is {} (baseline {}): tripped '{}'", name_of(row), gate.metric, figure(gate.metric, value),
+                     figure(gate.metric, *then), gate.text);
 }
 
 }  // namespace

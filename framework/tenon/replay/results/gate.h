@@ -52,7 +52,7 @@ TENON_API std::optional<double> metric_of(const ReplayRow& row, std::string_view
 
 /// The rows that trip the gate, a sentence each, and those that it cannot judge, which is no pass: where memory ran
 /// out, of figures that need the end; against a baseline without the row of the same trace, allocator, options and
-/// capacity; of times against a baseline, from too few passes. The ideal row is not judged.
+/// capacity; of times against a baseline, which is one file as this replay is. The ideal row is not judged.
 TENON_API std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,
                                            const std::vector<ReplayRow>& baseline);
 
