@@ -59,7 +59,7 @@ TEST_F(RunFolder, AnUnfinishedSweepIsNotBegunAnewOverItsFinishedCells) {
   begin_sweep();
   const Said said = tenon({"run", "sweep.toml", "--out", "res"});
   EXPECT_EQ(said.code, 2);
-  EXPECT_THAT(said.error, AllOf(HasSubstr("1 finished cells"), HasSubstr("tenon run --resume res")));
+  EXPECT_THAT(said.error, AllOf(HasSubstr("1 finished cell, "), HasSubstr("tenon run --resume res")));
 }
 
 TEST_F(RunFolder, AResumedSweepRunsWhatIsMissing) {
@@ -92,8 +92,9 @@ TEST_F(RunFolder, ASettingBesideResumeIsAChangedExperimentWithTwoWaysOn) {
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.error, AllOf(HasSubstr("train.lr was 0.01, is 0.5; train.seed was 47, is 1"),
                                 HasSubstr("Go on with it as it began:\n  tenon run --resume one\n"),
-                                EndsWith("\n  tenon run exp.toml train.seed=1 train.lr=0.5\n")));
-  EXPECT_EQ(tenon({"run", "exp.toml", "train.seed=1", "train.lr=0.5"}).code, 0) << "the other way on";
+                                EndsWith("\n  tenon run exp.toml train.seed=1 train.lr=0.5 --out one-2\n")));
+  EXPECT_EQ(tenon({"run", "exp.toml", "train.seed=1", "train.lr=0.5", "--out", "one-2"}).code, 0) << "the other way on";
+  EXPECT_THAT(tenon({"run", "--resume", "one", "train.seed=1"}).error, EndsWith(" --out one-3\n"));
   begin_sweep();
   EXPECT_THAT(tenon({"run", "--resume", "res", "train.seed=1"}).error, HasSubstr("train.seed was 47, is 1"));
   EXPECT_THAT(tenon({"run", "train.seed=1"}).error, HasSubstr("'train.seed=1' is a setting: name the experiment's"));

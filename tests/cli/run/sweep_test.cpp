@@ -35,8 +35,13 @@ TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {
   const Said said = tenon(
       {"run", "exp.toml", "allocator.name=direct,caching", "train.checkpoint=[false, true]", "--sweep", "--dry-run"});
   EXPECT_EQ(said.code, 0) << said.error;
-  EXPECT_THAT(said.out, HasSubstr("4 cells; nothing was run"));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("4 cells; nothing was run"), HasSubstr("Two steps on addresses alone")));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
+}
+
+TEST_F(SweepVerb, ADryRunOfOneCellSaysSo) {
+  EXPECT_THAT(tenon({"run", "exp.toml", "sweep.allocator.name=[\"direct\"]", "--dry-run"}).out,
+              HasSubstr("\n1 cell; nothing was run"));
 }
 
 TEST_F(SweepVerb, ADryRunNamesTheCellsThatTheirLimitIsTooLowFor) {

@@ -37,7 +37,8 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
   }
   if (content.is_finished) return;
   if (content.has_state || content.finished_cells > 0) {
-    const std::string what = content.is_sweep ? fmt::format("a sweep with {} finished cells", content.finished_cells)
+    const std::string what = content.is_sweep ? fmt::format("a sweep with {} finished cell{}", content.finished_cells,
+                                                            content.finished_cells == 1 ? "" : "s")
                                               : std::string("a run with the state that it can go on from");
     throw ConfigError(
         fmt::format("{} has {}, which would be lost; choose another folder with --out, or go on with it:\n  {}", name,
@@ -63,6 +64,15 @@ fs::path make_room(const fs::path& folder) {
 
 }  // namespace
 
+/// "res-2", where nothing is yet.
+static fs::path free_folder_beside(fs::path folder) {
+  if (!folder.has_filename()) folder = folder.parent_path();  // "res/"
+  for (int number = 2;; ++number) {
+    fs::path beside = fmt::format("{}-{}", folder.string(), number);
+    if (!is_there(beside)) return beside;
+  }
+}
+
 void refuse_changes(const fs::path& folder, const RunManifest& now) {
   const std::optional<RunManifest> then = read_manifest(folder);
   if (!then) throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", folder.string(), kManifestFile));
@@ -77,7 +87,7 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
   throw ConfigError(fmt::format(
       "{} belongs to another experiment{}: {}.\n{}:\n  {}\nor begin anew in another folder:\n  {}", folder.string(),
       elsewhere, fmt::join(changes, "; "), is_asked ? "Go on with it as it began" : "Undo that and go on with it",
-      resume_command(folder), begin_command(now.command)));
+      resume_command(folder), begin_command(now.command, free_folder_beside(folder))));
 }
 
 ExitCode exit_code_of_finished(RunStatus status) {
@@ -237,13 +247,14 @@ RunOptions resumed_options(const RunOptions& options) {
   return resumed;
 }
 
-std::string begin_command(const RunOptions& options) {
+std::string begin_command(const RunOptions& options, const fs::path& out) {
   std::string command = options.folder.empty() ? "" : "cd " + shell_word(options.folder) + " && ";
   command += "tenon run " + shell_word(options.file);
   for (const std::string& word : options.overrides) command += " " + shell_word(word);
   if (options.sweep) command += " --sweep";
   if (options.no_sweep) command += " --no-sweep";
   if (!options.record.empty()) command += " --record " + shell_word(options.record);
+  if (!out.empty()) command += " --out " + shell_word(out.string());
   if (options.call_seconds != kCallSeconds) command += fmt::format(" --deadline {}", options.call_seconds);
   return command;
 }

@@ -71,5 +71,5 @@ std::filesystem::path keep_former(const std::filesystem::path& folder);
 RunOptions resumed_options(const RunOptions& options);
 
 /// "tenon run exp.toml train.lr=0.1": the same in a new folder.
-std::string begin_command(const RunOptions& options);
+std::string begin_command(const RunOptions& options, const std::filesystem::path& out = {});
 }  // namespace tenon::cli

@@ -34,7 +34,7 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
       say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
   }
   print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
-  if (options.format == TableFormat::kTable) print(fmt::format("{} cells; nothing was run\n", estimates.size()));
+  if (options.format == TableFormat::kTable) print(estimate_footer(estimates.size()));
   end_promise();
   if (estimates.size() < cells.size()) {
     say(fmt::format("tenon: ended by {}: {} of {} cells are estimated", interrupt_name(), estimates.size(),

@@ -51,10 +51,11 @@ ExitCode check(const ConfigOptions& options) {
     print(render(table, options.format, environment_json()));
     return ExitCode::kDone;
   }
-  print(fmt::format(
-      "{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
-      experiment.allocator.policy.name,
-      cells == 0 ? "" : fmt::format("; a sweep of {} cells over {}", cells, fmt::join(config.sweep_keys(), ", "))));
+  print(fmt::format("{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
+                    experiment.allocator.policy.name,
+                    cells == 0 ? ""
+                               : fmt::format("; a sweep of {} cell{} over {}", cells, cells == 1 ? "" : "s",
+                                             fmt::join(config.sweep_keys(), ", "))));
   return ExitCode::kDone;
 }
 

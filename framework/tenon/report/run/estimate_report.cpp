@@ -30,6 +30,8 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
+constexpr std::string_view kBasis = "Two steps on addresses alone; the workspace of kernels comes on top.";
+
 /// For a screen, as comments of TOML.
 std::string commented(const std::string& text, std::size_t columns) {
   std::istringstream lines(wrapped(text, columns < 3 ? 0 : columns - 2));
@@ -79,8 +81,11 @@ std::string estimate_comment(const Estimate& estimate) {
                         estimate.out_of_memory_purpose.empty()
                             ? ""
                             : fmt::format(", the budget for purpose '{}'", estimate.out_of_memory_purpose));
-  return text +
-         commented("Two steps on addresses alone; the workspace of kernels comes on top. Nothing was run.", columns);
+  return text + commented(fmt::format("{} Nothing was run.", kBasis), columns);
+}
+
+std::string estimate_footer(std::size_t cells) {
+  return fmt::format("{} cell{}; nothing was run. {}\n", cells, cells == 1 ? "" : "s", kBasis);
 }
 
 std::string estimate_json(const Estimate& estimate, const MemoryStats* measured) {

@@ -33,6 +33,9 @@ TENON_API std::string estimate_error_text(const EstimateError& error);
 /// A few lines, each with a '#' before it, so that they may stand in the TOML that a dry run prints.
 TENON_API std::string estimate_comment(const Estimate& estimate);
 
+/// Under the table of a sweep's estimates: how many there are, and what they rest on.
+TENON_API std::string estimate_footer(std::size_t cells);
+
 /// A JSON object with bytes as integers; with what was measured, also `error`: estimate / measured - 1 for each peak.
 TENON_API std::string estimate_json(const Estimate& estimate, const MemoryStats* measured);
 

@@ -95,7 +95,8 @@ std::string sweep_ended_message(const SweepEnding& ending) {
   const bool is_whole = ending.signal.empty() && ending.finished == ending.cells && !ending.is_unwritten;
   if (is_whole && ending.disqualified == 0) return {};
   const std::string why = ending.signal.empty() ? "" : "ended by " + ending.signal + ", ";
-  std::string text = fmt::format("tenon: {}{} of {} cells are finished", why, ending.finished, ending.cells);
+  std::string text = fmt::format("tenon: {}{} of {} {} finished", why, ending.finished, plural(ending.cells, "cell"),
+                                 ending.cells == 1 ? "is" : "are");
   if (ending.disqualified != 0) text += fmt::format(", {} of them disqualified", ending.disqualified);
   if (ending.command.empty()) return text;
   const char* const next = ending.signal.empty() ? "once what was wrong is mended, go on with" : "go on with";
