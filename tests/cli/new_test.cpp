@@ -26,6 +26,8 @@ TEST_F(NewVerb, WritesAProjectWithOneShortSource) {
     EXPECT_THAT(read_bytes(folder_.path() / "my_cache" / file), AllOf(HasSubstr("my_cache"), Not(HasSubstr("@NAME@"))))
         << file;
   }
+  EXPECT_THAT(read_bytes(folder_.path() / "my_cache/experiment.toml"),
+              HasSubstr("one that is renamed there is renamed here"));
   EXPECT_THAT(said.out, HasSubstr("files: my_cache\n"));
 }
 

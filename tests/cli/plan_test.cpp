@@ -34,6 +34,10 @@ TEST_F(PlanVerb, PacksAProblemAndProvesIt) {
   EXPECT_EQ(parse_json(said.out)["schema_version"], 1);
 }
 
+TEST_F(PlanVerb, ItsHelpSaysWhatEachProofMeans) {
+  EXPECT_THAT(tenon({"plan", "--help"}).out, AllOf(HasSubstr("\"optimal\""), HasSubstr("\"bracket\"")));
+}
+
 TEST_F(PlanVerb, WritesTheRowsWithTheirOffsetsWhichAreThenKept) {
   ASSERT_EQ(tenon({"plan", "problem.csv", "-o", "solved.csv", "-q"}).code, 0);
   const std::string solved = read_bytes(folder_.path() / "solved.csv");

@@ -133,7 +133,7 @@ name = "cpu"
 [allocator]
 name = "build/@NAME@.so"   # a path, relative to this file
 
-[allocator.@NAME@]
+[allocator.@NAME@]         # the options that @NAME@.cpp declares: one that is renamed there is renamed here
 granularity = "4KiB"
 
 [model]
@@ -168,7 +168,10 @@ it should not, build this plugin alone under AddressSanitizer (the Tenon that is
     LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 tenon plugins test build-asan/@NAME@.so
 
 The policy is `@NAME@.cpp`. Statistics, limits, traces, leak tracking and the out-of-memory report are the host's: they work
-around this class as they do around any other. The contract of each function is in `tenon/memory/allocator.h`.
+around this class as they do around any other. The contract of each function is in `tenon/memory/allocator.h`, that of the device's
+memory in `tenon/memory/memory_source.h`: `source.mark(stream)` gives a ticket for what was queued there until now,
+`source.reached(ticket)` asks whether that is done, `source.wait(ticket)` waits until it is. A policy that needs a record of a block
+puts a pointer to it into `Block::cookie`, and gets it back with the block in `deallocate`.
 )md";
 
 inline constexpr Template kAllocatorTemplates[] = {{"@NAME@.cpp", kAllocatorSource},

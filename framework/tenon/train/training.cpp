@@ -99,8 +99,12 @@ void Training::prepare() {
   epochs_ = static_cast<int>(options_.integer("epochs"));
   steps_per_epoch_ = data_.train->size() / batch_size_;  // what is left over comes up in another epoch's order
   planned_steps_ = steps_per_epoch_ * epochs_;
-  if (const std::int64_t most = options_.integer("max_steps"); most > 0)
+  if (const std::int64_t most = options_.integer("max_steps"); most > 0) {
+    if (most > planned_steps_)
+      progress_.note(fmt::format("train.max_steps={} is more than the {} steps of {} epoch{}: raise train.epochs", most,
+                                 planned_steps_, epochs_, epochs_ == 1 ? "" : "s"));
     planned_steps_ = std::min(planned_steps_, most);
+  }
   schedule_ = make_schedule(options_, *optimizer_, planned_steps_);
   last_step_ = planned_steps_;
   if (const std::int64_t stop = options_.integer("stop_at"); stop > 0) last_step_ = std::min(last_step_, stop);

@@ -169,7 +169,13 @@ void add_plan(Verb program, Outcome& outcome) {
   verb.add_option("--device", options->device, "device of a file with several, by its recorded number").type_name("N");
   add_format_option(verb, options->format);
   add_quiet_option(verb, options->quiet);
-  verb.footer(example("tenon plan memory.pickle -o memory.plan"));
+  verb.footer(
+      "The column proof: \"optimal\" is a plan as low as the bound, below which none can be; \"bracket\" says that "
+      "the\n"
+      "lowest lies between the bound and this one, as more --budget may show; with --capacity there is \"fits\", "
+      "\"not\n"
+      "found\", and \"does not fit\", which is proven.\n" +
+      example("tenon plan memory.pickle -o memory.plan"));
   verb.callback([options, &outcome] { outcome.exit_code = plan_verb(*options); });
 }
 

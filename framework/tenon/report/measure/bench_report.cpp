@@ -114,23 +114,25 @@ Table bench_table(const BenchResult& result) {
 }
 
 std::string bench_method(const BenchResult& result, const measure::BenchOptions& options) {
-  std::string text = fmt::format(
-      "Medians of {} rounds with 95 % intervals, nanoseconds per pair of allocate and free, statistics on; the harness "
-      "is "
-      "what an allocator that does nothing takes. Seed {}.\n",
-      result.rounds, options.seed);
-  if (result.is_interrupted)
-    text =
-        fmt::format("Interrupted: {} of {} rounds of every workload were measured.\n", result.rounds, options.rounds) +
-        text;
+  std::string text = !result.is_interrupted
+                         ? std::string()
+                         : fmt::format("Interrupted: {} of {} rounds of every workload were measured.\n", result.rounds,
+                                       options.rounds);
+  if (result.rounds == 0) return text;
+  text += fmt::format(
+      "Medians of {} round{}, nanoseconds per pair of allocate and free, statistics on, with 95 % intervals where "
+      "there "
+      "are enough rounds; the harness is what an allocator that does nothing takes. Seed {}.\n",
+      result.rounds, result.rounds == 1 ? "" : "s", options.seed);
   if (result.allocators() < 2) return text;
+  const std::size_t needed = measure::samples_for(result.confidence);
+  if (needed > static_cast<std::size_t>(result.rounds))
+    return text + fmt::format("{} round{} too few for a verdict; it takes {}.\n", result.rounds,
+                              result.rounds == 1 ? " is" : "s are", needed);
   text += fmt::format(
       "Verdicts: the interval of the median ratio over paired rounds (order statistics), {:g} % for all of them "
       "together.\n",
       100 * options.confidence);
-  if (const std::size_t needed = measure::samples_for(result.confidence);
-      needed > static_cast<std::size_t>(result.rounds))
-    text += fmt::format("{} rounds are too few for a verdict; it takes {}.\n", result.rounds, needed);
   return text;
 }
 
