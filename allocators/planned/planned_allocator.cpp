@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <mutex>
+#include <set>
 
 namespace tenon::planned {
 
@@ -27,7 +29,13 @@ std::size_t segment_bytes(std::size_t bytes) {
   return align_up(bytes, 2 * MiB);
 }
 
-void warn(const std::string& text) { std::fputs(("tenon: planned: " + text + "\n").c_str(), stderr); }
+/// Once: a run and its estimate, the passes of a replay have the same to say.
+void say(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(text).second) std::fputs(("tenon: planned: " + text + "\n").c_str(), stderr);
+}
 
 }  // namespace
 
@@ -99,8 +107,10 @@ PlannedAllocator::~PlannedAllocator() {
   if (!recorder_.is_on()) return;
   try {
     recorder_.write(planning_seconds_);
+    say("the plan of this run is in " + recorder_.file() +
+        "; the next one is served from it with allocator.planned.plan=" + recorder_.file());
   } catch (const std::exception& error) {
-    warn(std::string("no plan is written: ") + error.what());
+    say(std::string("no plan is written: ") + error.what());
   }
 }
 
@@ -200,7 +210,7 @@ void PlannedAllocator::drop_foreign_plan() {
                            " of the first " + std::to_string(follower_->requests()) +
                            " requests: it is of another model, or of other sizes";
   if (fails_on_mismatch_) throw Error("planned: " + text + "; make one of this run, or set mismatch=fallback");
-  warn(text + "; it is not used");
+  say(text + "; it is not used");
   follower_.reset();
   leftover_.reset();
   if (plan_range_) beside_.insert(beside_.begin(), std::move(plan_range_));

@@ -15,6 +15,7 @@ class Recorder {
  public:
   explicit Recorder(std::string file) : file_(std::move(file)) {}
 
+  const std::string& file() const { return file_; }
   bool is_on() const { return !file_.empty(); }
   /// Returns the number of the request.
   std::uint64_t requested(const Request& request);

@@ -1,6 +1,8 @@
 // The two ways to run an experiment: in earnest, and on addresses alone.
 #include <tenon/train/run_experiment.h>
 
+#include <tenon/memory/stack/for_trial.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/input/batches.h>
@@ -30,6 +32,7 @@ constexpr const char* kKind = "simulated";  // the one that has addresses withou
 /// The experiment on addresses alone; `capacity` 0: as many as it needs.
 ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity) {
   ExperimentConfig stand_in = config;
+  stand_in.allocator = for_trial(config.allocator);
   Options options(find_backend(kKind).options());
   options.set("mode", std::string("address-only"));
   options.set("capacity", capacity);
@@ -38,7 +41,11 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
   return stand_in;
 }
 
-ExperimentResult run_short(const ExperimentConfig& config) {
+/// `real`: the experiment's own device, on which the stand-in has only what the host reads. A run before left its
+/// allocator there, which must not write its files again.
+ExperimentResult run_short(const ExperimentConfig& config, Device real) {
+  if (real.type() != config.device.type())
+    set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
   install(config);
   Silent silent;
   // The second step is like all later ones: the optimiser has its state.
@@ -56,7 +63,7 @@ std::size_t capacity_of(const ExperimentConfig& config) {
 MemoryEstimate estimate_memory(const ExperimentConfig& config) {
   ExperimentConfig stand_in = on_addresses(config, 0);
   stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
-  const ExperimentResult result = run_short(stand_in);
+  const ExperimentResult result = run_short(stand_in, config.device);
   shutdown();
   return {.parameters = result.parameters, .memory = result.memory};
 }
@@ -68,7 +75,7 @@ std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config)
   if (stand_in.allocator.layers.empty() && capacity_of(config) == 0) return std::nullopt;
   std::optional<OutOfMemoryInfo> shortage;
   try {
-    run_short(stand_in);
+    run_short(stand_in, config.device);
   } catch (const OutOfMemory& error) {
     shortage = error.info();
     shortage->device = config.device.str();

@@ -53,6 +53,29 @@ TEST_F(RecordVerb, WritesEveryFormatWhenAsked) {
   EXPECT_EQ(tensorboards, 1);
 }
 
+TEST_F(RecordVerb, APlanIsOfTheRunAndNotOfItsEstimateAndServesTheNext) {
+  const std::string recording = "allocator.planned.record=run.plan", planned = "allocator.name=planned";
+  const Said dry = tenon({"run", "exp.toml", planned, recording, "--dry-run"});
+  ASSERT_EQ(dry.code, 0) << dry.error;
+  EXPECT_FALSE(exists("run.plan")) << "a dry run writes nothing";
+  const Said first = tenon({"run", "exp.toml", planned, recording, "--out", "one"});
+  ASSERT_EQ(first.code, 0) << first.error;
+  EXPECT_THAT(first.error, HasSubstr("tenon: planned: the plan of this run is in run.plan; the next one is served from "
+                                     "it with allocator.planned.plan=run.plan\n"));
+  const std::string plan = read_bytes(folder_.path() / "run.plan");
+  const std::size_t blocks = std::stoul(plan.substr(plan.find("\nblocks ") + 8));
+  EXPECT_GE(blocks, result("one")["memory"]["allocations"].get<std::size_t>()) << "all of the run's, not of two steps";
+  const Said second = tenon({"run", "exp.toml", planned, "allocator.planned.plan=run.plan", "--out", "two"});
+  ASSERT_EQ(second.code, 0) << second.error;
+  EXPECT_LE(result("two")["memory"]["peak_reserved_bytes"], result("one")["memory"]["peak_reserved_bytes"]);
+  const Said foreign =
+      tenon({"run", "exp.toml", planned, "allocator.planned.plan=run.plan", "model.hidden=24", "--out", "other"});
+  ASSERT_EQ(foreign.code, 0) << foreign.error;
+  const std::size_t told = foreign.error.find("it is not used");
+  ASSERT_NE(told, std::string::npos) << foreign.error;
+  EXPECT_EQ(foreign.error.find("it is not used", told + 1), std::string::npos) << "once:\n" << foreign.error;
+}
+
 TEST_F(RecordVerb, TheReplayOfARecordingReservesWhatTheRunDid) {
   ASSERT_EQ(tenon({"run", "exp.toml", "report.record=[trace]", "--out", "res"}).code, 0);
   const Said said = tenon({"replay", "res/memory.tenon", "-a", "caching", "--format", "json", "--quiet"});

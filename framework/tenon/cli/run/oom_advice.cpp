@@ -2,6 +2,7 @@
 #include <tenon/cli/run/oom_advice.h>
 
 #include <tenon/memory/layers/budget.h>
+#include <tenon/memory/stack/for_trial.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -20,7 +21,7 @@ std::optional<replay::FitReport> replay_failure(const StackConfig& config, const
   if (info.limit_bytes != 0) capacity = capacity == 0 ? info.limit_bytes : std::min(capacity, info.limit_bytes);
   const replay::Trace trace = recorder.tail("the failed run");
   if (capacity == 0 || trace.facts.allocations == 0) return std::nullopt;
-  StackConfig policy = config;
+  StackConfig policy = for_trial(config);
   policy.layers.clear();
   load_all_plugins();
   replay::FitReport report =
