@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace tenon::test {
@@ -51,6 +52,52 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
   const std::string page = read_bytes(folder_.path() / "both.html");
   EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
       << "both on one axis";
+}
+
+TEST_F(CompareVerb, GivesNoVerdictOnTheDeviceCallsOfARunThatWasResumed) {
+  run("whole");
+  json resumed = parse_json(read_bytes(folder_.path() / "whole/result.json"));
+  resumed["earlier_seconds"] = 1.5;
+  resumed["memory"]["device_allocations"] = resumed["memory"]["device_allocations"].get<int>() + 3;
+  folder_.write("resumed.json", resumed.dump());
+  const Said said = tenon({"compare", "whole", "resumed.json", "--fail-if", "device_allocations > +1%"});
+  EXPECT_EQ(said.code, 3) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("no verdict: a run that was resumed"), Not(HasSubstr("worse"))));
+  EXPECT_THAT(said.error, AllOf(HasSubstr("took its memory from the device once more"), HasSubstr("cannot be judged")));
+}
+
+TEST_F(CompareVerb, SaysThatAMachineWasBusy) {
+  run("quiet");
+  json noisy = parse_json(read_bytes(folder_.path() / "quiet/result.json"));
+  ASSERT_TRUE(noisy["host"]["load_average"].is_number());
+  noisy["host"]["warnings"] = {"the load average was 9.0 on 2 cores: others are busy here"};
+  folder_.write("noisy.json", noisy.dump());
+  EXPECT_THAT(tenon({"compare", "quiet", "noisy.json"}).error,
+              HasSubstr("times of b: a noisy machine: the load average was 9.0"));
+}
+
+TEST_F(CompareVerb, CallsWhatIsEqualEqual) {
+  replay("one.json", {"-a", "direct", "-a", "caching", "-a", "expandable"});
+  const Said said = tenon({"compare", "one.json", "one.json"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("geometric mean"), HasSubstr("equal"))) << said.out;
+}
+
+TEST_F(CompareVerb, NamesTheOptionThatDiffersBetweenTwoCells) {
+  const Said sweep =
+      tenon({"run", "exp.toml", "allocator.name=caching:max_split_size=32MiB,caching:max_split_size=64MiB", "--sweep",
+             "--out", "res"});
+  ASSERT_EQ(sweep.code, 0) << sweep.error;
+  std::vector<std::string> words = {"compare"};
+  for (const auto& cell : std::filesystem::directory_iterator(folder_.path() / "res/cells"))
+    words.push_back(cell.path().string());
+  ASSERT_EQ(words.size(), 3U);
+  words.insert(words.end(), {"--format", "json"});
+  std::map<std::string, std::set<std::string>> changes;
+  const json document = parse_json(tenon(words).out);
+  for (const json& change : document["changed"])
+    changes[change["setting"]] = {change["a"].get<std::string>(), change["b"].get<std::string>()};
+  EXPECT_EQ(changes["allocator.caching.max_split_size"], (std::set<std::string>{"\"32MiB\"", "\"64MiB\""}));
+  EXPECT_EQ(changes.size(), 1U) << testing::PrintToString(changes);
 }
 
 TEST_F(CompareVerb, NamesAPluginThatWasBuiltAgainBetweenTheRuns) {

@@ -73,7 +73,11 @@ TEST_F(ResumedRun, EqualsTheWholeOneWhereverItWasInterrupted) {
     EXPECT_EQ(live_bytes, 0) << where;
     state.go_on = true;
     stop_at_question(0);
-    expect_same(whole, run_course(), where);
+    const ExperimentResult resumed = run_course();
+    expect_same(whole, resumed, where);
+    const bool is_in_a_test = (n - 1) % 6 >= 4;  // which begins again
+    const std::int64_t more = resumed.memory.allocations.allocated - whole.memory.allocations.allocated;
+    if (!is_in_a_test) EXPECT_TRUE(more == 0 || more == 1) << where << ": " << more << "; an epoch's order is made again";
   }
 }
 

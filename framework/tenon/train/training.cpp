@@ -164,9 +164,10 @@ void Training::resume() {
   result_.kept_step = state_.go_on ? first_step_ : 0;
   progress_.note(fmt::format("going on after step {} of {}", first_step_, last_step_));
   if (epoch_ > 1) data_.test->begin(0, /*shuffle=*/false);  // as the test before left it on the device
-  // What reading the file took is not of the run.
+  // What reading the file took is not of the run; what its set-up took was counted by the part that began it.
   device_.allocator().trim(0);
   device_.allocator().reset_peak_stats();
+  if (state_.go_on) device_.allocator().reset_accumulated_stats();
 }
 
 RunPosition Training::position() const {

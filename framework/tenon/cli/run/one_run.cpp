@@ -73,6 +73,7 @@ class OneRun {
     state_ = {.file = fs::absolute(path() / kStateFile),
               .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored)};
     if (opened_.goes_on) begin_again();
+    if (options.is_cell()) record_.host.load = 0;  // it is that of the cells before, too: the sweep says it
     record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
     record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
@@ -196,7 +197,8 @@ class OneRun {
 
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
-    return peak_remark({summary}) + estimate_remark({summary}) + layers_remark(record_.layers);
+    return peak_remark({summary}) + estimate_remark({summary}) + noise_remark(record_.host) +
+           layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {

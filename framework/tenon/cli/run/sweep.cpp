@@ -267,7 +267,7 @@ class Sweep {
     };
     const std::string remarks = losses_remark(done) + peak_remark(summaries) +
                                 checkpoint_remark(keys_, values, summaries) + estimate_remark(summaries) +
-                                sharing_remark(summaries);
+                                sharing_remark(summaries) + noise_remark(host_);
     const std::string html = section.boolean("html")
                                  ? sweep_html(experiment.name, table_for(TableFormat::kTable), page_cells(), remarks)
                                  : std::string();
@@ -355,6 +355,7 @@ class Sweep {
   const std::vector<std::string> keys_;
   const std::vector<SweepPoint> cells_;
   OpenedFolder opened_;
+  const measure::HostState host_ = measure::host_state();
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   unsigned at_a_time_ = 1;  ///< cells, at most
   std::size_t kept_ = 0, done_ = 0;

@@ -42,27 +42,37 @@ HostState host_state() {
   return state;
 }
 
-HostNoise host_noise(const HostState& before, const HostState& after, const BenchResult& result) {
+HostNoise host_noise(const HostState& before, const HostState& after) {
   HostNoise noise;
   noise.cores = static_cast<int>(replay::usable_cores());
   noise.load = before.load;
   noise.governor = before.governor;
   if (after.all_s > before.all_s)
     noise.stolen_share = (after.stolen_s - before.stolen_s) / (after.all_s - before.all_s);
+  return noise;
+}
+
+HostNoise host_noise(const HostState& before, const HostState& after, const BenchResult& result) {
+  HostNoise noise = host_noise(before, after);
   for (const auto& cells : result.cells)
     noise.harness_spread = std::max(noise.harness_spread, spread_of(cells.back().round_ns));
   return noise;
 }
 
-std::vector<std::string> HostNoise::warnings() const {
+std::vector<std::string> HostNoise::of_others() const {
   std::vector<std::string> found;
   if (load > kLoadOfACore * cores)
     found.push_back(fmt::format("the load average was {:.1f} on {} core{}: others are busy here", load, cores,
                                 cores == 1 ? "" : "s"));
-  if (!governor.empty() && governor != "performance")
-    found.push_back(fmt::format("the frequency governor is '{}': 'performance' keeps the clock steady", governor));
   if (stolen_share > kStolen)
     found.push_back(fmt::format("the hypervisor took {:.0f} % of the processor time", 100 * stolen_share));
+  return found;
+}
+
+std::vector<std::string> HostNoise::warnings() const {
+  std::vector<std::string> found = of_others();
+  if (!governor.empty() && governor != "performance")
+    found.push_back(fmt::format("the frequency governor is '{}': 'performance' keeps the clock steady", governor));
   if (harness_spread > kSpread)
     found.push_back(
         fmt::format("the harness itself varied by {:.0f} % between rounds (half of them)", 100 * harness_spread));

@@ -29,7 +29,11 @@ struct TENON_API HostNoise {
 
   /// What to do about it: empty on a quiet machine.
   std::vector<std::string> warnings() const;
+  /// Of them those about others who were busy on the machine.
+  std::vector<std::string> of_others() const;
 };
+/// Of a measurement that knows no harness.
+TENON_API HostNoise host_noise(const HostState& before, const HostState& after);
 TENON_API HostNoise host_noise(const HostState& before, const HostState& after, const BenchResult& result);
 
 }  // namespace tenon::measure

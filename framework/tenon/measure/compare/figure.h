@@ -21,6 +21,10 @@ struct FigureInfo {
   Better better = Better::kNeither;
 
   bool is_measured() const { return replay::is_measured(key); }
+  /// Counted over a whole run, so that a part that goes on counts some of it again.
+  bool counts_parts() const {
+    return key == "allocations" || (key.starts_with("device_") && key != "device_calls_per_step");
+  }
   bool needs_completion() const { return replay::needs_completion(key); }
 };
 

@@ -138,6 +138,9 @@ FigureVerdict figure_verdict(const FigureInfo& info, const ResultCase& first, co
     const std::string why = why_shared(first).empty() ? why_shared(other) : why_shared(first);
     if (!why.empty()) return {Kind::kShared, "no verdict: shared machine", why};
   }
+  if (info.counts_parts() && then->value != now->value && (first.is_resumed || other.is_resumed))
+    return {Kind::kResumed, "no verdict: a run that was resumed",
+            "a run that was resumed took its memory from the device again, which is counted too"};
   if (is_estimated(info, *then) || is_estimated(info, *now)) return estimated_verdict(info, other.kind, *then, *now);
   return {then->value == now->value ? Kind::kSame : Kind::kDifferent, exact_verdict(info, then->value, now->value), {}};
 }

@@ -23,6 +23,7 @@ struct FigureVerdict {
     kNoEvidence,     ///< the interval reaches 1
     kTooFew,         ///< measurements
     kShared,         ///< cells ran beside each other
+    kResumed,        ///< a run took its memory from the device again
     kNotComparable,  ///< memory ran out
     kFailed,         ///< one of the runs did
   };
@@ -30,7 +31,7 @@ struct FigureVerdict {
   /// "same", "better by 2.0 %", "worse: 3 instead of 0", "faster by 4 to 6 %" (99 % interval of unpaired samples), "no
   /// verdict: one run each (+3.0 %)", "no verdict: one file each (-1.2 %)", "no verdict: disqualified"; empty for kNone
   std::string text;
-  /// Of the last four kinds, as a clause: "one run each: …"; a gate says it.
+  /// Of the last five kinds, as a clause: "one run each: …"; a gate says it.
   std::string why;
 };
 

@@ -40,6 +40,7 @@ void note_failure(ResultCase& found, const std::string& path, const std::string&
 void add_end(ResultCase& found, const ResultCase& other, const std::string& path) {
   if (!other.failure.empty()) note_failure(found, path, other.mark, other.failure);
   found.cells_at_a_time = std::max(found.cells_at_a_time, other.cells_at_a_time);
+  found.is_resumed |= other.is_resumed;
   if (found.losses_hash != other.losses_hash) found.losses_hash.clear();
   if (found.ran_out == other.ran_out) return;
   found.ran_out = "OOM in some of its results";
@@ -87,6 +88,8 @@ ResultSet joined(std::vector<ResultSet> results) {
                  .settings = joined_texts(results, &ResultSet::settings),
                  .plugins = joined_texts(results, &ResultSet::plugins),
                  .environment = joined_texts(results, &ResultSet::environment)};
+  const auto noisy = std::ranges::count_if(results, [](const ResultSet& result) { return !result.noise.empty(); });
+  if (noisy != 0) side.noise.push_back(fmt::format("others were busy in {} of {} results", noisy, results.size()));
   for (const ResultSet& result : results) {
     side.results.push_back(result.path);
     for (const ResultCase& found : result.cases) {

@@ -135,10 +135,16 @@ bool is_result_column(const std::string& key) {
   return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");
 }
 
+void note_resumption(ResultCase& found, const Json& run) {
+  const Json& earlier = member(run, "earlier_seconds");
+  if (earlier.is_number()) found.is_resumed = earlier.get<double>() > 0;
+}
+
 void note_status(ResultCase& found, const Json& object) {
   const std::string word = text_of(member(object, "status"));
   if (const Json& cells = member(object, "cells_at_a_time"); cells.is_number_integer())
     found.cells_at_a_time = cells.get<std::int64_t>();
+  note_resumption(found, object);
   if (word.empty()) return;
   const RunStatus status = parse_run_status(word).value_or(RunStatus::kFailed);
   if (status == RunStatus::kOutOfMemory) found.ran_out = "OOM";
@@ -237,6 +243,7 @@ ResultSet parse_result(const std::string& text, const std::string& path) {
   set.path = path;
   for (const char* key : {"host", "cpu", "cores", "compiler", "build_type", "tenon_version"})
     set.environment[key] = text_of(member(member(json, "environment"), key));
+  for (const Json& warning : member(member(json, "host"), "warnings")) set.noise.push_back(text_of(warning));
   if (json.contains("result") && json.contains("memory")) {
     read_run(set, json);
     return set;
@@ -277,6 +284,7 @@ void add_cells(ResultSet& sweep, const fs::path& folder) {
     if (number == 0 || number > sweep.cases.size() || !json.is_object()) continue;
     ResultCase& found = sweep.cases[number - 1];
     add_curves(found, json, "step");
+    note_resumption(found, json);
     if (found.figures.contains("step_ms")) add_step_times(found, member(json, "result"));
     if (!found.ran_out.empty()) note_oom_event(found, member(member(json, "out_of_memory"), "failed_event"));
     const std::map<std::string, std::string> settings = settings_of(json);

@@ -55,6 +55,7 @@ struct TENON_API ResultCase {
   std::string failure;                          ///< empty, or why its figures mean nothing
   std::string mark;                             ///< of a failure, a word: "failed", "disqualified"
   std::int64_t cells_at_a_time = 1;             ///< of a sweep: how many shared the machine with it at most
+  bool is_resumed = false;                      ///< of a run: it was interrupted, and went on
   std::string ran_out;                          ///< empty, or "OOM at event 12"
   bool is_oom_event_known = false;              ///< "OOM" alone says not where
   std::vector<ResultCurve> curves;              ///< none where the file holds no timeline
@@ -70,6 +71,7 @@ struct ResultSet {
   std::vector<ResultCase> cases;
   std::map<std::string, std::string> settings;  ///< of a run, and what all cells of a sweep share
   std::map<std::string, std::string> plugins;   ///< "plugin mine": "sha256:" and the first digits, of each build of it
+  std::vector<std::string> noise;               ///< what was said of a machine that was busy meanwhile
   std::map<std::string, std::string> environment;  ///< host, cpu, compiler, build type, version
 };
 

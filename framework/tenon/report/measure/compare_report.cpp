@@ -215,6 +215,15 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
                                     is_equal ? "equal to the last bit to" : "other than"));
     }
   }
+  for (std::size_t s = 0; s < comparison.sets.size(); ++s)
+    for (const std::string& warning : comparison.sets[s].noise)
+      remarks.push_back(fmt::format("times of {}: a noisy machine: {}", letter(s), warning));
+  if (std::ranges::any_of(measure::known_figures(), [&](const FigureInfo& info) {
+        return has_verdict(comparison, info.key, FigureVerdict::Kind::kResumed);
+      }))
+    remarks.push_back(
+        "a run that was resumed took its memory from the device once more, which its device calls count: no verdict on "
+        "them");
   for (std::string& remark : speed_remarks(comparison)) remarks.push_back(std::move(remark));
   const bool is_any_compared = std::ranges::any_of(comparison.cases, [](const ComparedCase& found) {
     return std::ranges::all_of(found.of_set,
@@ -224,6 +233,12 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
     remarks.push_back(
         fmt::format("{} figure{} the same in all (--all shows everything)", same, same == 1 ? " is" : "s are"));
   return remarks;
+}
+
+/// What is 1 to the last digit shown may differ all the same. The base, which is 1 by itself, stays a number.
+static TableCell ratio_cell(const std::optional<double>& ratio, bool is_base) {
+  if (!ratio) return {};
+  return *ratio == 1 && !is_base ? TableCell("equal") : TableCell(Real{*ratio, 3});
 }
 
 std::string matrix_title(const Comparison& comparison, std::size_t set, const std::string& metric) {
@@ -245,14 +260,14 @@ Table compare_matrix(const Comparison& comparison, std::size_t set, const std::s
     for (std::size_t c = 0; c < matrix->columns.size(); ++c) {
       const std::string& note = matrix->notes[r][c];
       const std::optional<double>& ratio = matrix->ratios[r][c];
-      row.push_back(!note.empty() ? TableCell(note) : ratio ? TableCell(Real{*ratio, 3}) : TableCell());
+      row.push_back(!note.empty() ? TableCell(note) : ratio_cell(ratio, set == 0 && c == 0));
     }
     table.add_row(std::move(row));
   }
   const std::string of = matrix->mean_rows == matrix->rows.size() ? "" : fmt::format(" of {}", matrix->mean_rows);
   std::vector<TableCell> means = {"geometric mean" + of};
   for (const std::optional<double>& mean : matrix->means)
-    means.push_back(mean ? TableCell(Real{*mean, 3}) : TableCell());
+    means.push_back(ratio_cell(mean, set == 0 && means.size() == 1));
   table.add_row(std::move(means));
   return table;
 }

@@ -4,6 +4,7 @@
 #include <tenon/report/table.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -152,6 +153,11 @@ std::string sharing_remark(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) most = std::max(most, run.cells_at_a_time);
   if (most == 1) return {};
   return fmt::format("times: up to {} cells ran at a time and slowed one another; -j 1 measures each alone\n", most);
+}
+
+std::string noise_remark(const measure::HostState& before) {
+  const std::vector<std::string> others = measure::host_noise(before, measure::host_state()).of_others();
+  return others.empty() ? "" : fmt::format("times: a noisy machine: {}\n", fmt::join(others, "; "));
 }
 
 }  // namespace tenon

@@ -28,4 +28,7 @@ TENON_API std::string estimate_remark(const std::vector<RunSummary>& runs);
 /// That cells ran beside each other, so that their times say little.
 TENON_API std::string sharing_remark(const std::vector<RunSummary>& runs);
 
+/// That others were busy on the machine meanwhile, so that the times say little.
+TENON_API std::string noise_remark(const measure::HostState& before);
+
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/measure/bench/host_noise.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/report/run/estimate_report.h>
@@ -51,6 +52,7 @@ struct RunRecord {
   std::vector<LayerReport> layers;             ///< what those around the allocator counted or found, outermost first
   std::vector<RunFault> faults;
   std::optional<RunCrash> crash;
+  measure::HostState host = measure::host_state();  ///< before it
   unsigned cells_at_a_time = 1;  ///< of a sweep's cell: how many shared the machine at most, itself included
 };
 

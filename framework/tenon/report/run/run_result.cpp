@@ -217,6 +217,13 @@ std::vector<std::string> specs_of(const std::vector<RunFault>& faults) {
   return specs;
 }
 
+static Json host_json(const measure::HostNoise& noise) {
+  return {{"load_average", noise.load},
+          {"cores", noise.cores},
+          {"stolen_share", noise.stolen_share},
+          {"warnings", noise.of_others()}};
+}
+
 std::string result_json(const Config& config, const RunRecord& record) {
   const ExperimentConfig experiment = config.experiment();
   Json json;
@@ -226,6 +233,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["seconds"] = record.seconds;
   json["earlier_seconds"] = record.earlier_seconds;
   json["cells_at_a_time"] = record.cells_at_a_time;
+  json["host"] = host_json(measure::host_noise(record.host, measure::host_state()));
   json["device"] = experiment.device.str();
   json["allocator"] = experiment.allocator.policy.name;
   json["allocator_options"] = experiment.allocator.options.spec();
