@@ -157,7 +157,7 @@ std::string sharing_remark(const std::vector<RunSummary>& runs) {
 
 std::string noise_remark(const measure::HostState& before) {
   const std::vector<std::string> others = measure::host_noise(before, measure::host_state()).of_others();
-  return others.empty() ? "" : fmt::format("times: a noisy machine: {}\n", fmt::join(others, "; "));
+  return others.empty() ? "" : fmt::format("step ms: a noisy machine: {}\n", fmt::join(others, "; "));
 }
 
 }  // namespace tenon
