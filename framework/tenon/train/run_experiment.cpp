@@ -44,8 +44,7 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
 /// `real`: the experiment's own device, on which the stand-in has only what the host reads. A run before left its
 /// allocator there, which must not write its files again.
 ExperimentResult run_short(const ExperimentConfig& config, Device real) {
-  if (real.type() != config.device.type())
-    set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
+  if (real.type() != config.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
   install(config);
   Silent silent;
   // The second step is like all later ones: the optimiser has its state.
