@@ -18,7 +18,7 @@ class Awaited {
   explicit Awaited(MemorySource& source) : source_(source) {}
 
   void add_use(Tile* tile, StreamRef stream) {
-    std::vector<StreamRef>& uses = uses_[tile];
+    std::vector<StreamRef>& uses = used_[tile].uses;
     for (const StreamRef known : uses)
       if (known == stream) return;
     uses.push_back(stream);
@@ -30,16 +30,13 @@ class Awaited {
     tile->state = TileState::kAwaiting;
     ++count_;
     try {
-      const auto uses = uses_.find(tile);
-      for (const StreamRef stream : uses->second) {
+      Used& used = used_.find(tile)->second;
+      for (const StreamRef stream : used.uses) {
         marks_[stream].push_back({source_.mark(stream), tile});
-        ++tile->pending;
+        ++used.pending;
       }
-      uses_.erase(uses);
-      tile->has_uses = false;
     } catch (...) {
-      ++tile->pending;  // for good: only take_all finds it
-      uses_.erase(tile);
+      ++used_.find(tile)->second.pending;  // for good: only take_all finds it
       unmarked_.push_back(tile);
     }
   }
@@ -53,7 +50,7 @@ class Awaited {
       while (!marks.empty() && source_.reached(marks.front().ticket)) {
         Tile* tile = marks.front().tile;
         marks.pop_front();
-        if (--tile->pending == 0) release(tile, give_back);
+        pass(tile, give_back);
       }
     }
   }
@@ -62,12 +59,10 @@ class Awaited {
   template <class GiveBack>
   void take_all(GiveBack&& give_back) {
     for (auto& [stream, marks] : marks_) {
-      for (const Mark& mark : marks)
-        if (--mark.tile->pending == 0) release(mark.tile, give_back);
+      for (const Mark& mark : marks) pass(mark.tile, give_back);
       marks.clear();
     }
-    for (Tile* tile : unmarked_)
-      if (--tile->pending == 0) release(tile, give_back);
+    for (Tile* tile : unmarked_) pass(tile, give_back);
     unmarked_.clear();
   }
 
@@ -76,15 +71,24 @@ class Awaited {
     Ticket ticket;
     Tile* tile;
   };
+  /// The streams of a tile that was handed out.
+  struct Used {
+    std::vector<StreamRef> uses;
+    std::size_t pending = 0;  ///< marks that are not reached yet, once it was given back
+  };
+  /// One of its marks was reached.
   template <class GiveBack>
-  void release(Tile* tile, GiveBack&& give_back) {
+  void pass(Tile* tile, GiveBack&& give_back) {
+    const auto used = used_.find(tile);
+    if (--used->second.pending != 0) return;
+    used_.erase(used);
     --count_;
     tile->has_uses = false;
     give_back(tile);
   }
 
   MemorySource& source_;
-  std::unordered_map<Tile*, std::vector<StreamRef>> uses_;
+  std::unordered_map<Tile*, Used> used_;
   std::map<StreamRef, std::deque<Mark>> marks_;
   std::vector<Tile*> unmarked_;
   std::size_t count_ = 0;

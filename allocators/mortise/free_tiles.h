@@ -56,10 +56,23 @@ class FreeTiles {
     }
   }
 
-  /// Each tile of at least so many bytes or a little less; `visit` must not change the index.
+  /// The shortest tile of at least `bytes` of which `serves` is true, null where there is none; of tiles that are
+  /// longer than `longest_bytes` it may be false. Every tile in between may be looked at.
+  template <class Serves>
+  Tile* shortest(std::size_t bytes, std::size_t longest_bytes, Serves&& serves) const {
+    Tile* best = nullptr;
+    const std::size_t last = list_of(longest_bytes);
+    for (std::size_t index = first_from(list_of(bytes)); index <= last && best == nullptr;
+         index = first_from(index + 1))
+      for (Tile* tile = lists_[index]; tile != nullptr; tile = tile->next)
+        if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes) && serves(*tile)) best = tile;
+    return best;
+  }
+
+  /// `visit` must not change the index.
   template <class Visit>
-  void for_each_from(std::size_t bytes, Visit&& visit) const {
-    for (std::size_t index = first_from(list_of(bytes)); index != kLists; index = first_from(index + 1))
+  void for_each(Visit&& visit) const {
+    for (std::size_t index = first_from(0); index != kLists; index = first_from(index + 1))
       for (Tile* tile = lists_[index]; tile != nullptr; tile = tile->next) visit(tile);
   }
 

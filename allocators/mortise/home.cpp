@@ -5,6 +5,7 @@
 #include <tenon/core/units.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace tenon::mortise {
@@ -13,6 +14,8 @@ namespace {
 
 /// Of addresses, which cost nothing: a second range begins when the first is full.
 constexpr std::size_t kRangeBytes[kRegions] = {64 * GiB, 256 * GiB};
+
+constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
 
 /// What a source without pages is asked for at a time, at least.
 constexpr std::size_t kPageWithoutPages = 2 * MiB;
@@ -43,40 +46,54 @@ Home::~Home() {
 // ---------------------------------------------------------------------------------------------------------------------
 // Tiles
 
+namespace {
+
+std::size_t stripe_of(const Range& range, std::uintptr_t address) {
+  return (address - range.address) >> Range::kStripeShift;
+}
+
+std::size_t stripes_in(std::size_t bytes) {
+  return (bytes + (std::size_t{1} << Range::kStripeShift) - 1) >> Range::kStripeShift;
+}
+
+}  // namespace
+
 void Home::note_start(Tile* tile) noexcept {
-  const std::size_t page = (tile->address - tile->range->address) / page_bytes_;
-  if (page >= tile->range->pages.size()) return;
-  Tile*& last = tile->range->pages[page].last;
+  Range& range = range_of(*tile);
+  const std::size_t stripe = stripe_of(range, tile->address);
+  if (stripe >= range.stripes.size()) return;
+  Tile*& last = range.stripes[stripe];
   if (last == nullptr || last->address < tile->address) last = tile;
 }
 
 void Home::drop_start(Tile* tile) noexcept {
-  const Range& range = *tile->range;
-  const std::size_t page = (tile->address - range.address) / page_bytes_;
-  if (page >= range.pages.size()) return;
-  Tile*& last = tile->range->pages[page].last;
-  if (last != tile) return;
+  Range& range = range_of(*tile);
+  const std::size_t stripe = stripe_of(range, tile->address);
+  if (stripe >= range.stripes.size() || range.stripes[stripe] != tile) return;
   Tile* before = tile->left;
-  const bool begins_here = before != nullptr && (before->address - range.address) / page_bytes_ == page;
-  last = begins_here ? before : nullptr;
+  range.stripes[stripe] = before != nullptr && stripe_of(range, before->address) == stripe ? before : nullptr;
 }
 
-Tile* Home::containing(const Range& range, std::uintptr_t address) const {
-  std::size_t page = (address - range.address) / page_bytes_;
-  while (range.pages[page].last == nullptr) --page;  // the first page has one
-  Tile* tile = range.pages[page].last;
+Tile* Home::containing(const Range& range, std::uintptr_t address) {
+  std::size_t stripe = stripe_of(range, address);
+  while (range.stripes[stripe] == nullptr) --stripe;  // a tile begins in the first
+  Tile* tile = range.stripes[stripe];
   while (tile->address > address) tile = tile->left;
   return tile;
 }
 
+const Range& Home::range_at(std::uintptr_t address) const {
+  return **std::ranges::find_if(ranges_, [&](const auto& range) { return address - range->address < range->bytes; });
+}
+
 void Home::enter(Tile* tile) noexcept {
   tile->state = TileState::kFree;
-  tile->cache->free[tile->range->region].insert(tile);
+  tile->cache->free[tile->region].insert(tile);
   tile->cache->free_bytes += tile->bytes;
 }
 
 void Home::leave(Tile* tile) noexcept {
-  tile->cache->free[tile->range->region].erase(tile);
+  tile->cache->free[tile->region].erase(tile);
   tile->cache->free_bytes -= tile->bytes;
 }
 
@@ -90,7 +107,8 @@ Tile* Home::cut(Tile* tile, std::size_t bytes) {
   rest->cache = tile->cache;
   rest->range = tile->range;
   rest->state = tile->state;
-  (rest->right != nullptr ? rest->right->left : rest->range->last) = rest;
+  rest->region = tile->region;
+  (rest->right != nullptr ? rest->right->left : range_of(*rest).last) = rest;
   tile->right = rest;
   tile->bytes = bytes;
   note_start(rest);
@@ -102,7 +120,7 @@ void Home::unlink(Tile* tile) noexcept {
   drop_start(tile);
   tile->left->bytes += tile->bytes;
   tile->left->right = tile->right;
-  (tile->right != nullptr ? tile->right->left : tile->range->last) = tile->left;
+  (tile->right != nullptr ? tile->right->left : range_of(*tile).last) = tile->left;
   tiles_.give(tile);
 }
 
@@ -128,24 +146,17 @@ Tile* Home::take(StreamCache& cache, Region region, std::size_t bytes) {
   return tile;
 }
 
-/// The shortest tile of at least so many bytes of which `serves` is true.
-template <class Serves>
-Tile* Home::take_shortest(StreamCache& cache, Region region, std::size_t bytes, Serves&& serves) {
-  Tile* best = nullptr;
-  cache.free[region].for_each_from(bytes, [&](Tile* tile) {
-    if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes) && serves(*tile)) best = tile;
-  });
-  return best != nullptr ? take_part(best, best->address, bytes) : nullptr;
-}
-
 Tile* Home::take_any(StreamCache& cache, Region region, std::size_t bytes) {
-  return take_shortest(cache, region, bytes, [](const Tile&) { return true; });
+  Tile* tile = cache.free[region].shortest(bytes, kAnyBytes, [](const Tile&) { return true; });
+  return tile != nullptr ? take_part(tile, tile->address, bytes) : nullptr;
 }
 
 Tile* Home::take_fragment(StreamCache& cache, Region region, std::size_t bytes) {
-  return take_shortest(cache, region, bytes, [&](const Tile& tile) {
+  const auto holds_no_page = [&](const Tile& tile) {
     return align_up(tile.address, page_bytes_) + page_bytes_ > tile.end();
-  });
+  };
+  Tile* tile = cache.free[region].shortest(bytes, 2 * page_bytes_, holds_no_page);
+  return tile != nullptr ? take_part(tile, tile->address, bytes) : nullptr;
 }
 
 Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {
@@ -197,10 +208,38 @@ Home::Growth Home::growth_by(Region region, std::size_t pages) const {
   return {nullptr, pages};
 }
 
-/// A new range, one unmapped tile. Null when there is no address space.
-Tile* Home::reserve(Region region, std::size_t bytes) {
+/// add_range() needs no memory of the host after this but that of the range itself.
+void Home::provide_range() {
   tiles_.provide(1);
   ranges_.reserve(ranges_.size() + 1);
+  numbered_.reserve(numbered_.size() + 1);
+  unused_numbers_.reserve(numbered_.size() + 1);
+}
+
+/// A range of one tile, which nobody has.
+Range& Home::add_range(std::unique_ptr<Range> added) noexcept {
+  Range& range = *added;
+  ranges_.push_back(std::move(added));
+  if (unused_numbers_.empty()) {
+    range.number = static_cast<std::uint32_t>(numbered_.size());
+    numbered_.push_back(&range);
+  } else {
+    range.number = unused_numbers_.back();
+    unused_numbers_.pop_back();
+    numbered_[range.number] = &range;
+  }
+  Tile* tile = tiles_.take();
+  tile->address = range.address;
+  tile->bytes = range.bytes;
+  tile->range = range.number;
+  tile->region = range.region;
+  range.first = range.last = tile;
+  return range;
+}
+
+/// A new range, one unmapped tile. Null when there is no address space.
+Tile* Home::reserve(Region region, std::size_t bytes) {
+  provide_range();
   auto range = std::make_unique<Range>();
   range->region = region;
   void* address = nullptr;
@@ -212,14 +251,7 @@ Tile* Home::reserve(Region region, std::size_t bytes) {
   }
   if (address == nullptr) return nullptr;
   range->address = Address(address);
-  Tile* gap = tiles_.take();
-  gap->address = range->address;
-  gap->bytes = range->bytes;
-  gap->range = range.get();
-  gap->state = TileState::kUnmapped;
-  range->first = range->last = gap;
-  ranges_.push_back(std::move(range));
-  return gap;
+  return add_range(std::move(range)).first;
 }
 
 /// False when the device has no more.
@@ -243,9 +275,10 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   tiles_.provide(2);
   auto chunk = std::make_unique<Chunk>();
   if (!has_virtual_memory_) {  // a range of its own
-    ranges_.reserve(ranges_.size() + 1);
+    provide_range();
     auto range = std::make_unique<Range>();
-    range->pages.resize(bytes / page_bytes_);
+    range->pages.resize(bytes / page_bytes_, chunk.get());
+    range->stripes.resize(stripes_in(bytes));
     range->chunks.reserve(1);
     void* address = source_.acquire(bytes);
     if (address == nullptr && bytes != needed) address = source_.acquire(bytes = needed);
@@ -253,17 +286,11 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     range->address = chunk->address = Address(address);
     range->bytes = range->mapped_bytes = chunk->bytes = bytes;
     range->region = region;
-    for (auto& page : range->pages) page.chunk = chunk.get();
-    Tile* tile = tiles_.take();
-    tile->address = range->address;
-    tile->bytes = bytes;
-    tile->range = range.get();
+    range->chunks.push_back(std::move(chunk));
+    Tile* tile = add_range(std::move(range)).first;
     tile->cache = &cache;
-    range->first = range->last = tile;
     note_start(tile);
     enter(tile);
-    range->chunks.push_back(std::move(chunk));
-    ranges_.push_back(std::move(range));
     reserved_bytes_ += bytes;
     return true;
   }
@@ -271,14 +298,16 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   Tile* gap = growth.gap;
   if (gap == nullptr && (gap = reserve(region, needed)) == nullptr) return false;
   bytes = std::min(bytes, gap->bytes);
-  Range& range = *gap->range;
+  Range& range = range_of(*gap);
   const std::size_t first_page = (gap->address - range.address) / page_bytes_;
-  range.pages.resize(std::max(range.pages.size(), first_page + bytes / page_bytes_));
+  const std::size_t pages = std::max(range.pages.size(), first_page + bytes / page_bytes_);
+  range.pages.resize(pages);
+  range.stripes.resize(stripes_in(pages * page_bytes_));
   range.chunks.reserve(range.chunks.size() + 1);
   if (!acquire_chunk(*chunk, gap->address, bytes)) {
     if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
   }
-  for (std::size_t page = 0; page < bytes / page_bytes_; ++page) range.pages[first_page + page].chunk = chunk.get();
+  for (std::size_t page = 0; page < bytes / page_bytes_; ++page) range.pages[first_page + page] = chunk.get();
   const auto place =
       std::ranges::upper_bound(range.chunks, chunk->address, {}, [](const auto& c) { return c->address; });
   range.chunks.insert(place, std::move(chunk));
@@ -301,7 +330,7 @@ void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
   range.mapped_bytes -= chunk.bytes;
   for (std::size_t page = (chunk.address - range.address) / page_bytes_, end = page + chunk.bytes / page_bytes_;
        page < end; ++page)
-    range.pages[page].chunk = nullptr;
+    range.pages[page] = nullptr;
   range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
   range.has_holes = true;
   hole->state = TileState::kUnmapped;
@@ -328,6 +357,8 @@ std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexc
       tiles_.give(tile);
       source_.release(pointer(chunk.address), chunk.bytes);
       reserved_bytes_ -= chunk.bytes;
+      numbered_[range.number] = nullptr;
+      unused_numbers_.push_back(range.number);
       ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(r));
       break;  // its only chunk
     }
@@ -344,7 +375,7 @@ void Home::check() const {
     std::size_t mapped = 0;
     const Tile* before = nullptr;
     for (const Tile* tile = range->first; tile != nullptr; before = tile, tile = tile->right) {
-      if (tile->address != next || tile->bytes == 0 || tile->range != range.get() || tile->left != before)
+      if (tile->address != next || tile->bytes == 0 || tile->range != range->number || tile->left != before)
         throw Error("mortise: the tiles of a range do not stand side by side");
       next = tile->end();
       if (tile->state == TileState::kUnmapped) {

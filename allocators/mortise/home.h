@@ -25,17 +25,18 @@ struct Chunk {
 };
 
 struct Range {
-  struct Page {
-    Chunk* chunk = nullptr;
-    Tile* last = nullptr;  ///< the last tile that begins in this page
-  };
+  /// Of addresses, for each of which the last tile that begins in it is known.
+  static constexpr int kStripeShift = 21;
+
+  std::uint32_t number = 0;
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
   Region region = kLarge;
   Tile* first = nullptr;
   Tile* last = nullptr;
-  bool has_holes = false;   ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
-  std::vector<Page> pages;  ///< up to the last one that was ever mapped
+  bool has_holes = false;      ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
+  std::vector<Chunk*> pages;   ///< up to the last one that was ever mapped; null where none is now
+  std::vector<Tile*> stripes;  ///< the last tile of each, up to the last page; null where none begins
   std::vector<std::unique_ptr<Chunk>> chunks;  ///< by address
   std::size_t mapped_bytes = 0;
 };
@@ -83,18 +84,22 @@ class Home {
   /// uses them, and no joined block is mapped to them. Returns the bytes given back.
   std::size_t shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept;
 
-  /// The tile that contains this address.
-  Tile* containing(const Range& range, std::uintptr_t address) const;
-  const Chunk& chunk_at(const Range& range, std::uintptr_t address) const {
-    return *range.pages[(address - range.address) / page_bytes_].chunk;
+  /// The tile that contains this address, which was mapped at some time.
+  Tile* containing(std::uintptr_t address) const { return containing(range_at(address), address); }
+  const Chunk& chunk_at(std::uintptr_t address) const {
+    const Range& range = range_at(address);
+    return *range.pages[(address - range.address) / page_bytes_];
   }
 
   /// Throws Error naming what is broken.
   void check() const;
 
  private:
-  template <class Serves>
-  Tile* take_shortest(StreamCache& cache, Region region, std::size_t bytes, Serves&& serves);
+  static Tile* containing(const Range& range, std::uintptr_t address);
+  const Range& range_at(std::uintptr_t address) const;
+  Range& range_of(const Tile& tile) const { return *numbered_[tile.range]; }
+  Range& add_range(std::unique_ptr<Range> added) noexcept;
+  void provide_range();
   Tile* reserve(Region region, std::size_t bytes);
   Tile* cut(Tile* tile, std::size_t bytes);
   void enter(Tile* tile) noexcept;
@@ -110,6 +115,8 @@ class Home {
   const std::size_t page_bytes_;
   TileStore tiles_;
   std::vector<std::unique_ptr<Range>> ranges_;
+  std::vector<Range*> numbered_;  ///< by their numbers; null where a range is gone
+  std::vector<std::uint32_t> unused_numbers_;
   std::size_t reserved_bytes_ = 0;
 };
 

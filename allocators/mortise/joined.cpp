@@ -9,12 +9,12 @@
 namespace tenon::mortise {
 
 JoinedRanges::~JoinedRanges() {
-  for (const auto& [range, owner] : ranges_) unmap(*range);
+  for (const auto& [serial, range] : ranges_) unmap(*range);
 }
 
 bool JoinedRanges::is_free(const StreamCache& cache, const JoinedRange& range) const {
   for (const Piece& piece : range.pieces) {
-    const Tile* tile = home_.containing(*piece.range, piece.address);
+    const Tile* tile = home_.containing(piece.address);
     if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < piece.address + piece.bytes)
       return false;
   }
@@ -26,7 +26,7 @@ Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
   home_.tiles().provide(2 * range.pieces.size() + 1);
   range.lent.reserve(range.pieces.size());
   for (const Piece& piece : range.pieces) {
-    Tile* part = home_.take_part(home_.containing(*piece.range, piece.address), piece.address, piece.bytes);
+    Tile* part = home_.take_part(home_.containing(piece.address), piece.address, piece.bytes);
     part->state = TileState::kLent;
     part->borrower = &range;
     range.lent.push_back(part);
@@ -48,10 +48,11 @@ Tile* JoinedRanges::take_waiting(StreamCache& cache, std::size_t bytes) {
   return nullptr;
 }
 
-Tile* JoinedRanges::take_again(StreamCache& cache, JoinedRange* range, std::uint64_t serial) {
-  if (!ranges_.contains(range) || range->serial != serial || range->tile != nullptr || !is_free(cache, *range))
-    return nullptr;
-  return take(cache, *range);
+Tile* JoinedRanges::take_again(StreamCache& cache, std::uint64_t serial, std::size_t bytes) {
+  const auto found = ranges_.find(serial);
+  if (found == ranges_.end()) return nullptr;
+  JoinedRange& range = *found->second;
+  return range.bytes == bytes && range.tile == nullptr && is_free(cache, range) ? take(cache, range) : nullptr;
 }
 
 Tile* JoinedRanges::take(StreamCache& cache, JoinedRange& range) {
@@ -68,7 +69,7 @@ void JoinedRanges::map_pieces(JoinedRange& range) {
       std::uintptr_t from = piece.address / page * page;
       const std::uintptr_t end = align_up(piece.address + piece.bytes, page);
       while (from < end) {  // a piece may lie on several chunks
-        const Chunk& chunk = home_.chunk_at(*piece.range, from);
+        const Chunk& chunk = home_.chunk_at(from);
         const std::size_t bytes = std::min(end, chunk.address + chunk.bytes) - from;
         source_.map(pointer(at), bytes, chunk.physical, from - chunk.address);
         at += bytes;
@@ -94,7 +95,7 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
   of_size_.try_emplace(bytes);
   range.place = busy_.insert(busy_.end(), &range);
   range.turn = turns_.insert(turns_.end(), &range);
-  const auto entry = ranges_.emplace(&range, std::move(made)).first;
+  const auto entry = ranges_.emplace(range.serial, std::move(made)).first;
   const auto undo = [&] {
     busy_.erase(range.place);
     turns_.erase(range.turn);
@@ -153,7 +154,7 @@ void JoinedRanges::forget_waiting(std::size_t left) noexcept {
     turn = turns_.erase(turn);
     const auto of_size = of_size_.find(range->bytes);
     of_size->second.erase(range->place);
-    ranges_.erase(range);
+    ranges_.erase(range->serial);
   }
   // A busy range finds the list of its size again.
   std::erase_if(of_size_, [&](const auto& entry) {
@@ -163,13 +164,13 @@ void JoinedRanges::forget_waiting(std::size_t left) noexcept {
 }
 
 void JoinedRanges::check() const {
-  for (const auto& [range, owner] : ranges_) {
+  for (const auto& [serial, range] : ranges_) {
     if ((range->tile == nullptr) != range->lent.empty()) throw Error("mortise: a range without a block borrows");
     std::size_t bytes = 0;
     for (const Piece& piece : range->pieces) bytes += piece.bytes;
     if (bytes != range->bytes) throw Error("mortise: the pieces of a block are not its bytes");
     for (const Tile* part : range->lent)
-      if (part->state != TileState::kLent || part->borrower != range)
+      if (part->state != TileState::kLent || part->borrower != range.get())
         throw Error("mortise: a piece of a block is not lent to it");
   }
 }

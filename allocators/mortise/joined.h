@@ -36,8 +36,9 @@ class JoinedRanges {
   /// A range that waits for a block of just so many bytes and whose pieces are all free on this stream; null where none
   /// is.
   Tile* take_waiting(StreamCache& cache, std::size_t bytes);
-  /// This range again, if it still exists and its pieces are free; null otherwise.
-  Tile* take_again(StreamCache& cache, JoinedRange* range, std::uint64_t serial);
+  /// The range of that serial again, if it still exists for a block of so many bytes and its pieces are free; null
+  /// otherwise.
+  Tile* take_again(StreamCache& cache, std::uint64_t serial, std::size_t bytes);
   /// Maps these pieces, which are parts of free tiles. Null when there is no address space. Throws what map throws.
   Tile* make(StreamCache& cache, std::size_t bytes, std::vector<Piece> pieces);
   /// The block's pieces go back to the home space, and its range waits.
@@ -48,7 +49,7 @@ class JoinedRanges {
 
   template <class Visit>
   void for_each_block(Visit&& visit) const {
-    for (const auto& [range, owner] : ranges_)
+    for (const auto& [serial, range] : ranges_)
       if (range->tile != nullptr) visit(*range);
   }
   void check() const;
@@ -62,7 +63,7 @@ class JoinedRanges {
 
   MemorySource& source_;
   Home& home_;
-  std::unordered_map<JoinedRange*, std::unique_ptr<JoinedRange>> ranges_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<JoinedRange>> ranges_;  ///< by serial
   std::unordered_map<std::size_t, std::list<JoinedRange*>> of_size_;  ///< that wait, the one that waits longest first
   std::list<JoinedRange*> turns_;                                     ///< all, the one longest unused first
   std::list<JoinedRange*> busy_;

@@ -107,7 +107,7 @@ class Planner {
   std::vector<Piece> pieces(const Ends& ends, std::size_t between) {
     std::vector<Piece> head, middle, tail;
     const auto take_front = [&](Source& source, std::size_t bytes) {
-      const Piece piece{source.tile->range, source.pages_begin, bytes};
+      const Piece piece{source.pages_begin, bytes};
       source.pages_begin += align_up(bytes, page_bytes_);
       between -= bytes;
       return piece;
@@ -115,14 +115,14 @@ class Planner {
     if (ends.head != kNone) {
       Source& source = sources_[ends.head];
       const std::uintptr_t begin = source.pages_begin - ends.head_bytes;
-      head.push_back({source.tile->range, begin, ends.head_bytes});
+      head.push_back({begin, ends.head_bytes});
       if (const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin); more != 0)
         head.back().bytes += take_front(source, more).bytes;
     }
     if (ends.tail != kNone) {
       Source& source = sources_[ends.tail];
       const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin);
-      tail.push_back({source.tile->range, source.pages_end - more, more + ends.tail_bytes});
+      tail.push_back({source.pages_end - more, more + ends.tail_bytes});
       source.pages_end -= more;
       between -= more;
     }

@@ -18,7 +18,6 @@ namespace tenon::mortise {
 
 /// A part of a free tile.
 struct Piece {
-  Range* range = nullptr;
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
 };

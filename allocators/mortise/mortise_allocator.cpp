@@ -1,6 +1,8 @@
 // Requests and frees as they mostly go, and what is shown of the policy.
 #include "mortise_allocator.h"
 
+#include "tiled/copy_request.h"
+
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 
@@ -120,7 +122,12 @@ Block MortiseAllocator::allocate(const Request& request) {
   if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
   tile->state = TileState::kActive;
   tile->requested_bytes = request.bytes;
-  return {.data = pointer(tile->address), .bytes = tile->bytes, .cookie = tile, .request = request};
+  Block block;
+  block.data = pointer(tile->address);
+  block.bytes = tile->bytes;
+  block.cookie = tile;
+  tiled::copy_request(block.request, request);
+  return block;
 }
 
 Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
@@ -131,36 +138,32 @@ Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
 
 Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose) {
   Rhythm& rhythm = rhythms_[purpose == Purpose::kData];
+  const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
   // Places are remembered by their range, which goes with its memory where there is no virtual memory.
-  const Placement* expected = follows_rhythm_ && home_.can_join() ? rhythm.expect(cache, bytes) : nullptr;
+  const Place* expected = follows_rhythm_ && home_.can_join() ? rhythm.expect(key) : nullptr;
   Tile* tile = nullptr;
   const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
-  if (held_fits && (expected == nullptr || expected->address == cache.held->address)) {
+  if (held_fits && (expected == nullptr || expected->is_at(cache.held->address))) {
     tile = std::exchange(cache.held, nullptr);
   } else if (expected != nullptr) {
     if (cache.held != nullptr) home_.give_back(std::exchange(cache.held, nullptr));
-    tile = place_again(cache, *expected);
+    tile = place_again(cache, bytes, *expected);
     for (std::uint64_t back = 1; tile == nullptr && back <= Rhythm::kBack; ++back)
-      if (const Placement* other = rhythm.earlier(back, cache, bytes)) tile = place_again(cache, *other);
+      if (const Place* other = rhythm.earlier(back, key)) tile = place_again(cache, bytes, *other);
+    rhythm.tried(tile != nullptr);
   }
   if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
   if (tile == nullptr) tile = serve(cache, bytes);
   if (tile == nullptr || !follows_rhythm_ || !home_.can_join()) return tile;
-  rhythm.note({.owner = &cache,
-               .bytes = bytes,
-               .address = tile->address,
-               .range = tile->range,
-               .joined = tile->joined,
-               .serial = tile->joined != nullptr ? tile->joined->serial : 0});
+  rhythm.note(key, tile->is_joined() ? Place::in_joined(tile->joined->serial) : Place::at(tile->address));
   return tile;
 }
 
-Tile* MortiseAllocator::place_again(StreamCache& cache, const Placement& expected) {
-  if (expected.joined != nullptr) return joined_.take_again(cache, expected.joined, expected.serial);
-  Tile* tile = home_.containing(*expected.range, expected.address);
-  if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < expected.address + expected.bytes)
-    return nullptr;
-  return home_.take_part(tile, expected.address, expected.bytes);
+Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place place) {
+  if (place.is_joined()) return joined_.take_again(cache, place.serial(), bytes);
+  Tile* tile = home_.containing(place.address());
+  if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < place.address() + bytes) return nullptr;
+  return home_.take_part(tile, place.address(), bytes);
 }
 
 void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexcept {
@@ -184,9 +187,12 @@ void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
 }
 
 void MortiseAllocator::give_back(Tile* tile) noexcept {
-  if (tile->joined != nullptr) return joined_.give_back(tile);
+  if (tile->is_joined()) return joined_.give_back(tile);
   if (!keeps_quick_) return home_.give_back(tile);
   if (tile->bytes >= small_bytes_) {
+    // Its neighbours have come to the processor's cache by the time they are needed.
+    __builtin_prefetch(tile->left != nullptr ? tile->left : tile, 1);
+    __builtin_prefetch(tile->right != nullptr ? tile->right : tile, 1);
     tile->state = TileState::kQuick;
     tile = std::exchange(tile->cache->held, tile);
     if (tile == nullptr) return;
@@ -260,8 +266,8 @@ void MortiseAllocator::report(PolicyStats& stats) const {
   stats.cached_bytes = cached_bytes();
   for (const auto& cache : caches_)
     for (const FreeTiles& free : cache->free)
-      free.for_each_from(
-          0, [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
+      free.for_each(
+          [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
 }
 
 void MortiseAllocator::check_invariants() const {

@@ -28,16 +28,22 @@
 
 namespace tenon::mortise {
 
-/// Where a request was served.
-struct Placement {
-  StreamCache* owner = nullptr;
-  std::size_t bytes = 0;
-  std::uintptr_t address = 0;  ///< at home
-  Range* range = nullptr;      ///< null for a joined block:
-  JoinedRange* joined = nullptr;
-  std::uint64_t serial = 0;  ///< of the joined range: it may be gone by now
+/// Where a request was served: at an address of the home space, or in a joined range, which may be gone by now.
+class Place {
+ public:
+  static Place at(std::uintptr_t address) { return Place(address); }
+  static Place in_joined(std::uint64_t serial) { return Place(serial << 1 | 1); }
+
+  bool is_joined() const { return (value_ & 1) != 0; }  // addresses are multiples of kGrain
+  std::uintptr_t address() const { return value_; }
+  std::uint64_t serial() const { return value_ >> 1; }
+  bool is_at(std::uintptr_t address) const { return value_ == address; }
+
+ private:
+  explicit Place(std::uint64_t value) : value_(value) {}
+  std::uint64_t value_;
 };
-using Rhythm = tiled::Rhythm<Placement>;
+using Rhythm = tiled::Rhythm<Place>;
 
 class MortiseAllocator final : public Allocator {
  public:
@@ -64,7 +70,7 @@ class MortiseAllocator final : public Allocator {
 
   Tile* small_tile(StreamCache& cache, std::size_t bytes);
   Tile* large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose);
-  Tile* place_again(StreamCache& cache, const Placement& expected);
+  Tile* place_again(StreamCache& cache, std::size_t bytes, Place place);
   void give_back(Tile* tile) noexcept;
   void finish(Tile* tile) noexcept;
   void take_reached();
@@ -97,7 +103,7 @@ class MortiseAllocator final : public Allocator {
   StreamCache* last_cache_ = nullptr;
   std::size_t limit_ = 0;            ///< the host's, 0 for none
   std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
-  std::size_t served_ = 0;           ///< requests that took longer
+  std::size_t tiles_seen_ = 0;       ///< by plans of joints
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -60,10 +60,6 @@ class QuickTiles {
   std::size_t next_ = 0;  ///< where pop_any goes on
 };
 
-/// Small requests live in a range of their own, where they cannot keep large holes apart.
-enum Region : std::uint8_t { kSmall, kLarge };
-inline constexpr std::size_t kRegions = 2;
-
 struct StreamCache {
   StreamRef stream;
   QuickTiles quick;

@@ -19,8 +19,11 @@ namespace tenon::mortise {
 inline void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 struct StreamCache;
-struct Range;
 struct JoinedRange;
+
+/// Small requests live in a range of their own, where they cannot keep large holes apart.
+enum Region : std::uint8_t { kSmall, kLarge };
+inline constexpr std::size_t kRegions = 2;
 
 enum class TileState : std::uint8_t {
   kFree,      ///< in the index of its stream
@@ -31,26 +34,33 @@ enum class TileState : std::uint8_t {
   kUnmapped,  ///< addresses without memory
 };
 
-struct Tile {
+/// One cache line.
+struct alignas(64) Tile {
+  static constexpr std::uint32_t kNoRange = 0xffffffff;
+
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
   Tile* left = nullptr;
   Tile* right = nullptr;
-  Tile* next = nullptr;  ///< in the list of the index, or of the quick blocks, or of the spare records
-  Tile* previous = nullptr;
-  StreamCache* cache = nullptr;  ///< whose it is; of nobody while unmapped
-  Range* range = nullptr;
   union {
-    std::size_t requested_bytes = 0;  ///< while handed out or awaiting
-    JoinedRange* borrower;            ///< while lent
+    Tile* next = nullptr;         ///< while free, quick or spare: in its list
+    std::size_t requested_bytes;  ///< while handed out or awaiting
+    JoinedRange* borrower;        ///< while lent
   };
-  JoinedRange* joined = nullptr;  ///< of a joined block's own tile
-  std::uint32_t pending = 0;      ///< marks that are not reached yet
+  union {
+    Tile* previous = nullptr;  ///< while free: in its list
+    JoinedRange* joined;       ///< of a joined block's own tile
+  };
+  StreamCache* cache = nullptr;    ///< whose it is; of nobody while unmapped
+  std::uint32_t range = kNoRange;  ///< its number; a joined block's own tile stands in none
   TileState state = TileState::kUnmapped;
+  Region region = kLarge;
   bool has_uses = false;  ///< record_use named it
 
   std::uintptr_t end() const { return address + bytes; }
+  bool is_joined() const { return range == kNoRange; }
 };
+static_assert(sizeof(Tile) == 64);
 
 /// Records come from arrays and go back to a list: neighbours in time are neighbours in memory.
 class TileStore {

@@ -22,17 +22,16 @@ bool are_adjacent(std::span<const Piece> pieces) {
 }  // namespace
 
 /// Null where that is not free.
-LargeBlock* StitchingAllocator::place_again(const Placement& placement) {
-  Pool& pool = *placement.owner;
+LargeBlock* StitchingAllocator::place_again(Pool& pool, std::size_t bytes, const Placement& placement) {
   if (placement.is_stitched) {
-    StitchedRange* const range = ranges_.find(pool, placement.bytes, placement.address);
+    StitchedRange* const range = ranges_.find(pool, bytes, placement.address);
     return range ? occupy(*range, range->pieces) : nullptr;
   }
-  if (!primitives_.has(placement.extent, placement.address, placement.bytes)) return nullptr;
+  if (!primitives_.has(placement.extent, placement.address, bytes)) return nullptr;
   pieces_.clear();
-  add_run(placement.extent, placement.address, placement.bytes);
+  add_run(placement.extent, placement.address, bytes);
   const bool are_free = std::ranges::all_of(pieces_, [&](const Piece& p) { return primitives_.is_free(pool, p); });
-  return are_free ? place(placement.bytes, pieces_) : nullptr;
+  return are_free ? place(bytes, pieces_) : nullptr;
 }
 
 LargeBlock* StitchingAllocator::serve(Pool& pool, std::size_t bytes) {

@@ -108,18 +108,17 @@ Block StitchingAllocator::allocate(const Request& request) {
   Pool& pool = pools_.of(request.stream);
   Rhythm& rhythm = rhythms_[request.purpose == Purpose::kData];
   LargeBlock* block = nullptr;
-  if (const Placement* const expected = rhythm.expect(pool, bytes)) {
-    block = place_again(*expected);
+  const Rhythm::Key key = Rhythm::key_of(request.stream, bytes);
+  if (const Placement* const expected = rhythm.expect(key)) {
+    block = place_again(pool, bytes, *expected);
     for (std::uint64_t back = 1; !block && back <= rhythm.kBack; ++back)
-      if (const Placement* const earlier = rhythm.earlier(back, pool, bytes)) block = place_again(*earlier);
+      if (const Placement* const earlier = rhythm.earlier(back, key)) block = place_again(pool, bytes, *earlier);
+    rhythm.tried(block != nullptr);
   }
   if (!block) block = serve(pool, bytes);
   if (!block) throw OutOfMemory({.requested_bytes = request.bytes});
-  rhythm.note({.owner = &pool,
-               .bytes = bytes,
-               .address = block->address,
-               .extent = block->lent.front()->segment,
-               .is_stitched = block->is_stitched});
+  rhythm.note(key,
+              {.address = block->address, .extent = block->lent.front()->segment, .is_stitched = block->is_stitched});
   block->state = BlockState::kActive;
   block->requested_bytes = request.bytes;
   block->uses = nullptr;

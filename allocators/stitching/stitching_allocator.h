@@ -44,8 +44,6 @@ namespace tenon::stitching {
 
 /// Where a request was served.
 struct Placement {
-  Pool* owner = nullptr;
-  std::size_t bytes = 0;
   std::uintptr_t address = 0;
   std::uint32_t extent = 0;  ///< where it is not stitched
   bool is_stitched = false;
@@ -91,7 +89,7 @@ class StitchingAllocator final : public Allocator {
   std::size_t shrink(std::size_t keep_bytes) noexcept;
 
   // serve.cpp: null, or false, where a way does not lead to a block.
-  LargeBlock* place_again(const Placement& placement);
+  LargeBlock* place_again(Pool& pool, std::size_t bytes, const Placement& placement);
   LargeBlock* serve(Pool& pool, std::size_t bytes);
   LargeBlock* from_free(Pool& pool, std::size_t bytes, std::size_t stitch_from);
   LargeBlock* at_ends(Pool& pool, std::size_t bytes);

@@ -5,30 +5,44 @@
 //                       ^ expected               the one after the last that was found again
 #pragma once
 
+#include <tenon/memory/stream_ref.h>
+
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 namespace tenon::tiled {
 
-/// Placement: where a request was served, with its `bytes` and its `owner`, whose memory it was.
-/// `convincing`: so many requests in a row have to agree with an earlier time before it is followed.
-template <class Placement, int convincing = 8>
+/// Place: where a request was served. `convincing`: so many requests in a row have to agree with an earlier time before
+/// it is followed.
+template <class Place, int convincing = 8>
 class Rhythm {
-  using Owner = std::remove_pointer_t<decltype(Placement::owner)>;
-
  public:
-  Rhythm() { log_.reserve(kLength); }
+  /// What is compared of requests: sizes on streams. Two may have the same one; a place that does not suit is not
+  /// taken.
+  using Key = std::uint32_t;
+  static Key key_of(StreamRef stream, std::size_t bytes) {
+    return static_cast<Key>(((bytes ^ std::rotl(stream.id, 48)) * kMixer) >> 32);
+  }
+
+  Rhythm() {
+    keys_.reserve(kLength);
+    log_.reserve(kLength);
+  }
 
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
-  const Placement* expect(const Owner& owner, std::size_t bytes) noexcept {
-    const std::uint64_t next = look_ahead(owner, bytes);
+  const Place* expect(Key key) noexcept {
+    if (pause_ != 0) {
+      --pause_;
+      return nullptr;
+    }
+    const std::uint64_t next = look_ahead(key);
     if (next != kNowhere) {
       follows_ = next;
       missed_ = 0;
-    } else if (const std::uint64_t found = find_again(owner, bytes); found != kNowhere) {
+    } else if (const std::uint64_t found = find_again(key); found != kNowhere) {
       follows_ = found;
       agreed_ = missed_ = 0;
     } else {
@@ -40,66 +54,75 @@ class Rhythm {
     return agreed_ > kConvincing ? &log_[follows_ & kMask] : nullptr;
   }
 
-  /// Instead of the expected place, which is taken: where a request of its size was served shortly before it; two
-  /// buffers that are used in turn look so. `back` counts from 1 to kBack; null where that one was of another size.
+  /// Instead of the expected place, which is taken: where such a request was served shortly before it; two buffers that
+  /// are used in turn look so. `back` counts from 1 to kBack; null where that one was another request.
   static constexpr std::uint64_t kBack = 4;
-  const Placement* earlier(std::uint64_t back, const Owner& owner, std::size_t bytes) const noexcept {
-    return follows_ >= back && agrees(follows_ - back, owner, bytes) ? &log_[(follows_ - back) & kMask] : nullptr;
+  const Place* earlier(std::uint64_t back, Key key) const noexcept {
+    return follows_ >= back && agrees(follows_ - back, key) ? &log_[(follows_ - back) & kMask] : nullptr;
   }
 
-  void note(const Placement& placement) noexcept {
+  /// Whether one of the expected places was free. Where none was again and again, sizes repeat but what is kept does
+  /// not: then nothing is expected for a while.
+  void tried(bool was_free) noexcept {
+    failed_ = was_free ? 0 : failed_ + 1;
+    if (failed_ < kMostFailed) return;
+    failed_ = 0;
+    pause_ = kPause;
+  }
+
+  void note(Key key, Place place) noexcept {
     if (log_.size() < kLength) {
-      log_.push_back(placement);
+      keys_.push_back(key);
+      log_.push_back(place);
     } else {
-      log_[count_ & kMask] = placement;
+      keys_[count_ & kMask] = key;
+      log_[count_ & kMask] = place;
       if (follows_ != kNowhere && follows_ + kLength <= count_ + 1) follows_ = kNowhere;
     }
-    recent_ = {recent_[1], recent_[2], recent_[3], placement.bytes};
-    places_[slot(recent_)] = count_ + 1;
+    recent_ = {recent_[1], recent_[2], recent_[3], key};
+    found_at_[slot(recent_)] = count_ + 1;
     ++count_;
   }
 
  private:
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-  static constexpr int kConvincing = convincing, kPatience = 8;
+  static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
+  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32, kPause = 1024;
   static constexpr std::uint64_t kAhead = 4;
-  using Sizes = std::array<std::size_t, 4>;
+  using Keys = std::array<Key, 4>;
 
   bool is_kept(std::uint64_t index) const { return index < count_ && index + kLength > count_; }
-  bool agrees(std::uint64_t index, const Owner& owner, std::size_t bytes) const {
-    if (!is_kept(index)) return false;
-    const Placement& placement = log_[index & kMask];
-    return placement.bytes == bytes && placement.owner == &owner;
-  }
+  bool agrees(std::uint64_t index, Key key) const { return is_kept(index) && keys_[index & kMask] == key; }
   /// One of the next ones: some may be left out this time.
-  std::uint64_t look_ahead(const Owner& owner, std::size_t bytes) const {
+  std::uint64_t look_ahead(Key key) const {
     if (follows_ == kNowhere) return kNowhere;
     for (std::uint64_t i = 1; i <= kAhead; ++i)
-      if (agrees(follows_ + i, owner, bytes)) return follows_ + i;
+      if (agrees(follows_ + i, key)) return follows_ + i;
     return kNowhere;
   }
-  static std::size_t slot(const Sizes& sizes) {
+  static std::size_t slot(const Keys& keys) {
     std::uint64_t mixed = 0;
-    for (const std::size_t size : sizes) mixed = (mixed ^ size) * 0x9e3779b97f4a7c15;
+    for (const Key key : keys) mixed = (mixed ^ key) * kMixer;
     return mixed >> 52;
   }
-  /// The last time that four requests of these sizes came.
-  std::uint64_t find_again(const Owner& owner, std::size_t bytes) const {
-    const Sizes sizes{recent_[1], recent_[2], recent_[3], bytes};
-    const std::uint64_t index = places_[slot(sizes)] - 1;
-    if (index == kNowhere || index < 3 || !is_kept(index - 3) || !agrees(index, owner, bytes)) return kNowhere;
-    for (std::uint64_t i = 0; i < 3; ++i)
-      if (log_[(index - 3 + i) & kMask].bytes != sizes[i]) return kNowhere;
+  /// The last time that these four requests came.
+  std::uint64_t find_again(Key key) const {
+    const Keys keys{recent_[1], recent_[2], recent_[3], key};
+    const std::uint64_t index = found_at_[slot(keys)] - 1;
+    if (index == kNowhere || index < 3 || !is_kept(index - 3)) return kNowhere;
+    for (std::uint64_t i = 0; i < 4; ++i)
+      if (keys_[(index - 3 + i) & kMask] != keys[i]) return kNowhere;
     return index;
   }
 
-  std::vector<Placement> log_;  ///< a ring
-  std::uint64_t count_ = 0;     ///< noted in all
+  std::vector<Key> keys_;    ///< a ring, and
+  std::vector<Place> log_;   ///< a place for each
+  std::uint64_t count_ = 0;  ///< noted in all
   std::uint64_t follows_ = kNowhere;
-  int agreed_ = 0, missed_ = 0;
-  Sizes recent_{};
-  std::array<std::uint64_t, 4096> places_{};  ///< by the sizes of the last four: the index of the last plus 1
+  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0;
+  Keys recent_{};
+  std::array<std::uint64_t, 4096> found_at_{};  ///< by the last four: the index of the last plus 1
 };
 
 }  // namespace tenon::tiled

@@ -208,5 +208,43 @@ TEST_F(MortiseSteps, AProgramThatNeverRepeatsItselfGetsMemoryInsteadOfDeviceCall
   for (const Block& block : blocks) stack->deallocate(block);
 }
 
+/// What was cached for later goes back, and what is left is put together out of what lies free.
+TEST_F(MortiseSteps, ALimitThatShrinksIsMetAtOnceAndServedWithin) {
+  const auto stack = stack_of("mortise");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 20; ++i) blocks.push_back(stack->allocate({.bytes = 16 * MiB}));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+  const std::size_t live = 160 * MiB, limit = live + 32 * MiB;
+  ASSERT_GT(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(limit));
+  stack->set_reserved_limit(limit);
+  EXPECT_LE(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(limit));
+  EXPECT_GE(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(live));
+  std::vector<Block> later;
+  for (int i = 0; i < 4; ++i) later.push_back(stack->allocate({.bytes = 8 * MiB}));
+  EXPECT_THROW(stack->allocate({.bytes = 8 * MiB}), OutOfMemory);
+  stack->set_reserved_limit(0);
+  later.push_back(stack->allocate({.bytes = 8 * MiB}));
+  stack->check_invariants();
+  for (const Block& block : later) stack->deallocate(block);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+}
+
+/// Beyond it free pieces are joined where new pages would be taken otherwise.
+TEST_F(MortiseSteps, BeyondTheSoftLimitPiecesAreJoinedBeforePagesAreTaken) {
+  const auto reserved_with = [&](const char* spec) {
+    const auto stack = stack_of(spec);
+    std::vector<Block> blocks;
+    for (int i = 0; i < 20; ++i) blocks.push_back(stack->allocate({.bytes = 8 * MiB}));
+    for (std::size_t i = 0; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+    const Block longer = stack->allocate({.bytes = 24 * MiB});
+    const auto reserved = static_cast<std::size_t>(stack->stats().reserved_bytes.current);
+    stack->deallocate(longer);
+    for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
+    return reserved;
+  };
+  EXPECT_GE(reserved_with("mortise:slack_fraction=1"), 184 * MiB) << "there is room: new pages are quicker";
+  EXPECT_LE(reserved_with("mortise:slack_fraction=1,soft_limit=160MiB"), 168 * MiB);
+}
+
 }  // namespace
 }  // namespace tenon::mortise
