@@ -113,7 +113,6 @@ Block StitchingAllocator::allocate(const Request& request) {
     block = place_again(pool, bytes, *expected);
     for (std::uint64_t back = 1; !block && back <= rhythm.kBack; ++back)
       if (const Placement* const earlier = rhythm.earlier(back, key)) block = place_again(pool, bytes, *earlier);
-    rhythm.tried(block != nullptr);
   }
   if (!block) block = serve(pool, bytes);
   if (!block) throw OutOfMemory({.requested_bytes = request.bytes});
