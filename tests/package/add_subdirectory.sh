@@ -9,7 +9,8 @@ bash "$here/reuse_objects.sh" --table "$TENON_BINARY_DIR" tenon tenon_all_plugin
 
 export CMAKE_CXX_COMPILER_LAUNCHER="bash;$here/reuse_objects.sh"
 configure -S "$here/subdirectory" -B "$build" -DTENON_SOURCE_DIR="$TENON_SOURCE_DIR" -DTENON_CUDA=off \
-  -DCMAKE_CXX_FLAGS="$(setting CMAKE_CXX_FLAGS)"
+  -DCMAKE_CXX_FLAGS="$(setting CMAKE_CXX_FLAGS)" -DCMAKE_UNITY_BUILD="$(setting CMAKE_UNITY_BUILD)" \
+  -DCMAKE_UNITY_BUILD_BATCH_SIZE="$(setting CMAKE_UNITY_BUILD_BATCH_SIZE)"
 compile "$build" --target application tenon_plugin_exact_fit
 [[ -e $build/exact_fit.so ]] || fail "the parent's own allocator is not in its own binary folder"
 "$build/application" >"$build/out.txt" || { cat "$build/out.txt"; fail "the application ended with $?"; }

@@ -6,13 +6,15 @@
 #   reuse_objects.sh COMPILER ARGUMENT…      compiles
 set -euo pipefail
 
-# The command without what depends on the build folder: the names of the object and of the list of its dependencies.
+# The command without what depends on the build folder: the names of the object and of the list of its dependencies, and of
+# a file that joins sources, for which its text stands.
 key() {
   local words=()
   while [[ $# -gt 0 ]]; do
     case $1 in
       -MD) ;;
       -o | -MT | -MF) shift ;;
+      */Unity/unity_*) words+=("$(<"$1")") ;;
       *) words+=("$1") ;;
     esac
     shift
