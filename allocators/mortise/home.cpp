@@ -52,10 +52,6 @@ std::size_t stripe_of(const Range& range, std::uintptr_t address) {
   return (address - range.address) >> Range::kStripeShift;
 }
 
-std::size_t stripes_in(std::size_t bytes) {
-  return (bytes + (std::size_t{1} << Range::kStripeShift) - 1) >> Range::kStripeShift;
-}
-
 }  // namespace
 
 void Home::note_start(Tile* tile) noexcept {
@@ -278,7 +274,7 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     provide_range();
     auto range = std::make_unique<Range>();
     range->pages.resize(bytes / page_bytes_, chunk.get());
-    range->stripes.resize(stripes_in(bytes));
+    range->stripes.resize(((bytes - 1) >> Range::kStripeShift) + 1);
     range->chunks.reserve(1);
     void* address = source_.acquire(bytes);
     if (address == nullptr && bytes != needed) address = source_.acquire(bytes = needed);
@@ -302,7 +298,7 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   const std::size_t first_page = (gap->address - range.address) / page_bytes_;
   const std::size_t pages = std::max(range.pages.size(), first_page + bytes / page_bytes_);
   range.pages.resize(pages);
-  range.stripes.resize(stripes_in(pages * page_bytes_));
+  range.stripes.resize(((pages * page_bytes_ - 1) >> Range::kStripeShift) + 1);
   range.chunks.reserve(range.chunks.size() + 1);
   if (!acquire_chunk(*chunk, gap->address, bytes)) {
     if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
