@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Each installed header compiles alone: with TENON_TEST_HEADERS=all each of them, else those that differ from the main
-# branch (on it, from the commit before) and those that include one of these; all where git does not know. A header that includes one of the bases is compiled with that base precompiled in
-# front of it: it has the same declarations then as by itself, since each header on the way is compiled alone as well.
+# branch (on it, from the commit before) and those that include one of these; all where git does not know. A header that
+# includes one of the bases is compiled with that base precompiled in front of it: it has the same declarations then as
+# by itself, since each header on the way is compiled alone as well.
 set -euo pipefail
 : "${TENON_SOURCE_DIR:?is set by CTest}" "${TENON_BINARY_DIR:?is set by CTest}" "${CXX:?is set by CTest}"
 bases=(tenon/tensor/tensor.h tenon/memory/allocator.h) # the first that a header includes is taken
@@ -77,5 +78,5 @@ total=$(wc -l <"$work/headers")
 [[ $total -gt 100 ]] || { echo "only $total headers were found"; exit 1; }
 awk '{ n[$2]++ } END { for (base in n) print n[base], "with base", base }' "$work/plan"
 # shellcheck disable=SC2016
-tr '\n' '\0' <"$work/plan" | xargs -0 -n 1 -P 2 bash -c 'check "$1" || exit 1' check
+tr '\n' '\0' <"$work/plan" | xargs -0 -r -n 1 -P 2 bash -c 'check "$1" || exit 1' check
 echo "$(wc -l <"$work/plan") of $total headers: each compiles alone"

@@ -22,7 +22,7 @@ namespace tenon::packing {
 namespace {
 
 constexpr std::uint64_t kPlaced = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kNodesPerQuestion = 4096;
+constexpr std::uint64_t kWorkPerQuestion = 1 << 18;  // looks at another buffer: less than a millisecond
 
 }  // namespace
 
@@ -137,10 +137,7 @@ SearchEnd ExactSearch::search(Part part, Last last) {
   ++visited_;
   if (nodes_left_ == 0) return SearchEnd::kStopped;
   --nodes_left_;
-  if (nodes_left_ % kNodesPerQuestion == 0 && is_stopping && is_stopping()) {
-    nodes_left_ = 0;
-    return SearchEnd::kStopped;
-  }
+  work_ += part.count;
   std::uint64_t most = kPlaced;  // no offset above it leaves every section enough
   for (std::uint32_t s = part.begin; s < part.end; ++s)
     if (to_come_[s] != 0) most = std::min(most, capacity_ - to_come_[s]);
@@ -163,6 +160,10 @@ SearchEnd ExactSearch::search(Part part, Last last) {
 
   SearchEnd end = SearchEnd::kInfeasible;
   for (std::size_t i = first_candidate; i < last_candidate && end == SearchEnd::kInfeasible; ++i) {
+    if (is_told_to_stop()) {
+      end = SearchEnd::kStopped;
+      break;
+    }
     const Change candidate = candidates_[i];
     const std::size_t lowest_mark = lowest_trail_.size();
     const std::size_t floor_mark = floor_trail_.size();
@@ -174,6 +175,15 @@ SearchEnd ExactSearch::search(Part part, Last last) {
   }
   candidates_.resize(first_candidate);
   return end;
+}
+
+/// A node costs by how many buffers live with one another: the question is asked by work, not by nodes.
+bool ExactSearch::is_told_to_stop() {
+  if (work_ < kWorkPerQuestion) return false;
+  work_ = 0;
+  if (!is_stopping || !is_stopping()) return false;
+  nodes_left_ = 0;
+  return true;
 }
 
 /// Places the item at its lowest offset; false when a section, or a buffer that has its place, is left without room.
@@ -192,6 +202,7 @@ bool ExactSearch::place(std::uint32_t index, bool& has_neighbours) {
     }
   }
   bool fits = true;
+  work_ += first_neighbour_[index + 1] - first_neighbour_[index];
   for (std::size_t n = first_neighbour_[index]; n < first_neighbour_[index + 1]; ++n) {
     const std::uint32_t other = neighbours_[n];
     const std::uint64_t before = lowest_[other];
@@ -223,8 +234,9 @@ bool ExactSearch::raise_floors() {
     is_marked_[s] = 0;
     if (!fits) continue;
     std::uint64_t floor = kPlaced;
-    for (std::size_t m = first_member_[s]; m < first_member_[s + 1] && floor != floor_[s]; ++m)
-      floor = std::min(floor, lowest_[members_[m]]);
+    std::size_t m = first_member_[s];
+    for (; m < first_member_[s + 1] && floor != floor_[s]; ++m) floor = std::min(floor, lowest_[members_[m]]);
+    work_ += m - first_member_[s];
     if (floor == floor_[s]) {
       fits = to_come_[s] == 0 || floor <= capacity_ - to_come_[s];
       continue;

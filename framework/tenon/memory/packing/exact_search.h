@@ -86,6 +86,7 @@ class TENON_API ExactSearch {
   Key key_of(const Item& item, Preorder preorder, std::span<const std::uint64_t> loads) const;
   void link();
   SearchEnd search(Part part, Last last);
+  bool is_told_to_stop();
   SearchEnd descend(const Part& part, Last last, std::uint32_t item);
   SearchEnd search_apart(const Part& part, Last last, std::uint32_t item);
   bool place(std::uint32_t item, bool& has_neighbours);
@@ -99,6 +100,7 @@ class TENON_API ExactSearch {
   std::uint64_t capacity_ = 0;
   std::uint64_t visited_ = 0;
   std::uint64_t nodes_left_ = 0;
+  std::uint64_t work_ = 0;  ///< since it was asked whether to stop
 
   std::vector<Item> items_;                ///< in the order that the whole problem begins with
   std::vector<std::uint32_t> neighbours_;  ///< of all items, one after the other

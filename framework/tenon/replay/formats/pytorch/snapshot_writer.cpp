@@ -1,5 +1,6 @@
 // A snapshot, key by key, as a pickle.
 #include <tenon/replay/formats/pytorch/pickle/pickle_writer.h>
+#include <tenon/replay/formats/pytorch/snapshot_fields.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
