@@ -52,6 +52,26 @@ TEST(DistributedSampler, SharesCoverTheDataSet) {
   }
 }
 
+// More replicas than elements: each gets one, taken around as often as it needs.
+TEST(DistributedSampler, SharesOfAFewElementsGoAroundThem) {
+  for (std::size_t size = 1; size <= 5; ++size) {
+    for (std::size_t replicas = 1; replicas <= 12; ++replicas) {
+      std::vector<std::size_t> times(size, 0);
+      for (std::size_t rank = 0; rank < replicas; ++rank) {
+        DistributedSequentialSampler sampler(size, replicas, rank, /*allow_duplicates=*/true);
+        sampler.reset();
+        for (const std::size_t index : share(sampler)) {
+          ASSERT_LT(index, size) << "of " << replicas << " replicas";
+          ++times[index];
+        }
+      }
+      const auto [least, most] = std::ranges::minmax(times);
+      EXPECT_GE(least, 1u);
+      EXPECT_LE(most - least, 1u) << size << " elements for " << replicas << " replicas";
+    }
+  }
+}
+
 TEST(DistributedSampler, AnEpochIsAnOrder) {
   EXPECT_EQ(all_shares<DistributedRandomSampler>(true, 1), all_shares<DistributedRandomSampler>(true, 1));
   EXPECT_NE(all_shares<DistributedRandomSampler>(true, 1), all_shares<DistributedRandomSampler>(true, 2));

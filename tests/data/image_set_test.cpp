@@ -54,6 +54,20 @@ TEST_F(ImageSet, ALabelBeyondTheClassesIsNamed) {
   EXPECT_THAT(error_of_set(folder), HasSubstr("label 12 of picture 0"));
 }
 
+TEST_F(ImageSet, TheFirstLabelBeyondTheClassesIsRefusedAndTheLastClassTaken) {
+  write("train-images-idx3-ubyte", idx_bytes({1, 1, 1}, 1));
+  for (const char label : {9, 10}) {
+    std::string labels = idx_bytes({1}, 0);
+    labels.push_back(label);
+    write("train-labels-idx1-ubyte", labels);
+    if (label == 9) {
+      EXPECT_EQ(error_of_set(folder), "no error");
+    } else {
+      EXPECT_THAT(error_of_set(folder), HasSubstr("label 10 of picture 0 is not below 10"));
+    }
+  }
+}
+
 TEST(FashionMnist, HoldsSixtyThousandPictures) {
   if (!std::filesystem::is_directory(data::kFashionMnistFolder))
     GTEST_SKIP() << "dataset-fashion-mnist is not installed";

@@ -75,6 +75,20 @@ TEST(Table, AsMarkdownKeepsItsColumns) {
   EXPECT_THAT(text, Not(HasSubstr("hash")));
 }
 
+TEST(Table, EachSignThatAFormatGivesAMeaningIsEscapedWhereverItStands) {
+  const auto rendered = [](const std::string& cell, TableFormat format) {
+    Table table(std::vector<Column>{{"x", "x"}});
+    table.add_row({cell});
+    return render(table, format, "");
+  };
+  EXPECT_EQ(rendered("a\rb", TableFormat::kCsv), "x\n\"a\rb\"\n");
+  EXPECT_EQ(rendered("a\nb", TableFormat::kCsv), "x\n\"a\nb\"\n");
+  EXPECT_EQ(rendered("\"", TableFormat::kCsv), "x\n\"\"\"\"\n");
+  EXPECT_EQ(rendered("plain", TableFormat::kCsv), "x\nplain\n");
+  EXPECT_THAT(rendered("||a|", TableFormat::kMarkdown), HasSubstr("| \\|\\|a\\| |"));
+  EXPECT_THAT(rendered("<<b><", TableFormat::kMarkdown), HasSubstr("| &lt;&lt;b>&lt; |"));
+}
+
 TEST(Table, AnUnknownFormatListsTheKnownOnes) {
   EXPECT_EQ(parse_table_format("csv"), TableFormat::kCsv);
   try {

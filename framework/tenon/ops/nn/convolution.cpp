@@ -8,10 +8,14 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/convolution.h>
 #include <tenon/ops/nn/whole_convolution.h>
+#include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace tenon {
 
@@ -260,7 +264,7 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
   std::int64_t extra[3] = {0, 0, 0};
   spread(op, "output_padding", output_padding, spatial, 0, extra);
   const bool batched = input.dim() == spatial + 2;
-  const Tensor y = batched ? input : input.unsqueeze(0);
+  Tensor y = batched ? input : input.unsqueeze(0);
   if (y.size(1) != weight.size(0) || weight.size(0) % groups != 0) {
     throw Error(
         fmt::format("Given transposed=1, weight of size {}, expected input{} to have {} channels (a multiple of "
@@ -285,6 +289,11 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
                       op, sizes.back(), d, to_string(input.sizes()), to_string(weight.sizes())));
     }
   }
+  // An output padding of a stride or more makes room for another window: zeros stand in its place.
+  const Dims windows = output_sizes(sizes, weight.impl().sizes(), attributes);
+  std::vector<std::int64_t> missing;  // the last dimension first, as constant_pad_nd wants it
+  for (int d = spatial + 1; d >= 2; --d) missing.insert(missing.end(), {0, windows[d] - y.size(d)});
+  if (std::ranges::any_of(missing, [](std::int64_t count) { return count != 0; })) y = constant_pad_nd(y, missing);
   Tensor x = input_adjoint(y, weight, sizes, attributes);
   if (bias.defined()) {
     Dims broadcast = Dims::filled(spatial + 1, 1);

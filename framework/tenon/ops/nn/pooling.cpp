@@ -102,9 +102,10 @@ Tensor unbatched(Tensor tensor, bool batched) { return batched ? tensor : tensor
 
 Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_sizes);
 
-/// The elements of x, of the input's sizes, at the positions of the maxima.
+/// The elements of x, of the input's sizes, at the positions of the maxima; 0 where a window had none.
 Tensor take_maxima(const Tensor& x, const Tensor& indices) {
-  return x.flatten(2).gather(2, indices.flatten(2)).view(indices.sizes());
+  const Tensor taken = x.flatten(2).gather(2, indices.flatten(2).clamp_min(0)).view(indices.sizes());
+  return taken.masked_fill(indices.lt(0), 0);
 }
 
 Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_sizes) {

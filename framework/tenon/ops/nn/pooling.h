@@ -15,7 +15,8 @@ namespace tenon {
    * of the kernel, and where no window fits. */                                                                      \
   TENON_API Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride = {},              \
                                   IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false);         \
-  /** As max_pool, with the position of each maximum in the flattened spatial dimensions of the input (int64). */     \
+  /** As max_pool, with the position of each maximum in the flattened spatial dimensions of the input (int64); -1     \
+   * where a window lies in the padding alone. */                                                                     \
   TENON_API std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,      \
                                                                    IntArrayRef stride = {}, IntArrayRef padding = 0,  \
                                                                    IntArrayRef dilation = 1, bool ceil_mode = false); \

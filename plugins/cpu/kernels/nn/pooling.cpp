@@ -4,6 +4,8 @@
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
 
+#include <limits>
+
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
@@ -63,6 +65,11 @@ inline void window(i64 start, i64 kernel, i64 dilation, i64 size, i64& first, i6
 }
 
 template <class T>
+T least() {
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+}
+
+template <class T>
 void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
   for (i64 od = 0; od < s.out[0]; ++od) {
     const i64 d0 = od * s.stride[0] - s.padding[0];
@@ -78,7 +85,9 @@ void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
         window(w0, s.kernel[2], s.dilation[2], s.in[2], kw0, kw1);
         i64 best =
             ((d0 + kd0 * s.dilation[0]) * s.in[1] + h0 + kh0 * s.dilation[1]) * s.in[2] + w0 + kw0 * s.dilation[2];
-        T value = x[best];
+        // A window rounded up may lie in the padding alone, its elements dilation apart.
+        if (kd0 >= kd1 || kh0 >= kh1 || kw0 >= kw1) best = -1;
+        T value = best < 0 ? least<T>() : x[best];
         for (i64 kd = kd0; kd < kd1; ++kd) {
           for (i64 kh = kh0; kh < kh1; ++kh) {
             const i64 row = ((d0 + kd * s.dilation[0]) * s.in[1] + h0 + kh * s.dilation[1]) * s.in[2] + w0;
@@ -226,7 +235,8 @@ void run_max_backward(KernelContext& context, const TensorView& dx, const Tensor
       const T* from = gradient + p * out_plane;
       const i64* where = positions + p * out_plane;
       for (i64 i = 0; i < in_plane; ++i) to[i] = T(0);
-      for (i64 i = 0; i < out_plane; ++i) to[where[i]] += from[i];
+      for (i64 i = 0; i < out_plane; ++i)
+        if (where[i] >= 0) to[where[i]] += from[i];
     }
   });
   write_back(dx, out, lane);
