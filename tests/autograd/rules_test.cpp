@@ -110,7 +110,8 @@ TEST(CheckpointRules, SequentialRunsEachFunctionOnceForwardAndAllButTheLastSegme
       y.backward();
       const std::size_t length = count / segments;
       for (std::size_t i = 0; i < count; ++i)
-        EXPECT_EQ(runs[i], i < length * (segments - 1) ? 2 : 1) << "function " << i << " of " << count << " in " << segments;
+        EXPECT_EQ(runs[i], i < length * (segments - 1) ? 2 : 1)
+            << "function " << i << " of " << count << " in " << segments;
       const Tensor plain = tensor({0.5}, in_double()).requires_grad_();
       Tensor value = plain;
       for (const auto& function : functions) value = function(value);

@@ -73,11 +73,9 @@ TEST(OptimizerReference, SgdWithEveryOption) {
               "momentum " + std::to_string(momentum) + ", dampening " + std::to_string(dampening) + ", decay " +
                   std::to_string(decay) + (nesterov ? ", nesterov" : ""),
               [=](auto x) {
-                return std::make_unique<optim::SGD>(x, optim::SGDOptions(0.1)
-                                                           .momentum(momentum)
-                                                           .dampening(dampening)
-                                                           .weight_decay(decay)
-                                                           .nesterov(nesterov));
+                return std::make_unique<optim::SGD>(
+                    x, optim::SGDOptions(0.1).momentum(momentum).dampening(dampening).weight_decay(decay).nesterov(
+                           nesterov));
               },
               [=]() -> Update {
                 return [=, buffer = 0.](double p, double g, int step) mutable {
@@ -147,14 +145,12 @@ TEST(OptimizerReference, RmspropWithEveryOption) {
     for (const double decay : {0., 0.05})
       for (const bool centered : {false, true})
         expect_same_steps(
-            "momentum " + std::to_string(momentum) + ", decay " + std::to_string(decay) + (centered ? ", centered" : ""),
+            "momentum " + std::to_string(momentum) + ", decay " + std::to_string(decay) +
+                (centered ? ", centered" : ""),
             [=](auto x) {
-              return std::make_unique<optim::RMSprop>(x, optim::RMSpropOptions(0.05)
-                                                             .alpha(0.8)
-                                                             .eps(1e-3)
-                                                             .momentum(momentum)
-                                                             .weight_decay(decay)
-                                                             .centered(centered));
+              return std::make_unique<optim::RMSprop>(
+                  x, optim::RMSpropOptions(0.05).alpha(0.8).eps(1e-3).momentum(momentum).weight_decay(decay).centered(
+                         centered));
             },
             [=]() -> Update {
               return [=, square = 0., mean = 0., buffer = 0.](double p, double g, int) mutable {
@@ -171,8 +167,7 @@ TEST(OptimizerReference, RmspropWithEveryOption) {
 TEST(OptimizerReference, OptionsOfAGroupAreItsOwn) {
   const Tensor a = tenon::ones({2}).requires_grad_(), b = tenon::ones({2}).requires_grad_();
   std::vector<optim::OptimizerParamGroup> groups{
-      optim::OptimizerParamGroup({a}),
-      optim::OptimizerParamGroup({b}, std::make_unique<optim::SGDOptions>(0.5))};
+      optim::OptimizerParamGroup({a}), optim::OptimizerParamGroup({b}, std::make_unique<optim::SGDOptions>(0.5))};
   optim::SGD sgd(groups, optim::SGDOptions(0.1));
   (a.sum() + b.sum()).backward();
   sgd.step();

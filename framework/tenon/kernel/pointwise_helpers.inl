@@ -159,6 +159,7 @@ TENON_OF_DRESSED_1(erfinv)
 /// series; at the poles it is infinite.
 template <class T>
 TENON_HOST_DEVICE inline T polygamma(T n, T x) {
+  if (x - x != T(0)) return x > T(0) ? T(0) : std::numeric_limits<T>::quiet_NaN();  // infinities. NOLINT
   if (x <= T(0) && x == std::floor(x)) return std::numeric_limits<T>::infinity();
   const T s = n + T(1);
   T sum = T(0);

@@ -371,6 +371,7 @@ void expect_near(const Tensor& got, const std::function<double(i64)>& expected, 
     const double bound = tolerance * std::fabs(want) + absolute + smallest;
     const double largest = got.dtype() == Dtype::kFloat16 ? 65504 : 3.3e38;
     if (std::isinf(value) && std::fabs(want) > largest * 0.999) continue;
+    ASSERT_FALSE(std::isinf(want)) << what << ", element " << i << ": got " << value << ", expected " << want;
     ASSERT_LE(std::fabs(value - want), bound) << what << ": " << name_of(got.dtype()) << " " << to_string(got.sizes())
                                               << ", element " << i << ": got " << value << ", expected " << want;
     ASSERT_FALSE(std::isnan(value)) << what << ", element " << i << ", expected " << want;

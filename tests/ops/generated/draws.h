@@ -75,7 +75,9 @@ inline void expect_near(const Tensor& got, const Array& want, double tolerance =
   for (std::size_t i = 0; i < want.values.size(); ++i) {
     const double a = values.values[i], b = want.values[i];
     if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
-    ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b))) << "element " << i << " of " << text_of(want.sizes);
+    ASSERT_FALSE(std::isinf(b)) << "element " << i << " is " << a << ", not " << b;
+    ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b)))
+        << "element " << i << " of " << text_of(want.sizes);
   }
 }
 
@@ -126,7 +128,8 @@ class Draws {
       std::vector<std::int64_t> order(static_cast<std::size_t>(rank)), back(order.size());
       for (std::size_t d = 0; d < order.size(); ++d) order[d] = static_cast<std::int64_t>(d);
       shuffle(order);
-      for (std::size_t d = 0; d < order.size(); ++d) back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
+      for (std::size_t d = 0; d < order.size(); ++d)
+        back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
       return whole.permute(order).contiguous().permute(back);
     }
     const std::int64_t dim = integer(0, rank - 1);

@@ -12,7 +12,8 @@ struct Windows {
   Sizes kernel, stride, padding, dilation;
   bool ceil_mode;
 
-  /// How many windows there are along a dimension: PyTorch's rule. The last begins inside the input or its left padding.
+  /// How many windows there are along a dimension: PyTorch's rule. The last begins inside the input or its left
+  /// padding.
   std::int64_t count(std::size_t d, std::int64_t size) const {
     const std::int64_t room = size + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
     if (room < 0 && !ceil_mode) return 0;
@@ -28,8 +29,12 @@ struct Windows {
 };
 
 Windows draw_windows(Draws& draws, std::int64_t rank, bool has_dilation) {
-  Windows w{rank, draws.sizes(rank, 1, 4), draws.sizes(rank, 1, 4), Sizes(static_cast<std::size_t>(rank)),
-            has_dilation ? draws.sizes(rank, 1, 3) : Sizes(static_cast<std::size_t>(rank), 1), draws.one_in(2)};
+  Windows w{rank,
+            draws.sizes(rank, 1, 4),
+            draws.sizes(rank, 1, 4),
+            Sizes(static_cast<std::size_t>(rank)),
+            has_dilation ? draws.sizes(rank, 1, 3) : Sizes(static_cast<std::size_t>(rank), 1),
+            draws.one_in(2)};
   for (std::size_t d = 0; d < w.padding.size(); ++d) w.padding[d] = draws.integer(0, w.kernel[d] / 2);
   return w;
 }
@@ -191,7 +196,7 @@ TEST(GeneratedPooling, AdaptiveMeansAndMaxima) {
       gradient_of_most[best] += weights[o];
     });
     const auto pool = [&](const Tensor& t) {
-      return rank == 1 ? adaptive_avg_pool1d(t, wanted)
+      return rank == 1   ? adaptive_avg_pool1d(t, wanted)
              : rank == 2 ? adaptive_avg_pool2d(t, wanted)
                          : adaptive_avg_pool3d(t, wanted);
     };

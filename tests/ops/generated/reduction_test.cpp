@@ -39,7 +39,8 @@ double norm_of(const Values& values, double p) {
     if (p == 0) {
       result += value != 0 ? 1 : 0;
     } else if (std::isinf(p)) {
-      if (is_first || std::isnan(size) || (p > 0 ? size > result : size < result)) result = std::isnan(result) ? result : size;
+      if (is_first || std::isnan(size) || (p > 0 ? size > result : size < result))
+        result = std::isnan(result) ? result : size;
       is_first = false;
     } else {
       result += std::pow(size, p);
@@ -113,9 +114,12 @@ TEST(GeneratedReduction, OverSeveralDimensions) {
     const Tensor input = draws.laid_out(x);
     const auto count = [](const Values& v) { return static_cast<double>(v.size()); };
     expect_near(input.sum(over.dims, keep), fold(x, over, keep, sum_of));
-    expect_near(input.mean(over.dims, keep), fold(x, over, keep, [&](const Values& v) { return sum_of(v) / count(v); }));
-    expect_near(input.amax(over.dims, keep), fold(x, over, keep, [](const Values& v) { return v[first_extreme(v, 1)]; }));
-    expect_near(input.amin(over.dims, keep), fold(x, over, keep, [](const Values& v) { return v[first_extreme(v, -1)]; }));
+    expect_near(input.mean(over.dims, keep),
+                fold(x, over, keep, [&](const Values& v) { return sum_of(v) / count(v); }));
+    expect_near(input.amax(over.dims, keep),
+                fold(x, over, keep, [](const Values& v) { return v[first_extreme(v, 1)]; }));
+    expect_near(input.amin(over.dims, keep),
+                fold(x, over, keep, [](const Values& v) { return v[first_extreme(v, -1)]; }));
     expect_near(input.logsumexp(over.dims, keep), fold(x, over, keep, [](const Values& v) {
                   double sum = 0;
                   for (const double value : v) sum += std::exp(value);
@@ -150,8 +154,10 @@ TEST(GeneratedReduction, AlongOneDimension) {
       expect_near(sign > 0 ? input.argmax(dim, keep) : input.argmin(dim, keep), fold(x, over, keep, position));
     }
     const auto is_true = [](double value) { return value != 0; };
-    expect_near(input.any(dim, keep), fold(x, over, keep, [&](const Values& v) { return std::ranges::any_of(v, is_true); }));
-    expect_near(input.all(dim, keep), fold(x, over, keep, [&](const Values& v) { return std::ranges::all_of(v, is_true); }));
+    expect_near(input.any(dim, keep),
+                fold(x, over, keep, [&](const Values& v) { return std::ranges::any_of(v, is_true); }));
+    expect_near(input.all(dim, keep),
+                fold(x, over, keep, [&](const Values& v) { return std::ranges::all_of(v, is_true); }));
   });
 }
 

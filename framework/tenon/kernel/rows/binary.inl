@@ -23,32 +23,35 @@ TENON_BINARY(Mul, mul, kPartner, kWrapped, a * b, b, a,
 TENON_BINARY(Div, div, kDivisor, kConverted, a / b, T(1) / b, -(y / b),
              0.25, 3, {0.5, 1.75, 0.2857142857142857}, {1.5, 0.75, 2})
 TENON_BINARY(Pow, pow, kResult, kSigned,
-             power(a, b), select(b == T(0), T(0), b * power(a, b - T(1))), select(a == T(0), T(0), y * log(a)),
+             power(a, b), select(b == T(0), T(0), b * power(a, b - T(1))), select(T(a == T(0)) * T(b >= T(0)) == T(1), T(0), y * log(a)),
              0.25, 3, {0.5, 1.75, 0.29730177875068026}, {1.5, 0.75, 1.3554030054147672})
 TENON_BINARY(Maximum, maximum, kOperands, kSigned,
              a != a ? a : (b != b ? b : (a > b ? a : b)),
-             T(a > b) + T(0.5) * T(a == b), T(b > a) + T(0.5) * T(a == b),
+             T(1) - T(a < b) - T(0.5) * T(a == b), T(1) - T(b < a) - T(0.5) * T(a == b),
              -2, 2, {-1.75, 0.5, 0.5}, {1.25, -0.75, 1.25}, {-0.5, -1.5, -0.5})
 TENON_BINARY(Minimum, minimum, kOperands, kSigned,
              a != a ? a : (b != b ? b : (a < b ? a : b)),
-             T(a < b) + T(0.5) * T(a == b), T(b < a) + T(0.5) * T(a == b),
+             T(1) - T(a > b) - T(0.5) * T(a == b), T(1) - T(b > a) - T(0.5) * T(a == b),
              -2, 2, {-1.75, 0.5, -1.75}, {1.25, -0.75, -0.75}, {-0.5, -1.5, -1.5})
-TENON_BINARY(Atan2, atan2, kOperands, kConverted, atan2(a, b), b / (a * a + b * b), -(a / (a * a + b * b)),
+TENON_BINARY(Atan2, atan2, kOperands, kConverted, atan2(a, b),
+             select(a * a + b * b == T(0), T(0), b / (a * a + b * b)),
+             select(a * a + b * b == T(0), T(0), -(a / (a * a + b * b))),
              0.25, 2, {0.5, 1.75, 0.27829965900511133}, {1.5, 0.75, 1.1071487177940904})
 TENON_BINARY(Hypot, hypot, kResult, kConverted, hypot(a, b), a / y, b / y,
              0.25, 2, {0.5, 1.75, 1.8200274723201295}, {1.5, 0.75, 1.6770509831248424})
 TENON_BINARY(Fmod, fmod, kOperands, kDivided, remainder_c(a, b), T(1), -trunc(a / b),
              -2, 2, {-1.75, 0.5, -0.25}, {1.25, -0.75, 0.5}, {-0.5, -1.5, -0.5})
-TENON_BINARY(Remainder, remainder, kOperands, kDivided, remainder_floor(a, b), T(1), -floor(a / b),
+TENON_BINARY(Remainder, remainder, kOperands, kDivided, remainder_floor(a, b), T(1), -divide_floor(a, b),
              -2, 2, {-1.75, 0.5, 0.25}, {1.25, -0.75, -0.25}, {-0.5, -1.5, -0.5})
 TENON_BINARY(FloorDivide, floor_divide, kOperands, kDivided, divide_floor(a, b), T(0), T(0),
              -2, 2, {-1.75, 0.5, -4}, {1.25, -0.75, -2}, {-0.5, -1.5, 0})
-TENON_BINARY(LogAddExp, logaddexp, kResult, kConverted, log_add_exp(a, b), exp(a - y), exp(b - y),
+TENON_BINARY(LogAddExp, logaddexp, kOperands, kConverted, log_add_exp(a, b),
+             T(1) / (T(1) + exp(b - a)), T(1) / (T(1) + exp(a - b)),
              -2, 2, {-1.75, 0.5, 0.6002065589167472}, {1.25, -0.75, 1.3769280110429725},
              {-0.5, -1.5, -0.18673831248177714})
-TENON_BINARY(LogAddExp2, logaddexp2, kResult, kRefused,
+TENON_BINARY(LogAddExp2, logaddexp2, kOperands, kRefused,
              log_add_exp(a * T(0.693147180559945309), b * T(0.693147180559945309)) * T(1.442695040888963407),
-             exp2(a - y), exp2(b - y),
+             T(1) / (T(1) + exp2(b - a)), T(1) / (T(1) + exp2(a - b)),
              -2, 2, {-1.75, 0.5, 0.7752742239656296}, {1.25, -0.75, 1.5719280948873624},
              {-0.5, -1.5, 0.08496250072115617})
 TENON_BINARY(Ldexp, ldexp, kResult, kConverted, a * exp2(b), exp2(b), y * T(0.693147180559945309),

@@ -17,6 +17,8 @@ using namespace ops;
 
 namespace {
 
+constexpr double kLeastVariance = 1e-12F;  // a float in PyTorch, whose gradients at 0 and 1 show it
+
 // --- negative log-likelihood ---
 
 Tensor likelihood(const Tensor& logp, const Tensor& target, const Tensor& weight, const NllLossAttributes& attributes);
@@ -193,7 +195,7 @@ Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Ten
     const Tensor weight = b.saved(2);
     const Tensor gradient = weight.defined() ? b.grad() * weight : b.grad();
     const Tensor q = 1 - p;
-    if (b.needs(0)) b.set(0, gradient * ((p - b.saved(1)) / (q * p).clamp_min(1e-12)));
+    if (b.needs(0)) b.set(0, gradient * ((p - b.saved(1)) / (q * p).clamp_min(kLeastVariance)));
     if (b.needs(1)) b.set(1, gradient * (q.log() - p.log()));
   });
   if (recording) {

@@ -65,6 +65,9 @@ Symbolic power(const Symbolic& a, const Symbolic& b) {
   }
 #include <tenon/kernel/rows/unary.inl>
 
+Symbolic divide_floor(const Symbolic& a, const Symbolic& b) {
+  return b.is_number() ? floor_divide(a.tensor, Scalar(b.number)) : floor_divide(a.tensor, b.tensor);
+}
 Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
 Symbolic polygamma(const Symbolic& n, const Symbolic& x) {
   return tenon::polygamma(static_cast<std::int64_t>(n.number), x.tensor);

@@ -32,6 +32,8 @@ Symbolic operator==(const Symbolic& a, const Symbolic& b);
 Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& no);
 /// a to the power of b.
 Symbolic power(const Symbolic& a, const Symbolic& b);
+/// The largest whole number that is not above a / b; its gradient is 0.
+Symbolic divide_floor(const Symbolic& a, const Symbolic& b);
 /// log(1 + exp(x)).
 Symbolic softplus1(const Symbolic& x);
 /// The n-th derivative of digamma, of the number or of the tensor.
