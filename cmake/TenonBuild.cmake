@@ -26,15 +26,17 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# TENON_WITH_CUDA: whether plugins/cuda is built. "auto" asks for nvcc, as a sign that the whole toolkit is there.
+# TENON_WITH_CUDA: whether plugins/cuda is built. "auto" asks for nvcc, as a sign that the whole toolkit is there, and new
+# enough.
+set(TENON_OLDEST_CUDA 12.0)
 set(TENON_WITH_CUDA OFF)
 if(NOT TENON_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "TENON_CUDA is '${TENON_CUDA}'; it must be auto, on or off")
 elseif(TENON_CUDA STREQUAL "on")
-  find_package(CUDAToolkit REQUIRED)
+  find_package(CUDAToolkit ${TENON_OLDEST_CUDA} REQUIRED)
   set(TENON_WITH_CUDA ON)
 elseif(TENON_CUDA STREQUAL "auto")
-  find_package(CUDAToolkit QUIET)
+  find_package(CUDAToolkit ${TENON_OLDEST_CUDA} QUIET)
   if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
     set(TENON_WITH_CUDA ON)
   endif()

@@ -44,10 +44,11 @@ add_library(tenon_test_json OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/
 tenon_configure_test(tenon_test_json)
 target_link_libraries(tenon_test_json PUBLIC nlohmann_json::nlohmann_json)
 
-# tenon_add_test(NAME [JSON] sources…): one GoogleTest program, its cases registered one by one with CTest. JSON: most of
-# its sources include "support/json.h".
+# tenon_add_test(NAME [JSON] [PREFIX text] [FILTER cases] sources…): one GoogleTest program, its cases registered one by one
+# with CTest. JSON: most of its sources include "support/json.h". PREFIX: before the names of its cases, where another
+# program has the same. FILTER: only these, as --gtest_filter.
 function(tenon_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "PREFIX;FILTER" "")
   tenon_test_label(label)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   tenon_configure_test(${name})
@@ -59,7 +60,8 @@ function(tenon_add_test name)
     target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
   endif()
   add_dependencies(tests_${label} ${name})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${label})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${arg_PREFIX}" TEST_FILTER "${arg_FILTER}"
+    PROPERTIES TIMEOUT 300 LABELS ${label})
 endfunction()
 
 # tenon_add_script_test(NAME SCRIPT arguments…): a bash script; exit code 77 means skipped, and its last line says why.

@@ -10,7 +10,14 @@
 #include <string>
 #include <string_view>
 
+#if CUDART_VERSION < 12000
+#error "Tenon's CUDA plugin needs the CUDA Toolkit 12.0 or newer"
+#endif
+
 namespace tenon::cuda {
+
+/// The oldest driver that has what this plugin calls, as cudaDriverGetVersion says it: 12.0.
+inline constexpr int kOldestDriver = 12000;
 
 [[noreturn]] inline void fail(std::string_view what, std::string_view name, std::string_view text,
                               const std::source_location& where) {
@@ -25,23 +32,8 @@ inline void check(cudaError_t status, std::string_view what,
   fail(what, cudaGetErrorName(status), cudaGetErrorString(status), where);
 }
 
-/// Makes a device current for this thread, and the previous one again afterwards.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) {
-    check(cudaGetDevice(&previous_), "cudaGetDevice");
-    if (previous_ != device) check(cudaSetDevice(device), "cudaSetDevice");
-    changed_ = previous_ != device;
-  }
-  ~DeviceGuard() {
-    if (changed_) cudaSetDevice(previous_);
-  }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
- private:
-  int previous_ = 0;
-  bool changed_ = false;
-};
+inline std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 }  // namespace tenon::cuda

@@ -1,15 +1,22 @@
-// One CUDA device: streams, events, copies.
+// One CUDA device: streams, events, copies, graphs.
 #pragma once
 
-#include "memory_source.h"
+#include "host_calls.h"
+#include "pinned_memory_source.h"
 
 #include <tenon/device/device_driver.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
 
 namespace tenon::cuda {
 
 class CudaDriver final : public DeviceDriver {
  public:
   CudaDriver(int device, std::size_t capacity_bytes);
+  /// Waits for the device: work that is queued may use what goes away here.
+  ~CudaDriver() override;
 
   DeviceProperties properties() const override;
   MemorySource& memory() override { return memory_; }
@@ -32,10 +39,21 @@ class CudaDriver final : public DeviceDriver {
   void fill(void* destination, std::uint8_t value, std::size_t bytes, StreamRef stream) override;
   void enqueue(StreamRef stream, std::function<void()> work) override;
 
+  void begin_capture(StreamRef stream) override;
+  GraphRef end_capture(StreamRef stream) override;
+  bool capturing(StreamRef stream) override;
+  void launch(GraphRef graph, StreamRef stream) override;
+  void destroy_graph(GraphRef graph) noexcept override;
+
+  bool share_memory_with(int peer) override;
+
  private:
-  const int device_;
+  const Context context_;
   CudaMemorySource memory_;
   PinnedMemorySource pinned_;
+  HostCalls host_calls_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Context>> peers_;
 };
 
 }  // namespace tenon::cuda

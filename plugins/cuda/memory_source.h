@@ -2,6 +2,7 @@
 #pragma once
 
 #include "timeline.h"
+#include "virtual_memory.h"
 
 #include <tenon/memory/memory_source.h>
 
@@ -12,8 +13,8 @@ namespace tenon::cuda {
 
 class CudaMemorySource final : public MemorySource {
  public:
-  /// capacity_bytes below the device's memory makes it a smaller device; 0 = all of it.
-  CudaMemorySource(int device, std::size_t capacity_bytes);
+  /// capacity_bytes below the device's memory makes it a smaller device; 0 = all of it. `context` must outlive this.
+  CudaMemorySource(const Context& context, std::size_t capacity_bytes);
 
   SourceTraits traits() const override;
   SourceUsage usage() const override;
@@ -33,33 +34,23 @@ class CudaMemorySource final : public MemorySource {
   void wait(Ticket ticket) override { timeline_.wait(ticket); }
   void synchronize() override;
 
+  const Context& context() const { return context_; }
+  Timeline& timeline() { return timeline_; }
+  /// Captures of this device that are under way: nothing may wait for it meanwhile.
+  std::atomic<int>& captures() { return captures_; }
+  void share_with(int device);
+
  private:
+  bool has_virtual_memory() const { return virtual_.page_bytes() != 0; }
   bool charge(std::size_t bytes) noexcept;
   void refund(std::size_t bytes) noexcept { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  const int device_;
+  const Context& context_;
   std::size_t capacity_bytes_;
-  std::size_t page_bytes_ = 0;  // 0: the driver or the device has no virtual memory
   std::atomic<std::size_t> used_bytes_{0};
+  std::atomic<int> captures_{0};
+  VirtualMemory virtual_;
   Timeline timeline_;
-};
-
-/// Page-locked host memory. Its tickets are those of the device that copies from and to it.
-class PinnedMemorySource final : public MemorySource {
- public:
-  explicit PinnedMemorySource(CudaMemorySource& device_memory) : device_memory_(device_memory) {}
-
-  SourceTraits traits() const override;
-  SourceUsage usage() const override;
-  void* acquire(std::size_t bytes) override;
-  void release(void* address, std::size_t bytes) noexcept override;
-  Ticket mark(StreamRef stream) override { return device_memory_.mark(stream); }
-  bool reached(Ticket ticket) override { return device_memory_.reached(ticket); }
-  void wait(Ticket ticket) override { device_memory_.wait(ticket); }
-  void synchronize() override { device_memory_.synchronize(); }
-
- private:
-  CudaMemorySource& device_memory_;
 };
 
 }  // namespace tenon::cuda

@@ -24,24 +24,17 @@ class CudaBackend final : public Backend {
   void configure(const Options& options) override { capacity_bytes_ = options.size("capacity"); }
 
   int device_count() override {
-    int count = 0;
-    const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status == cudaSuccess) {
-      why_ = count == 0 ? "the driver sees no CUDA device" : "";
-      return count;
-    }
-    cudaGetLastError();
-    why_ = std::string(cudaGetErrorString(status)) +
-           (status == cudaErrorInsufficientDriver ? ": no NVIDIA driver, or one older than the CUDA runtime that Tenon "
-                                                    "was built with"
-                                                  : "");
-    return 0;
+    const std::lock_guard lock(mutex_);
+    return count_locked();
   }
-  std::string why_unavailable() const override { return why_; }
+  std::string why_unavailable() const override {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
 
   DeviceDriver& device(int index) override {
-    std::lock_guard lock(mutex_);
-    const int count = device_count();
+    const std::lock_guard lock(mutex_);
+    const int count = count_locked();
     if (index < 0 || index >= count) {
       throw Error("there is no device cuda:" + std::to_string(index) + ": " +
                   (count == 0 ? why_ : std::to_string(count) + " CUDA device(s) are there, counted from 0"));
@@ -55,9 +48,30 @@ class CudaBackend final : public Backend {
   void shutdown() noexcept override { drivers_.clear(); }
 
  private:
+  int count_locked() {
+    why_.clear();
+    int driver = 0;  // 0: there is none
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0 && driver < kOldestDriver) {
+      why_ = "the NVIDIA driver is one for CUDA " + version_text(driver) + "; Tenon needs one for CUDA " +
+             version_text(kOldestDriver) + " or newer";
+      return 0;
+    }
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess) {
+      if (count == 0) why_ = "the driver sees no CUDA device";
+      return count;
+    }
+    cudaGetLastError();
+    why_ = cudaGetErrorString(status);
+    if (status == cudaErrorInsufficientDriver)
+      why_ += ": no NVIDIA driver, or one older than the CUDA runtime that Tenon was built with";
+    return 0;
+  }
+
   std::size_t capacity_bytes_ = 0;
+  mutable std::mutex mutex_;  // guards what follows
   std::string why_;
-  std::mutex mutex_;
   std::vector<std::unique_ptr<CudaDriver>> drivers_;
 };
 

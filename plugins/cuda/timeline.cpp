@@ -1,75 +1,180 @@
 // Timeline: events are recorded, queried from the oldest on, and recycled.
 #include "timeline.h"
 
-#include "check.h"
+#include "handles.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace tenon::cuda {
 
-Timeline::~Timeline() {
-  for (cudaEvent_t event : spare_) cudaEventDestroy(event);
-  for (auto& [id, stream] : streams_) {
-    for (const Pending& pending : stream.pending) cudaEventDestroy(pending.event);
+namespace {
+
+bool is_capturing(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(native(stream), &status);
+  if (error == cudaErrorStreamCaptureImplicit) {  // the legacy stream, while a stream captures that waits for it
+    cudaGetLastError();
+    return true;
   }
+  check(error, "cudaStreamIsCapturing");
+  return status == cudaStreamCaptureStatusActive;
+}
+
+}  // namespace
+
+Timeline::Event::Event(CUcontext context) : context(context) {
+  const ContextGuard guard(context);
+  check(cudaEventCreateWithFlags(&native, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
+
+Timeline::Event::~Event() {
+  const ContextGuard guard(context, std::nothrow);
+  if (guard) cudaEventDestroy(native);
+}
+
+Timeline::Place& Timeline::place_locked(CUcontext context) {
+  const auto [found, added] = places_.try_emplace(context);
+  Place& place = found->second;
+  if (added && context != context_.native()) {
+    const ContextGuard guard(context);
+    CUdevice device = 0;
+    driver_api().check(driver_api().context_device(&device), "cuCtxGetDevice");
+    place.kept = std::make_unique<Context>(device);
+  }
+  return place;
+}
+
+std::shared_ptr<Timeline::Event> Timeline::recorded_locked(CUcontext context, StreamRef stream) {
+  std::vector<std::shared_ptr<Event>>& spare = place_locked(context).spare;
+  std::shared_ptr<Event> event;
+  if (spare.empty()) {
+    event = std::make_shared<Event>(context);
+  } else {
+    event = std::move(spare.back());
+    spare.pop_back();
+  }
+  check(cudaEventRecord(event->native, native(stream)), "cudaEventRecord");
+  return event;
+}
+
+void Timeline::recycle_locked(std::shared_ptr<Event> event) {
+  // Who waits for it has a share: recorded anew, it would make him wait for something else.
+  if (event.use_count() == 1) places_.at(event->context).spare.push_back(std::move(event));
+}
+
+Ticket Timeline::mark_locked(StreamRef stream) {
+  CUcontext context = context_.native();
+  if (stream.id != 0) driver_api().check(driver_api().stream_context(native(stream), &context), "cuStreamGetCtx");
+  const ContextGuard guard(context);
+  unsigned long long id = 0;
+  if (stream.id != 0) {
+    check(cudaStreamGetId(native(stream), &id), "cudaStreamGetId");
+    ++id;
+  }
+  std::shared_ptr<Event> event;
+  if (!is_capturing(stream)) event = recorded_locked(context, stream);
+  Line& line = lines_[id];
+  line.context = context;
+  line.stream = stream;
+  line.pending.push_back({++newest_, std::move(event)});
+  return {.stream = id, .value = newest_};
 }
 
 Ticket Timeline::mark(StreamRef stream) {
-  const DeviceGuard guard(device_);
-  std::lock_guard lock(mutex_);
-  cudaEvent_t event = nullptr;
-  if (spare_.empty()) {
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-  } else {
-    event = spare_.back();
-    spare_.pop_back();
-  }
-  const cudaError_t status = cudaEventRecord(event, reinterpret_cast<cudaStream_t>(stream.id));
-  if (status != cudaSuccess) {
-    spare_.push_back(event);
-    check(status, "cudaEventRecord");
-  }
-  Stream& line = streams_[stream.id];
-  line.pending.push_back({++line.marked, event});
-  return {.stream = stream.id, .value = line.marked};
+  const ContextGuard guard(context_);
+  const WhileCapturing allowed;
+  const std::lock_guard lock(mutex_);
+  const auto retired = retired_.find(stream.id);
+  return retired != retired_.end() ? retired->second : mark_locked(stream);
 }
 
-void Timeline::advance_locked(Stream& stream) {
-  while (!stream.pending.empty()) {
-    const Pending oldest = stream.pending.front();
-    const cudaError_t status = cudaEventQuery(oldest.event);
+void Timeline::advance_locked(Line& line) {
+  while (!line.pending.empty()) {
+    Pending& oldest = line.pending.front();
+    if (oldest.event == nullptr) {
+      const ContextGuard guard(line.context);
+      if (is_capturing(line.stream)) return;
+      oldest.event = recorded_locked(line.context, line.stream);
+    }
+    const cudaError_t status = cudaEventQuery(oldest.event->native);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();  // not an error, but CUDA remembers it as one
       return;
     }
     check(status, "cudaEventQuery");
-    stream.completed = oldest.value;
-    spare_.push_back(oldest.event);
-    stream.pending.pop_front();
+    recycle_locked(std::move(oldest.event));
+    line.pending.pop_front();
   }
+}
+
+bool Timeline::reached_locked(Ticket ticket) {
+  const auto found = lines_.find(ticket.stream);
+  if (found == lines_.end()) return true;
+  Line& line = found->second;
+  if (line.pending.front().value > ticket.value) return true;
+  advance_locked(line);
+  const bool reached = line.pending.empty() || line.pending.front().value > ticket.value;
+  if (line.pending.empty()) lines_.erase(found);
+  return reached;
 }
 
 bool Timeline::reached(Ticket ticket) {
-  const DeviceGuard guard(device_);
-  std::lock_guard lock(mutex_);
-  Stream& stream = streams_[ticket.stream];
-  if (stream.completed < ticket.value) advance_locked(stream);
-  return stream.completed >= ticket.value;
+  const ContextGuard guard(context_);
+  const WhileCapturing allowed;
+  const std::lock_guard lock(mutex_);
+  return reached_locked(ticket);
 }
 
 void Timeline::wait(Ticket ticket) {
-  if (reached(ticket)) return;
-  const DeviceGuard guard(device_);
-  // Waits for the stream, not for the event: the event may be recycled by another thread meanwhile.
-  check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(ticket.stream)), "cudaStreamSynchronize");
-  reached(ticket);
+  const ContextGuard guard(context_);
+  std::shared_ptr<Event> event;
+  {
+    const WhileCapturing allowed;
+    const std::lock_guard lock(mutex_);
+    if (reached_locked(ticket)) return;
+    const auto& pending = lines_.at(ticket.stream).pending;
+    event = std::find_if(pending.begin(), pending.end(), [&](const Pending& one) {
+              return one.value >= ticket.value;
+            })->event;
+  }
+  if (event == nullptr) throw Error("cuda: work that is being captured cannot be waited for; end the capture first");
+  check(cudaEventSynchronize(event->native), "cudaEventSynchronize");
 }
 
-void Timeline::all_reached() {
-  std::lock_guard lock(mutex_);
-  for (auto& [id, stream] : streams_) {
-    for (const Pending& pending : stream.pending) spare_.push_back(pending.event);
-    stream.pending.clear();
-    stream.completed = stream.marked;
+std::uint64_t Timeline::newest() {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
+void Timeline::reached_until(std::uint64_t value) {
+  const std::lock_guard lock(mutex_);
+  for (auto at = lines_.begin(); at != lines_.end();) {
+    auto& [id, line] = *at;
+    const bool own = line.context == context_.native();
+    while (own && !line.pending.empty() && line.pending.front().event != nullptr &&
+           line.pending.front().value <= value) {
+      recycle_locked(std::move(line.pending.front().event));
+      line.pending.pop_front();
+    }
+    at = line.pending.empty() ? lines_.erase(at) : std::next(at);
   }
+}
+
+void Timeline::retire(StreamRef stream) {
+  const ContextGuard guard(context_);
+  const WhileCapturing allowed;
+  const std::lock_guard lock(mutex_);
+  const Ticket last = mark_locked(stream);
+  retired_.insert_or_assign(stream.id, last);
+  for (Pending& pending : lines_.at(last.stream).pending) {  // no capture survives its stream
+    if (pending.event == nullptr) pending.event = recorded_locked(context_.native(), stream);
+  }
+}
+
+void Timeline::revive(StreamRef stream) {
+  const std::lock_guard lock(mutex_);
+  retired_.erase(stream.id);
 }
 
 }  // namespace tenon::cuda

@@ -1,13 +1,20 @@
-// Timeline: tickets of all streams of one device. A ticket is a value on its stream's timeline; behind the values that
-// are still awaited stand recycled CUDA events, so that a ticket itself needs no release.
+// Timeline: tickets of the streams that use one device's memory. A ticket is a value on its stream's line; behind the
+// values that are still awaited stand recycled CUDA events, so that a ticket itself needs no release.
+//
+// Note [Lines outlive streams]: a ticket names its stream by CUDA's id of it, which is never given twice, and not by
+// its handle, which is. What was queued on a stream may still run when the stream is destroyed; its events stay good.
+//
+// Note [Tickets during a capture]: what is captured does not run now, and an event of a capture cannot be asked for.
+// Such a ticket gets its event when it is first looked at after the capture has ended; until then it is not reached.
 #pragma once
+
+#include "context.h"
 
 #include <tenon/memory/memory_source.h>
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -16,34 +23,66 @@ namespace tenon::cuda {
 
 class Timeline {
  public:
-  explicit Timeline(int device) : device_(device) {}
-  ~Timeline();
+  /// Stream 0 is that of `context`, which must outlive this; other streams may be of any device.
+  explicit Timeline(const Context& context) : context_(context) {}
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   Ticket mark(StreamRef stream);
   bool reached(Ticket ticket);
+  /// Throws Error for a ticket that was taken during a capture which has not ended.
   void wait(Ticket ticket);
-  /// All work of the device is done: every ticket given so far is reached.
-  void all_reached();
+
+  /// The newest ticket's value: values grow over all streams.
+  std::uint64_t newest();
+  /// The tickets up to that value on streams of the own device are reached, since somebody waited for the device.
+  void reached_until(std::uint64_t value);
+
+  /// Right before a stream of this device is destroyed: a mark on its handle then means what was queued until now.
+  void retire(StreamRef stream);
+  /// A new stream has this handle.
+  void revive(StreamRef stream);
 
  private:
+  /// An event and the context that it belongs to: it can be recorded on streams of that one only.
+  struct Event {
+    explicit Event(CUcontext context);
+    ~Event();
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    CUcontext context;
+    cudaEvent_t native = nullptr;
+  };
   struct Pending {
     std::uint64_t value;
-    cudaEvent_t event;
+    std::shared_ptr<Event> event;  ///< shared with those who wait for it; null: taken during a capture
   };
-  struct Stream {
-    std::uint64_t marked = 0;
-    std::uint64_t completed = 0;
-    std::deque<Pending> pending;
+  struct Line {
+    CUcontext context = nullptr;
+    StreamRef stream;
+    std::deque<Pending> pending;  ///< never empty: a line without any is forgotten
+  };
+  using Lines = std::unordered_map<std::uint64_t, Line>;
+
+  Ticket mark_locked(StreamRef stream);
+  /// What is kept for the streams of one context: that context, where it is another device's, and events to use again.
+  struct Place {
+    std::unique_ptr<Context> kept;
+    std::vector<std::shared_ptr<Event>> spare;
   };
 
-  void advance_locked(Stream& stream);
+  Place& place_locked(CUcontext context);
+  std::shared_ptr<Event> recorded_locked(CUcontext context, StreamRef stream);
+  void recycle_locked(std::shared_ptr<Event> event);
+  bool reached_locked(Ticket ticket);
+  void advance_locked(Line& line);
 
-  const int device_;
+  const Context& context_;
   std::mutex mutex_;  // guards what follows; held over cudaEventRecord and cudaEventQuery, which do not wait
-  std::unordered_map<std::uint64_t, Stream> streams_;
-  std::vector<cudaEvent_t> spare_;
+  std::uint64_t newest_ = 0;
+  std::unordered_map<CUcontext, Place> places_;        // before the events in lines_, which need the contexts
+  Lines lines_;                                        // by CUDA's id of the stream, plus 1; 0 is stream 0
+  std::unordered_map<std::uint64_t, Ticket> retired_;  // by handle
 };
 
 }  // namespace tenon::cuda

@@ -30,6 +30,14 @@ int DeviceDriver::threads() const { return 1; }
 
 bool DeviceDriver::begin_kernel(StreamRef) { return true; }
 
+void DeviceDriver::begin_capture(StreamRef) { throw Error(properties().name + " has no graphs to capture work in"); }
+GraphRef DeviceDriver::end_capture(StreamRef) { throw Error(properties().name + " has no graphs to capture work in"); }
+bool DeviceDriver::capturing(StreamRef) { return false; }
+void DeviceDriver::launch(GraphRef, StreamRef) { throw Error(properties().name + " has no graphs to run"); }
+void DeviceDriver::destroy_graph(GraphRef) noexcept {}
+
+bool DeviceDriver::share_memory_with(int) { return false; }
+
 Backend::~Backend() = default;
 OptionSchema Backend::options() const { return {}; }
 void Backend::configure(const Options&) {}

@@ -34,6 +34,11 @@ struct EventRef {
   std::uint64_t id = 0;
 };
 
+/// Work that was captured from streams, to be run as a whole as often as wanted.
+struct GraphRef {
+  std::uint64_t id = 0;
+};
+
 class TENON_EXPORT DeviceDriver {
  public:
   DeviceDriver() = default;
@@ -66,7 +71,9 @@ class TENON_EXPORT DeviceDriver {
   /// Queues memset.
   virtual void fill(void* destination, std::uint8_t value, std::size_t bytes, StreamRef stream) = 0;
 
-  /// Runs a host function in stream order: at once on a synchronous device. Its captures must outlive its run.
+  /// Runs a host function in stream order: at once on a synchronous device. Its captures must outlive its run. It may
+  /// run on any thread, must not call this driver or wait for its work, and does not run at all after an error of the
+  /// device.
   virtual void enqueue(StreamRef stream, std::function<void()> work);
 
   /// Threads of the host that one kernel may use, the caller included; 0 = all cores. Defaults: one, and no choice.
@@ -76,6 +83,21 @@ class TENON_EXPORT DeviceDriver {
   /// Called before a kernel runs on the host in the name of this device: waits until `stream` has come to the kernel's
   /// turn. False: the device has no bytes behind its addresses and the kernel must not run. Default: true, at once.
   virtual bool begin_kernel(StreamRef stream);
+
+  /// From here on, what is queued on `stream` is kept instead of run, also on streams that wait for an event recorded
+  /// there, until end_capture makes a graph of it. Meanwhile nothing may wait for these streams or for the device, and
+  /// a ticket taken on them is not reached. Defaults: Error, since the device has no graphs; nothing is being captured.
+  virtual void begin_capture(StreamRef stream);
+  virtual GraphRef end_capture(StreamRef stream);
+  virtual bool capturing(StreamRef stream);
+  /// Queues a run of the graph on `stream`. Memory that was used while it was captured is used by every run.
+  virtual void launch(GraphRef graph, StreamRef stream);
+  /// Its runs must have ended.
+  virtual void destroy_graph(GraphRef graph) noexcept;
+
+  /// Lets the device `peer` of the same kind read and write this device's memory: what is taken, and what will be.
+  /// False: they cannot reach each other, which is the default.
+  virtual bool share_memory_with(int peer);
 };
 
 /// One kind of device that a plugin supplies.

@@ -19,8 +19,11 @@ class Context final : public KernelContext {
     if (bytes == 0) return nullptr;
     // The place to remember it comes first: nothing is lost if there is no room for either.
     Scratch& scratch = scratches_.emplace_back(&state_.allocator());
-    scratch.block = scratch.stack->allocate(
-        {.bytes = bytes, .stream = stream_, .purpose = Purpose::kWorkspace, .label = current_label()});
+    scratch.block = scratch.stack->allocate({.bytes = bytes,
+                                             .alignment = kScratchAlignment,
+                                             .stream = stream_,
+                                             .purpose = Purpose::kWorkspace,
+                                             .label = current_label()});
     return scratch.block.data;
   }
 

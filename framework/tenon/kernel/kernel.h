@@ -12,6 +12,9 @@ namespace tenon {
 
 class DeviceDriver;
 
+/// What workspace is aligned to: what the libraries of NVIDIA want of theirs.
+inline constexpr std::size_t kScratchAlignment = 256;
+
 /// What a kernel may use besides its operands. A kernel allocates nothing by itself: outputs are given, workspace comes
 /// from scratch().
 class TENON_EXPORT KernelContext {
@@ -23,8 +26,8 @@ class TENON_EXPORT KernelContext {
 
   virtual StreamRef stream() const = 0;
   virtual DeviceDriver& driver() const = 0;
-  /// Device memory with purpose "workspace", aligned to 64, returned when the kernel returns (in stream order). Throws
-  /// OutOfMemory. Zero bytes give null.
+  /// Device memory with purpose "workspace", aligned to kScratchAlignment, returned when the kernel returns (in stream
+  /// order). Throws OutOfMemory. Zero bytes give null.
   virtual void* scratch(std::size_t bytes) = 0;
 };
 

@@ -1,0 +1,123 @@
+// Virtual memory of the CUDA plugin: parts of a physical memory, access, peers.
+#include "plugins/emulated_device.h"
+
+#include "support/expect_error.h"
+
+namespace tenon::test {
+namespace {
+
+class CudaMemory : public EmulatedCuda {
+ protected:
+  std::size_t page() { return memory(0).traits().page_bytes; }
+  unsigned char* reserved(std::size_t pages) { return static_cast<unsigned char*>(memory(0).reserve(pages * page())); }
+};
+
+TEST_F(CudaMemory, AnyPartOfAPhysicalMemoryIsMapped) {
+  const Physical physical = memory(0).create(4 * page());
+  unsigned char* all = reserved(4);
+  unsigned char* middle = reserved(2);
+  memory(0).map(all, 4 * page(), physical, 0);
+  memory(0).map(middle, 2 * page(), physical, page());
+  device(0).fill(middle, 7, 2 * page(), {});
+  EXPECT_EQ(fetch(0, all + page(), 1)[0], 7) << "both ranges show the same bytes";
+  EXPECT_EQ(fetch(0, all + 3 * page() - 1, 1)[0], 7);
+  EXPECT_NE(fetch(0, all + page() - 1, 1)[0], 7);
+  EXPECT_NE(fetch(0, all + 3 * page(), 1)[0], 7);
+  memory(0).unmap(all, 4 * page());
+  memory(0).unmap(middle, 2 * page());
+  memory(0).destroy(physical, 4 * page());
+  memory(0).unreserve(all, 4 * page());
+  memory(0).unreserve(middle, 2 * page());
+  EXPECT_EQ(emulated_cuda::used_bytes(0), 0U);
+}
+
+TEST_F(CudaMemory, AccessIsGivenOnceForAWholeRange) {
+  const Physical physical = memory(0).create(16 * page());
+  unsigned char* address = reserved(16);
+  memory(0).map(address, 16 * page(), physical, 0);
+  EXPECT_EQ(emulated_cuda::calls("cuMemSetAccess"), 1);
+  memory(0).unmap(address, 16 * page());
+  memory(0).destroy(physical, 16 * page());
+  memory(0).unreserve(address, 16 * page());
+}
+
+TEST_F(CudaMemory, APartBeyondTheEndIsRefusedAndLeavesNothingMapped) {
+  const Physical physical = memory(0).create(2 * page());
+  unsigned char* address = reserved(4);
+  expect_error([&] { memory(0).map(address, 2 * page(), physical, page()); }, "cannot map");
+  expect_error([&] { memory(0).map(address, page(), physical, 100); }, "cannot map");
+  memory(0).destroy(physical, 2 * page());
+  memory(0).unreserve(address, 4 * page());  // ends the test if something is mapped there
+  EXPECT_EQ(emulated_cuda::used_bytes(0), 0U);
+}
+
+TEST_F(CudaMemory, APhysicalMemoryThatDoesNotFitIsNoneAndTakesNothing) {
+  restart({.capacity_bytes = 16 * MiB});
+  device(0);
+  const std::size_t before = emulated_cuda::used_bytes(0);
+  emulated_cuda::fail_call("cuMemCreate", 3, 2);
+  EXPECT_FALSE(memory(0).create(4 * page()));
+  EXPECT_EQ(emulated_cuda::used_bytes(0), before);
+  EXPECT_EQ(memory(0).usage().free_bytes, 16 * MiB);
+}
+
+TEST_F(CudaMemory, AFailureInTheMiddleOfAMapLeavesNothingMapped) {
+  const Physical physical = memory(0).create(4 * page());
+  unsigned char* address = reserved(4);
+  emulated_cuda::fail_call("cuMemMap", 3, 1);
+  expect_error([&] { memory(0).map(address, 4 * page(), physical, 0); }, "cuMemMap");
+  emulated_cuda::fail_call("cuMemSetAccess", 1, 1);
+  expect_error([&] { memory(0).map(address, 4 * page(), physical, 0); }, "cuMemSetAccess");
+  memory(0).destroy(physical, 4 * page());
+  memory(0).unreserve(address, 4 * page());
+  EXPECT_EQ(emulated_cuda::used_bytes(0), 0U);
+}
+
+TEST_F(CudaMemory, APeerReachesWhatIsMappedAndWhatWillBe) {
+  const Physical physical = memory(0).create(4 * page());
+  unsigned char* address = reserved(4);
+  memory(0).map(address, 2 * page(), physical, 0);
+  auto* acquired = static_cast<unsigned char*>(memory(0).acquire(4096));
+  ASSERT_TRUE(device(0).share_memory_with(1));
+  EXPECT_TRUE(device(0).share_memory_with(1)) << "twice is once";
+  memory(0).map(address + 2 * page(), 2 * page(), physical, 2 * page());
+  device(1).fill(address, 3, 4 * page(), {});
+  device(1).fill(acquired, 4, 4096, {});
+  device(1).synchronize();
+  EXPECT_EQ(fetch(0, address, 1)[0], 3);
+  EXPECT_EQ(fetch(0, address + 4 * page() - 1, 1)[0], 3);
+  EXPECT_EQ(fetch(0, acquired, 1)[0], 4);
+  memory(0).release(acquired, 4096);
+  memory(0).unmap(address, 4 * page());
+  memory(0).destroy(physical, 4 * page());
+  memory(0).unreserve(address, 4 * page());
+}
+
+TEST_F(CudaMemory, DevicesThatDoNotReachEachOtherShareNothing) {
+  restart({.peer_access = false});
+  EXPECT_FALSE(device(0).share_memory_with(1));
+}
+
+TEST_F(CudaMemory, APartOfAMappedRangeMayGoBeforeItIsShared) {
+  const Physical physical = memory(0).create(4 * page());
+  unsigned char* address = reserved(4);
+  memory(0).map(address, 4 * page(), physical, 0);
+  memory(0).unmap(address + page(), 2 * page());
+  ASSERT_TRUE(device(0).share_memory_with(1));
+  device(1).fill(address, 1, page(), {});
+  device(1).fill(address + 3 * page(), 1, page(), {});
+  device(1).synchronize();
+  memory(0).unmap(address, page());
+  memory(0).unmap(address + 3 * page(), page());
+  memory(0).destroy(physical, 4 * page());
+  memory(0).unreserve(address, 4 * page());
+}
+
+TEST_F(CudaMemory, IsOutOfTheHostsReach) {
+  auto* address = static_cast<volatile char*>(memory(0).acquire(4096));
+  EXPECT_DEATH(address[0] = 1, "");
+  memory(0).release(const_cast<char*>(address), 4096);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,56 @@
+// A machine with CUDA devices that are not there: what tests tell it and ask it. The entry points of CUDA's runtime and
+// driver are beside this header, behind the toolkit's own ones.
+//
+//   runtime_*.cpp, driver.cpp    the calls of CUDA, a file a family
+//   machine.h                    the state behind them, and what every call stands in
+//   work.h                       what is queued, and when it runs
+//   address_space.h              device memory: addresses that the host cannot touch
+//
+// It is stricter than a device: what CUDA's documentation leaves undefined ends the program with a sentence, and a call
+// that is not emulated ends it with its name. What it cannot show is in README.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tenon::emulated_cuda {
+
+/// When queued work runs. Right programs give the same results under all of them.
+enum class Order {
+  kEager,       ///< as soon as it may
+  kLastMoment,  ///< when somebody waits for it, and then nothing that is not needed; a host function too
+  kSeeded,      ///< between calls, in an order drawn from the seed
+};
+
+struct Settings {
+  int devices = 2;
+  std::size_t capacity_bytes = std::size_t{8} << 30;
+  std::size_t page_bytes = std::size_t{2} << 20;  ///< granularity of virtual memory
+  int driver_version = 13000;
+  bool peer_access = true;
+  Order order = Order::kEager;
+  std::uint64_t seed = 0;
+};
+
+/// A new machine: contexts, memory, streams and counts of the former one are gone. Nothing may be queued.
+void start(const Settings& settings);
+
+/// The devices whose primary context is active, in their order.
+std::vector<int> contexts();
+/// How often a function of CUDA was called since start().
+std::int64_t calls(std::string_view function);
+/// The nth call of `function` from now on (1 is the next one) does nothing and returns `error`.
+void fail_call(std::string_view function, std::int64_t nth, int error);
+/// An error as of a kernel that wrote where nothing is: from now on every call in the device's context returns it, and what
+/// is queued never runs.
+void lose_device(int device);
+/// Bytes taken of a device.
+std::size_t used_bytes(int device);
+/// How many pieces of work are queued and have not run.
+std::size_t queued_work();
+/// Runs up to `count` pieces of work that may run.
+void run_some(std::size_t count);
+
+}  // namespace tenon::emulated_cuda
