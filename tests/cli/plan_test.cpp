@@ -2,7 +2,6 @@
 #include "cli/program.h"
 #include "support/json.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <random>
@@ -108,7 +107,9 @@ TEST_F(PlanVerb, AnInterruptedSearchLeavesItsBest) {
   std::mt19937 draw(47);
   for (int i = 0; i < 1000; ++i) {
     const unsigned lower = draw() % 1000;
-    rows += fmt::format("{},{},{},{}\n", i, lower, lower + 1 + draw() % 900, 1 + draw() % 1000);
+    const unsigned upper = lower + 1 + draw() % 900, size = 1 + draw() % 1000;
+    for (const unsigned number : {static_cast<unsigned>(i), lower, upper}) rows += std::to_string(number) + ",";
+    rows += std::to_string(size) + "\n";
   }
   folder_.write("hard.csv", rows);
   StartedProgram running(folder_, {"plan", "hard.csv", "--budget", "1h", "-o", "best.csv"});

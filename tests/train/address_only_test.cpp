@@ -140,13 +140,19 @@ TEST_F(AddressOnly, AsksForTheSameRequestByRequestInEveryModelAndSoDoesAMetaDevi
   }
 }
 
-TEST_F(AddressOnly, ARunOnAMetaDeviceHasStepsAndMemoryAndNoLoss) {
-  const ExperimentResult result = run({"device.name=\"meta\"", "train.max_steps=3", "train.clip_grad_norm=1.0"});
-  EXPECT_EQ(result.steps, 3);
-  EXPECT_THAT(result.losses, ::testing::Each(::testing::IsNan()));
-  ASSERT_EQ(result.epochs.size(), 1U);
-  EXPECT_TRUE(std::isnan(result.test_accuracy));
-  EXPECT_GT(result.memory.requested_bytes.peak, 0);
+TEST_F(AddressOnly, ARunThatComputesNothingHasStepsAndMemoryAndNoLoss) {
+  for (const std::vector<std::string>& device :
+       {std::vector<std::string>{"device.name=\"meta\""},
+        std::vector<std::string>{"device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\""}}) {
+    std::vector<std::string> settings = {"train.max_steps=3", "train.clip_grad_norm=1.0"};
+    settings.insert(settings.end(), device.begin(), device.end());
+    const ExperimentResult result = run(settings);
+    EXPECT_EQ(result.steps, 3);
+    EXPECT_THAT(result.losses, ::testing::Each(::testing::IsNan())) << device.front();
+    ASSERT_EQ(result.epochs.size(), 1U);
+    EXPECT_TRUE(std::isnan(result.test_accuracy)) << device.front();
+    EXPECT_GT(result.memory.requested_bytes.peak, 0);
+  }
 }
 
 TEST_F(AddressOnly, EveryAllocatorAsksTheDeviceForTheSameBeforeTheFirstStep) {

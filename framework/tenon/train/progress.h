@@ -16,9 +16,12 @@ struct Progress {
   std::int64_t steps = 0;  ///< in all
   int epoch = 0;           ///< from 1
   int epochs = 0;
-  double loss = 0;    ///< of the last step
+  double loss = 0;    ///< of the last step; nan: none
   std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data"
 };
+
+/// "0.4312", or "not finite": of a run that diverged, nan and infinities say no more.
+TENON_API std::string loss_text(double loss);
 
 /// Told while an experiment runs; calls are cheap and frequent, the sink decides what to show.
 class TENON_EXPORT ProgressSink {

@@ -31,10 +31,7 @@ Tensor loss_of(const Tensor& logits, const Tensor& target) {
   return tenon::cross_entropy_loss(logits, target);
 }
 
-/// Its value; nan where the device holds none.
-double number(const Tensor& value) {
-  return ops::has_values(value) ? value.item<double>() : std::numeric_limits<double>::quiet_NaN();
-}
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -122,7 +119,7 @@ void Training::make_model_on_device() {
                        .inplace_activations = options_.boolean("inplace_activations"),
                        .checkpoint = options_.boolean("checkpoint")});
   };
-  if (!device_.driver().properties().computes) {
+  if (!computes()) {
     // A device that has addresses alone has no values to show.
     const nn::ParametersWithoutMemory scope(config_.device);
     model_ = make();
@@ -247,10 +244,10 @@ bool Training::run_epoch(int epoch) {
   figures.seconds = epoch_seconds_;
   if (!test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
-  progress_.note(holds_data(device_.driver())
-                     ? fmt::format("epoch {}/{}: loss {:.4f}, test loss {:.4f}, test accuracy {:.2f} %, {:.1f} s",
-                                   epoch, epochs_, figures.train_loss, figures.test_loss, 100 * figures.test_accuracy,
-                                   figures.seconds)
+  progress_.note(computes()
+                     ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch, epochs_,
+                                   loss_text(figures.train_loss), loss_text(figures.test_loss),
+                                   100 * figures.test_accuracy, figures.seconds)
                      : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch, epochs_,
                                    device_.device().str(), figures.seconds));
   result_.epochs.push_back(figures);
@@ -275,6 +272,9 @@ double Training::timed_step(std::int64_t first) {
   phases_.end(RunPhase::kUpdate, after, result_.peak);
   if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
   ++result_.steps;
+  if (!std::isfinite(loss) && computes() &&
+      (result_.losses.empty() || std::isfinite(result_.losses.back())))
+    progress_.note(fmt::format("step {}: the loss is not finite", steps_done()));
   result_.losses.push_back(loss);
   result_.timeline.push_back({.step = steps_done(),
                               .requested_bytes = after.requested_bytes.current,
@@ -303,6 +303,11 @@ double Training::step_or_retry(std::int64_t first) {
   const double loss = compute(first);
   ++result_.oom_recoveries;
   return loss;
+}
+
+double Training::number(const Tensor& value) const {
+  const double read = ops::has_values(value) ? value.item<double>() : kNone;
+  return computes() ? read : kNone;  // behind addresses alone there are zeros to read
 }
 
 double Training::compute(std::int64_t first) {
@@ -344,7 +349,7 @@ bool Training::test(int epoch, EpochResult& figures) {
   double loss = 0, right = 0;
   for (std::int64_t first = 0; first < size; first += at_once) {
     if (progress_.is_stopping()) return false;
-    report("test", epoch, 0);
+    report("test", epoch, kNone);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const Tensor logits = model_.forward(batch.input);

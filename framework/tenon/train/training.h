@@ -59,6 +59,9 @@ class Training {
   double timed_step(std::int64_t first);
   double step_or_retry(std::int64_t first);
   double compute(std::int64_t first);
+  bool computes() const { return device_.driver().properties().computes; }
+  /// Its value; nan where the device computes none.
+  double number(const Tensor& value) const;
   bool test(int epoch, EpochResult& figures);
   void report(const char* phase, int epoch, double loss);
   std::int64_t steps_done() const { return first_step_ + result_.steps; }

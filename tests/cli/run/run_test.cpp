@@ -8,6 +8,7 @@ namespace tenon::test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -53,7 +54,22 @@ TEST_F(RunVerb, ARunThatDivergesHasItsPageToo) {
   const Said said = tenon({"run", "exp.toml", "train.optimizer=\"sgd\"", "train.lr=1e6", "--out", "res"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_TRUE(result("res")["result"]["final_loss"].is_null());
+  EXPECT_THAT(said.error, ContainsRegex("step [0-9]+: the loss is not finite\n"));
+  EXPECT_THAT(said.error, HasSubstr("epoch 2/2: loss not finite, test loss not finite, "));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("final loss"), HasSubstr("not finite")));
+  EXPECT_THAT(said.out + said.error, Not(HasSubstr("nan")));
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "sound"}).code, 0);
+  EXPECT_THAT(tenon({"compare", "sound", "res"}).error, HasSubstr("of b res: its last loss is not finite"));
   EXPECT_THAT(read_bytes(folder_.path() / "res/report.html"), HasSubstr("Epochs"));
+}
+
+TEST_F(RunVerb, MoreStepsThanTheEpochsHaveAreNoted) {
+  const std::string note = "train.max_steps=9 is more than the 8 steps of 2 epochs: raise train.epochs\n";
+  const Said said = tenon({"run", "exp.toml", "train.max_steps=9", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr(note));
+  EXPECT_EQ(result("res")["result"]["steps"], 8);
+  EXPECT_THAT(tenon({"run", "exp.toml", "train.max_steps=8", "--out", "all"}).error, Not(HasSubstr("max_steps")));
 }
 
 TEST_F(RunVerb, TheResolvedFileRepeatsTheRun) {

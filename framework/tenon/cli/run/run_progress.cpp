@@ -15,7 +15,7 @@ void RunProgress::progress(const Progress& now) {
   std::string text = label_ + now.phase;
   if (now.epochs > 0) text += fmt::format("  epoch {}/{}", now.epoch, now.epochs);
   if (now.steps > 0) text += fmt::format("  step {}/{}", now.step, now.steps);
-  if (now.steps > 0 && !std::isnan(now.loss)) text += fmt::format("  loss {:.4f}", now.loss);  // a device may hold none
+  if (now.steps > 0 && !std::isnan(now.loss)) text += "  loss " + loss_text(now.loss);  // a device may hold none
   if (now.step > 0 && now.steps > now.step) {
     const double per_step = line_.seconds() / static_cast<double>(now.step);
     text += fmt::format("  {} left", format_duration(per_step * static_cast<double>(now.steps - now.step)));

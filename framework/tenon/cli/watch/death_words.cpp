@@ -2,8 +2,11 @@
 #include <tenon/cli/watch/death_words.h>
 
 #include <tenon/core/units.h>
+#include <tenon/train/progress.h>
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace tenon::cli {
 
@@ -31,8 +34,10 @@ std::string exit_sentence(const std::string& what, const std::string& allocator,
 
 std::string finished_sentence(const ExperimentResult& result) {
   if (result.steps == 0) return "no step was finished";
-  return fmt::format("finished: {} of {} steps, loss {:.4f}, peak reserved {}", result.steps, result.planned_steps,
-                     result.losses.empty() ? 0 : result.losses.back(),
+  // A device that computes nothing has none from the first step on.
+  const bool has_losses = !result.losses.empty() && !std::isnan(result.losses.front());
+  return fmt::format("finished: {} of {} steps{}, peak reserved {}", result.steps, result.planned_steps,
+                     has_losses ? ", loss " + loss_text(result.losses.back()) : "",
                      format_bytes(static_cast<std::size_t>(result.memory.reserved_bytes.peak)));
 }
 

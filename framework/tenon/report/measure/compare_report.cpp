@@ -208,6 +208,8 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
         remarks.push_back(
             fmt::format("{} of {} ran out of memory: {}", found.name, title_of(comparison, s), one->ran_out));
       }
+      if (one != nullptr && !one->losses_hash.empty() && !one->figures.contains("final_loss"))
+        remarks.push_back(fmt::format("{} of {}: its last loss is not finite", found.name, title_of(comparison, s)));
       if (s == 0 || one == nullptr || found.of_set[0] == nullptr || one->losses_hash.empty()) continue;
       if (!one->failure.empty() || !found.of_set[0]->failure.empty()) continue;
       const bool is_equal = one->losses_hash == found.of_set[0]->losses_hash;

@@ -40,6 +40,10 @@ struct Field {
 std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   const bool by_purpose = view.by_purpose;
   const bool for_people = view.format == TableFormat::kTable || view.format == TableFormat::kMarkdown;
+  const auto final_loss = [for_people](const RunSummary& run) -> TableCell {
+    if (for_people && run.has_diverged()) return std::string("not finite");
+    return real(run.final_loss, 4);
+  };
   const auto expected_ms = [&first](const RunSummary& run) -> TableCell {
     const auto mine = figure(run, "expected_relative_time"), its = figure(first, "expected_relative_time");
     return mine && its && first.step_ms ? TableCell(Real{*first.step_ms * *mine / *its, 2}) : TableCell();
@@ -68,7 +72,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
        [](const RunSummary& run) { return TableCell(std::string(to_string(run.status))); }},
       {{"test_accuracy", "test accuracy", !by_purpose, 1},
        [](const RunSummary& run) { return run.test_accuracy ? TableCell(Ratio{*run.test_accuracy}) : TableCell(); }},
-      {{"final_loss", "final loss", true, 1}, [](const RunSummary& run) { return real(run.final_loss, 4); }},
+      {{"final_loss", "final loss", true, 1}, final_loss},
       {{"expected_final_loss", "expected loss", by_purpose, -2}, expected_loss},
       {{"step_ms", "step ms"}, [](const RunSummary& run) { return real(run.step_ms, 2); }},
       {{"expected_step_ms", "expected ms", by_purpose, -2}, expected_ms},

@@ -89,6 +89,9 @@ struct RunSummary {
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
   std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
   std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says
+
+  /// Its last loss is no finite number, though it had losses: a device that computes nothing has none.
+  bool has_diverged() const { return !losses_hash.empty() && !final_loss; }
 };
 /// The same figures as read_summary gives of its result.json.
 TENON_API RunSummary summary_of(const RunRecord& record);
