@@ -157,7 +157,7 @@ TENON_UNARY(LogSigmoid, log_sigmoid, kInput, kRefused, kCastable,
 TENON_UNARY(Relu, relu, kOutput, kSigned, kSame, x > T(0) ? x : (x != x ? x : T(0)), T(1) - T(y <= T(0)),
             -2, 2, {-1.5, 0}, {0.25, 0.25})
 TENON_UNARY(Relu6, relu6, kInput, kSigned, kCastable,
-            x > T(6) ? T(6) : (x < T(0) ? T(0) : x), (T(1) - T(x <= T(0))) * (T(1) - T(x >= T(6))),
+            x > T(6) ? T(6) : (x < T(0) ? T(0) : x), T(x > T(0)) * T(x < T(6)),
             -2, 8, {-1.5, 0}, {2.5, 2.5}, {7, 6})
 TENON_UNARY(Silu, silu, kInput, kRefused, kCastable,
             x / (T(1) + exp(-x)), sigmoid(x) * (T(1) + x * (T(1) - sigmoid(x))),
@@ -198,13 +198,13 @@ TENON_UNARY_WITH(Softplus, softplus, kInput, kRefused, kCastable, 2, (beta, 1.0,
                  -3, 3, {-2.5, 0.015496976248283353}, {0.25, 0.5987488427598934}, {1.25, 1.3451167050704012},
                  {2.75, 2.75})
 TENON_UNARY_WITH(Hardtanh, hardtanh, kInput, kSigned, kCastable, 2, (low, -1.0, -1.25, high, 1.0, 1.5),
-                 x < low ? low : (x > high ? high : x), (T(1) - T(x <= low)) * (T(1) - T(x >= high)),
+                 x < low ? low : (x > high ? high : x), T(x > low) * T(x < high),
                  -2, 2, {-1.5, -1.25}, {0.25, 0.25}, {1.75, 1.5})
 TENON_UNARY_WITH(Hardshrink, hardshrink, kInput, kRefused, kCastable, 1, (lambda, 0.5, 0.75),
-                 x >= -lambda && x <= lambda ? T(0) : x, T(1) - T(x >= -lambda) * T(x <= lambda),
+                 x >= -lambda && x <= lambda ? T(0) : x, T(x > lambda) + T(x < -lambda),
                  -2, 2, {-1.5, -1.5}, {0.25, 0}, {1.75, 1.75})
 TENON_UNARY_WITH(Softshrink, softshrink, kInput, kRefused, kCastable, 1, (lambda, 0.5, 0.75),
-                 x > lambda ? x - lambda : (x < -lambda ? x + lambda : (x != x ? x : T(0))), T(1) - T(x >= -lambda) * T(x <= lambda),
+                 x > lambda ? x - lambda : (x < -lambda ? x + lambda : (x != x ? x : T(0))), T(x > lambda) + T(x < -lambda),
                  -2, 2, {-1.5, -0.75}, {0.25, 0}, {1.75, 1})
 
 // Called by functions with a signature or conversions of their own.
