@@ -1,7 +1,7 @@
 // FreeTiles: the free tiles of one region on one stream, by size: a small number of tries finds one that fits well.
 //
-//   up to 32 KiB one list for each multiple of 512 bytes, above 64 lists per power of two. Two levels of bits say which
-//   lists hold something.
+//   up to 64 KiB one list for each multiple of 512 bytes, above 128 lists per power of two. Two levels of bits say
+//   which lists hold something.
 #pragma once
 
 #include "tile.h"
@@ -19,20 +19,22 @@ inline constexpr std::size_t kGrain = 512;
 class FreeTiles {
  public:
   /// A tile of at least so many bytes, a multiple of kGrain; null where there is none. Of the list in which some
-  /// suffice and some do not, and of the next one, only the first tiles are looked at.
-  Tile* find(std::size_t bytes) const {
+  /// suffice and some do not only the first tiles are looked at, of the next one the first.
+  [[gnu::always_inline]] Tile* find(std::size_t bytes) const {
     const std::size_t index = list_of(bytes);
-    Tile* best = nullptr;
-    if (index >= kLinear) {  // its tiles differ in size
-      if (best = fittest(index, bytes, kTries); best != nullptr) return best;
-    } else if (lists_[index] != nullptr) {
-      return lists_[index];
-    }
+    if (Tile* tile = fittest(lists_[index], bytes); tile != nullptr) return tile;
     const std::size_t next = first_from(index + 1);
-    return next == kLists ? nullptr : next < kLinear ? lists_[next] : fittest(next, bytes, kTries);
+    return next == kLists ? nullptr : lists_[next];
   }
 
-  void insert(Tile* tile) noexcept {
+  /// The tiles that find() is going to look at first, as far as can be told before another one has come.
+  void prefetch(std::size_t bytes) const {
+    const std::size_t index = list_of(bytes), next = first_from(index + 1);
+    if (lists_[index] != nullptr) __builtin_prefetch(lists_[index], 1);
+    if (next != kLists) __builtin_prefetch(lists_[next], 1);
+  }
+
+  [[gnu::always_inline]] void insert(Tile* tile) noexcept {
     const std::size_t index = list_of(tile->bytes);
     tile->previous = nullptr;
     tile->next = lists_[index];
@@ -42,7 +44,7 @@ class FreeTiles {
     summary_ |= std::uint64_t{1} << (index / 64);
   }
 
-  void erase(Tile* tile) noexcept {
+  [[gnu::always_inline]] void erase(Tile* tile) noexcept {
     const std::size_t index = list_of(tile->bytes);
     if (tile->next != nullptr) tile->next->previous = tile->previous;
     if (tile->previous != nullptr) {
@@ -80,7 +82,7 @@ class FreeTiles {
   Tile* any() const { return summary_ == 0 ? nullptr : lists_[first_from(0)]; }
 
  private:
-  static constexpr std::size_t kLinear = 64, kPerPower = 64, kPowers = 34;
+  static constexpr std::size_t kLinear = 128, kPerPower = 128, kPowers = 31;
   static constexpr std::size_t kLists = kLinear + kPerPower * kPowers;
   static constexpr std::size_t kWords = (kLists + 63) / 64;
   static constexpr int kTries = 16;
@@ -89,15 +91,20 @@ class FreeTiles {
   static std::size_t list_of(std::size_t bytes) {
     const std::size_t units = bytes / kGrain;
     if (units < kLinear) return units;
-    const auto power = static_cast<std::size_t>(std::bit_width(units)) - 7;  // 64 to 127 units: 0
+    const auto power = static_cast<std::size_t>(std::bit_width(units)) - 8;  // 128 to 255 units: 0
     if (power >= kPowers) return kLists - 1;
-    return kLinear + power * kPerPower + ((units >> power) - 64);
+    return kLinear + power * kPerPower + ((units >> power) - kPerPower);
   }
 
-  Tile* fittest(std::size_t index, std::size_t bytes, int tries) const {
+  static Tile* fittest(Tile* tile, std::size_t bytes) {
     Tile* best = nullptr;
-    for (Tile* tile = lists_[index]; tile != nullptr && tries > 0; tile = tile->next, --tries)
-      if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes)) best = tile;
+    std::size_t best_bytes = ~std::size_t{0};
+    for (int tries = kTries; tile != nullptr && tries > 0; tile = tile->next, --tries) {
+      if (tile->bytes == bytes) return tile;
+      if (tile->bytes < bytes || tile->bytes >= best_bytes) continue;
+      best = tile;
+      best_bytes = tile->bytes;
+    }
     return best;
   }
 

@@ -46,39 +46,7 @@ Home::~Home() {
 // ---------------------------------------------------------------------------------------------------------------------
 // Tiles
 
-namespace {
-
-std::size_t stripe_of(const Range& range, std::uintptr_t address) {
-  return (address - range.address) >> Range::kStripeShift;
-}
-
-}  // namespace
-
-void Home::note_start(Tile* tile) noexcept {
-  Range& range = range_of(*tile);
-  const std::size_t stripe = stripe_of(range, tile->address);
-  if (stripe >= range.stripes.size()) return;
-  Tile*& last = range.stripes[stripe];
-  if (last == nullptr || last->address < tile->address) last = tile;
-}
-
-void Home::drop_start(Tile* tile) noexcept {
-  Range& range = range_of(*tile);
-  const std::size_t stripe = stripe_of(range, tile->address);
-  if (stripe >= range.stripes.size() || range.stripes[stripe] != tile) return;
-  Tile* before = tile->left;
-  range.stripes[stripe] = before != nullptr && stripe_of(range, before->address) == stripe ? before : nullptr;
-}
-
-Tile* Home::containing(const Range& range, std::uintptr_t address) {
-  std::size_t stripe = stripe_of(range, address);
-  while (range.stripes[stripe] == nullptr) --stripe;  // a tile begins in the first
-  Tile* tile = range.stripes[stripe];
-  while (tile->address > address) tile = tile->left;
-  return tile;
-}
-
-const Range& Home::range_at(std::uintptr_t address) const {
+Range& Home::range_at(std::uintptr_t address) const {
   return **std::ranges::find_if(ranges_, [&](const auto& range) { return address - range->address < range->bytes; });
 }
 
@@ -107,13 +75,13 @@ Tile* Home::cut(Tile* tile, std::size_t bytes) {
   (rest->right != nullptr ? rest->right->left : range_of(*rest).last) = rest;
   tile->right = rest;
   tile->bytes = bytes;
-  note_start(rest);
+  range_of(*rest).stripes.came(rest);
   return rest;
 }
 
 /// Its left neighbour takes its place.
 void Home::unlink(Tile* tile) noexcept {
-  drop_start(tile);
+  range_of(*tile).stripes.goes(tile);
   tile->left->bytes += tile->bytes;
   tile->left->right = tile->right;
   (tile->right != nullptr ? tile->right->left : range_of(*tile).last) = tile->left;
@@ -274,7 +242,7 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     provide_range();
     auto range = std::make_unique<Range>();
     range->pages.resize(bytes / page_bytes_, chunk.get());
-    range->stripes.resize(((bytes - 1) >> Range::kStripeShift) + 1);
+    range->stripes.cover(0, bytes);  // the host's memory for it is there from now on
     range->chunks.reserve(1);
     void* address = source_.acquire(bytes);
     if (address == nullptr && bytes != needed) address = source_.acquire(bytes = needed);
@@ -283,9 +251,11 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     range->bytes = range->mapped_bytes = chunk->bytes = bytes;
     range->region = region;
     range->chunks.push_back(std::move(chunk));
-    Tile* tile = add_range(std::move(range)).first;
+    range->stripes.cover(range->address, bytes);
+    Range& added = add_range(std::move(range));
+    Tile* tile = added.first;
     tile->cache = &cache;
-    note_start(tile);
+    added.stripes.came(tile);
     enter(tile);
     reserved_bytes_ += bytes;
     return true;
@@ -298,7 +268,8 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   const std::size_t first_page = (gap->address - range.address) / page_bytes_;
   const std::size_t pages = std::max(range.pages.size(), first_page + bytes / page_bytes_);
   range.pages.resize(pages);
-  range.stripes.resize(((pages * page_bytes_ - 1) >> Range::kStripeShift) + 1);
+  range.stripes.cover(range.address, pages * page_bytes_);
+  range.stripes.note(gap);
   range.chunks.reserve(range.chunks.size() + 1);
   if (!acquire_chunk(*chunk, gap->address, bytes)) {
     if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
@@ -311,7 +282,6 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   reserved_bytes_ += bytes;
   if (gap->bytes > bytes) cut(gap, bytes);
   gap->cache = &cache;
-  note_start(gap);
   give_back(gap);
   return true;
 }
@@ -383,9 +353,8 @@ void Home::check() const {
       if (before != nullptr && before->state == TileState::kFree && tile->state == TileState::kFree &&
           before->cache == tile->cache)
         throw Error("mortise: two free tiles of a stream stand side by side");
-      if (containing(*range, tile->address) != tile || containing(*range, tile->end() - 1) != tile)
-        throw Error("mortise: a page does not know its tiles");
     }
+    if (!range->stripes.agrees_with(range->first)) throw Error("mortise: a stripe does not know its tiles");
     if (next != range->address + range->bytes) throw Error("mortise: the tiles of a range do not fill it");
     std::size_t chunks = 0;
     for (const auto& chunk : range->chunks) chunks += chunk->bytes;

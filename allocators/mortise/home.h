@@ -6,6 +6,7 @@
 #pragma once
 
 #include "stream_cache.h"
+#include "stripes.h"
 #include "tile.h"
 
 #include <tenon/memory/memory_source.h>
@@ -25,18 +26,15 @@ struct Chunk {
 };
 
 struct Range {
-  /// Of addresses, for each of which the last tile that begins in it is known.
-  static constexpr int kStripeShift = 21;
-
   std::uint32_t number = 0;
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
   Region region = kLarge;
   Tile* first = nullptr;
   Tile* last = nullptr;
-  bool has_holes = false;      ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
-  std::vector<Chunk*> pages;   ///< up to the last one that was ever mapped; null where none is now
-  std::vector<Tile*> stripes;  ///< the last tile of each, up to the last page; null where none begins
+  bool has_holes = false;     ///< chunks were given back: unmapped tiles may be anywhere, not only at the end
+  std::vector<Chunk*> pages;  ///< up to the last one that was ever mapped; null where none is now
+  Stripes stripes;            ///< up to the last page
   std::vector<std::unique_ptr<Chunk>> chunks;  ///< by address
   std::size_t mapped_bytes = 0;
 };
@@ -95,8 +93,10 @@ class Home {
   void check() const;
 
  private:
-  static Tile* containing(const Range& range, std::uintptr_t address);
-  const Range& range_at(std::uintptr_t address) const;
+  static Tile* containing(Range& range, std::uintptr_t address) {
+    return range.stripes.containing(address, range.first);
+  }
+  Range& range_at(std::uintptr_t address) const;
   Range& range_of(const Tile& tile) const { return *numbered_[tile.range]; }
   Range& add_range(std::unique_ptr<Range> added) noexcept;
   void provide_range();
@@ -104,8 +104,6 @@ class Home {
   Tile* cut(Tile* tile, std::size_t bytes);
   void enter(Tile* tile) noexcept;
   void leave(Tile* tile) noexcept;
-  void note_start(Tile* tile) noexcept;
-  void drop_start(Tile* tile) noexcept;
   void unlink(Tile* tile) noexcept;
   bool acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes);
   void release_chunk(Range& range, std::size_t index, Tile* tile) noexcept;

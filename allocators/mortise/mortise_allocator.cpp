@@ -95,8 +95,7 @@ MortiseAllocator::~MortiseAllocator() {
   }
 }
 
-StreamCache& MortiseAllocator::cache_of(StreamRef stream) {
-  if (last_cache_ != nullptr && last_cache_->stream == stream) return *last_cache_;
+StreamCache& MortiseAllocator::other_cache(StreamRef stream) {
   for (const auto& cache : caches_)
     if (cache->stream == stream) return *(last_cache_ = cache.get());
   caches_.push_back(std::make_unique<StreamCache>());
@@ -139,6 +138,7 @@ Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
 Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose) {
   Rhythm& rhythm = rhythms_[purpose == Purpose::kData];
   const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
+  cache.free[kLarge].prefetch(bytes);
   // Places are remembered by their range, which goes with its memory where there is no virtual memory.
   const Place* expected = follows_rhythm_ && home_.can_join() ? rhythm.expect(key) : nullptr;
   Tile* tile = nullptr;
@@ -167,36 +167,38 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
 }
 
 void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexcept {
+  // What can be told by the block is not asked of the tile, which has to come to the processor's cache first.
   auto* tile = static_cast<Tile*>(block.cookie);
-  if (last_use != tile->cache->stream || tile->has_uses) [[unlikely]] {
-    try {
-      if (last_use != tile->cache->stream) awaited_.add_use(tile, last_use);
-    } catch (const std::bad_alloc&) {
-      tile->state = TileState::kAwaiting;  // for good: safe, and the host is out of memory anyway
-      return;
-    }
-    awaited_.defer(tile);
+  if (last_use == block.request.stream && !tile->has_uses) [[likely]]
+    return give_back(tile, block.bytes);
+  try {
+    if (last_use != block.request.stream) awaited_.add_use(tile, last_use);
+  } catch (const std::bad_alloc&) {
+    tile->state = TileState::kAwaiting;  // for good: safe, and the host is out of memory anyway
     return;
   }
-  give_back(tile);
+  awaited_.defer(tile);
 }
 
 void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
   auto* tile = static_cast<Tile*>(block.cookie);
-  if (stream != tile->cache->stream) awaited_.add_use(tile, stream);
+  if (stream != block.request.stream) awaited_.add_use(tile, stream);
 }
 
-void MortiseAllocator::give_back(Tile* tile) noexcept {
-  if (tile->is_joined()) return joined_.give_back(tile);
-  if (!keeps_quick_) return home_.give_back(tile);
-  if (tile->bytes >= small_bytes_) {
+/// `bytes` are the tile's.
+void MortiseAllocator::give_back(Tile* tile, std::size_t bytes) noexcept {
+  if (tile->is_joined()) [[unlikely]]
+    return joined_.give_back(tile);
+  if (!keeps_quick_) [[unlikely]]
+    return home_.give_back(tile);
+  if (bytes >= small_bytes_) {
     // Its neighbours have come to the processor's cache by the time they are needed.
     __builtin_prefetch(tile->left != nullptr ? tile->left : tile, 1);
     __builtin_prefetch(tile->right != nullptr ? tile->right : tile, 1);
     tile->state = TileState::kQuick;
     tile = std::exchange(tile->cache->held, tile);
     if (tile == nullptr) return;
-  } else if (tile->cache->quick.push(tile)) {
+  } else if (tile->cache->quick.push(tile, bytes)) {
     return;
   }
   home_.give_back(tile);
@@ -205,7 +207,7 @@ void MortiseAllocator::give_back(Tile* tile) noexcept {
 void MortiseAllocator::finish(Tile* tile) noexcept {
   if (observer_ != nullptr)
     observer_->free_completed(pointer(tile->address), tile->requested_bytes, tile->cache->stream);
-  give_back(tile);
+  give_back(tile, tile->bytes);
 }
 
 void MortiseAllocator::take_reached() {

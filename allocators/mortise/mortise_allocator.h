@@ -65,13 +65,18 @@ class MortiseAllocator final : public Allocator {
 
  private:
   Region region_of(std::size_t bytes) const { return bytes < small_bytes_ ? kSmall : kLarge; }
-  StreamCache& cache_of(StreamRef stream);
+  StreamCache& cache_of(StreamRef stream) {
+    if (last_cache_ != nullptr && last_cache_->stream == stream) [[likely]]
+      return *last_cache_;
+    return other_cache(stream);
+  }
+  StreamCache& other_cache(StreamRef stream);
   std::size_t cached_bytes() const;
 
   Tile* small_tile(StreamCache& cache, std::size_t bytes);
   Tile* large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose);
   Tile* place_again(StreamCache& cache, std::size_t bytes, Place place);
-  void give_back(Tile* tile) noexcept;
+  void give_back(Tile* tile, std::size_t bytes) noexcept;
   void finish(Tile* tile) noexcept;
   void take_reached();
   void synchronize();

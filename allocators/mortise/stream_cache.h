@@ -28,15 +28,16 @@ class QuickTiles {
     bytes_ -= bytes;
     return tile;
   }
-  /// False where enough of that size are there.
-  bool push(Tile* tile) noexcept {
-    Stack& stack = stacks_[tile->bytes / kGrain];
+  /// False where enough of that size are there. `bytes` are the tile's, known before it has come to the processor's
+  /// cache.
+  bool push(Tile* tile, std::size_t bytes) noexcept {
+    Stack& stack = stacks_[bytes / kGrain];
     if (stack.count == kDepth) return false;
     tile->state = TileState::kQuick;
     tile->next = stack.top;
     stack.top = tile;
     ++stack.count;
-    bytes_ += tile->bytes;
+    bytes_ += bytes;
     return true;
   }
   /// Takes one by one whatever is there; null when nothing is left.

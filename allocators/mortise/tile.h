@@ -7,12 +7,13 @@
 // A joined block has a tile of its own, which stands in no range: its bytes are the lent tiles'.
 #pragma once
 
+#include "../tiled/record_slabs.h"
+
 #include <tenon/memory/allocator.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <span>
 
 namespace tenon::mortise {
 
@@ -81,15 +82,14 @@ class TileStore {
   }
   /// So many records can be taken after this without memory from the host.
   void provide(std::size_t count) {
-    while (spares_ < count) {
-      const std::size_t grown = arrays_.empty() ? 64 : 1024;
-      arrays_.push_back(std::make_unique<Tile[]>(grown));
-      for (std::size_t i = grown; i-- > 0;) give(&arrays_.back()[i]);
-    }
+    while (spares_ < count) [[unlikely]] {
+        const std::span<Tile> tiles = slabs_.more();
+        for (std::size_t i = tiles.size(); i-- > 0;) give(&tiles[i]);
+      }
   }
 
  private:
-  std::vector<std::unique_ptr<Tile[]>> arrays_;
+  tiled::RecordSlabs<Tile> slabs_;
   Tile* spare_ = nullptr;
   std::size_t spares_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include <tenon/memory/stream_ref.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -62,15 +63,22 @@ class Rhythm {
   }
 
   /// Whether one of the expected places was free. Where none was again and again, sizes repeat but what is kept does
-  /// not: then nothing is expected for a while.
+  /// not: then nothing is expected for a while, and for longer each time. The first pauses are short: it may have been
+  /// the one step that sets a program up.
   void tried(bool was_free) noexcept {
-    failed_ = was_free ? 0 : failed_ + 1;
-    if (failed_ < kMostFailed) return;
+    if (was_free) {
+      failed_ = 0;
+      next_pause_ = kFirstPause;
+      return;
+    }
+    if (++failed_ < kMostFailed) return;
     failed_ = 0;
-    pause_ = kPause;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, kLastPause);
   }
 
   void note(Key key, Place place) noexcept {
+    if (pause_ > static_cast<int>(kLength)) return;  // overwritten by the time that it could be asked for
     if (log_.size() < kLength) {
       keys_.push_back(key);
       log_.push_back(place);
@@ -79,8 +87,11 @@ class Rhythm {
       log_[count_ & kMask] = place;
       if (follows_ != kNowhere && follows_ + kLength <= count_ + 1) follows_ = kNowhere;
     }
-    recent_ = {recent_[1], recent_[2], recent_[3], key};
-    found_at_[slot(recent_)] = count_ + 1;
+    const std::uint64_t mixed = mix(key);
+    found_at_[slot(mixed)] = seal(mixed) | static_cast<std::uint32_t>(count_ & kMask);
+    recent_ = {recent_[1], recent_[2], key};
+    mixed_recent_ = 0;
+    for (const Key earlier : recent_) mixed_recent_ = (mixed_recent_ ^ earlier) * kMixer;
     ++count_;
   }
 
@@ -88,9 +99,9 @@ class Rhythm {
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
-  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32, kPause = 1024;
+  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32;
+  static constexpr int kFirstPause = 32, kLastPause = 1 << 16;
   static constexpr std::uint64_t kAhead = 4;
-  using Keys = std::array<Key, 4>;
 
   bool is_kept(std::uint64_t index) const { return index < count_ && index + kLength > count_; }
   bool agrees(std::uint64_t index, Key key) const { return is_kept(index) && keys_[index & kMask] == key; }
@@ -101,18 +112,24 @@ class Rhythm {
       if (agrees(follows_ + i, key)) return follows_ + i;
     return kNowhere;
   }
-  static std::size_t slot(const Keys& keys) {
-    std::uint64_t mixed = 0;
-    for (const Key key : keys) mixed = (mixed ^ key) * kMixer;
-    return mixed >> 52;
+  /// Of the last three requests and this one.
+  std::uint64_t mix(Key key) const { return (mixed_recent_ ^ key) * kMixer; }
+  static std::size_t slot(std::uint64_t mixed) { return mixed >> 52; }
+  /// Tells most others that have this slot from it, without a look at their keys. Never 0.
+  static std::uint32_t seal(std::uint64_t mixed) {
+    static_assert(kLength == 1 << 15);
+    return (static_cast<std::uint32_t>(mixed >> 20) | 1U << 15) & ~static_cast<std::uint32_t>(kMask);
   }
   /// The last time that these four requests came.
   std::uint64_t find_again(Key key) const {
-    const Keys keys{recent_[1], recent_[2], recent_[3], key};
-    const std::uint64_t index = found_at_[slot(keys)] - 1;
-    if (index == kNowhere || index < 3 || !is_kept(index - 3)) return kNowhere;
-    for (std::uint64_t i = 0; i < 4; ++i)
-      if (keys_[(index - 3 + i) & kMask] != keys[i]) return kNowhere;
+    const std::uint64_t mixed = mix(key);
+    const std::uint32_t found = found_at_[slot(mixed)];
+    if ((found & ~static_cast<std::uint32_t>(kMask)) != seal(mixed)) [[likely]]
+      return kNowhere;
+    const std::uint64_t index = count_ - 1 - ((count_ - 1 - found) & kMask);
+    if (index < 3 || !is_kept(index - 3) || keys_[index & kMask] != key) return kNowhere;
+    for (std::uint64_t i = 0; i < 3; ++i)
+      if (keys_[(index - 3 + i) & kMask] != recent_[i]) return kNowhere;
     return index;
   }
 
@@ -120,9 +137,10 @@ class Rhythm {
   std::vector<Place> log_;   ///< a place for each
   std::uint64_t count_ = 0;  ///< noted in all
   std::uint64_t follows_ = kNowhere;
-  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0;
-  Keys recent_{};
-  std::array<std::uint64_t, 4096> found_at_{};  ///< by the last four: the index of the last plus 1
+  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0, next_pause_ = kFirstPause;
+  std::array<Key, 3> recent_{};
+  std::uint64_t mixed_recent_ = 0;
+  std::array<std::uint32_t, 4096> found_at_{};  ///< by the last four: a seal, and where in the rings the last is
 };
 
 }  // namespace tenon::tiled

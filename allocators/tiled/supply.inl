@@ -187,4 +187,37 @@ void TiledAllocator<Rules>::unmap(Heap& heap, Tile* tile, std::size_t bytes) {
   if (tile->left && tile->left->state == BlockState::kUnmapped) rejoin_hole(heap, tile->left);
 }
 
+template <class Rules>
+void TiledAllocator<Rules>::defer(Heap& heap, Tile* tile, StreamRef last_use) noexcept {
+  const std::lock_guard all(heaps_.mutex());
+  const std::lock_guard lock(heap.lock);
+  if (last_use != heap.stream) {
+    try {
+      StreamUses::add(tile, last_use);
+    } catch (const std::bad_alloc&) {
+      tile->state = BlockState::kAwaitingStream;  // for good: safe, and the host is out of memory anyway
+      return;
+    }
+  }
+  uses_.defer(tile, source_);
+}
+
+template <class Rules>
+void TiledAllocator<Rules>::finish(Heap& heap, Tile* tile) noexcept {
+  if (observer_) observer_->free_completed(tile->data(), tile->requested_bytes, heap.stream);
+  settle_last(heap);
+  heap.live_bytes -= tile->bytes;
+  tile->state = BlockState::kFree;
+  settle(heap, tile);
+}
+
+template <class Rules>
+void TiledAllocator<Rules>::finish_reached() {
+  const std::lock_guard all(heaps_.mutex());
+  for (Tile* const tile : uses_.take_reached(source_)) {
+    const std::lock_guard lock(heap_of(tile).lock);
+    finish(heap_of(tile), tile);
+  }
+}
+
 }  // namespace tenon::tiled

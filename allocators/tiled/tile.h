@@ -4,13 +4,14 @@
 //                           ^ never beside another free one            a Block's cookie is its tile
 #pragma once
 
+#include "record_slabs.h"
+
 #include <tenon/memory/allocator.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <span>
 
 namespace tenon::tiled {
 
@@ -67,18 +68,19 @@ class TileStore {
   void reserve(std::size_t count) {
     const Tile* last = spare_;
     for (; last && count > 0; last = last->right) --count;
-    for (; count > 0; count -= std::min(count, slabs_.size() == 1 ? kFirstSlab : kSlab)) grow();
+    while (count > 0) {
+      count -= std::min(count, slabs_.next_count());
+      grow();
+    }
   }
 
  private:
   [[gnu::noinline, gnu::cold]] void grow() {
-    const std::size_t count = slabs_.empty() ? kFirstSlab : kSlab;
-    slabs_.push_back(std::make_unique_for_overwrite<Tile[]>(count));
-    for (std::size_t i = count; i-- > 0;) give(&slabs_.back()[i]);
+    const std::span<Tile> tiles = slabs_.more();
+    for (std::size_t i = tiles.size(); i-- > 0;) give(&tiles[i]);
   }
 
-  static constexpr std::size_t kFirstSlab = 64, kSlab = 1024;
-  std::vector<std::unique_ptr<Tile[]>> slabs_;
+  RecordSlabs<Tile> slabs_;
   Tile* spare_ = nullptr;
 };
 

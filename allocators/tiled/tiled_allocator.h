@@ -43,47 +43,40 @@ class TiledAllocator final : public Allocator {
   explicit TiledAllocator(const AllocatorContext& context)
       : source_(context.source), observer_(context.observer), rules_(context), segments_(source_) {}
 
+  /// What needs no function but itself, hence no room on the stack: the tile that was freed last, again.
   Block allocate(const Request& request) override {
-    if (uses_.any_waiting()) [[unlikely]]
-      finish_reached();
-    const std::size_t bytes = rules_.round(request.bytes);
-    Heap& heap = heap_for(bytes, request);
-    if (bytes >= request.bytes) [[likely]] {
-      const BiasedLock::Guard lock(heap.lock);
-      if (Tile* const last = heap.last_freed) {
-        heap.last_freed = nullptr;
-        if (last->bytes == bytes) return hand_out(heap, last, request);
-        if constexpr (requires { heap.free.prefetch(bytes); }) heap.free.prefetch(bytes);
-        settle(heap, last);
+    if constexpr (Rules::kKeepsLastFreed && !Rules::kLanes) {
+      const std::size_t bytes = rules_.round(request.bytes);
+      Heap* const heap = heaps_.likely(request.stream);
+      if (heap && !uses_.any_waiting() && heap->lock.try_enter_owned()) [[likely]] {
+        Tile* const last = heap->last_freed;
+        if (!last || last->bytes != bytes) return allocate_owned(*heap, bytes, request);
+        heap->last_freed = nullptr;
+        mark_active(*heap, last, bytes, request);
+        heap->lock.leave_owned();
+        return block_of(last, bytes, request);  // made where the caller wants it
       }
-      if (Tile* const tile = heap.free.find(bytes)) [[likely]]
-        return hand_out(heap, taken(heap, heap, tile, bytes), request);
     }
-    return allocate_slowly(heap, bytes, request);
+    return allocate_otherwise(request);
   }
 
   void deallocate(const Block& block, StreamRef last_use) noexcept override {
-    auto* const tile = static_cast<Tile*>(block.cookie);
-    Heap& heap = heap_of(block);
-    {
-      const BiasedLock::Guard lock(heap.lock);
-      if (tile->uses == nullptr && last_use == heap.stream) [[likely]] {
-        heap.live_bytes -= tile->bytes;
-        if constexpr (Rules::kKeepsLastFreed) {
-          // Not null: looking that up costs more than it saves.
-          __builtin_prefetch(tile->left ? tile->left : tile, 1);
-          __builtin_prefetch(tile->right ? tile->right : tile, 1);
-          settle_last(heap);
+    if constexpr (Rules::kKeepsLastFreed && !Rules::kLanes) {
+      auto* const tile = static_cast<Tile*>(block.cookie);
+      Heap* const heap = heaps_.likely(last_use);
+      if (heap && last_use == block.request.stream && heap->lock.try_enter_owned()) [[likely]] {
+        if (!heap->last_freed && !tile->uses) {
+          heap->live_bytes -= block.bytes;
           tile->state = BlockState::kFree;
-          heap.last_freed = tile;
-        } else {
-          tile->state = BlockState::kFree;
-          settle(heap, tile);
+          heap->last_freed = tile;
+          prefetch_neighbours(tile);
+          heap->lock.leave_owned();
+          return;
         }
-        return;
+        heap->lock.leave_owned();
       }
     }
-    defer(heap, tile, last_use);
+    deallocate_otherwise(block, last_use);
   }
 
   void record_use(const Block& block, StreamRef stream) override {
@@ -97,62 +90,11 @@ class TiledAllocator final : public Allocator {
     return give_back(keep_bytes);
   }
 
-  void walk(SegmentVisitor& visitor) const override {
-    const LockAll lock(heaps_);
-    for (const Segment* const segment : segments_.by_address()) {
-      std::size_t mapped = 0;
-      for (const Tile* tile = segment->first; tile; tile = tile->right)
-        if (tile->state != BlockState::kUnmapped) mapped += tile->bytes;
-      visitor.segment({.address = segment->address,
-                       .bytes = mapped,
-                       .stream = segment->stream,
-                       .is_expandable = segment->is_range});
-      for (const Tile* tile = segment->first; tile; tile = tile->right)
-        visitor.block({.address = tile->address,
-                       .bytes = tile->bytes,
-                       .requested_bytes = is_in_use(tile) ? tile->requested_bytes : 0,
-                       .state = tile->state});
-    }
-  }
-
-  void report(PolicyStats& stats) const override {
-    const LockAll lock(heaps_);
-    stats.retries = retries_;
-    stats.synchronizations = synchronizations_;
-    stats.cached_bytes = cached_bytes();
-    stats.largest_free_bytes = 0;
-    for (const Segment* const segment : segments_.by_address())
-      for (const Tile* tile = segment->first; tile; tile = tile->right)
-        if (tile->is_free() && tile->bytes > stats.largest_free_bytes && suffices_for_its_bytes(tile))
-          stats.largest_free_bytes = tile->bytes;
-  }
-
-  void reset_stats(bool, bool accumulated) override {
-    const LockAll lock(heaps_);
-    if (accumulated) retries_ = synchronizations_ = 0;
-  }
-
-  void check_invariants() const override {
-    const LockAll lock(heaps_);
-    std::size_t live = 0, reserved = 0;
-    for (const Segment* const segment : segments_.by_address()) {
-      std::uintptr_t next = segment->address;
-      const Tile* left = nullptr;
-      for (const Tile* tile = segment->first; tile; left = tile, tile = tile->right) {
-        if (tile->left != left || tile->address != next || tile->bytes == 0) fail("tiles do not tile their segment");
-        next = tile->end();
-        if (tile->state != BlockState::kUnmapped) reserved += tile->bytes;
-        if (is_in_use(tile)) live += tile->bytes;
-        if (left && can_join(left, tile) && !is_last_freed(left) && !is_last_freed(tile))
-          fail("free neighbours are not joined");
-        if (tile->is_free() && !is_last_freed(tile) && !heap_of(tile).free.holds(tile))
-          fail("a free tile is in no index");
-      }
-      if (next != segment->address + segment->bytes) fail("tiles end before their segment");
-    }
-    if (reserved != segments_.reserved_bytes()) fail("the segments' bytes differ from their count");
-    if (live != live_bytes()) fail("the blocks' bytes differ from their count");
-  }
+  // In introspect.inl.
+  void walk(SegmentVisitor& visitor) const override;
+  void report(PolicyStats& stats) const override;
+  void reset_stats(bool peaks, bool accumulated) override;
+  void check_invariants() const override;
 
   bool is_thread_safe() const override { return Rules::kIsThreadSafe; }
 
@@ -193,7 +135,72 @@ class TiledAllocator final : public Allocator {
   static bool is_last_freed(const Tile* tile) { return heap_of(tile).last_freed == tile; }
   [[noreturn]] static void fail(const char* what) { throw Error(std::string(Rules::kName) + ": " + what); }
 
+  static void prefetch_neighbours(const Tile* tile) {
+    // Not null: looking that up costs more than it saves.
+    __builtin_prefetch(tile->left ? tile->left : tile, 1);
+    __builtin_prefetch(tile->right ? tile->right : tile, 1);
+  }
+
+  [[gnu::noinline]] Block allocate_otherwise(const Request& request) {
+    if (uses_.any_waiting()) [[unlikely]]
+      finish_reached();
+    const std::size_t bytes = rules_.round(request.bytes);
+    Heap& heap = heap_for(bytes, request);
+    if (bytes >= request.bytes) [[likely]] {
+      const BiasedLock::Guard lock(heap.lock);
+      if (Tile* const tile = from_index(heap, bytes)) [[likely]]
+        return hand_out(heap, tile, request);
+    }
+    return allocate_slowly(heap, bytes, request);
+  }
+
+  /// The thread has entered the heap's lock as its owner, and leaves it here.
+  [[gnu::noinline]] Block allocate_owned(Heap& heap, std::size_t bytes, const Request& request) {
+    if (bytes >= request.bytes) [[likely]] {
+      const BiasedLock::Guard lock(heap.lock, BiasedLock::Guard::Entered{});
+      if (Tile* const tile = from_index(heap, bytes)) [[likely]]
+        return hand_out(heap, tile, request);
+    } else {
+      heap.lock.leave_owned();
+    }
+    return allocate_slowly(heap, bytes, request);
+  }
+
+  [[gnu::noinline]] void deallocate_otherwise(const Block& block, StreamRef last_use) noexcept {
+    auto* const tile = static_cast<Tile*>(block.cookie);
+    Heap& heap = heap_of(block);
+    {
+      const BiasedLock::Guard lock(heap.lock);
+      if (tile->uses == nullptr && last_use == heap.stream) [[likely]] {
+        heap.live_bytes -= tile->bytes;
+        if constexpr (Rules::kKeepsLastFreed) {
+          prefetch_neighbours(tile);
+          settle_last(heap);
+          tile->state = BlockState::kFree;
+          heap.last_freed = tile;
+        } else {
+          tile->state = BlockState::kFree;
+          settle(heap, tile);
+        }
+        return;
+      }
+    }
+    defer(heap, tile, last_use);
+  }
+
   // Under the heap's lock.
+
+  /// Null where the index has none.
+  [[gnu::always_inline]] Tile* from_index(Heap& heap, std::size_t bytes) {
+    if (Tile* const last = heap.last_freed) {
+      heap.last_freed = nullptr;
+      if (last->bytes == bytes) return last;
+      if constexpr (requires { heap.free.prefetch(bytes); }) heap.free.prefetch(bytes);
+      settle(heap, last);
+    }
+    Tile* const tile = heap.free.find(bytes);
+    return tile ? taken(heap, heap, tile, bytes) : nullptr;
+  }
 
   bool can_join(const Tile* left, const Tile* right) const {
     if (!left->is_free() || !right->is_free()) return false;
@@ -287,13 +294,19 @@ class TiledAllocator final : public Allocator {
   }
 
   [[gnu::always_inline]] static Block hand_out(Heap& heap, Tile* tile, const Request& request) {
+    mark_active(heap, tile, tile->bytes, request);
+    return block_of(tile, tile->bytes, request);
+  }
+  [[gnu::always_inline]] static void mark_active(Heap& heap, Tile* tile, std::size_t bytes, const Request& request) {
     tile->state = BlockState::kActive;
     tile->requested_bytes = request.bytes;
     tile->uses = nullptr;
-    heap.live_bytes += tile->bytes;
+    heap.live_bytes += bytes;
+  }
+  [[gnu::always_inline]] static Block block_of(Tile* tile, std::size_t bytes, const Request& request) {
     Block block;
     block.data = tile->data();
-    block.bytes = tile->bytes;
+    block.bytes = bytes;
     block.cookie = tile;
     copy_request(block.request, request);
     return block;
@@ -301,36 +314,11 @@ class TiledAllocator final : public Allocator {
 
   // Under the lock over all heaps.
 
-  [[gnu::noinline]] void defer(Heap& heap, Tile* tile, StreamRef last_use) noexcept {
-    const std::lock_guard all(heaps_.mutex());
-    const std::lock_guard lock(heap.lock);
-    if (last_use != heap.stream) {
-      try {
-        StreamUses::add(tile, last_use);
-      } catch (const std::bad_alloc&) {
-        tile->state = BlockState::kAwaitingStream;  // for good: safe, and the host is out of memory anyway
-        return;
-      }
-    }
-    uses_.defer(tile, source_);
-  }
-
+  /// The tile waits for all streams that use it.
+  [[gnu::noinline]] void defer(Heap& heap, Tile* tile, StreamRef last_use) noexcept;
   /// Every stream has got there; the heap is locked.
-  void finish(Heap& heap, Tile* tile) noexcept {
-    if (observer_) observer_->free_completed(tile->data(), tile->requested_bytes, heap.stream);
-    settle_last(heap);
-    heap.live_bytes -= tile->bytes;
-    tile->state = BlockState::kFree;
-    settle(heap, tile);
-  }
-
-  [[gnu::noinline]] void finish_reached() {
-    const std::lock_guard all(heaps_.mutex());
-    for (Tile* const tile : uses_.take_reached(source_)) {
-      const std::lock_guard lock(heap_of(tile).lock);
-      finish(heap_of(tile), tile);
-    }
-  }
+  void finish(Heap& heap, Tile* tile) noexcept;
+  [[gnu::noinline]] void finish_reached();
 
   [[gnu::noinline]] Block allocate_slowly(Heap& heap, std::size_t bytes, const Request& request) {
     if (bytes < request.bytes) throw OutOfMemory({.requested_bytes = request.bytes});  // rounding has wrapped
@@ -388,4 +376,5 @@ class TiledAllocator final : public Allocator {
 
 }  // namespace tenon::tiled
 
+#include "introspect.inl"
 #include "supply.inl"

@@ -48,6 +48,25 @@ TEST(BiasedLock, OutlivesItsOwner) {
   EXPECT_EQ(counter, 20 * 1001);
 }
 
+TEST(BiasedLock, IsEnteredAsOwnerByItsOwnerAlone) {
+  BiasedLock lock;
+  EXPECT_FALSE(lock.try_enter_owned()) << "nobody owns it yet";
+  for (int turn = 0; turn < 1000; ++turn) const BiasedLock::Guard guard(lock);
+  if (!has_heavy_barrier()) GTEST_SKIP() << "nobody ever owns a lock here";
+  ASSERT_TRUE(lock.try_enter_owned());
+  bool tried_elsewhere = true;
+  std::thread([&] { tried_elsewhere = lock.try_enter_owned() || lock.try_lock(); }).join();
+  EXPECT_FALSE(tried_elsewhere);
+  lock.leave_owned();
+  ASSERT_TRUE(lock.try_enter_owned());
+  {
+    const BiasedLock::Guard entered(lock, BiasedLock::Guard::Entered{});
+    EXPECT_FALSE(lock.try_lock());
+  }
+  std::thread([&] { const std::lock_guard taken(lock); }).join();
+  EXPECT_FALSE(lock.try_enter_owned()) << "another thread has taken it since";
+}
+
 TEST(BiasedLock, IsNotTriedTwiceByWhoeverHoldsIt) {
   BiasedLock lock;
   // Not owned at first, later owned; the turn in which it becomes owned is one of these.

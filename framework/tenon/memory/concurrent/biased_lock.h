@@ -32,6 +32,9 @@ class BiasedLock {
   class Guard {
    public:
     [[gnu::always_inline]] explicit Guard(BiasedLock& lock) noexcept : lock_(lock), as_owner_(lock.enter(true)) {}
+    /// After try_enter_owned().
+    struct Entered {};
+    [[gnu::always_inline]] Guard(BiasedLock& lock, Entered) noexcept : lock_(lock), as_owner_(true) {}
     [[gnu::always_inline]] ~Guard() { lock_.leave(as_owner_); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -40,6 +43,12 @@ class BiasedLock {
     BiasedLock& lock_;
     const bool as_owner_;
   };
+
+  /// False where it takes more than the owner's few steps: then a Guard does. Else leave_owned() has to follow.
+  [[gnu::always_inline]] bool try_enter_owned() noexcept {
+    return owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer() && enter_as_owner();
+  }
+  [[gnu::always_inline]] void leave_owned() noexcept { leave(true); }
 
   void lock() noexcept { as_owner_ = enter(false); }
   void unlock() noexcept { leave(as_owner_); }

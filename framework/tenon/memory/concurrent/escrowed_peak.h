@@ -59,11 +59,49 @@ class EscrowedCount {
   Value allowance_{0};
 };
 
-/// What a shard has, and where its allowance is. (They may be two: of a sum of counts only the allowance is stored.)
-struct EscrowShare {
-  std::int64_t current;
-  EscrowedCount& allowance;
+/// The same where nobody looks while the owner counts, and only rises are told from falls: what is left of the
+/// allowance is kept, so that counting is one instruction and its sign says whether the allowance was exceeded.
+class StoppedCount {
+ public:
+  /// Whether the allowance is exceeded now.
+  bool increase(std::int64_t amount) noexcept {
+    left_ -= amount;
+    came_ += amount;
+    return left_ < 0;
+  }
+  /// Likewise, for a count whose sum of all that came is known from elsewhere.
+  bool increase_uncounted(std::int64_t amount) noexcept {
+    left_ -= amount;
+    return left_ < 0;
+  }
+  void decrease(std::int64_t amount) noexcept { left_ += amount; }
+  std::int64_t current() const noexcept { return difference(allowance_, left_); }
+  std::int64_t came() const noexcept { return came_; }
+  std::int64_t allowance() const noexcept { return allowance_; }
+  /// What is there stays.
+  void set_allowance(std::int64_t value) noexcept {
+    left_ = difference(value, current());
+    allowance_ = value;
+  }
+
+ private:
+  /// Wraps, as an allowance that was taken away is lower than any other.
+  static std::int64_t difference(std::int64_t a, std::int64_t b) noexcept {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  }
+
+  std::int64_t left_ = 0;
+  std::int64_t came_ = 0;
+  std::int64_t allowance_ = 0;
 };
+
+/// What a shard has, and where its allowance is. (They may be two: of a sum of counts only the allowance is stored.)
+template <class Count>
+struct EscrowShareOf {
+  std::int64_t current;
+  Count& allowance;
+};
+using EscrowShare = EscrowShareOf<EscrowedCount>;
 
 /// Sums over all shards.
 struct EscrowSum {
@@ -77,8 +115,8 @@ class EscrowedPeak {
   /// `asking` has outgrown its allowance. `busy`: all shards that may have slack, itself included; `share_of` gives the
   /// EscrowShare of each. Afterwards its allowance is at least what it has, often more, so that it need not ask again
   /// at once. The others stand still.
-  template <class Shards, class ShareOf>
-  void grant(EscrowShare asking, const Shards& busy, ShareOf share_of) noexcept {
+  template <class Count, class Shards, class ShareOf>
+  void grant(EscrowShareOf<Count> asking, const Shards& busy, ShareOf share_of) noexcept {
     if (grant_undealt(asking, busy.size())) return;
     call_in(busy, share_of);
     deal_out(busy, share_of);
@@ -87,7 +125,8 @@ class EscrowedPeak {
   // The same where the others count on: if the first is false then the second, heavy_barrier(), and the third.
 
   /// Gives what is not dealt out. False when that is not enough.
-  bool grant_undealt(EscrowShare asking, std::size_t busy) noexcept {
+  template <class Count>
+  bool grant_undealt(EscrowShareOf<Count> asking, std::size_t busy) noexcept {
     undealt_ -= asking.current - asking.allowance.allowance();
     asking.allowance.set_allowance(asking.current);
     if (undealt_ < 0) return false;
@@ -100,7 +139,7 @@ class EscrowedPeak {
   template <class Shards, class ShareOf>
   void call_in(const Shards& busy, ShareOf share_of) noexcept {
     for (auto&& shard : busy) {
-      EscrowedCount& allowance = share_of(shard).allowance;
+      auto& allowance = share_of(shard).allowance;
       undealt_ += allowance.allowance();
       allowance.set_allowance(std::numeric_limits<std::int64_t>::min());
     }
@@ -109,7 +148,7 @@ class EscrowedPeak {
   template <class Shards, class ShareOf>
   void deal_out(const Shards& busy, ShareOf share_of) noexcept {
     for (auto&& shard : busy) {
-      const EscrowShare share = share_of(shard);
+      const auto share = share_of(shard);
       undealt_ -= share.current;
       share.allowance.set_allowance(share.current);
     }
@@ -121,7 +160,7 @@ class EscrowedPeak {
     const auto shares = static_cast<std::int64_t>(busy.size()) + 1;
     const std::int64_t share = undealt_ / shares;
     for (auto&& shard : busy) {
-      EscrowedCount& allowance = share_of(shard).allowance;
+      auto& allowance = share_of(shard).allowance;
       allowance.set_allowance(allowance.allowance() + share);
     }
     undealt_ -= share * (shares - 1);
@@ -139,7 +178,7 @@ class EscrowedPeak {
     peak_ = current;
     undealt_ = 0;
     for (auto&& shard : all) {
-      const EscrowShare share = share_of(shard);
+      const auto share = share_of(shard);
       share.allowance.set_allowance(share.current);
     }
   }

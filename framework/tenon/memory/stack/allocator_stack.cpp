@@ -32,22 +32,53 @@ inline void copy_request(Request& to, const Request& from) noexcept {
   to.pool = from.pool;
 }
 
-// The path of nearly every call, in one translation unit so that it becomes one function. The block is made where the
-// caller wants it: copying it would wait for the policy's narrow stores in the same way.
-[[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
-  const LockedAllocator allocator = locked();
-  Block block = history() == nullptr ? allocator->allocate(request) : allocate_recorded(request);
+LockedAllocator::LockedAllocator(Allocator& allocator, BiasedLock* mutex) : allocator_(allocator), mutex_(mutex) {
+  if (mutex_ != nullptr) mutex_->lock();
+}
+LockedAllocator::~LockedAllocator() {
+  if (mutex_ != nullptr) mutex_->unlock();
+}
+
+// The path of nearly every call, in one translation unit so that it becomes one function, and once for each way to keep
+// calls apart. The block is made where the caller wants it: copying it would wait for the policy's narrow stores in the
+// same way.
+template <AllocatorStack::Impl::Calls calls>
+[[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_counted(const Request& request) {
+  Block block = [&] {
+    if (history() == nullptr) [[likely]]
+      return top_->allocate(request);
+    return allocate_recorded(request);
+  }();
   copy_request(block.request, request);
-  ledger_->add(request.bytes, block.bytes, request.purpose);
+  if constexpr (calls == Calls::kConcurrent)
+    ledger_->add_shared(request.bytes, block.bytes, request.purpose);
+  else
+    ledger_->add_serialised(request.bytes, block.bytes, request.purpose);
   if (request.label != 0) [[unlikely]]
     labels_.add(request.label, request.bytes);
   return block;
 }
 
+template <AllocatorStack::Impl::Calls calls>
+[[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
+  if constexpr (calls == Calls::kSerialised) {
+    const BiasedLock::Guard lock(mutex_);
+    return serve_counted<calls>(request);
+  } else {
+    return serve_counted<calls>(request);
+  }
+}
+
+[[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_any(const Request& request) {
+  if (calls_ == Calls::kConcurrent) return serve<Calls::kConcurrent>(request);
+  if (calls_ == Calls::kSerialised) return serve<Calls::kSerialised>(request);
+  return serve<Calls::kAlone>(request);
+}
+
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::allocate(const Request& request) {
   begin_operation();
   try {
-    return serve(request);
+    return serve_any(request);
   } catch (const OutOfMemory& error) {
     return recover(request, error.info());
   }
@@ -64,22 +95,30 @@ inline void copy_request(Request& to, const Request& from) noexcept {
   const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
   if (by_layer || !give_back_cache()) fail(request, failure);
   try {
-    return serve(request);
+    return serve_any(request);
   } catch (const OutOfMemory& again) {
     fail(request, again.info());
   }
 }
 
-[[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
-  const LockedAllocator allocator = locked();
-  ledger_->remove(block.request.bytes, block.bytes, block.request.purpose);
+template <AllocatorStack::Impl::Calls calls>
+[[gnu::always_inline]] inline void AllocatorStack::Impl::take_back(const Block& block, StreamRef last_use) noexcept {
+  if constexpr (calls == Calls::kConcurrent)
+    ledger_->remove_shared(block.request.bytes, block.bytes, block.request.purpose);
+  else
+    ledger_->remove_serialised(block.request.bytes, block.bytes, block.request.purpose);
   if (block.request.label != 0) [[unlikely]]
     labels_.remove(block.request.label, block.request.bytes);
-  if (History* told = history()) [[unlikely]] {
-    deallocate_recorded(*told, block, last_use);
-  } else {
-    allocator->deallocate(block, last_use);
-  }
+  if (History* told = history()) [[unlikely]]
+    return deallocate_recorded(*told, block, last_use);
+  top_->deallocate(block, last_use);
+}
+
+[[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
+  if (calls_ == Calls::kConcurrent) return take_back<Calls::kConcurrent>(block, last_use);
+  if (calls_ == Calls::kAlone) return take_back<Calls::kAlone>(block, last_use);
+  const BiasedLock::Guard lock(mutex_);
+  take_back<Calls::kSerialised>(block, last_use);
 }
 
 AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

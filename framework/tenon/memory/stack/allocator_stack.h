@@ -17,7 +17,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +36,7 @@ struct StackConfig {
   std::vector<LayerConfig> layers;  ///< outermost first
 };
 
+class BiasedLock;
 class SourceListener;
 
 /// What is live and what is taken from the device at a moment.
@@ -57,12 +57,8 @@ struct LayerReport {
 /// long as this lives: `stack.outermost()->walk(visitor)`.
 class LockedAllocator {
  public:
-  LockedAllocator(Allocator& allocator, std::mutex* mutex) : allocator_(allocator), mutex_(mutex) {
-    if (mutex_ != nullptr) mutex_->lock();
-  }
-  ~LockedAllocator() {
-    if (mutex_ != nullptr) mutex_->unlock();
-  }
+  TENON_API LockedAllocator(Allocator& allocator, BiasedLock* mutex);
+  TENON_API ~LockedAllocator();
   LockedAllocator(const LockedAllocator&) = delete;
   LockedAllocator& operator=(const LockedAllocator&) = delete;
   Allocator* operator->() const { return &allocator_; }
@@ -70,7 +66,7 @@ class LockedAllocator {
 
  private:
   Allocator& allocator_;
-  std::mutex* const mutex_;  ///< null where the policy is thread-safe
+  BiasedLock* const mutex_;  ///< null where the policy is thread-safe
 };
 
 /// Thread-safe. Outlives every block that it gave: DeviceState keeps it until the device is closed.

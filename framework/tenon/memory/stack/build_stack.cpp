@@ -41,8 +41,8 @@ AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, std:
     layers_.insert(layers_.begin(), {it->layer->name, made.get()});
     top_ = std::move(made);
   }
-  serialised_ = !is_trial_ && !top_->is_thread_safe();
-  ledger_.emplace(serialised_ || is_trial_);
+  calls_ = is_trial_ ? Calls::kAlone : top_->is_thread_safe() ? Calls::kConcurrent : Calls::kSerialised;
+  ledger_.emplace(calls_ != Calls::kConcurrent);
   if (const std::size_t limit = observed_.limit(); limit != 0) top_->limit_changed(limit);
 }
 

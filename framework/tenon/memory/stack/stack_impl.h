@@ -1,6 +1,7 @@
 // The inside of an AllocatorStack: chain, lock, counters, history. The stack's own functions reach into it.
 #pragma once
 
+#include <tenon/memory/concurrent/biased_lock.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/observed_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
@@ -30,7 +31,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   Block allocate(const Request& request);
   void deallocate(const Block& block, StreamRef last_use) noexcept;
   MemoryStats stats_locked() const;
-  LockedAllocator locked() const { return {*top_, serialised_ ? &mutex_ : nullptr}; }
+  LockedAllocator locked() const { return {*top_, calls_ == Calls::kSerialised ? &mutex_ : nullptr}; }
   History* history() const noexcept {
     History* current = history_.load(std::memory_order_acquire);
     return current != nullptr && current->recording() ? current : nullptr;
@@ -48,7 +49,19 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   Block recover(const Request& request, const OutOfMemoryInfo& failure);
   bool give_back_cache();
   [[noreturn]] void fail(const Request& request, const OutOfMemoryInfo& from_policy);
+  /// Who keeps calls to the policy apart.
+  enum class Calls : std::uint8_t {
+    kAlone,       ///< nobody: one thread makes all of them
+    kSerialised,  ///< the stack: one at a time
+    kConcurrent,  ///< the policy
+  };
+  template <Calls calls>
   Block serve(const Request& request);
+  Block serve_any(const Request& request);
+  template <Calls calls>
+  Block serve_counted(const Request& request);
+  template <Calls calls>
+  void take_back(const Block& block, StreamRef last_use) noexcept;
   void attach(std::shared_ptr<History> history);
   void note_use_elsewhere(const Block& block);
   Block allocate_recorded(const Request& request);
@@ -63,14 +76,14 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   MemorySource* policy_source_ = nullptr;
   std::unique_ptr<Allocator> top_;
   std::vector<std::pair<std::string, LayerAllocator*>> layers_;  ///< outermost first
-  bool serialised_ = true;
-  mutable std::mutex mutex_;  ///< taken through locked()
+  Calls calls_ = Calls::kSerialised;
+  mutable BiasedLock mutex_;  ///< of kSerialised; a program mostly has one thread that allocates
+  std::atomic<History*> history_{nullptr};
   std::optional<UsageLedger> ledger_;
   LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};
   std::atomic<std::int64_t> retries_{0};  ///< the host's own, see recover()
 
-  std::atomic<History*> history_{nullptr};
   mutable std::mutex history_mutex_;
   std::vector<std::shared_ptr<History>> histories_;  ///< all that were ever attached: events may be under way
   std::unordered_set<const void*> used_elsewhere_;   ///< blocks with record_use, while recording

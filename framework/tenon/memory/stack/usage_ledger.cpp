@@ -38,10 +38,10 @@ UsageLedger::~UsageLedger() = default;
 void UsageLedger::settle(Shard& asking) noexcept {
   const Stopped stopped(*this);
   for (std::size_t gauge = 0; gauge < kGauges; ++gauge) {
-    const auto share_of = [gauge](Shard& shard) -> EscrowShare {
+    const auto share_of = [gauge](Shard& shard) -> EscrowShareOf<StoppedCount> {
       return {shard.counts[gauge].current(), shard.counts[gauge]};
     };
-    const EscrowShare own = share_of(asking);
+    const auto own = share_of(asking);
     if (own.current > own.allowance.allowance()) peaks_[gauge].grant(own, stopped.shards(), share_of);
   }
 }
@@ -49,9 +49,9 @@ void UsageLedger::settle(Shard& asking) noexcept {
 EscrowSum UsageLedger::sum(std::span<const Shard> shards, int gauge) {
   EscrowSum sum;
   for (const Shard& shard : shards) {
-    const EscrowedCount& count = shard.counts[static_cast<std::size_t>(gauge)];
-    sum.current += count.current();
-    sum.came += count.came();
+    const auto at = static_cast<std::size_t>(gauge);
+    sum.current += shard.counts[at].current();
+    sum.came += shard.came(at);
   }
   return sum;
 }
@@ -85,9 +85,10 @@ void UsageLedger::reset_peak() {
   const Stopped stopped(*this);
   for (int gauge = 0; gauge < kGauges; ++gauge) {
     const auto at = static_cast<std::size_t>(gauge);
-    peaks_[at].reset_peak(sum(stopped.shards(), gauge).current, stopped.shards(), [at](Shard& shard) -> EscrowShare {
-      return {shard.counts[at].current(), shard.counts[at]};
-    });
+    peaks_[at].reset_peak(sum(stopped.shards(), gauge).current, stopped.shards(),
+                          [at](Shard& shard) -> EscrowShareOf<StoppedCount> {
+                            return {shard.counts[at].current(), shard.counts[at]};
+                          });
   }
 }
 

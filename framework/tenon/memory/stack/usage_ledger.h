@@ -24,27 +24,43 @@ class UsageLedger {
   UsageLedger(const UsageLedger&) = delete;
   UsageLedger& operator=(const UsageLedger&) = delete;
 
-  [[gnu::always_inline]] void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    Shard& shard = shard_of_thread();
+  void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    serialised_ ? add_serialised(requested_bytes, block_bytes, purpose)
+                : add_shared(requested_bytes, block_bytes, purpose);
+  }
+  void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    serialised_ ? remove_serialised(requested_bytes, block_bytes, purpose)
+                : remove_shared(requested_bytes, block_bytes, purpose);
+  }
+
+  // The same by who knows which of the two this ledger is.
+
+  [[gnu::always_inline]] void add_serialised(std::size_t requested_bytes, std::size_t block_bytes,
+                                             Purpose purpose) noexcept {
+    Shard& shard = shards_[0];
+    if (shard.add(requested_bytes, block_bytes, purpose)) [[unlikely]]
+      settle(shard);
+  }
+  [[gnu::always_inline]] void remove_serialised(std::size_t requested_bytes, std::size_t block_bytes,
+                                                Purpose purpose) noexcept {
+    shards_[0].remove(requested_bytes, block_bytes, purpose);
+  }
+  [[gnu::always_inline]] void add_shared(std::size_t requested_bytes, std::size_t block_bytes,
+                                         Purpose purpose) noexcept {
+    Shard& shard = shards_[thread_slot()];
     bool over;
-    if (!serialised_) [[likely]] {
+    {
       const BiasedLock::Guard guard(shard.lock);
-      over = shard.add(requested_bytes, block_bytes, purpose);
-    } else {
       over = shard.add(requested_bytes, block_bytes, purpose);
     }
     if (over) [[unlikely]]
       settle(shard);
   }
-
-  [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    Shard& shard = shard_of_thread();
-    if (!serialised_) [[likely]] {
-      const BiasedLock::Guard guard(shard.lock);
-      shard.remove(requested_bytes, block_bytes, purpose);
-    } else {
-      shard.remove(requested_bytes, block_bytes, purpose);
-    }
+  [[gnu::always_inline]] void remove_shared(std::size_t requested_bytes, std::size_t block_bytes,
+                                            Purpose purpose) noexcept {
+    Shard& shard = shards_[thread_slot()];
+    const BiasedLock::Guard guard(shard.lock);
+    shard.remove(requested_bytes, block_bytes, purpose);
   }
 
   /// Fills in the figures that are counted here.
@@ -61,16 +77,16 @@ class UsageLedger {
   enum Gauge { kRequested, kAllocated, kBlocks, kFirstPurpose, kGauges = kFirstPurpose + kPurposeCount };
 
   struct alignas(128) Shard {
-    BiasedLock lock;  ///< nearly always taken by the thread whose slot it is
-    std::array<EscrowedCount, kGauges> counts;
+    BiasedLock lock;                           ///< nearly always taken by the thread whose slot it is
+    std::array<StoppedCount, kGauges> counts;  ///< guarded by it, or by the caller where serialised
 
     /// Whether an allowance is exceeded: settle() is then due.
     [[gnu::always_inline]] bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
       const auto requested = static_cast<std::int64_t>(requested_bytes);
-      bool over = rise(kRequested, requested);
-      over |= rise(kAllocated, static_cast<std::int64_t>(block_bytes));
-      over |= rise(kBlocks, 1);
-      over |= rise(kFirstPurpose + static_cast<std::size_t>(purpose), requested);
+      bool over = counts[kRequested].increase_uncounted(requested);  // what came is the sum over all purposes
+      over |= counts[kAllocated].increase(static_cast<std::int64_t>(block_bytes));
+      over |= counts[kBlocks].increase(1);
+      over |= counts[kFirstPurpose + static_cast<std::size_t>(purpose)].increase(requested);
       return over;
     }
     [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
@@ -80,16 +96,15 @@ class UsageLedger {
       counts[kBlocks].decrease(1);
       counts[kFirstPurpose + static_cast<std::size_t>(purpose)].decrease(requested);
     }
-
-   private:
-    bool rise(std::size_t gauge, std::int64_t amount) noexcept {
-      return counts[gauge].increase(amount) > counts[gauge].allowance();
+    std::int64_t came(std::size_t gauge) const noexcept {
+      if (gauge != kRequested) return counts[gauge].came();
+      std::int64_t sum = 0;
+      for (std::size_t purpose = kFirstPurpose; purpose < kGauges; ++purpose) sum += counts[purpose].came();
+      return sum;
     }
   };
 
   class Stopped;  ///< no thread counts meanwhile
-
-  Shard& shard_of_thread() const noexcept { return shards_[serialised_ ? 0 : thread_slot()]; }
 
   std::size_t of_one_thread(std::size_t gauge) const {
     return static_cast<std::size_t>(shards_[0].counts[gauge].current());
