@@ -7,10 +7,12 @@
 
 #include <tenon/memory/stream_ref.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tenon::tiled {
@@ -44,7 +46,12 @@ class Rhythm {
       missed_ = 0;
     } else if (const std::uint64_t found = find_again(key); found != kNowhere) {
       follows_ = found;
+      if (missed_ != 0) began_ = count_ - 3;
       agreed_ = missed_ = 0;
+    } else if (missed_ == 0 && agrees(began_, key)) {
+      // What has agreed until here may begin anew: the step after the second one, say, where the first had a beginning
+      // or an end of its own.
+      follows_ = std::exchange(began_, count_);
     } else {
       // Something came between: what was expected may follow it.
       if (++missed_ > kPatience) follows_ = kNowhere;
@@ -62,12 +69,18 @@ class Rhythm {
   }
 
   /// Whether one of the expected places was free. Where none was again and again, sizes repeat but what is kept does
-  /// not: then nothing is expected for a while.
+  /// not: then nothing is expected for a while, and for longer each time. The first pauses are short: it may have been
+  /// the one step that sets a program up.
   void tried(bool was_free) noexcept {
-    failed_ = was_free ? 0 : failed_ + 1;
-    if (failed_ < kMostFailed) return;
+    if (was_free) {
+      failed_ = 0;
+      next_pause_ = kFirstPause;
+      return;
+    }
+    if (++failed_ < kMostFailed) return;
     failed_ = 0;
-    pause_ = kPause;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, kLastPause);
   }
 
   void note(Key key, Place place) noexcept {
@@ -88,7 +101,8 @@ class Rhythm {
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
-  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32, kPause = 1024;
+  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32;
+  static constexpr int kFirstPause = 32, kLastPause = 1 << 16;
   static constexpr std::uint64_t kAhead = 4;
   using Keys = std::array<Key, 4>;
 
@@ -120,7 +134,8 @@ class Rhythm {
   std::vector<Place> log_;   ///< a place for each
   std::uint64_t count_ = 0;  ///< noted in all
   std::uint64_t follows_ = kNowhere;
-  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0;
+  std::uint64_t began_ = kNowhere;  ///< the first of those that have agreed without one between them that did not
+  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0, next_pause_ = kFirstPause;
   Keys recent_{};
   std::array<std::uint64_t, 4096> found_at_{};  ///< by the last four: the index of the last plus 1
 };
