@@ -27,9 +27,7 @@ class ClockedSource final : public ForwardingSource {
   void* reserve(std::size_t bytes) override { return called(), upstream_.reserve(bytes); }
   void unreserve(void* address, std::size_t bytes) noexcept override { called(), upstream_.unreserve(address, bytes); }
   Physical create(std::size_t bytes) override { return called(), upstream_.create(bytes); }
-  void destroy(Physical physical, std::size_t bytes) noexcept override {
-    called(), upstream_.destroy(physical, bytes);
-  }
+  void destroy(Physical physical, std::size_t bytes) noexcept override { called(), upstream_.destroy(physical, bytes); }
   void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override {
     called(), upstream_.map(address, bytes, physical, offset);
   }
@@ -106,7 +104,8 @@ TEST_P(MappingCost, OfAWarmStepIsNone) {
   for (const Model& model : GetParam().models) {
     const std::vector<std::int64_t> times = trained(model, GetParam().spec, 6);
     EXPECT_GT(times[0], 0) << model.name;
-    for (std::size_t step = 3; step < times.size(); ++step) EXPECT_EQ(times[step], 0) << model.name << ", step " << step;
+    for (std::size_t step = 3; step < times.size(); ++step)
+      EXPECT_EQ(times[step], 0) << model.name << ", step " << step;
   }
 }
 
