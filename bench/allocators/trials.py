@@ -5,7 +5,7 @@
 
 A against A: two copies of caching.so, all workloads; a try is good when every verdict of it (each workload, and all of them)
 is "no evidence". Slower: two copies of caching with a delay before each request (delayed_caching.cpp), of 0 steps and of as
-many as make a pair 5 % slower, which is found out first. A try is good when it says "slower", and takes the next of the
+many as make a pair 5 % slower, which is found out first (to half a percent, as far as the machine allows). A try is good when it says "slower", and takes the next of the
 four workloads. Files: A against A again, by `tenon compare` of six benches of each copy, made in turn, under the next of the
 four workloads; a try is good when it says "no evidence", and when the first file of each side alone gets no verdict. Exit
 code 1 where fewer than 19 of 20 tries of any kind are good.
@@ -22,12 +22,15 @@ import time
 from collections import Counter
 
 SLOWER_UNDER = ["hot/4KiB", "lifo/1000", "random/1000", "random/10000"]
-GUESSED_STEPS = 40
+GUESSED_STEPS = 16
+CORRECTIONS = 8
+CLOSE_ENOUGH = 0.004
 FILES_A_SIDE = 6
+ROUNDS_OF_A_FILE = 20  # its median is all that counts
 
 
-def bench(tenon, specs, workloads, seed):
-    command = [tenon, "bench", *specs, "--json", "--seed", str(seed)]
+def bench(tenon, specs, workloads, seed, rounds=None):
+    command = [tenon, "bench", *specs, "--json", "--seed", str(seed), *(["--rounds", str(rounds)] if rounds else [])]
     command += [word for name in workloads for word in ("-w", name)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -81,7 +84,7 @@ def files(arguments, folder):
             for side, spec in sorted(zip(sides, specs), reverse=turn % 2 == 1):
                 sides[side].append(os.path.join(folder, f"{side}{turn}.json"))
                 with open(sides[side][-1], "w") as file:
-                    json.dump(bench(arguments.tenon, [spec], [workload], seed * FILES_A_SIDE + turn), file)
+                    json.dump(bench(arguments.tenon, [spec], [workload], seed * FILES_A_SIDE + turn, ROUNDS_OF_A_FILE), file)
         said = verdict_of(arguments.tenon, [*sides["a"], "vs", *sides["b"]])
         alone += verdict_of(arguments.tenon, [sides["a"][0], sides["b"][0]]).startswith("no verdict: one file each")
         ratios += [first / other for first, other in zip(*([ns_in(path) for path in sides[side]] for side in sides))]
@@ -108,11 +111,25 @@ def ns_in(path):
 
 
 def steps_for(arguments, specs, workload):
-    """As many as make the build slower by what is asked for: a guess, corrected, under seeds that no try has."""
+    """As many as make the build slower by what is asked for, under seeds that no try has. A step that hides behind a cache miss
+    costs nothing, so the time is no multiple of the steps: the line through the nearest points on both sides says what to try next."""
+    found = {0: 0.0}
     steps = GUESSED_STEPS
-    for seed in (1001, 1002):
-        steps = max(1, round(steps * arguments.slower / max(0.01, by_how_much(arguments, specs, workload, steps, seed))))
-    return steps, by_how_much(arguments, specs, workload, steps, 1003)
+    for seed in range(1001, 1001 + CORRECTIONS):
+        found[steps] = by_how_much(arguments, specs, workload, steps, seed)
+        if abs(found[steps] - arguments.slower) < CLOSE_ENOUGH:
+            break
+        below = max((at for at, share in found.items() if share < arguments.slower), default=0)
+        above = min((at for at, share in found.items() if share >= arguments.slower and at > below), default=None)
+        if above is None:
+            steps = round(min(4.0, arguments.slower / max(0.01, found[steps])) * steps) + 1
+        else:
+            part = (arguments.slower - found[below]) / (found[above] - found[below])
+            steps = min(max(round(below + part * (above - below)), below + 1), above - 1)
+        if steps in found:
+            break
+    best = min((at for at in found if at > 0), key=lambda at: abs(found[at] - arguments.slower))
+    return best, by_how_much(arguments, specs, workload, best, 1000)
 
 
 def slower(arguments, folder):

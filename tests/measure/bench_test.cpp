@@ -9,6 +9,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <random>
+
 namespace tenon::measure {
 namespace {
 
@@ -149,10 +152,39 @@ TEST(BenchNames, OfSpecsThatAreTypedAlikeTheLaterHaveANumber) {
 
 TEST(BenchRounds, AreEnoughForAVerdictOnEveryCell) {
   BenchOptions options{.specs = {"a", "b"}, .workloads = {{.name = "hot/4KiB"}}};
+  EXPECT_EQ(enough_rounds(options), 60);
+  options.workloads.resize(7);
   EXPECT_EQ(enough_rounds(options), 20);
   options.specs.resize(40);
   options.workloads.resize(40);
   EXPECT_GT(enough_rounds(options), 20);
+}
+
+/// How many of a hundred benches of two builds under one workload have a verdict. Rounds spread by 5 %, as on a machine
+/// that compiles meanwhile, and every tenth lies far off.
+int verdicts_of_a_hundred(double slower_by) {
+  const int rounds = enough_rounds({.specs = {"a", "b"}, .workloads = {{.name = "hot/4KiB"}}});
+  std::mt19937_64 random(47);
+  std::normal_distribution<double> noise(0, 0.05);
+  int verdicts = 0;
+  for (int bench = 0; bench < 100; ++bench) {
+    BenchResult result;
+    result.subjects = {{"a", "a", ""}, {"b", "b", ""}, {"harness", "", ""}};
+    result.workloads = {"hot/4KiB"};
+    result.confidence = 0.99;
+    BenchCell first, second;
+    for (int round = 0; round < rounds; ++round)
+      second.round_ratios.push_back((1 + slower_by) * std::exp(noise(random) * (random() % 10 == 0 ? 5 : 1)));
+    result.cells = {{first, second, first}};
+    const auto ratio = result.ratio(0, 1, 0);
+    verdicts += ratio && (ratio->low > 1 || ratio->high < 1) ? 1 : 0;
+  }
+  return verdicts;
+}
+
+TEST(BenchRounds, FindFivePercentOnABusyMachineAndNothingBetweenEqualBuilds) {
+  EXPECT_GE(verdicts_of_a_hundred(0.05), 95);
+  EXPECT_LE(verdicts_of_a_hundred(0), 3);
 }
 
 TEST(Workloads, AWrongNameIsToldWithWhatThereIs) {

@@ -22,8 +22,8 @@ std::string said_of(int rounds, bool is_interrupted) {
 }
 
 TEST(BenchMethod, OfRoundsThatNobodyInterruptedSaysWhatTheVerdictsRestOn) {
-  EXPECT_THAT(said_of(20, false), AllOf(HasSubstr("Medians of 20 rounds, "), HasSubstr("Verdicts: the interval of the "),
-                                        Not(HasSubstr("Interrupted"))));
+  EXPECT_THAT(said_of(20, false), AllOf(HasSubstr("Medians of 20 rounds, "),
+                                        HasSubstr("Verdicts: the interval of the "), Not(HasSubstr("Interrupted"))));
 }
 
 TEST(BenchMethod, OfAnInterruptedBenchSaysHowMuchWasMeasured) {
@@ -32,9 +32,11 @@ TEST(BenchMethod, OfAnInterruptedBenchSaysHowMuchWasMeasured) {
 }
 
 TEST(BenchMethod, OfTooFewRoundsClaimsNoVerdict) {
-  EXPECT_THAT(said_of(1, true), AllOf(HasSubstr("Medians of 1 round, "),
-                                      HasSubstr("1 round is too few for a verdict; it takes 8.\n"), Not(HasSubstr("Verdicts: "))));
-  EXPECT_EQ(said_of(0, true), "Interrupted: 0 of 20 rounds of every workload were measured.\n") << "of which there are no medians";
+  EXPECT_THAT(said_of(1, true),
+              AllOf(HasSubstr("Medians of 1 round, "), HasSubstr("1 round is too few for a verdict; it takes 8.\n"),
+                    Not(HasSubstr("Verdicts: "))));
+  EXPECT_EQ(said_of(0, true), "Interrupted: 0 of 20 rounds of every workload were measured.\n")
+      << "of which there are no medians";
 }
 
 }  // namespace

@@ -244,12 +244,11 @@ bool Training::run_epoch(int epoch) {
   figures.seconds = epoch_seconds_;
   if (!test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
-  progress_.note(computes()
-                     ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch, epochs_,
-                                   loss_text(figures.train_loss), loss_text(figures.test_loss),
-                                   100 * figures.test_accuracy, figures.seconds)
-                     : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch, epochs_,
-                                   device_.device().str(), figures.seconds));
+  progress_.note(computes() ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch,
+                                          epochs_, loss_text(figures.train_loss), loss_text(figures.test_loss),
+                                          100 * figures.test_accuracy, figures.seconds)
+                            : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch,
+                                          epochs_, device_.device().str(), figures.seconds));
   result_.epochs.push_back(figures);
   progress_.figures(result_);
   if (done == steps_per_epoch_) ++epoch_;
@@ -272,8 +271,7 @@ double Training::timed_step(std::int64_t first) {
   phases_.end(RunPhase::kUpdate, after, result_.peak);
   if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
   ++result_.steps;
-  if (!std::isfinite(loss) && computes() &&
-      (result_.losses.empty() || std::isfinite(result_.losses.back())))
+  if (!std::isfinite(loss) && computes() && (result_.losses.empty() || std::isfinite(result_.losses.back())))
     progress_.note(fmt::format("step {}: the loss is not finite", steps_done()));
   result_.losses.push_back(loss);
   result_.timeline.push_back({.step = steps_done(),

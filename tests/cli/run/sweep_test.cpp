@@ -39,6 +39,18 @@ TEST_F(SweepVerb, TheCellsOfADryRunAreListed) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
 }
 
+TEST_F(SweepVerb, ADryRunNamesPluginsByTheEndOfTheirPathsAsTheRunDoes) {
+  const std::string path = fixture("tiny").string();
+  const std::vector<std::string> words = {"run", "exp.toml", "allocator.name=" + path + ",caching", "--sweep",
+                                          "--dry-run"};
+  const Said said = tenon(words);
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("\n   1  tiny.so "), Not(HasSubstr(path))));
+  std::vector<std::string> for_programs = words;
+  for_programs.insert(for_programs.end(), {"--format", "json"});
+  EXPECT_THAT(rows(tenon(for_programs))[0]["allocator.name"].get<std::string>(), HasSubstr(path));
+}
+
 TEST_F(SweepVerb, ADryRunOfOneCellSaysSo) {
   EXPECT_THAT(tenon({"run", "exp.toml", "sweep.allocator.name=[\"direct\"]", "--dry-run"}).out,
               HasSubstr("\n1 cell; nothing was run"));

@@ -217,8 +217,8 @@ TEST_F(RunOfAMutant, AForeignExceptionDisqualifiesWithItsCallItsStepAndWhatWasFi
 }
 
 TEST_F(RunOfAMutant, OfADeviceThatComputesNothingNoLossIsTold) {
-  const Said said = run("throws_42,after=150", {"train.epochs=40", "device.name=\"simulated:0\"",
-                                               "device.simulated.mode=\"address-only\""});
+  const Said said = run("throws_42,after=150",
+                        {"train.epochs=40", "device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\""});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.error, AllOf(HasSubstr("\nfinished: "), HasSubstr(" of 160 steps, peak reserved "),
                                 Not(HasSubstr("steps, loss")), Not(HasSubstr("nan"))));

@@ -5,6 +5,7 @@
 #include <tenon/cli/run/sweep_cells.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/progress_line.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/environment.h>
 
 #include <fmt/format.h>
@@ -33,6 +34,8 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
     if (!estimates.back().memory && complaints.empty())
       say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
   }
+  if (options.format == TableFormat::kTable || options.format == TableFormat::kMarkdown)
+    values = with_short_specs(config.sweep_keys(), std::move(values));
   print(render(estimate_table(config.sweep_keys(), values, estimates), options.format, environment_json()));
   if (options.format == TableFormat::kTable) print(estimate_footer(estimates.size()));
   end_promise();

@@ -135,7 +135,8 @@ void add_bench(Verb program, Outcome& outcome) {
   verb.add_option("--history", options->histories, "also measure with this recorded history")
       .type_name("TRACE")
       .one_at_a_time();
-  verb.add_option("--rounds", options->rounds, "rounds of measurements; default: at least 20")
+  verb.add_option("--rounds", options->rounds,
+                  "rounds of measurements; default: 20 to 60, more where there are few allocators and workloads")
       .type_name("N")
       .range(1, 10000);
   verb.add_option("--seed", options->seed, "of the random order of turns").type_name("N").shows_default();

@@ -230,7 +230,10 @@ std::vector<std::string> subject_names(const std::vector<std::string>& specs) {
 }
 
 int enough_rounds(const BenchOptions& options) {
-  return std::max(20, static_cast<int>(samples_for(confidence_of_each(options))) + 8);
+  constexpr std::size_t kLeast = 20, kMost = 60, kRoundsOfAll = 120;  // those take some seconds
+  const std::size_t cells = std::max<std::size_t>(1, options.workloads.size() * options.specs.size());
+  const std::size_t affordable = std::clamp(kRoundsOfAll / cells, kLeast, kMost);
+  return static_cast<int>(std::max(affordable, samples_for(confidence_of_each(options)) + 8));
 }
 
 BenchResult run_bench(const BenchOptions& options) { return Bench(options).run(); }

@@ -74,7 +74,8 @@ struct TENON_API BenchResult {
 /// The SPECs; of several that are typed alike, the later ones with a number: "caching#2".
 TENON_API std::vector<std::string> subject_names(const std::vector<std::string>& specs);
 
-/// 20, or as many as it takes for a verdict on each of so many allocators and workloads, with some to spare.
+/// 20, or as many as it takes for a verdict on each of so many allocators and workloads, with some to spare; up to 60
+/// where there are few of them: on a busy machine 5 % take that many.
 TENON_API int enough_rounds(const BenchOptions& options);
 
 /// Throws an Error with the exit code of usage or of plugins for a SPEC that names nothing; what an allocator does

@@ -105,7 +105,8 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   };
 }
 
-/// The values of cells with the SPECs of their allocators cut as short as tells them apart.
+}  // namespace
+
 std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::string>& keys,
                                                        std::vector<std::vector<std::string>> values) {
   const auto key = std::ranges::find(keys, "allocator.name");
@@ -117,8 +118,6 @@ std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::st
   for (std::size_t i = 0; i < values.size(); ++i) values[i][at] = names[i];
   return values;
 }
-
-}  // namespace
 
 Table run_comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
                      const std::vector<RunSummary>& runs, const ComparisonView& view) {

@@ -106,6 +106,9 @@ struct ComparisonView {
   bool by_purpose = false;
   TableFormat format = TableFormat::kTable;
 };
+/// The values of cells with the SPECs of their allocators cut as short as tells them apart, for people.
+TENON_API std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::string>& keys,
+                                                                 std::vector<std::vector<std::string>> values);
 TENON_API Table run_comparison(const std::vector<std::string>& keys,
                                const std::vector<std::vector<std::string>>& values, const std::vector<RunSummary>& runs,
                                const ComparisonView& view);
