@@ -1,10 +1,11 @@
-// Tiles split and merged, pages taken and given back.
+// Tiles split and merged, addresses reserved, and where pages come to lie.
 #include "home.h"
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -17,6 +18,9 @@ constexpr std::size_t kRangeBytes[kRegions] = {64 * GiB, 256 * GiB};
 
 constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
 
+/// One piece of physical memory goes back as a whole: of long ones a small block would hold much.
+constexpr std::size_t kLongestChunk = 256 * MiB;
+
 /// What a source without pages is asked for at a time, at least.
 constexpr std::size_t kPageWithoutPages = 2 * MiB;
 
@@ -27,7 +31,8 @@ Home::Home(MemorySource& source)
       has_virtual_memory_(source.traits().virtual_memory),
       page_bytes_(has_virtual_memory_
                       ? source.traits().page_bytes
-                      : std::max(kPageWithoutPages, align_up(source.traits().acquire_granularity, kGrain))) {}
+                      : std::max(kPageWithoutPages, align_up(source.traits().acquire_granularity, kGrain))),
+      longest_chunk_bytes_(align_up(kLongestChunk, page_bytes_)) {}
 
 Home::~Home() {
   for (const auto& range : ranges_) {
@@ -218,28 +223,13 @@ Tile* Home::reserve(Region region, std::size_t bytes) {
   return add_range(std::move(range)).first;
 }
 
-/// False when the device has no more.
-bool Home::acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes) {
-  chunk.physical = source_.create(bytes);
-  if (!chunk.physical) return false;
-  try {
-    source_.map(pointer(address), bytes, chunk.physical, 0);
-  } catch (...) {
-    source_.destroy(chunk.physical, bytes);
-    throw;
-  }
-  chunk.address = address;
-  chunk.bytes = bytes;
-  return true;
-}
-
 bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t spare_pages) {
   const std::size_t needed = growth.pages * page_bytes_;
   std::size_t bytes = needed + spare_pages * page_bytes_;
   tiles_.provide(2);
-  auto chunk = std::make_unique<Chunk>();
   if (!has_virtual_memory_) {  // a range of its own
     provide_range();
+    auto chunk = std::make_unique<Chunk>();
     auto range = std::make_unique<Range>();
     range->pages.resize(bytes / page_bytes_, chunk.get());
     range->stripes.cover(0, bytes);  // the host's memory for it is there from now on
@@ -270,66 +260,20 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
   range.pages.resize(pages);
   range.stripes.cover(range.address, pages * page_bytes_);
   range.stripes.note(gap);
-  range.chunks.reserve(range.chunks.size() + 1);
-  if (!acquire_chunk(*chunk, gap->address, bytes)) {
-    if (bytes == needed || !acquire_chunk(*chunk, gap->address, bytes = needed)) return false;
-  }
-  for (std::size_t page = 0; page < bytes / page_bytes_; ++page) range.pages[first_page + page] = chunk.get();
-  const auto place =
-      std::ranges::upper_bound(range.chunks, chunk->address, {}, [](const auto& c) { return c->address; });
-  range.chunks.insert(place, std::move(chunk));
+  range.chunks.reserve(range.chunks.size() + bytes / longest_chunk_bytes_ + 1);
+  Chunks chunks = acquire_chunks(gap->address, bytes, needed);
+  if (chunks.empty()) return false;
+  bytes = chunks.back()->address + chunks.back()->bytes - gap->address;
+  auto page = range.pages.begin() + static_cast<std::ptrdiff_t>(first_page);
+  for (const auto& chunk : chunks) page = std::fill_n(page, chunk->bytes / page_bytes_, chunk.get());
+  const auto place = std::ranges::upper_bound(range.chunks, gap->address, {}, [](const auto& c) { return c->address; });
+  range.chunks.insert(place, std::make_move_iterator(chunks.begin()), std::make_move_iterator(chunks.end()));
   range.mapped_bytes += bytes;
   reserved_bytes_ += bytes;
   if (gap->bytes > bytes) cut(gap, bytes);
   gap->cache = &cache;
   give_back(gap);
   return true;
-}
-
-/// The free tile contains the chunk: what lies beside it stays free.
-void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
-  const Chunk& chunk = *range.chunks[index];
-  Tile* hole = take_part(tile, chunk.address, chunk.bytes);
-  source_.unmap(pointer(chunk.address), chunk.bytes);
-  source_.destroy(chunk.physical, chunk.bytes);
-  reserved_bytes_ -= chunk.bytes;
-  range.mapped_bytes -= chunk.bytes;
-  for (std::size_t page = (chunk.address - range.address) / page_bytes_, end = page + chunk.bytes / page_bytes_;
-       page < end; ++page)
-    range.pages[page] = nullptr;
-  range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
-  range.has_holes = true;
-  hole->state = TileState::kUnmapped;
-  hole->cache = nullptr;
-  if (Tile* right = hole->right; right != nullptr && right->state == TileState::kUnmapped) unlink(right);
-  if (Tile* left = hole->left; left != nullptr && left->state == TileState::kUnmapped) unlink(hole);
-}
-
-std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept {
-  std::size_t given_back = 0;
-  for (std::size_t r = ranges_.size(); r-- > 0;) {
-    Range& range = *ranges_[r];
-    for (std::size_t i = range.chunks.size(); i-- > 0;) {
-      if (cached_bytes - given_back <= keep_bytes) return given_back;
-      const Chunk& chunk = *range.chunks[i];
-      Tile* tile = containing(range, chunk.address);
-      if (tile->state != TileState::kFree || tile->end() < chunk.address + chunk.bytes) continue;
-      given_back += chunk.bytes;
-      if (has_virtual_memory_) {
-        release_chunk(range, i, tile);
-        continue;
-      }
-      leave(tile);
-      tiles_.give(tile);
-      source_.release(pointer(chunk.address), chunk.bytes);
-      reserved_bytes_ -= chunk.bytes;
-      numbered_[range.number] = nullptr;
-      unused_numbers_.push_back(range.number);
-      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(r));
-      break;  // its only chunk
-    }
-  }
-  return given_back;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class Home {
   /// Takes these pages, and `spare_pages` more if it can. False when the device has no more. Throws Error when it
   /// refuses to map. Either way no memory has been taken then.
   bool grow(StreamCache& cache, Region region, Growth growth, std::size_t spare_pages);
+  /// What is taken from now on can go back page by page, for two calls to the device for each.
+  void keep_pages_apart() noexcept { longest_chunk_bytes_ = page_bytes_; }
   /// Gives chunks without a block back until at most keep_bytes are cached, `cached_bytes` being cached now. No stream
   /// uses them, and no joined block is mapped to them. Returns the bytes given back.
   std::size_t shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept;
@@ -105,12 +107,16 @@ class Home {
   void enter(Tile* tile) noexcept;
   void leave(Tile* tile) noexcept;
   void unlink(Tile* tile) noexcept;
+  using Chunks = std::vector<std::unique_ptr<Chunk>>;
+  Chunks acquire_chunks(std::uintptr_t address, std::size_t bytes, std::size_t needed);
   bool acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes);
+  void drop_chunk(const Chunk& chunk) noexcept;
   void release_chunk(Range& range, std::size_t index, Tile* tile) noexcept;
 
   MemorySource& source_;
   const bool has_virtual_memory_;
   const std::size_t page_bytes_;
+  std::size_t longest_chunk_bytes_;
   TileStore tiles_;
   std::vector<std::unique_ptr<Range>> ranges_;
   std::vector<Range*> numbered_;  ///< by their numbers; null where a range is gone

@@ -102,16 +102,15 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
     ranges_.erase(entry);
   };
   try {
-    void* address = source_.reserve(range.range_bytes);
-    if (address == nullptr) {
+    range.address = addresses_.take(range.range_bytes);
+    if (range.address == 0) {
       undo();
       return nullptr;
     }
-    range.address = Address(address);
     try {
       map_pieces(range);
     } catch (...) {
-      source_.unreserve(address, range.range_bytes);
+      addresses_.give(range.address, range.range_bytes);
       throw;
     }
   } catch (...) {
@@ -140,7 +139,7 @@ void JoinedRanges::give_back(Tile* tile) noexcept {
 
 void JoinedRanges::unmap(const JoinedRange& range) noexcept {
   source_.unmap(pointer(range.address), range.range_bytes);
-  source_.unreserve(pointer(range.address), range.range_bytes);
+  addresses_.give(range.address, range.range_bytes);
 }
 
 void JoinedRanges::forget_waiting(std::size_t left) noexcept {

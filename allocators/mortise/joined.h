@@ -5,6 +5,8 @@
 #include "home.h"
 #include "joint.h"
 
+#include "../tiled/addresses.h"
+
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -27,7 +29,8 @@ struct JoinedRange {
 
 class JoinedRanges {
  public:
-  JoinedRanges(MemorySource& source, Home& home) : source_(source), home_(home) {}
+  JoinedRanges(MemorySource& source, Home& home)
+      : source_(source), home_(home), addresses_(source, home.page_bytes()) {}
   JoinedRanges(const JoinedRanges&) = delete;
   JoinedRanges& operator=(const JoinedRanges&) = delete;
   /// Before the home goes.
@@ -63,6 +66,7 @@ class JoinedRanges {
 
   MemorySource& source_;
   Home& home_;
+  tiled::Addresses addresses_;
   std::unordered_map<std::uint64_t, std::unique_ptr<JoinedRange>> ranges_;  ///< by serial
   std::unordered_map<std::size_t, std::list<JoinedRange*>> of_size_;  ///< that wait, the one that waits longest first
   std::list<JoinedRange*> turns_;                                     ///< all, the one longest unused first

@@ -64,6 +64,9 @@ OptionSchema MortiseAllocator::options() {
       OptionSpec::size("soft_limit", 0,
                        "beyond it memory is spared as on a full device: nothing is taken that free pieces could "
                        "serve; 0 = none"),
+      OptionSpec::boolean("pages_apart", false,
+                          "take each page by itself, so that each can go back when a limit shrinks; false: from then "
+                          "on, and before it up to 256 MiB at a time"),
   };
 }
 
@@ -85,7 +88,9 @@ MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
       follows_rhythm_(context.options.boolean("rhythm")),
       home_(source_),
       joined_(source_, home_),
-      awaited_(source_) {}
+      awaited_(source_) {
+  if (context.options.boolean("pages_apart")) home_.keep_pages_apart();
+}
 
 MortiseAllocator::~MortiseAllocator() {
   try {
@@ -234,6 +239,7 @@ std::size_t MortiseAllocator::trim(std::size_t keep_bytes) {
 void MortiseAllocator::limit_changed(std::size_t limit_bytes) {
   limit_ = limit_bytes;
   if (limit_ == 0 || home_.reserved_bytes() <= limit_) return;
+  home_.keep_pages_apart();  // it may shrink again
   const std::size_t excess = home_.reserved_bytes() - limit_;
   const std::size_t cached = cached_bytes();
   trim(cached > excess ? cached - excess : 0);

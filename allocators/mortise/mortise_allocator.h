@@ -88,6 +88,7 @@ class MortiseAllocator final : public Allocator {
   Tile* from_other_region(StreamCache& cache, std::size_t bytes);
   Tile* from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes);
   Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages);
+  bool may_grow_instead(std::size_t pages) const;
   std::size_t allowed_bytes(std::size_t bytes);
   std::size_t spare_pages(std::size_t pages) const;
   std::vector<Tile*> free_tiles(const StreamCache& cache) const;

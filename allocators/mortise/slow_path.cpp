@@ -12,7 +12,12 @@ namespace tenon::mortise {
 namespace {
 
 /// May lie idle, and is taken beyond what is missing, of any size of memory.
-constexpr std::size_t kSlackBytes = 4 * MiB, kSpareBytes = 2 * MiB;
+constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 5 * MiB;
+/// Instead of the first, where more than so many pieces would have to be mapped.
+constexpr std::size_t kSlackForFewCalls = 7 * MiB, kFewPieces = 2;
+/// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
+/// calls.
+constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
 /// Free tiles looked at for joints: in each of 36 recorded histories of training and inference fewer than 2,000.
 constexpr std::size_t kManyTiles = 1 << 16;
 /// Ranges that are kept mapped for blocks to come.
@@ -61,7 +66,7 @@ Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes) {
   if (Tile* tile = home_.take(cache, region, bytes)) return tile;
   if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
   if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
-  // A page is not taken for a small block as long as one fits between two large ones.
+  // A page is not taken for a small block as long as it fits between two large ones.
   return region == kSmall ? home_.take_fragment(cache, kLarge, bytes) : nullptr;
 }
 
@@ -75,6 +80,8 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
   const Region region = region_of(bytes);
   Home::Growth growth = home_.growth(cache, region, bytes);
   const bool may_grow = home_.reserved_bytes() + growth.pages * home_.page_bytes() <= allowed_bytes;
+  if (!may_grow)  // nor is a page, as long as what was taken for others suffices
+    if (Tile* tile = from_other_region(cache, bytes)) return tile;
   if (joins_ && home_.can_join() && region == kLarge && !may_grow) {
     if (Tile* tile = from_pieces(cache, bytes, growth.pages)) return tile;
     growth = home_.growth(cache, region, bytes);
@@ -96,11 +103,19 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
   }
   if (Tile* tile = home_.take_any(cache, kLarge, bytes)) return tile;
   if (joint.pieces.empty()) return nullptr;
+  if (joint.pieces.size() > kFewPieces && joint.missing_pages == 0 && may_grow_instead(most_pages)) return nullptr;
   if (joined_.waiting() >= kMostWaiting) {
     synchronize();  // nothing is unmapped that a stream may still use
     joined_.forget_waiting(kMostWaiting / 2);
   }
   return joined_.make(cache, bytes, std::move(joint.pieces));
+}
+
+/// Two calls for new pages are better than one for each of many pieces, where that costs a small program little.
+bool MortiseAllocator::may_grow_instead(std::size_t pages) const {
+  if (slack_fraction_ == 0 || limit_ != 0 || soft_limit_ != 0) return false;
+  return home_.reserved_bytes() + pages * home_.page_bytes() <=
+         peak_live_bytes_ + peak_live_bytes_ / slack_fraction_ + kSlackForFewCalls;
 }
 
 /// What may be reserved before pieces are joined: the most that ever lived, a part of it, and a little. A program that
@@ -116,7 +131,9 @@ std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
 /// What is taken beyond the pages that are missing, so that the device is asked less often.
 std::size_t MortiseAllocator::spare_pages(std::size_t pages) const {
   if (growth_fraction_ == 0) return 0;
-  std::size_t wanted = peak_live_bytes_ + peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+  const std::size_t of_small = std::min(peak_live_bytes_ / kSmallFraction + kSpareBytes, kMostOfSmallBytes);
+  const std::size_t of_large = peak_live_bytes_ / growth_fraction_ + kSpareBytes;
+  std::size_t wanted = peak_live_bytes_ + std::max(of_small, of_large);
   if (soft_limit_ != 0) wanted = std::min(wanted, soft_limit_);
   const std::size_t reserved = home_.reserved_bytes() + pages * home_.page_bytes();
   return wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;

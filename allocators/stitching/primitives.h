@@ -5,8 +5,7 @@
 //   tiles    |     used      |     free      |used|fr|fr|used|      none holds a part of a chunk and a whole one
 #pragma once
 
-#include "addresses.h"
-
+#include "../tiled/addresses.h"
 #include "../tiled/heaps.h"
 #include "../tiled/ordered_tiles.h"
 #include "../tiled/tile.h"
@@ -20,6 +19,7 @@
 
 namespace tenon::stitching {
 
+using tiled::Addresses;
 using tiled::OrderedTiles;
 using tiled::Tile;
 

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tenon::tiled {
@@ -45,7 +46,12 @@ class Rhythm {
       missed_ = 0;
     } else if (const std::uint64_t found = find_again(key); found != kNowhere) {
       follows_ = found;
+      if (missed_ != 0) began_ = count_ - 3;
       agreed_ = missed_ = 0;
+    } else if (missed_ == 0 && agrees(began_, key)) {
+      // What has agreed until here may begin anew: the step after the second one, say, where the first had a beginning
+      // or an end of its own.
+      follows_ = std::exchange(began_, count_);
     } else {
       // Something came between: what was expected may follow it.
       if (++missed_ > kPatience) follows_ = kNowhere;
@@ -137,6 +143,7 @@ class Rhythm {
   std::vector<Place> log_;   ///< a place for each
   std::uint64_t count_ = 0;  ///< noted in all
   std::uint64_t follows_ = kNowhere;
+  std::uint64_t began_ = kNowhere;  ///< the first of those that have agreed without one between them that did not
   int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0, next_pause_ = kFirstPause;
   std::array<Key, 3> recent_{};
   std::uint64_t mixed_recent_ = 0;

@@ -295,6 +295,52 @@ TEST_F(MortiseSteps, ALimitThatShrinksIsMetAtOnceAndServedWithin) {
   for (const Block& block : blocks) stack->deallocate(block);
 }
 
+/// Every page on which no block lies goes back, wherever it is.
+TEST_F(MortiseSteps, ALimitThatShrinksLeavesThePagesThatBlocksTouch) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  const auto stack = stack_of("mortise:pages_apart=true");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 200; ++i) blocks.push_back(stack->allocate({.bytes = 300 * KiB + random() % (9 * MiB)}));
+  std::ranges::shuffle(blocks, random);
+  for (int i = 0; i < 150; ++i) {
+    stack->deallocate(blocks.back());
+    blocks.pop_back();
+  }
+  const auto reserved = [&] { return static_cast<std::size_t>(stack->stats().reserved_bytes.current); };
+  std::vector<std::uintptr_t> touched;
+  std::size_t live = 0;
+  for (const Block& block : blocks) {
+    live += block.bytes;
+    const std::uintptr_t begin = Address(block.data), end = begin + block.bytes;
+    for (std::uintptr_t page = begin / kPage; page <= (end - 1) / kPage; ++page) touched.push_back(page);
+  }
+  std::ranges::sort(touched);
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  ASSERT_GT(reserved(), 2 * touched.size() * kPage) << "there is much to give back";
+  stack->set_reserved_limit(live);
+  EXPECT_EQ(reserved(), touched.size() * kPage);
+  stack->check_invariants();
+  // Nothing that goes back is needed for what lives, and a higher limit is used at once.
+  stack->set_reserved_limit(touched.size() * kPage + 64 * MiB);
+  for (int i = 0; i < 6; ++i) blocks.push_back(stack->allocate({.bytes = 9 * MiB}));
+  stack->check_invariants();
+  for (const Block& block : blocks) stack->deallocate(block);
+  stack->trim(0);
+  EXPECT_EQ(reserved(), 0U);
+}
+
+/// What was taken in long pieces before anybody thought of a limit: of each at most so much is held by a small block.
+TEST_F(MortiseSteps, OfALongBlockThatIsGoneNoMoreThanAPieceIsHeld) {
+  const auto stack = stack_of("mortise");
+  const Block longest = stack->allocate({.bytes = 1 * GiB});
+  stack->deallocate(longest);
+  const Block small = stack->allocate({.bytes = 1 * MiB});
+  stack->set_reserved_limit(2 * MiB);
+  EXPECT_LE(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(256 * MiB));
+  stack->deallocate(small);
+}
+
 /// Beyond it free pieces are joined where new pages would be taken otherwise.
 TEST_F(MortiseSteps, BeyondTheSoftLimitPiecesAreJoinedBeforePagesAreTaken) {
   const auto reserved_with = [&](const char* spec) {

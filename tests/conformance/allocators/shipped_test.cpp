@@ -106,6 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         OptionSet{"MortiseWithoutQuick", "mortise", {{"quick", "false"}}},
         OptionSet{"MortiseWithoutRhythm", "mortise", {{"rhythm", "false"}}},
         OptionSet{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
+        OptionSet{"MortisePagesApart", "mortise", {{"pages_apart", "true"}}},
         OptionSet{"MortiseAllLarge", "mortise", {{"small", "512"}}},
         OptionSet{"StitchingAll", "stitching", {{"share_below", "1GiB"}, {"stitch_from", "0"}, {"growth", "512"}}},
         OptionSet{"StitchingWholeChunks", "stitching", {{"share_below", "0"}, {"stitch_from", "0"}}},

@@ -14,7 +14,7 @@
 #include <new>
 #include <utility>
 
-namespace tenon::stitching {
+namespace tenon::tiled {
 
 class Addresses {
  public:
@@ -92,4 +92,4 @@ class Addresses {
   std::map<std::uintptr_t, std::size_t> reserved_;
 };
 
-}  // namespace tenon::stitching
+}  // namespace tenon::tiled

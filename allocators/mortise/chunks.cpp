@@ -1,0 +1,105 @@
+// Physical memory taken from the device and given back, chunk by chunk.
+#include "home.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tenon::mortise {
+
+/// False when the device has no more.
+bool Home::acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes) {
+  chunk.physical = source_.create(bytes);
+  if (!chunk.physical) return false;
+  try {
+    source_.map(pointer(address), bytes, chunk.physical, 0);
+  } catch (...) {
+    source_.destroy(chunk.physical, bytes);
+    throw;
+  }
+  chunk.address = address;
+  chunk.bytes = bytes;
+  return true;
+}
+
+void Home::drop_chunk(const Chunk& chunk) noexcept {
+  source_.unmap(pointer(chunk.address), chunk.bytes);
+  source_.destroy(chunk.physical, chunk.bytes);
+}
+
+/// Memory behind `bytes` of addresses, or behind fewer, at least `needed`, where the device has no more. None where it
+/// has not even those.
+Home::Chunks Home::acquire_chunks(std::uintptr_t address, std::size_t bytes, std::size_t needed) {
+  Chunks chunks;
+  chunks.reserve(bytes / longest_chunk_bytes_ + 1);
+  const auto drop_all = [&]() noexcept {
+    for (const auto& chunk : chunks) drop_chunk(*chunk);
+    chunks.clear();
+  };
+  const auto take_up_to = [&](std::size_t wanted) {
+    std::size_t taken = 0;
+    while (taken < wanted) {
+      auto chunk = std::make_unique<Chunk>();
+      if (!acquire_chunk(*chunk, address + taken, std::min(longest_chunk_bytes_, wanted - taken))) break;
+      taken += chunk->bytes;
+      chunks.push_back(std::move(chunk));
+    }
+    return taken;
+  };
+  try {
+    if (take_up_to(bytes) >= needed) return chunks;
+    drop_all();
+    // The last chunk may have been too long by what is not needed.
+    if (bytes != needed && take_up_to(needed) < needed) drop_all();
+  } catch (...) {
+    drop_all();
+    throw;
+  }
+  return chunks;
+}
+
+/// The free tile contains the chunk: what lies beside it stays free.
+void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
+  const Chunk& chunk = *range.chunks[index];
+  Tile* hole = take_part(tile, chunk.address, chunk.bytes);
+  drop_chunk(chunk);
+  reserved_bytes_ -= chunk.bytes;
+  range.mapped_bytes -= chunk.bytes;
+  for (std::size_t page = (chunk.address - range.address) / page_bytes_, end = page + chunk.bytes / page_bytes_;
+       page < end; ++page)
+    range.pages[page] = nullptr;
+  range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
+  range.has_holes = true;
+  hole->state = TileState::kUnmapped;
+  hole->cache = nullptr;
+  if (Tile* right = hole->right; right != nullptr && right->state == TileState::kUnmapped) unlink(right);
+  if (Tile* left = hole->left; left != nullptr && left->state == TileState::kUnmapped) unlink(hole);
+}
+
+std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept {
+  std::size_t given_back = 0;
+  for (std::size_t r = ranges_.size(); r-- > 0;) {
+    Range& range = *ranges_[r];
+    for (std::size_t i = range.chunks.size(); i-- > 0;) {
+      if (cached_bytes - given_back <= keep_bytes) return given_back;
+      const Chunk& chunk = *range.chunks[i];
+      Tile* tile = containing(range, chunk.address);
+      if (tile->state != TileState::kFree || tile->end() < chunk.address + chunk.bytes) continue;
+      given_back += chunk.bytes;
+      if (has_virtual_memory_) {
+        release_chunk(range, i, tile);
+        continue;
+      }
+      leave(tile);
+      tiles_.give(tile);
+      source_.release(pointer(chunk.address), chunk.bytes);
+      reserved_bytes_ -= chunk.bytes;
+      numbered_[range.number] = nullptr;
+      unused_numbers_.push_back(range.number);
+      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(r));
+      break;  // its only chunk
+    }
+  }
+  return given_back;
+}
+
+}  // namespace tenon::mortise
