@@ -93,6 +93,7 @@ class MortiseAllocator final : public Allocator {
   std::size_t spare_pages(std::size_t pages) const;
   std::vector<Tile*> free_tiles(const StreamCache& cache) const;
   void flush_quick() noexcept;
+  Tile* from_idle(StreamCache& to, Region region, std::size_t bytes);
   void adopt_idle(StreamCache& to);
   void adopt_all(StreamCache& to) noexcept;
   void adopt(StreamCache& from, StreamCache& to) noexcept;

@@ -58,8 +58,11 @@ Tile* MortiseAllocator::from_plenty(StreamCache& cache, std::size_t bytes) {
 /// Without the device.
 Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes) {
   flush_quick();
-  adopt_idle(cache);
   const Region region = region_of(bytes);
+  if (caches_.size() > 1) {
+    if (Tile* tile = from_idle(cache, region, bytes)) return tile;
+    adopt_idle(cache);
+  }
   if (Tile* tile = home_.take(cache, region, bytes)) return tile;
   if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
   if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
@@ -147,6 +150,20 @@ void MortiseAllocator::flush_quick() noexcept {
     while (Tile* tile = cache->quick.pop_any()) home_.give_back(tile);
     if (Tile* tile = std::exchange(cache->held, nullptr)) home_.give_back(tile);
   }
+}
+
+/// One tile, here or on a stream that has done all its work. That one keeps the others: streams that take all from each
+/// other in turn would do nothing else.
+Tile* MortiseAllocator::from_idle(StreamCache& to, Region region, std::size_t bytes) {
+  if (Tile* tile = home_.take(to, region, bytes)) return tile;
+  for (const auto& from : caches_) {
+    if (from.get() == &to || from->free_bytes == 0 || !source_.reached(source_.mark(from->stream))) continue;
+    if (Tile* tile = home_.take(*from, region, bytes)) {
+      tile->cache = &to;
+      return tile;
+    }
+  }
+  return nullptr;
 }
 
 /// What is free on streams that have done all their work becomes this one's.

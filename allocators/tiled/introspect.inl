@@ -8,10 +8,8 @@ void TiledAllocator<Rules>::walk(SegmentVisitor& visitor) const {
     std::size_t mapped = 0;
     for (const Tile* tile = segment->first; tile; tile = tile->right)
       if (tile->state != BlockState::kUnmapped) mapped += tile->bytes;
-    visitor.segment({.address = segment->address,
-                     .bytes = mapped,
-                     .stream = segment->stream,
-                     .is_expandable = segment->is_range});
+    visitor.segment(
+        {.address = segment->address, .bytes = mapped, .stream = segment->stream, .is_expandable = segment->is_range});
     for (const Tile* tile = segment->first; tile; tile = tile->right)
       visitor.block({.address = tile->address,
                      .bytes = tile->bytes,
