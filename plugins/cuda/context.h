@@ -1,10 +1,10 @@
 // The context of a device, and what every call into CUDA stands in.
 //
-// Note [No stray contexts]: a call of the runtime on a thread without a current context makes one on device 0, and so does
-// cudaSetDevice on the device it is given, even to put back what cudaGetDevice said before (pytorch#94864). Each costs some
-// hundred MiB of a device that the process may not use at all. So this plugin never calls cudaSetDevice: it keeps the
-// primary context of each device that was opened, and pushes it for the length of a call. The thread is left as it was
-// found, also where it had no context.
+// Note [No stray contexts]: a call of the runtime on a thread without a current context makes one on device 0, and so
+// does cudaSetDevice on the device it is given, even to put back what cudaGetDevice said before (pytorch#94864). Each
+// costs some hundred MiB of a device that the process may not use at all. So this plugin never calls cudaSetDevice: it
+// keeps the primary context of each device that was opened, and pushes it for the length of a call. The thread is left
+// as it was found, also where it had no context.
 #pragma once
 
 #include "driver_api.h"
@@ -51,8 +51,8 @@ class ContextGuard {
   bool pushed_ = true;
 };
 
-/// For calls that touch no stream, such as cudaMalloc and cudaEventQuery: without it they are refused, and the capture is
-/// lost, while this thread or, in another mode, any thread captures a graph.
+/// For calls that touch no stream, such as cudaMalloc and cudaEventQuery: without it they are refused, and the capture
+/// is lost, while this thread or, in another mode, any thread captures a graph.
 class WhileCapturing {
  public:
   WhileCapturing() noexcept { cudaThreadExchangeStreamCaptureMode(&mode_); }

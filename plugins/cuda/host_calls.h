@@ -1,8 +1,8 @@
 // Host functions in stream order. CUDA calls back with a pointer; what it points to is kept here.
 //
-// Note [Who owns a host function]: a function that was queued is run once, and is gone then. After an error of the context
-// CUDA calls none of those that wait, and they go with the driver. One that was captured is run by every launch of the
-// graph, and belongs to it.
+// Note [Who owns a host function]: a function that was queued is run once, and is gone then. After an error of the
+// context CUDA calls none of those that wait, and they go with the driver. One that was captured is run by every launch
+// of the graph, and belongs to it.
 #pragma once
 
 #include "check.h"

@@ -44,7 +44,8 @@ VirtualMemory::VirtualMemory(const Context& context) : context_(context), access
   const ContextGuard guard(context_);
   const CUmemAllocationProp properties = properties_of(context.device());
   std::size_t bytes = 0;
-  if (driver.get_granularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS) page_bytes_ = bytes;
+  if (driver.get_granularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS)
+    page_bytes_ = bytes;
 }
 
 void* VirtualMemory::reserve(std::size_t bytes) {

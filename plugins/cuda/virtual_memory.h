@@ -1,8 +1,8 @@
 // Virtual memory of a device by cuMem*.
 //
-// Note [A handle a page]: cuMemMap's offset must be zero, while MemorySource::map takes any part of a physical memory. So
-// a physical memory is a row of handles, one for each page, and a part of it is some of them. Access is given once for a
-// whole range, to the device itself and to those it shares its memory with.
+// Note [A handle a page]: cuMemMap's offset must be zero, while MemorySource::map takes any part of a physical memory.
+// So a physical memory is a row of handles, one for each page, and a part of it is some of them. Access is given once
+// for a whole range, to the device itself and to those it shares its memory with.
 #pragma once
 
 #include "context.h"

@@ -119,7 +119,8 @@ TEST_F(EmulatedMisuse, HandlesThatAreDead) {
 TEST_F(EmulatedMisuse, AHostFunctionThatCallsCuda) {
   EXPECT_DEATH(
       {
-        cudaLaunchHostFunc(stream_, [](void*) { cudaGetLastError(); }, nullptr);
+        cudaLaunchHostFunc(
+            stream_, [](void*) { cudaGetLastError(); }, nullptr);
         cudaStreamSynchronize(stream_);
       },
       "cudaGetLastError was called by a host function");

@@ -123,7 +123,8 @@ TEST_F(EmulatedMachine, AHostFunctionHoldsItsStreamAndNoOther) {
   cudaStream_t held = new_stream();
   cudaStream_t free = new_stream();
   unsigned char* address = new_memory(64);
-  cudaLaunchHostFunc(held, [](void* data) { static_cast<std::future<void>*>(data)->wait(); }, &gate);
+  cudaLaunchHostFunc(
+      held, [](void* data) { static_cast<std::future<void>*>(data)->wait(); }, &gate);
   cudaMemsetAsync(address, 1, 1, held);
   cudaMemsetAsync(address + 1, 2, 1, free);
   EXPECT_EQ(cudaStreamSynchronize(free), cudaSuccess);

@@ -49,7 +49,9 @@ bool AddressSpace::is_device(const void* pointer) const {
   return address >= base_ && address < end_;
 }
 
-Extent& AddressSpace::add(Extent extent) { return extents_.insert_or_assign(extent.address, std::move(extent)).first->second; }
+Extent& AddressSpace::add(Extent extent) {
+  return extents_.insert_or_assign(extent.address, std::move(extent)).first->second;
+}
 
 Extent* AddressSpace::beginning_at(Address address) {
   const auto found = extents_.find(address);
@@ -81,11 +83,11 @@ std::vector<Segment> AddressSpace::segments(Address address, std::size_t bytes, 
       misuse(what + " uses " + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ", but nothing is at " +
              hexadecimal(at) + (done == 0 ? "" : ", " + std::to_string(done) + " bytes on"));
     }
-    const bool reached = extent->mapped ? extent->reachable.contains(device)
-                                        : extent->owner == device || peers(extent->owner);
+    const bool reached =
+        extent->mapped ? extent->reachable.contains(device) : extent->owner == device || peers(extent->owner);
     if (!reached) {
-      misuse(what + " on device " + std::to_string(device) + " uses memory of device " +
-             std::to_string(extent->owner) + " at " + hexadecimal(at) + " without access to it");
+      misuse(what + " on device " + std::to_string(device) + " uses memory of device " + std::to_string(extent->owner) +
+             " at " + hexadecimal(at) + " without access to it");
     }
     const std::size_t offset = at - extent->address;
     const std::size_t here = std::min(bytes - done, extent->bytes - offset);

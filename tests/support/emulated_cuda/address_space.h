@@ -69,8 +69,8 @@ class AddressSpace {
   std::map<Address, Reservation>& reservations() { return reservations_; }
   bool reserved(Address address, std::size_t bytes) const;
 
-  /// The bytes behind a range; misuse() where some are not there, or `device` may not reach them. `peers(owner)`: may it
-  /// reach what cudaMalloc gave of another device?
+  /// The bytes behind a range; misuse() where some are not there, or `device` may not reach them. `peers(owner)`: may
+  /// it reach what cudaMalloc gave of another device?
   std::vector<Segment> segments(Address address, std::size_t bytes, int device, const std::string& what,
                                 const std::function<bool(int)>& peers);
 

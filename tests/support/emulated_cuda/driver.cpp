@@ -107,7 +107,8 @@ CUresult granularity(std::size_t* bytes, const CUmemAllocationProp* properties, 
   return CUDA_SUCCESS;
 }
 
-CUresult reserve(CUdeviceptr* address, std::size_t bytes, std::size_t alignment, CUdeviceptr, unsigned long long flags) {
+CUresult reserve(CUdeviceptr* address, std::size_t bytes, std::size_t alignment, CUdeviceptr,
+                 unsigned long long flags) {
   DriverCall call("cuMemAddressReserve");
   if (call.refused()) return call.driver_refusal();
   Machine& machine = call.machine();
@@ -126,7 +127,8 @@ CUresult unreserve(CUdeviceptr address, std::size_t bytes) {
     misuse("cuMemAddressFree was given a range that is not what cuMemAddressReserve returned");
   }
   for (const auto& [mapped, handle] : call.machine().mapping_handles) {
-    if (mapped >= address && mapped < address + bytes) misuse("cuMemAddressFree was given a range with memory mapped in it");
+    if (mapped >= address && mapped < address + bytes)
+      misuse("cuMemAddressFree was given a range with memory mapped in it");
   }
   reservations.erase(found);
   return CUDA_SUCCESS;

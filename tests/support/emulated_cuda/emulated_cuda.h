@@ -43,8 +43,8 @@ std::vector<int> contexts();
 std::int64_t calls(std::string_view function);
 /// The nth call of `function` from now on (1 is the next one) does nothing and returns `error`.
 void fail_call(std::string_view function, std::int64_t nth, int error);
-/// An error as of a kernel that wrote where nothing is: from now on every call in the device's context returns it, and what
-/// is queued never runs.
+/// An error as of a kernel that wrote where nothing is: from now on every call in the device's context returns it, and
+/// what is queued never runs.
 void lose_device(int device);
 /// Bytes taken of a device.
 std::size_t used_bytes(int device);

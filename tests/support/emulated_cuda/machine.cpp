@@ -49,7 +49,8 @@ bool Machine::take(int device, std::size_t bytes) {
 bool Machine::is_pinned(const void* pointer, std::size_t bytes) const {
   const auto* first = static_cast<const unsigned char*>(pointer);
   const auto found = pinned.upper_bound(first);
-  return found != pinned.end() && found->second.first <= first && bytes <= static_cast<std::size_t>(found->first - first);
+  return found != pinned.end() && found->second.first <= first &&
+         bytes <= static_cast<std::size_t>(found->first - first);
 }
 
 void Machine::expect_unused(const char* call, Address address, std::size_t bytes) const {
@@ -102,7 +103,8 @@ cudaError_t Call::result(cudaError_t status) {
 }
 
 Stream& Call::stream(cudaStream_t handle) {
-  if (handle == nullptr || handle == cudaStreamLegacy) return *machine_.legacy[static_cast<std::size_t>(context().device)];
+  if (handle == nullptr || handle == cudaStreamLegacy)
+    return *machine_.legacy[static_cast<std::size_t>(context().device)];
   if (handle == cudaStreamPerThread) misuse(std::string(name_) + " on the stream of a thread is not emulated");
   auto* stream = reinterpret_cast<Stream*>(handle);
   if (!machine_.streams.contains(stream)) {

@@ -1,4 +1,5 @@
-// The machine behind the calls of CUDA: devices, contexts, streams, events, memory; and Call, what every call stands in.
+// The machine behind the calls of CUDA: devices, contexts, streams, events, memory; and Call, what every call stands
+// in.
 #pragma once
 
 #include "support/emulated_cuda/address_space.h"
@@ -103,6 +104,7 @@ struct Machine {
   AddressSpace space;
   WorkQueue queue;
   unsigned long long next_id = 1;
+  std::map<std::pair<const void*, int>, std::vector<Address>> module_variables;  ///< by module and device
   std::map<std::string, std::int64_t, std::less<>> calls;
   std::map<std::pair<std::string, std::int64_t>, int> failures;
 

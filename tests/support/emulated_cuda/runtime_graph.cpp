@@ -92,7 +92,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   Call call("cudaStreamIsCapturing");
   if (call.refused()) return call.refusal();
   const Stream& stream = call.stream(handle);
-  *status = stream.capture == nullptr   ? cudaStreamCaptureStatusNone
+  *status = stream.capture == nullptr ? cudaStreamCaptureStatusNone
             : stream.capture->invalid ? cudaStreamCaptureStatusInvalidated
                                       : cudaStreamCaptureStatusActive;
   if (!stream.legacy) return cudaSuccess;
@@ -121,7 +121,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   Call call("cudaGraphInstantiate");
   if (call.refused()) return call.refusal();
   if (flags != 0) misuse("cudaGraphInstantiate with flags is not emulated");
-  *executable = reinterpret_cast<cudaGraphExec_t>(keep(call.machine(), graph_of(graph, call.machine(), call.name()).nodes));
+  *executable =
+      reinterpret_cast<cudaGraphExec_t>(keep(call.machine(), graph_of(graph, call.machine(), call.name()).nodes));
   return cudaSuccess;
 }
 

@@ -133,7 +133,8 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
   if (stream.capture != nullptr) misuse("cudaFreeAsync in a capture is not emulated");
   const Extent& extent = allocated(call, pointer);
   Machine& machine = call.machine();
-  return call.result(call.queue(stream, {.run = [&machine, address = extent.address] { free_extent(machine, address); }}));
+  return call.result(
+      call.queue(stream, {.run = [&machine, address = extent.address] { free_extent(machine, address); }}));
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
@@ -206,10 +207,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   if (to_device) (void)target.segments(machine, bytes, call.name());
   if (from_device) (void)source.segments(machine, bytes, call.name());
-  Work work{.run = [&machine, target, source, bytes, staged] {
-              copy_bytes(target.segments(machine, bytes, "cudaMemcpyAsync"),
-                         source.segments(machine, bytes, "cudaMemcpyAsync"));
-            },
+  Work work{.run =
+                [&machine, target, source, bytes, staged] {
+                  copy_bytes(target.segments(machine, bytes, "cudaMemcpyAsync"),
+                             source.segments(machine, bytes, "cudaMemcpyAsync"));
+                },
             .touches = {{address_of(to), bytes}}};
   if (staged == nullptr) work.touches.push_back({address_of(from), bytes});
   const cudaError_t status = call.queue(stream, std::move(work));

@@ -29,7 +29,8 @@ WorkQueue::~WorkQueue() {
 }
 
 bool WorkQueue::may_run(const Work& work) const {
-  return !work.running && std::all_of(work.after.begin(), work.after.end(), [](const WorkRef& one) { return one->done; });
+  return !work.running &&
+         std::all_of(work.after.begin(), work.after.end(), [](const WorkRef& one) { return one->done; });
 }
 
 void WorkQueue::finish(const WorkRef& work) {

@@ -1,8 +1,8 @@
 // Work: what is queued on streams, and when it runs.
 //
-// Each piece knows what it comes after: the piece before it on its stream, events that were waited for, and what the rules
-// of the legacy stream add. Anything whose predecessors are done may run. Pieces of the device run inside the call that
-// lets them run; host functions on a thread of their own, outside the lock, as CUDA has one.
+// Each piece knows what it comes after: the piece before it on its stream, events that were waited for, and what the
+// rules of the legacy stream add. Anything whose predecessors are done may run. Pieces of the device run inside the
+// call that lets them run; host functions on a thread of their own, outside the lock, as CUDA has one.
 #pragma once
 
 #include "support/emulated_cuda/address_space.h"

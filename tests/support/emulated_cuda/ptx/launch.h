@@ -1,0 +1,102 @@
+// One launch of a kernel: its blocks one after the other, the threads of a block in turns.
+#pragma once
+
+#include "support/emulated_cuda/machine.h"
+#include "support/emulated_cuda/ptx/access_log.h"
+#include "support/emulated_cuda/ptx/module.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::emulated_cuda::ptx {
+
+struct Dimensions {
+  std::uint32_t x = 1, y = 1, z = 1;
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+struct LaunchConfig {
+  Dimensions grid, block;
+  std::size_t dynamic_shared_bytes = 0;
+  std::uint64_t seed = 0;  ///< 0: blocks and threads in their order; else drawn
+};
+
+class Launch {
+ public:
+  /// `variables`: where those of the module lie on the device.
+  Launch(Machine& machine, const Context& context, const Module& module, const Function& kernel, const LaunchConfig& config,
+         std::vector<unsigned char> params, std::vector<Address> variables);
+  void run();
+
+ private:
+  enum class State { kReady, kAtBarrier, kAtWarp, kExited };
+  struct Frame {
+    const Function* function = nullptr;
+    std::size_t at = 0;
+    std::vector<std::uint64_t> registers;
+    std::vector<unsigned char> params;
+    std::vector<unsigned char> local;
+  };
+  struct Thread {
+    std::uint32_t index = 0;
+    Dimensions id;
+    State state = State::kReady;
+    std::vector<Frame> frames;
+    std::uint64_t carry = 0;
+    const Instruction* waits_at = nullptr;
+    Where where(const Launch& launch) const;
+  };
+
+  void begin_block(std::uint64_t block);
+  void run_block();
+  void run_thread(Thread& thread);
+  /// False: the thread stops here.
+  bool step(Thread& thread, const Instruction& instruction);
+  bool release_warps();
+  bool release_barrier();
+  void run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
+  void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
+  void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
+
+  std::uint64_t value(const Thread& thread, const Operand& operand) const;
+  void set(Thread& thread, const Operand& operand, std::uint64_t value) const;
+  std::uint64_t special(const Thread& thread, std::uint64_t which) const;
+  void load(Thread& thread, const Instruction& instruction);
+  void store(Thread& thread, const Instruction& instruction);
+  void atomic(Thread& thread, const Instruction& instruction);
+  void call(Thread& thread, const Instruction& instruction);
+  /// False: it was the kernel that returned.
+  bool give_back(Thread& thread);
+  unsigned char* bytes_at(Thread& thread, const Instruction& instruction, std::size_t bytes, Access access);
+  unsigned char* global_bytes(const Thread& thread, const Instruction& instruction, Address address, std::size_t bytes);
+  void check_race(AccessLog& log, const Thread& thread, const Instruction& instruction, std::uint64_t address,
+                  std::size_t bytes, Access access, const char* memory);
+  [[noreturn]] void stop(const Thread& thread, const Instruction& instruction, const std::string& what) const;
+  std::string place(const Thread& thread, const Instruction& instruction) const;
+
+  Machine& machine_;
+  const Context& context_;
+  const Module& module_;
+  const Function& kernel_;
+  const LaunchConfig config_;
+  const std::vector<unsigned char> params_;
+  const std::vector<Address> variables_;
+  AccessLog global_log_;
+
+  // Of the block that runs.
+  std::uint32_t block_ = 0;
+  Dimensions block_id_;
+  std::vector<Thread> threads_;
+  std::vector<unsigned char> shared_;
+  AccessLog shared_log_;
+  std::uint32_t block_phase_ = 0;
+  std::vector<std::uint32_t> warp_phases_;
+  std::uint32_t fences_ = 0;
+  const Extent* last_extent_ = nullptr;
+};
+
+/// What the device cannot launch: too many threads, too much shared memory. Empty: it can.
+std::string why_not_launchable(const Function& kernel, const LaunchConfig& config);
+
+}  // namespace tenon::emulated_cuda::ptx

@@ -1,0 +1,127 @@
+// Loads, stores and atomics of a launch, with their checks. Declared in launch.h.
+#include "support/emulated_cuda/misuse.h"
+#include "support/emulated_cuda/ptx/launch.h"
+
+#include <cstring>
+
+namespace tenon::emulated_cuda::ptx {
+
+namespace {
+
+std::string count_of(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+}  // namespace
+
+void Launch::check_race(AccessLog& log, const Thread& thread, const Instruction& instruction, std::uint64_t address,
+                        std::size_t bytes, Access access, const char* memory) {
+  const Where now = thread.where(*this);
+  const Where* before = log.conflict(address, bytes, access, now);
+  if (before == nullptr) return;
+  stop(thread, instruction,
+       std::string("races in ") + memory + " memory at " + hexadecimal(address) + " with " +
+           (before->block == now.block ? "" : "block " + std::to_string(before->block) + ", ") + "thread " +
+           std::to_string(before->thread) + (before->block == now.block ? " of its block" : ""));
+}
+
+unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& instruction, Address address,
+                                    std::size_t bytes) {
+  const Extent* extent = last_extent_;
+  if (extent == nullptr || address < extent->address || address - extent->address >= extent->bytes)
+    extent = machine_.space.holding(address);
+  if (extent == nullptr) {
+    stop(thread, instruction,
+         "uses " + count_of(bytes) + " at " + hexadecimal(address) +
+             (machine_.space.is_device(reinterpret_cast<void*>(address)) ? ", where nothing is" : ", which is not device memory"));
+  }
+  const std::size_t offset = address - extent->address;
+  if (bytes > extent->bytes - offset) {
+    stop(thread, instruction,
+         "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", beyond the end of its memory of " +
+             count_of(extent->bytes));
+  }
+  const bool reached = extent->mapped ? extent->reachable.contains(context_.device)
+                                      : extent->owner == context_.device || context_.peers.contains(extent->owner);
+  if (!reached) {
+    stop(thread, instruction, "uses memory of device " + std::to_string(extent->owner) + " without access to it");
+  }
+  last_extent_ = extent;
+  return extent->backing->data() + offset;
+}
+
+unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, std::size_t bytes, Access access) {
+  Frame& frame = thread.frames.back();
+  if (instruction.space == Space::kParam) {
+    const Slot& slot = frame.function->params.at(instruction.name);
+    const std::size_t offset = static_cast<std::size_t>(instruction.in[0].offset);
+    if (offset + bytes > slot.bytes) stop(thread, instruction, "is beyond the end of parameter " + instruction.name);
+    return frame.params.data() + slot.offset + offset;
+  }
+  std::uint64_t address = value(thread, instruction.in[0]) + static_cast<std::uint64_t>(instruction.in[0].offset);
+  Space space = instruction.space;
+  if (space == Space::kGeneric) {
+    space = address >= kLocalWindow ? Space::kLocal : address >= kSharedWindow ? Space::kShared : Space::kGlobal;
+    address -= space == Space::kLocal ? kLocalWindow : space == Space::kShared ? kSharedWindow : 0;
+  }
+  if (address % bytes != 0)
+    stop(thread, instruction, "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", which is not aligned to that");
+  if (space == Space::kGlobal) {
+    unsigned char* data = global_bytes(thread, instruction, address, bytes);
+    check_race(global_log_, thread, instruction, address, bytes, access, "global");
+    return data;
+  }
+  std::vector<unsigned char>& memory = space == Space::kShared ? shared_ : frame.local;
+  address &= 0xffffffffU;
+  if (address > memory.size() || bytes > memory.size() - address) {
+    stop(thread, instruction,
+         "uses " + count_of(bytes) + " at " + std::to_string(address) + " of " + count_of(memory.size()) + " of " +
+             (space == Space::kShared ? "shared" : "local") + " memory");
+  }
+  if (space == Space::kShared) {
+    if (access != Access::kWrite && !shared_log_.written(address, bytes))
+      stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
+    check_race(shared_log_, thread, instruction, address, bytes, access, "shared");
+  }
+  return memory.data() + address;
+}
+
+void Launch::load(Thread& thread, const Instruction& instruction) {
+  const std::size_t bytes = instruction.bytes;
+  const unsigned char* data = bytes_at(thread, instruction, bytes * instruction.out.size(),
+                                       instruction.strong ? Access::kStrongRead : Access::kRead);
+  for (std::size_t i = 0; i < instruction.out.size(); ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data + i * bytes, bytes);
+    if (instruction.is_signed && bytes < 8 && (word >> (8 * bytes - 1) & 1) != 0) word |= ~std::uint64_t{0} << (8 * bytes);
+    set(thread, instruction.out[i], word);
+  }
+}
+
+void Launch::store(Thread& thread, const Instruction& instruction) {
+  const std::size_t bytes = instruction.bytes;
+  unsigned char* data = bytes_at(thread, instruction, bytes * (instruction.in.size() - 1),
+                                 instruction.strong ? Access::kAtomic : Access::kWrite);
+  for (std::size_t i = 1; i < instruction.in.size(); ++i) {
+    const std::uint64_t word = value(thread, instruction.in[i]);
+    std::memcpy(data + (i - 1) * bytes, &word, bytes);
+  }
+}
+
+void Launch::atomic(Thread& thread, const Instruction& instruction) {
+  unsigned char* data = bytes_at(thread, instruction, instruction.bytes, Access::kAtomic);
+  global_log_.synchronize(reinterpret_cast<std::uint64_t>(data), thread.where(*this));
+  std::uint64_t before = 0;
+  std::memcpy(&before, data, instruction.bytes);
+  const std::uint64_t operand = value(thread, instruction.in[1]);
+  std::uint64_t after = operand;
+  if (instruction.mode == "cas") {
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * instruction.bytes);
+    after = (before & mask) == (operand & mask) ? value(thread, instruction.in[2]) : before;
+  } else if (instruction.mode != "exch") {
+    const std::uint64_t in[2] = {before, operand};
+    after = instruction.operation.compute(in, thread.carry);
+  }
+  std::memcpy(data, &after, instruction.bytes);
+  if (!instruction.out.empty()) set(thread, instruction.out[0], before);
+}
+
+}  // namespace tenon::emulated_cuda::ptx

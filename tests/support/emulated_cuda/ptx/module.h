@@ -1,0 +1,99 @@
+// A PTX module as it is run: functions with their instructions, and what lies in memory.
+#pragma once
+
+#include "support/emulated_cuda/ptx/operations.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::emulated_cuda::ptx {
+
+/// Spaces of memory. Addresses of shared and local memory are offsets; as generic addresses they are above these windows.
+enum class Space { kGeneric, kGlobal, kShared, kLocal, kParam };
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t kLocalWindow = std::uint64_t{1} << 61;
+
+struct Operand {
+  enum class Kind { kNone, kRegister, kImmediate, kSymbol, kSpecial };
+  Kind kind = Kind::kNone;
+  std::uint64_t value = 0;  ///< register, immediate, index of a variable of the module, or a special register
+  std::int64_t offset = 0;  ///< of an address
+};
+
+/// %tid.x and the like, in this order.
+enum class Special : std::uint64_t {
+  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
+  kLaneId, kWarpId, kWarpSize, kLanemaskEq, kLanemaskLt, kLanemaskLe, kLanemaskGt, kLanemaskGe
+};
+
+enum class Kind {
+  kPlain, kPack, kUnpack, kBranch, kReturn, kExit, kTrap, kCall, kLoad, kStore, kAtomic,
+  // a thread stops at these until others have come
+  kBarrier, kWarpBarrier, kShuffle, kVote, kMatch, kActiveMask,
+  kFence
+};
+
+struct Function;
+
+struct Instruction {
+  Kind kind = Kind::kPlain;
+  std::string opcode;
+  Operation operation;             ///< of kPlain, and of the arithmetic of kAtomic
+  std::vector<Operand> out;        ///< destinations; of a store, none
+  std::vector<Operand> in;         ///< sources; of a load or store, the address first
+  Operand guard;                   ///< a predicate, or none
+  bool guard_negated = false;
+  std::size_t target = 0;          ///< of a branch
+  std::string name;                ///< label, or called function
+  std::vector<std::string> arguments, results;  ///< parameters of a call
+  const Function* callee = nullptr;
+  Space space = Space::kGeneric;
+  std::size_t bytes = 4;           ///< of each element that is loaded or stored
+  bool is_signed = false;
+  bool strong = false;             ///< volatile, relaxed, acquire, release: no data race with its like
+  std::string mode;                ///< of a shuffle or vote
+  int line = 0;                    ///< in the source, by .loc
+  int file = 0;
+};
+
+struct Slot {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+struct Function {
+  std::string name;
+  bool entry = false;
+  std::vector<Instruction> code;
+  std::size_t registers = 0;
+  std::map<std::string, Slot> params;  ///< its own and those of its calls, in one frame
+  std::vector<std::string> parameter_names;
+  std::vector<std::string> result_names;
+  std::size_t param_bytes = 0;
+  std::size_t local_bytes = 0;
+  std::size_t shared_bytes = 0;        ///< static
+  std::size_t max_threads = 1024;
+};
+
+/// A variable of the module in global or constant memory.
+struct Variable {
+  std::string name;
+  std::size_t alignment = 1;
+  std::vector<unsigned char> bytes;
+};
+
+struct Module {
+  std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
+  std::vector<Variable> variables;
+  std::map<int, std::string> files;
+};
+
+/// Reads PTX text; misuse() names what it does not know.
+Module read_module(std::string_view text);
+
+}  // namespace tenon::emulated_cuda::ptx
