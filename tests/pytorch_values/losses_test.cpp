@@ -63,10 +63,9 @@ Tensor of_two(const std::string& name, const std::vector<Tensor>& x, const Given
   if (name == "kl_div")
     return F::kl_div(x[0], x[1], o.with_reduction(F::KLDivFuncOptions()).log_target(o.is("log_target")));
   if (name == "nll_loss")
-    return F::nll_loss(x[0], x[1],
-                       o.with_reduction(F::NLLLossFuncOptions())
-                           .weight(o.tensor("weight"))
-                           .ignore_index(o.whole("ignore_index")));
+    return F::nll_loss(
+        x[0], x[1],
+        o.with_reduction(F::NLLLossFuncOptions()).weight(o.tensor("weight")).ignore_index(o.whole("ignore_index")));
   if (name == "cross_entropy") {
     auto options = o.with_reduction(F::CrossEntropyFuncOptions()).weight(o.tensor("weight"));
     if (o.has("ignore_index")) options.ignore_index(o.whole("ignore_index"));
@@ -81,8 +80,8 @@ Tensor of_two(const std::string& name, const std::vector<Tensor>& x, const Given
                                                    .weight(o.tensor("weight"))
                                                    .pos_weight(o.tensor("pos_weight")));
   if (name == "hinge_embedding_loss")
-    return F::hinge_embedding_loss(
-        x[0], x[1], o.with_reduction(F::HingeEmbeddingLossFuncOptions()).margin(o.number("margin")));
+    return F::hinge_embedding_loss(x[0], x[1],
+                                   o.with_reduction(F::HingeEmbeddingLossFuncOptions()).margin(o.number("margin")));
   if (name == "multi_margin_loss")
     return F::multi_margin_loss(x[0], x[1],
                                 o.with_reduction(F::MultiMarginLossFuncOptions())
@@ -105,8 +104,8 @@ Tensor of_two(const std::string& name, const std::vector<Tensor>& x, const Given
 Tensor loss_of(const std::string& name, const std::vector<Tensor>& x, const Given& o) {
   if (x.size() == 2) return of_two(name, x, o);
   if (name == "cosine_embedding_loss")
-    return F::cosine_embedding_loss(
-        x[0], x[1], x[2], o.with_reduction(F::CosineEmbeddingLossFuncOptions()).margin(o.number("margin")));
+    return F::cosine_embedding_loss(x[0], x[1], x[2],
+                                    o.with_reduction(F::CosineEmbeddingLossFuncOptions()).margin(o.number("margin")));
   if (name == "margin_ranking_loss")
     return F::margin_ranking_loss(x[0], x[1], x[2],
                                   o.with_reduction(F::MarginRankingLossFuncOptions()).margin(o.number("margin")));
@@ -117,8 +116,7 @@ Tensor loss_of(const std::string& name, const std::vector<Tensor>& x, const Give
                                       .p(o.number("p"))
                                       .swap(o.is("swap")));
   if (name == "gaussian_nll_loss")
-    return F::gaussian_nll_loss(x[0], x[1], x[2],
-                                o.with_reduction(F::GaussianNLLLossFuncOptions()).full(o.is("full")));
+    return F::gaussian_nll_loss(x[0], x[1], x[2], o.with_reduction(F::GaussianNLLLossFuncOptions()).full(o.is("full")));
   throw Error("unknown loss " + name);
 }
 

@@ -71,7 +71,9 @@ TEST(PyTorchValues, OfLbfgsInAValley) {
     SCOPED_TRACE(o.dump());
     const Tensor x = tenon::tensor({-1.2, 1.0, 0.4}, TensorOptions(kFloat64)).set_requires_grad(true);
     optim::LBFGSOptions options(o["lr"].get<double>());
-    options.max_iter(o["max_iter"].get<std::int64_t>()).max_eval(500).history_size(o["history_size"].get<std::int64_t>());
+    options.max_iter(o["max_iter"].get<std::int64_t>())
+        .max_eval(500)
+        .history_size(o["history_size"].get<std::int64_t>());
     if (!o["line_search_fn"].is_null()) options.line_search_fn(o["line_search_fn"].get<std::string>());
     optim::LBFGS lbfgs({x}, options);
     const auto closure = [&] {

@@ -42,7 +42,7 @@ Tensor leaf_of(const json& values) {
 /// Where Tenon differs from PyTorch, and why.
 struct Difference {
   const char* row;
-  double tolerance;                                 ///< of gradients, in place of kTolerance
+  double tolerance;                                   ///< of gradients, in place of kTolerance
   std::function<bool(double point)> is_incomparable;  ///< points whose gradients are not compared
 };
 constexpr double kTolerance = 1e-11;

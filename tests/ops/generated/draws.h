@@ -22,6 +22,8 @@ namespace tenon::test {
 
 using Sizes = std::vector<std::int64_t>;
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 inline std::string text_of(const Sizes& sizes) {
   std::string text = "(";
   for (const std::int64_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);

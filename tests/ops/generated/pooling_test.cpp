@@ -4,8 +4,6 @@
 namespace tenon::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// A window's settings for each of `rank` dimensions.
 struct Windows {
   std::int64_t rank;

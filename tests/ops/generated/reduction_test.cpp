@@ -7,8 +7,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double sum_of(const Values& values) {
   double sum = 0;
   for (const double value : values) sum += value;
