@@ -67,12 +67,18 @@ OptionSchema MortiseAllocator::options() {
       OptionSpec::boolean("pages_apart", false,
                           "take each page by itself, so that each can go back when a limit shrinks; false: from then "
                           "on, and before it up to 256 MiB at a time"),
+      OptionSpec::text(std::string(packing::kPlanOption), "",
+                       "a plan of the run, whose blocks have their places reserved: a file of `tenon plan HISTORY -o "
+                       "FILE.plan`, or of planned's `record`"),
   };
 }
 
 AllocatorTraits MortiseAllocator::traits() {
   return {.depends_on_capacity = [](const Options&) { return false; },
-          .alignment = [](const Options&) { return kGrain; }};
+          .alignment =
+              [](const Options& options) {
+                return options.text(packing::kPlanOption).empty() ? kGrain : kDefaultAlignment;
+              }};
 }
 
 MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
@@ -90,6 +96,8 @@ MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
       joined_(source_, home_),
       awaited_(source_) {
   if (context.options.boolean("pages_apart")) home_.keep_pages_apart();
+  if (const std::string& file = context.options.text(packing::kPlanOption); !file.empty())
+    plan_ = std::make_unique<PlanPlaces>(context, file);
 }
 
 MortiseAllocator::~MortiseAllocator() {
@@ -121,6 +129,8 @@ Block MortiseAllocator::allocate(const Request& request) {
   if (bytes < request.bytes || bytes > kLargestBlock) throw OutOfMemory({.requested_bytes = request.bytes});
   if (!awaited_.empty()) [[unlikely]]
     take_reached();
+  if (plan_ != nullptr) [[unlikely]]
+    if (std::optional<Block> block = plan_->take(request)) return *block;
   StreamCache& cache = cache_of(request.stream);
   Tile* tile = bytes < small_bytes_ ? small_tile(cache, bytes) : large_tile(cache, bytes, request.purpose);
   if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
@@ -172,6 +182,8 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
 }
 
 void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexcept {
+  if (PlanPlaces::has(block)) [[unlikely]]
+    return plan_->give(block, last_use);
   // What can be told by the block is not asked of the tile, which has to come to the processor's cache first.
   auto* tile = static_cast<Tile*>(block.cookie);
   if (last_use == block.request.stream && !tile->has_uses) [[likely]]
@@ -186,6 +198,7 @@ void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexce
 }
 
 void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
+  if (PlanPlaces::has(block)) return plan_->record_use(block, stream);
   auto* tile = static_cast<Tile*>(block.cookie);
   if (stream != block.request.stream) awaited_.add_use(tile, stream);
 }
@@ -226,6 +239,12 @@ void MortiseAllocator::synchronize() {
 }
 
 std::size_t MortiseAllocator::trim(std::size_t keep_bytes) {
+  if (plan_ == nullptr) return trim_home(keep_bytes);
+  const std::size_t of_plan = plan_->trim(keep_bytes - std::min(keep_bytes, cached_bytes()));
+  return of_plan + trim_home(keep_bytes - std::min(keep_bytes, plan_->cached_bytes()));
+}
+
+std::size_t MortiseAllocator::trim_home(std::size_t keep_bytes) {
   if (cached_bytes() <= keep_bytes && awaited_.empty()) return 0;
   synchronize();
   flush_quick();
@@ -238,10 +257,11 @@ std::size_t MortiseAllocator::trim(std::size_t keep_bytes) {
 
 void MortiseAllocator::limit_changed(std::size_t limit_bytes) {
   limit_ = limit_bytes;
-  if (limit_ == 0 || home_.reserved_bytes() <= limit_) return;
+  const std::size_t reserved = home_.reserved_bytes() + (plan_ != nullptr ? plan_->reserved_bytes() : 0);
+  if (limit_ == 0 || reserved <= limit_) return;
   home_.keep_pages_apart();  // it may shrink again
-  const std::size_t excess = home_.reserved_bytes() - limit_;
-  const std::size_t cached = cached_bytes();
+  const std::size_t excess = reserved - limit_;
+  const std::size_t cached = cached_bytes() + (plan_ != nullptr ? plan_->cached_bytes() : 0);
   trim(cached > excess ? cached - excess : 0);
 }
 
@@ -266,6 +286,7 @@ void MortiseAllocator::walk(SegmentVisitor& visitor) const {
                      .is_expandable = true});
     show(visitor, *range.tile);
   });
+  if (plan_ != nullptr) plan_->walk(visitor);
 }
 
 void MortiseAllocator::report(PolicyStats& stats) const {
@@ -276,11 +297,15 @@ void MortiseAllocator::report(PolicyStats& stats) const {
     for (const FreeTiles& free : cache->free)
       free.for_each(
           [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
+  if (plan_ == nullptr) return;
+  stats.cached_bytes += plan_->cached_bytes();
+  stats.largest_free_bytes = std::max(stats.largest_free_bytes, plan_->largest_free_bytes());
 }
 
 void MortiseAllocator::check_invariants() const {
   home_.check();
   joined_.check();
+  if (plan_ != nullptr) plan_->check();
 }
 
 }  // namespace tenon::mortise

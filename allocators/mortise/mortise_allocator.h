@@ -1,4 +1,5 @@
-// The policy. Requests are served, in this order,
+// The policy. Where there is a plan of the run, its blocks have their places (plan_places.h). All other requests are
+// served, in this order,
 //
 //   1. from a block of just that size that was given back a moment ago          (quick tiles, one large one)
 //   2. where the step before was served, if this looks like a step              (rhythm)
@@ -13,6 +14,7 @@
 #include "awaited.h"
 #include "home.h"
 #include "joined.h"
+#include "plan_places.h"
 #include "stream_cache.h"
 
 #include "../tiled/rhythm.h"
@@ -72,6 +74,7 @@ class MortiseAllocator final : public Allocator {
   }
   StreamCache& other_cache(StreamRef stream);
   std::size_t cached_bytes() const;
+  std::size_t trim_home(std::size_t keep_bytes);
 
   Tile* small_tile(StreamCache& cache, std::size_t bytes);
   Tile* large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose);
@@ -104,6 +107,7 @@ class MortiseAllocator final : public Allocator {
   const bool joins_, shares_ends_, keeps_quick_, follows_rhythm_;
   Home home_;
   JoinedRanges joined_;
+  std::unique_ptr<PlanPlaces> plan_;  ///< null without one
   Awaited awaited_;
   std::array<Rhythm, 2> rhythms_;  ///< the second for data sets, which are read ahead at no fixed moment of a step
   std::vector<std::unique_ptr<StreamCache>> caches_;

@@ -38,7 +38,8 @@ Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
   if (Tile* tile = from_other_region(cache, bytes)) return tile;
   if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
   joined_.forget_waiting(0);
-  if (home_.shrink(cached_bytes(), 0) != 0) {
+  const std::size_t of_plan = plan_ != nullptr ? plan_->trim(0) : 0;
+  if (home_.shrink(cached_bytes(), 0) + of_plan != 0) {
     ++retries_;
     if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
   }

@@ -116,12 +116,28 @@ PlannedAllocator::~PlannedAllocator() {
 
 Block PlannedAllocator::allocate(const Request& request) {
   if (request.bytes > kMostBytes) throw OutOfMemory({.requested_bytes = request.bytes});
+  begin(request);
+  Tile* const tile = serve(request, align_up(request.bytes, kDefaultAlignment));
+  if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+  return hand_out(tile, request);
+}
+
+std::optional<Block> PlannedAllocator::allocate_by_plan(const Request& request) {
+  if (!follower_ || request.bytes > kMostBytes) return std::nullopt;
+  begin(request);
   const std::size_t bytes = align_up(request.bytes, kDefaultAlignment);
+  Tile* tile = serve_from_plan(request, bytes);
+  if (tile == nullptr) tile = serve_from_leftover(request, bytes);
+  return tile != nullptr ? std::optional(hand_out(tile, request)) : std::nullopt;
+}
+
+void PlannedAllocator::begin(const Request& request) {
   collect_waiting();
   has_streams_ = has_streams_ || (only_stream_ && *only_stream_ != request.stream);
   only_stream_ = request.stream;
-  Tile* const tile = serve(request, bytes);
-  if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
+}
+
+Block PlannedAllocator::hand_out(Tile* tile, const Request& request) {
   tile->requested_bytes = request.bytes;
   tile->recorded = recorder_.requested(request);
   return {.data = tile->data(), .bytes = tile->bytes, .cookie = tile, .request = request};

@@ -34,12 +34,18 @@ class PlannedAllocator final : public Allocator {
   ~PlannedAllocator() override;
 
   Block allocate(const Request& request) override;
+  /// From the plan's range alone: in the place that the plan has for it, or where it leaves room until its end. None
+  /// where neither is free, or the device has no page for it.
+  std::optional<Block> allocate_by_plan(const Request& request);
   void deallocate(const Block& block, StreamRef last_use) noexcept override;
   void record_use(const Block& block, StreamRef stream) override;
   std::size_t trim(std::size_t keep_bytes) override;
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
   void check_invariants() const override;
+
+  std::size_t reserved_bytes() const;
+  std::size_t active_bytes() const;
 
  private:
   /// What the plan has at which time, to find what it leaves free.
@@ -54,8 +60,8 @@ class PlannedAllocator final : public Allocator {
   void drop_foreign_plan();
   void collect_waiting();
   void settle_all();
-  std::size_t reserved_bytes() const;
-  std::size_t active_bytes() const;
+  void begin(const Request& request);
+  Block hand_out(Tile* tile, const Request& request);
   template <class Visit>
   void for_each_range(Visit&& visit) const;
 

@@ -8,7 +8,9 @@ mortise_histories.svg into DIR (bench/results). Histories whose peak is below 16
 """
 import argparse
 import os
+import subprocess
 import sys
+import tempfile
 
 from policies import CALLS, MIB, geometric_mean, replayed
 
@@ -21,7 +23,9 @@ VARIANTS = [
     (WHOLE + ":small=512", "small blocks live among the large ones"),
     (WHOLE + ":slack_fraction=0,growth_fraction=0", "joined at once, the device is asked for no more than is missing"),
     (WHOLE + ":quick=false", "freed blocks are merged at once"),
+    (WHOLE + ":pages_apart=true", "each page is taken by itself"),
 ]
+PLANNED = WHOLE + ":plan"  # what a plan of the history, looked for for 2 s, buys on top
 PEERS = ["expandable", "caching"]
 BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#999999", "#333333"
 
@@ -30,7 +34,12 @@ def measured(asked):
     specs = [spec for spec, _ in VARIANTS] + PEERS
     found = {}
     for trace in asked.traces:
-        rows = replayed(asked.tenon, asked.capacity, specs, trace)
+        with tempfile.TemporaryDirectory() as folder:
+            plan = os.path.join(folder, "history.plan")
+            subprocess.run([asked.tenon, "plan", trace, "-o", plan, "--budget", "2s", "--quiet"], check=True,
+                           stdout=subprocess.DEVNULL)
+            rows = replayed(asked.tenon, asked.capacity, [*specs, f"{WHOLE}:plan={plan}"], trace)
+            rows[PLANNED] = rows.pop(f"{WHOLE}:plan={plan}")
         requested = max(row["peak_requested_bytes"] for row in rows.values())
         if requested < 16 * MIB:
             continue
@@ -53,7 +62,7 @@ def print_tables(found):
     whole = geometric_mean([history[WHOLE]["ratio"] for history in found.values()])
     print("| variant | what is left out | geometric mean | of it by that part | worst | within 1.05 × + 8 MiB | calls to the device |")
     print("|---|---|---|---|---|---|---|")
-    for spec, words in VARIANTS + [(peer, "") for peer in PEERS]:
+    for spec, words in VARIANTS + [(PLANNED, "nothing: with a plan of the history")] + [(peer, "") for peer in PEERS]:
         cells = [history[spec] for history in found.values()]
         ratio = geometric_mean([cell["ratio"] for cell in cells])
         part = "" if spec == WHOLE or not words else f"{100 * (ratio - whole):+.1f} %"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ struct Policy {
   const char* spec;
   std::vector<Model> models;
 };
+
+void PrintTo(const Policy& policy, std::ostream* out) { *out << policy.spec; }
 
 class MappingCost : public testing::TestWithParam<Policy> {};
 

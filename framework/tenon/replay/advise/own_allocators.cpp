@@ -63,6 +63,8 @@ std::vector<FitCandidate> PlanOfHistory::allocators() const {
   for (const std::string& name : allocator_names()) {
     FitCandidate candidate{name, allocator_from_spec(name), true};
     if (!serves_from_a_plan(candidate.policy.options.schema())) continue;
+    // One that is tried without a plan serves this history as the others do with it.
+    if (!candidate.policy.policy.traits.is_baseline) continue;
     candidate.policy.options.set_text(packing::kPlanOption, fmt::format("/proc/self/fd/{}", descriptor_));
     candidates.push_back(std::move(candidate));
   }

@@ -26,7 +26,8 @@ class TENON_API PlanOfHistory {
   PlanOfHistory(const PlanOfHistory&) = delete;
   PlanOfHistory& operator=(const PlanOfHistory&) = delete;
 
-  /// Every allocator that is loaded and serves from a plan (packing::kPlanOption), with this one. Empty without a plan.
+  /// Every allocator that is loaded, serves from a plan (packing::kPlanOption) and is not tried without one, with this
+  /// one. Empty without a plan.
   std::vector<FitCandidate> allocators() const;
 
   /// Making a plan and following it takes a few seconds up to here.

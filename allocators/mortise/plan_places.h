@@ -1,0 +1,60 @@
+// PlanPlaces: the blocks of a plan have their places, reserved ahead at addresses of their own and backed page by page
+// as they are used. What the plan has not, or what does not find its place free, is served as without a plan.
+#pragma once
+
+#include "../planned/planned_allocator.h"
+
+#include <tenon/memory/factory.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tenon::mortise {
+
+class PlanPlaces {
+ public:
+  /// Throws ConfigError for a file that cannot be read or is no plan.
+  PlanPlaces(const AllocatorContext& context, const std::string& file) : planned_(inner(context, file)) {}
+
+  /// In its place, or where the plan leaves room until its end; none where neither is free.
+  std::optional<Block> take(const Request& request) {
+    std::optional<Block> block = planned_.allocate_by_plan(request);
+    if (block) block->cookie = static_cast<char*>(block->cookie) + kMark;
+    return block;
+  }
+  /// Whether take() has handed it out.
+  static bool has(const Block& block) { return (reinterpret_cast<std::uintptr_t>(block.cookie) & kMark) != 0; }
+  void give(const Block& block, StreamRef last_use) noexcept { planned_.deallocate(unmarked(block), last_use); }
+  void record_use(const Block& block, StreamRef stream) { planned_.record_use(unmarked(block), stream); }
+
+  std::size_t reserved_bytes() const { return planned_.reserved_bytes(); }
+  std::size_t cached_bytes() const { return planned_.reserved_bytes() - planned_.active_bytes(); }
+  std::size_t trim(std::size_t keep_bytes) { return planned_.trim(keep_bytes); }
+  void walk(SegmentVisitor& visitor) const { planned_.walk(visitor); }
+  std::size_t largest_free_bytes() const {
+    PolicyStats stats;
+    planned_.report(stats);
+    return stats.largest_free_bytes;
+  }
+  void check() const { planned_.check_invariants(); }
+
+ private:
+  /// Records are at even addresses: an odd cookie is one of these.
+  static constexpr std::uintptr_t kMark = 1;
+
+  static Block unmarked(Block block) {
+    block.cookie = static_cast<char*>(block.cookie) - kMark;
+    return block;
+  }
+  static planned::PlannedAllocator inner(const AllocatorContext& context, const std::string& file) {
+    Options options(planned::PlannedAllocator::options());
+    options.set_text(packing::kPlanOption, file);
+    return planned::PlannedAllocator({.source = context.source, .options = options});
+  }
+
+  planned::PlannedAllocator planned_;
+};
+
+}  // namespace tenon::mortise
