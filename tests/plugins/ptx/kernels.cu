@@ -82,7 +82,8 @@ __global__ void softmax_kernel(float* y, const float* x, int columns) {
     if (threadIdx.x < by) scratch[threadIdx.x] += scratch[threadIdx.x + by];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) y[blockIdx.x * columns + i] = expf(row[i] - greatest) / scratch[0];
+  for (int i = threadIdx.x; i < columns; i += blockDim.x)
+    y[blockIdx.x * columns + i] = expf(row[i] - greatest) / scratch[0];
 }
 
 template <class T>
@@ -178,7 +179,8 @@ __global__ void where_kernel(int* y) {
   const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   const int threads = blockDim.x * blockDim.y * blockDim.z;
-  y[block * threads + thread] = threadIdx.x + 10 * threadIdx.y + 100 * threadIdx.z + 1000 * blockIdx.x + 10000 * blockIdx.y;
+  y[block * threads + thread] =
+      threadIdx.x + 10 * threadIdx.y + 100 * threadIdx.z + 1000 * blockIdx.x + 10000 * blockIdx.y;
 }
 
 template <Mutant kMutant>
@@ -248,7 +250,8 @@ int blocks_for(long n, int threads) { return static_cast<int>((n + threads - 1) 
 }  // namespace
 
 void axpy(float* y, const float* x, float a, long n, cudaStream_t stream) {
-  axpy_kernel<<<blocks_for(n / 4, 128), 128, 0, stream>>>(reinterpret_cast<float4*>(y), reinterpret_cast<const float4*>(x), a, n / 4);
+  axpy_kernel<<<blocks_for(n / 4, 128), 128, 0, stream>>>(reinterpret_cast<float4*>(y),
+                                                          reinterpret_cast<const float4*>(x), a, n / 4);
 }
 void block_sums(float* sums, const float* x, long n, int blocks, cudaStream_t stream) {
   block_sums_kernel<<<blocks, 128, 0, stream>>>(sums, x, n);
@@ -266,7 +269,8 @@ void functions(double* y, const double* x, int n, cudaStream_t stream) {
   functions_kernel<<<blocks_for(n, 64), 64, 0, stream>>>(y, x, n);
 }
 void halves(std::uint16_t* half, std::uint16_t* brain, const float* x, int n, cudaStream_t stream) {
-  halves_kernel<<<blocks_for(n, 64), 64, 0, stream>>>(reinterpret_cast<__half*>(half), reinterpret_cast<__nv_bfloat16*>(brain), x, n);
+  halves_kernel<<<blocks_for(n, 64), 64, 0, stream>>>(reinterpret_cast<__half*>(half),
+                                                      reinterpret_cast<__nv_bfloat16*>(brain), x, n);
 }
 void wholes(std::int64_t* y, const std::int32_t* a, const std::int32_t* b, int n, cudaStream_t stream) {
   wholes_kernel<<<blocks_for(n, 64), 64, 0, stream>>>(y, a, b, n);
@@ -279,8 +283,8 @@ void where(int* y, dim3 grid, dim3 block, cudaStream_t stream) { where_kernel<<<
 
 void run_mutant(Mutant mutant, float* y, unsigned* counter, cudaStream_t stream) {
   switch (mutant) {
-#define MUTANT(NAME)                                     \
-  case Mutant::NAME:                                     \
+#define MUTANT(NAME) \
+  case Mutant::NAME: \
     return launch_mutant<Mutant::NAME>(y, counter, stream)
     MUTANT(kBarrierMissing);
     MUTANT(kWarpBarrierMissing);

@@ -82,7 +82,8 @@ TEST_P(PtxKernels, SoftmaxOfRows) {
   const std::vector<float> got = fetched(y, x.size());
   for (int r = 0; r < rows; ++r) {
     double sum = 0;
-    for (int c = 0; c < columns; ++c) sum += std::exp(static_cast<double>(x[static_cast<std::size_t>(r * columns + c)]));
+    for (int c = 0; c < columns; ++c)
+      sum += std::exp(static_cast<double>(x[static_cast<std::size_t>(r * columns + c)]));
     for (int c = 0; c < columns; ++c) {
       const auto i = static_cast<std::size_t>(r * columns + c);
       ASSERT_NEAR(got[i], std::exp(static_cast<double>(x[i])) / sum, 1e-6);
@@ -97,19 +98,22 @@ void expect_functions(const std::vector<T>& x, const std::vector<T>& got, double
     const T v = x[i];
     const long double w = v;
     const long double want[kFunctions] = {
-        std::exp(w), std::log(w), std::sin(w), std::cos(w), std::tan(w), std::tanh(w), std::erf(w), std::erfc(w),
-        std::lgamma(w), std::pow(std::fabs(w), 2.5L), std::atan2(w, 3.0L), std::fmod(w, 1.5L), std::round(w), std::floor(w),
-        std::rint(w), std::sqrt(w), 1 / std::sqrt(w), std::cbrt(w), std::log1p(w), std::expm1(w), std::sinh(w), std::asin(w),
-        w / 3, std::exp2(w)};
+        std::exp(w),         std::log(w),        std::sin(w),   std::cos(w),    std::tan(w),
+        std::tanh(w),        std::erf(w),        std::erfc(w),  std::lgamma(w), std::pow(std::fabs(w), 2.5L),
+        std::atan2(w, 3.0L), std::fmod(w, 1.5L), std::round(w), std::floor(w),  std::rint(w),
+        std::sqrt(w),        1 / std::sqrt(w),   std::cbrt(w),  std::log1p(w),  std::expm1(w),
+        std::sinh(w),        std::asin(w),       w / 3,         std::exp2(w)};
     for (int f = 0; f < kFunctions; ++f) {
       const T one = got[i * kFunctions + static_cast<std::size_t>(f)];
       const T expected = static_cast<T>(want[f]);
       if (std::isnan(expected) || std::isinf(expected)) {
-        EXPECT_TRUE(std::isnan(expected) ? std::isnan(one) : one == expected) << "function " << f << " of " << v << ": " << one;
+        EXPECT_TRUE(std::isnan(expected) ? std::isnan(one) : one == expected)
+            << "function " << f << " of " << v << ": " << one;
         continue;
       }
-      const T unit = std::max(std::nextafter(std::fabs(expected), std::numeric_limits<T>::infinity()) - std::fabs(expected),
-                              f == 8 ? std::numeric_limits<T>::epsilon() / 4 : std::numeric_limits<T>::denorm_min());
+      const T unit =
+          std::max(std::nextafter(std::fabs(expected), std::numeric_limits<T>::infinity()) - std::fabs(expected),
+                   f == 8 ? std::numeric_limits<T>::epsilon() / 4 : std::numeric_limits<T>::denorm_min());
       EXPECT_LE(std::fabs(static_cast<double>(one - expected)), ulps * static_cast<double>(unit))
           << "function " << f << " of " << v << ": " << one << " and not " << expected;
     }
@@ -117,21 +121,49 @@ void expect_functions(const std::vector<T>& x, const std::vector<T>& got, double
 }
 
 TEST_P(PtxKernels, MathematicalFunctions) {
-  std::vector<float> x = {0.0F, -0.0F, 1.0F, -1.0F, 0.5F, 0.999F, 3.7F, -2.2F, 12.5F, 1e-6F, 1e5F, 88.0F, -100.0F, 1e-40F,
-                          std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> x = {0.0F,
+                          -0.0F,
+                          1.0F,
+                          -1.0F,
+                          0.5F,
+                          0.999F,
+                          3.7F,
+                          -2.2F,
+                          12.5F,
+                          1e-6F,
+                          1e5F,
+                          88.0F,
+                          -100.0F,
+                          1e-40F,
+                          std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()};
   float* y = on_device(std::vector<float>(x.size() * kFunctions));
   functions(y, on_device(x), static_cast<int>(x.size()), nullptr);
   expect_functions(x, fetched(y, x.size() * kFunctions), 8);
-  std::vector<double> z = {0.0, -0.0, 1.0, -1.0, 0.5, 0.999, 3.7, -2.2, 12.5, 1e-6, 1e9, 700.0, -100.0, 1e-310,
-                           std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  std::vector<double> z = {0.0,
+                           -0.0,
+                           1.0,
+                           -1.0,
+                           0.5,
+                           0.999,
+                           3.7,
+                           -2.2,
+                           12.5,
+                           1e-6,
+                           1e9,
+                           700.0,
+                           -100.0,
+                           1e-310,
+                           std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()};
   double* u = on_device(std::vector<double>(z.size() * kFunctions));
   functions(u, on_device(z), static_cast<int>(z.size()), nullptr);
   expect_functions(z, fetched(u, z.size() * kFunctions), 8);
 }
 
 TEST_P(PtxKernels, ReducedPrecision) {
-  const std::vector<float> x = {0, -0.0F, 1, 1.0009765F, 65504, 65520, 1e-8F, 6e-8F, 3e38F, -3.4e38F, 0.1F,
-                                std::numeric_limits<float>::infinity()};
+  const std::vector<float> x = {0,     -0.0F, 1,     1.0009765F, 65504, 65520,
+                                1e-8F, 6e-8F, 3e38F, -3.4e38F,   0.1F,  std::numeric_limits<float>::infinity()};
   auto* half = on_device(std::vector<std::uint16_t>(x.size()));
   auto* brain = on_device(std::vector<std::uint16_t>(x.size()));
   halves(half, brain, on_device(x), static_cast<int>(x.size()), nullptr);
@@ -159,13 +191,23 @@ TEST_P(PtxKernels, WholeNumbers) {
     const std::int64_t wide = static_cast<std::int64_t>(static_cast<std::uint64_t>(p) << 20) ^ q;
     std::uint32_t reversed = 0;
     for (int bit = 0; bit < 32; ++bit) reversed |= (up >> bit & 1) << (31 - bit);
-    const auto byte = [&](int n) { return static_cast<std::uint32_t>((n < 4 ? up >> (8 * n) : uq >> (8 * (n - 4))) & 0xff); };
-    const std::int64_t want[kWholes] = {
-        q == 0 ? 0 : p / q, q == 0 ? 0 : p % q, p * q, (p * q) >> 32, std::popcount(up) * 100 + std::countl_zero(uq), reversed,
-        byte(5) | byte(1) << 8 | byte(7) << 16 | byte(3) << 24, (uq << 7) | (up >> 25), wide / 12345 + wide % 777, wide >> (q & 63),
-        p > q && p % 2 == 0 ? std::max(p, q) : std::min(p, q),
-        static_cast<std::int64_t>(up / 7 + static_cast<std::uint64_t>(wide) / 1000003)};
-    for (int f = 0; f < kWholes; ++f) EXPECT_EQ(got[i * kWholes + static_cast<std::size_t>(f)], want[f]) << f << " of " << p << ", " << q;
+    const auto byte = [&](int n) {
+      return static_cast<std::uint32_t>((n < 4 ? up >> (8 * n) : uq >> (8 * (n - 4))) & 0xff);
+    };
+    const std::int64_t want[kWholes] = {q == 0 ? 0 : p / q,
+                                        q == 0 ? 0 : p % q,
+                                        p * q,
+                                        (p * q) >> 32,
+                                        std::popcount(up) * 100 + std::countl_zero(uq),
+                                        reversed,
+                                        byte(5) | byte(1) << 8 | byte(7) << 16 | byte(3) << 24,
+                                        (uq << 7) | (up >> 25),
+                                        wide / 12345 + wide % 777,
+                                        wide >> (q & 63),
+                                        p > q && p % 2 == 0 ? std::max(p, q) : std::min(p, q),
+                                        static_cast<std::int64_t>(up / 7 + static_cast<std::uint64_t>(wide) / 1000003)};
+    for (int f = 0; f < kWholes; ++f)
+      EXPECT_EQ(got[i * kWholes + static_cast<std::size_t>(f)], want[f]) << f << " of " << p << ", " << q;
   }
 }
 

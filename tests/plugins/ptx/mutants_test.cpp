@@ -36,27 +36,29 @@ class PtxMutants : public testing::TestWithParam<Fault> {
 };
 
 TEST_P(PtxMutants, IsFound) {
-  EXPECT_DEATH(run_mutant(GetParam().mutant, y_, counter_, nullptr),
-               std::string("kernel .*mutant_kernel.*block \\(.*thread \\(.*kernels.cu:[0-9]+: .*") + GetParam().sentence);
+  EXPECT_DEATH(
+      run_mutant(GetParam().mutant, y_, counter_, nullptr),
+      std::string("kernel .*mutant_kernel.*block \\(.*thread \\(.*kernels.cu:[0-9]+: .*") + GetParam().sentence);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, PtxMutants,
-    testing::Values(Fault{Mutant::kBarrierMissing, "BarrierMissing", "that was never written|races in shared memory"},
-                    Fault{Mutant::kWarpBarrierMissing, "WarpBarrierMissing", "that was never written|races in shared memory"},
-                    Fault{Mutant::kSharedUnwritten, "SharedUnwritten", "reads shared memory at 20 that was never written"},
-                    Fault{Mutant::kSharedOverrun, "SharedOverrun", "4 bytes at 256 of 256 bytes of shared memory"},
-                    Fault{Mutant::kGlobalOverrun, "GlobalOverrun", "uses 4 bytes at 0x"},
-                    Fault{Mutant::kMisaligned, "Misaligned", "uses 16 bytes at .* not aligned"},
-                    Fault{Mutant::kBlocksRace, "BlocksRace", "races in global memory .* with block 0, thread 0"},
-                    Fault{Mutant::kThreadsRace, "ThreadsRace", "races in global memory .* of its block"},
-                    Fault{Mutant::kFenceMissing, "FenceMissing", "races in global memory .* with block 0"},
-                    Fault{Mutant::kBarrierDivergent, "BarrierDivergent", "is not the barrier at which"},
-                    Fault{Mutant::kBarrierLeftOut, "BarrierLeftOut", "waits for threads that never come"},
-                    Fault{Mutant::kMaskNamesEnded, "MaskNamesEnded", "names thread 9 in its mask, which has ended"},
-                    Fault{Mutant::kLaneOutsideMask, "LaneOutsideMask", "from lane 8, which its mask does not name"},
-                    Fault{Mutant::kOwnLaneMissing, "OwnLaneMissing", "does not name its own thread"},
-                    Fault{Mutant::kTrap, "Trap", "was reached"}),
+    testing::Values(
+        Fault{Mutant::kBarrierMissing, "BarrierMissing", "that was never written|races in shared memory"},
+        Fault{Mutant::kWarpBarrierMissing, "WarpBarrierMissing", "that was never written|races in shared memory"},
+        Fault{Mutant::kSharedUnwritten, "SharedUnwritten", "reads shared memory at 20 that was never written"},
+        Fault{Mutant::kSharedOverrun, "SharedOverrun", "4 bytes at 256 of 256 bytes of shared memory"},
+        Fault{Mutant::kGlobalOverrun, "GlobalOverrun", "uses 4 bytes at 0x"},
+        Fault{Mutant::kMisaligned, "Misaligned", "uses 16 bytes at .* not aligned"},
+        Fault{Mutant::kBlocksRace, "BlocksRace", "races in global memory .* with block 0, thread 0"},
+        Fault{Mutant::kThreadsRace, "ThreadsRace", "races in global memory .* of its block"},
+        Fault{Mutant::kFenceMissing, "FenceMissing", "races in global memory .* with block 0"},
+        Fault{Mutant::kBarrierDivergent, "BarrierDivergent", "is not the barrier at which"},
+        Fault{Mutant::kBarrierLeftOut, "BarrierLeftOut", "waits for threads that never come"},
+        Fault{Mutant::kMaskNamesEnded, "MaskNamesEnded", "names thread 9 in its mask, which has ended"},
+        Fault{Mutant::kLaneOutsideMask, "LaneOutsideMask", "from lane 8, which its mask does not name"},
+        Fault{Mutant::kOwnLaneMissing, "OwnLaneMissing", "does not name its own thread"},
+        Fault{Mutant::kTrap, "Trap", "was reached"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 class PtxLaunches : public testing::Test {

@@ -54,7 +54,8 @@ TEST(PtxOperations, AreWhatTheHostComputes) {
         with_carry.push_back(carry_in);
         const Word want = reference.want(with_carry);
         ++compared;
-        if (masked(got, reference.result_bits) == masked(want, reference.result_bits) || both_nan(opcode, got, want)) continue;
+        if (masked(got, reference.result_bits) == masked(want, reference.result_bits) || both_nan(opcode, got, want))
+          continue;
         if (++wrong > 3) break;
         char text[200];
         std::snprintf(text, sizeof text, "of %#llx %#llx %#llx: %#llx and not %#llx", (unsigned long long)in[0],

@@ -25,8 +25,24 @@ Big number(Word word, const Type& type) {
   return static_cast<Big>(bits) - (Big{1} << type.bits);
 }
 
-const std::vector<Word> kEdges = {0, 1, 2, 7, 31, 32, 33, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff,
-                                  0x123456789abcdef0, 0x7fffffffffffffff, 0x8000000000000000, ~Word{0}};
+const std::vector<Word> kEdges = {0,
+                                  1,
+                                  2,
+                                  7,
+                                  31,
+                                  32,
+                                  33,
+                                  0x7fff,
+                                  0x8000,
+                                  0xffff,
+                                  0x10000,
+                                  0x7fffffff,
+                                  0x80000000,
+                                  0xffffffff,
+                                  0x123456789abcdef0,
+                                  0x7fffffffffffffff,
+                                  0x8000000000000000,
+                                  ~Word{0}};
 const std::vector<Word> kFewEdges = {0, 1, 3, 0x8000, 0xffff, 0x80000000, 0xfffffffe, 0x9abcdef012345678, ~Word{0}};
 
 /// 64 x 64 bits by halves, since no type holds the product of two unsigned ones with a sign.
@@ -56,16 +72,22 @@ void add_type(References& all, const Type& type) {
   two("mul.hi", [type](Word a, Word b) { return high(a, b, type); });
   two("min", [type](Word a, Word b) { return static_cast<Word>(std::min(number(a, type), number(b, type))); });
   two("max", [type](Word a, Word b) { return static_cast<Word>(std::max(number(a, type), number(b, type))); });
-  two("div", [type](Word a, Word b) { return number(b, type) == 0 ? ~Word{0} : static_cast<Word>(number(a, type) / number(b, type)); });
-  two("rem", [type](Word a, Word b) { return number(b, type) == 0 ? a : static_cast<Word>(number(a, type) % number(b, type)); });
+  two("div", [type](Word a, Word b) {
+    return number(b, type) == 0 ? ~Word{0} : static_cast<Word>(number(a, type) / number(b, type));
+  });
+  two("rem", [type](Word a, Word b) {
+    return number(b, type) == 0 ? a : static_cast<Word>(number(a, type) % number(b, type));
+  });
   all["mad.lo" + end] = {3, bits, triples, [bits](const Inputs& in) { return low(in[0] * in[1] + in[2], bits); }};
-  all["mad.hi" + end] = {3, bits, triples, [type, bits](const Inputs& in) { return low(UBig{high(in[0], in[1], type)} + in[2], bits); }};
+  all["mad.hi" + end] = {3, bits, triples,
+                         [type, bits](const Inputs& in) { return low(UBig{high(in[0], in[1], type)} + in[2], bits); }};
   if (bits < 64) {
     all["mul.wide" + end] = {2, 2 * bits, pairs, [type, bits](const Inputs& in) {
                                return low(static_cast<UBig>(number(in[0], type) * number(in[1], type)), 2 * bits);
                              }};
     all["mad.wide" + end] = {3, 2 * bits, triples, [type, bits](const Inputs& in) {
-                               return low(static_cast<UBig>(number(in[0], type) * number(in[1], type)) + in[2], 2 * bits);
+                               return low(static_cast<UBig>(number(in[0], type) * number(in[1], type)) + in[2],
+                                          2 * bits);
                              }};
   }
   if (type.is_signed) {
@@ -77,8 +99,8 @@ void add_type(References& all, const Type& type) {
   }
 }
 
-/// The carry that comes in is the low bit of a further input, the one that goes out lies above the result of 32 bits; of 64
-/// bits it is tested through the 32.
+/// The carry that comes in is the low bit of a further input, the one that goes out lies above the result of 32 bits;
+/// of 64 bits it is tested through the 32.
 void add_carries(References& all, const Type& type) {
   const unsigned bits = type.bits;
   const std::string end = std::string(".") + type.name;
@@ -114,12 +136,17 @@ void add_relations(References& all, const Type& type, const std::string& shown) 
     const auto value = [type, holds](const Inputs& in) { return holds(number(in[0], type), number(in[1], type)); };
     all["setp." + relation + shown] = {2, 1, pairs, [value](const Inputs& in) { return Word{value(in)}; }};
     const auto triples = choices(kFewEdges, 3);
-    all["setp." + relation + ".and" + shown] = {3, 1, triples, [value](const Inputs& in) { return Word{value(in)} & in[2] & 1; }};
-    all["setp." + relation + ".or" + shown] = {3, 1, triples, [value](const Inputs& in) { return (Word{value(in)} | in[2]) & 1; }};
-    all["setp." + relation + ".xor" + shown] = {3, 1, triples, [value](const Inputs& in) { return (Word{value(in)} ^ in[2]) & 1; }};
+    all["setp." + relation + ".and" + shown] = {3, 1, triples,
+                                                [value](const Inputs& in) { return Word{value(in)} & in[2] & 1; }};
+    all["setp." + relation + ".or" + shown] = {3, 1, triples,
+                                               [value](const Inputs& in) { return (Word{value(in)} | in[2]) & 1; }};
+    all["setp." + relation + ".xor" + shown] = {3, 1, triples,
+                                                [value](const Inputs& in) { return (Word{value(in)} ^ in[2]) & 1; }};
     for (const char* whole : {".u32", ".s32"})
-      all["set." + relation + whole + shown] = {2, 32, pairs, [value](const Inputs& in) { return value(in) ? Word{0xffffffff} : 0; }};
-    all["set." + relation + ".f32" + shown] = {2, 32, pairs, [value](const Inputs& in) { return value(in) ? Word{0x3f800000} : 0; }};
+      all["set." + relation + whole + shown] = {2, 32, pairs,
+                                                [value](const Inputs& in) { return value(in) ? Word{0xffffffff} : 0; }};
+    all["set." + relation + ".f32" + shown] = {2, 32, pairs,
+                                               [value](const Inputs& in) { return value(in) ? Word{0x3f800000} : 0; }};
   };
   add("eq", [](Big a, Big b) { return a == b; });
   add("ne", [](Big a, Big b) { return a != b; });
@@ -150,8 +177,9 @@ void add_bits(References& all, unsigned bits) {
                    Word result = 0;
                    for (unsigned i = 0; i < bits; ++i) {
                      const bool inside = left ? i >= by : by < bits && i + by < bits;
-                     const Word taken = inside ? bit(in[0], static_cast<unsigned>(left ? i - by : i + by))
-                                               : keeps_sign ? bit(in[0], bits - 1) : 0;
+                     const Word taken = inside       ? bit(in[0], static_cast<unsigned>(left ? i - by : i + by))
+                                        : keeps_sign ? bit(in[0], bits - 1)
+                                                     : 0;
                      result |= taken << i;
                    }
                    return result;
@@ -162,10 +190,10 @@ void add_bits(References& all, unsigned bits) {
   shift("shr.u" + width, false, false);
   shift("shr.s" + width, false, true);
   for (const char* type : {"b", "u", "s", "f"}) {
-    all[std::string("mov.") + type + width] = {1, bits, choices(kEdges, 1), [bits](const Inputs& in) { return low(in[0], bits); }};
-    all[std::string("selp.") + type + width] = {3, bits, choices(kFewEdges, 3), [bits](const Inputs& in) {
-                                                  return low(in[2] % 2 == 1 ? in[0] : in[1], bits);
-                                                }};
+    all[std::string("mov.") + type + width] = {1, bits, choices(kEdges, 1),
+                                               [bits](const Inputs& in) { return low(in[0], bits); }};
+    all[std::string("selp.") + type + width] = {
+        3, bits, choices(kFewEdges, 3), [bits](const Inputs& in) { return low(in[2] % 2 == 1 ? in[0] : in[1], bits); }};
   }
 }
 
@@ -203,20 +231,24 @@ void add_counts(References& all, unsigned bits) {
     for (const Word word : kFewEdges)
       for (const Word from : positions)
         for (const Word length : positions) cases.push_back({word, from, length});
-    all["bfe." + letter + width] = {3, bits, cases, [bits, is_signed](const Inputs& in) {
-                                      const Word sign = is_signed && in[2] != 0 ? bit(in[0], static_cast<unsigned>(std::min<Word>(in[1] + in[2] - 1, bits - 1))) : 0;
-                                      Word r = 0;
-                                      for (unsigned i = 0; i < bits; ++i)
-                                        r |= (i < in[2] && in[1] + i < bits ? bit(in[0], static_cast<unsigned>(in[1] + i)) : sign) << i;
-                                      return r;
-                                    }};
+    all["bfe." + letter + width] = {
+        3, bits, cases, [bits, is_signed](const Inputs& in) {
+          const Word sign = is_signed && in[2] != 0
+                                ? bit(in[0], static_cast<unsigned>(std::min<Word>(in[1] + in[2] - 1, bits - 1)))
+                                : 0;
+          Word r = 0;
+          for (unsigned i = 0; i < bits; ++i)
+            r |= (i < in[2] && in[1] + i < bits ? bit(in[0], static_cast<unsigned>(in[1] + i)) : sign) << i;
+          return r;
+        }};
     for (Inputs& one : cases) one.insert(one.begin() + 1, 0x5555aaaa3333ccccU);
-    all["bfi" + end] = {4, bits, cases, [bits](const Inputs& in) {
-                          Word r = 0;
-                          for (unsigned i = 0; i < bits; ++i)
-                            r |= (i >= in[2] && i < in[2] + in[3] ? bit(in[0], static_cast<unsigned>(i - in[2])) : bit(in[1], i)) << i;
-                          return r;
-                        }};
+    all["bfi" + end] = {
+        4, bits, cases, [bits](const Inputs& in) {
+          Word r = 0;
+          for (unsigned i = 0; i < bits; ++i)
+            r |= (i >= in[2] && i < in[2] + in[3] ? bit(in[0], static_cast<unsigned>(i - in[2])) : bit(in[1], i)) << i;
+          return r;
+        }};
   }
 }
 
@@ -233,7 +265,8 @@ void add_of_32_bits(References& all) {
                      }};
   std::vector<Inputs> tables;
   for (Word table = 0; table < 256; ++table) tables.push_back({0xf0f0f0f0, 0xcccccccc, 0xaaaaaaaa, table});
-  all["lop3.b32"] = {4, 32, tables, [](const Inputs& in) { return in[3] * 0x01010101; }};  // the table itself, four times
+  all["lop3.b32"] = {4, 32, tables,
+                     [](const Inputs& in) { return in[3] * 0x01010101; }};  // the table itself, four times
   for (const bool left : {true, false}) {
     for (const bool wrap : {true, false}) {
       all[std::string("shf.") + (left ? "l." : "r.") + (wrap ? "wrap" : "clamp") + ".b32"] = {
@@ -247,9 +280,10 @@ void add_of_32_bits(References& all) {
   }
   for (const char* name : {"and", "or", "xor"}) {
     const char kind = name[0];
-    all[std::string(name) + ".pred"] = {2, 1, choices({0, 1}, 2), [kind](const Inputs& in) {
-                                          return kind == 'a' ? in[0] & in[1] : kind == 'o' ? in[0] | in[1] : in[0] ^ in[1];
-                                        }};
+    all[std::string(name) + ".pred"] = {
+        2, 1, choices({0, 1}, 2), [kind](const Inputs& in) {
+          return kind == 'a' ? in[0] & in[1] : kind == 'o' ? in[0] | in[1] : in[0] ^ in[1];
+        }};
   }
   all["not.pred"] = {1, 1, choices({0, 1}, 1), [](const Inputs& in) { return 1 - in[0]; }};
   all["mov.pred"] = {1, 1, choices({0, 1}, 1), [](const Inputs& in) { return in[0]; }};
@@ -293,7 +327,8 @@ void add_whole_references(References& references) {
       references["cvt.sat" + types] = {1, to.bits, choices(kEdges, 1), [to, from](const Inputs& in) {
                                          const Big least = to.is_signed ? -(Big{1} << (to.bits - 1)) : 0;
                                          const Big most = (Big{1} << (to.bits - (to.is_signed ? 1 : 0))) - 1;
-                                         return low(static_cast<UBig>(std::clamp(number(in[0], from), least, most)), to.bits);
+                                         return low(static_cast<UBig>(std::clamp(number(in[0], from), least, most)),
+                                                    to.bits);
                                        }};
     }
   }

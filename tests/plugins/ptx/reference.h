@@ -1,4 +1,5 @@
-// What the host says that an instruction of PTX computes: written from the description of PTX, not from the interpreter.
+// What the host says that an instruction of PTX computes: written from the description of PTX, not from the
+// interpreter.
 #pragma once
 
 #include <cstdint>

@@ -78,15 +78,15 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
   Machine& machine = call.machine();
   Stream& stream = call.stream(asked.stream);
   if (stream.context != &call.context()) return call.result(cudaErrorInvalidResourceHandle);
-  ptx::LaunchConfig config{.grid = dimensions(asked.grid),
-                           .block = dimensions(asked.block),
-                           .dynamic_shared_bytes = asked.shared_bytes};
+  ptx::LaunchConfig config{
+      .grid = dimensions(asked.grid), .block = dimensions(asked.block), .dynamic_shared_bytes = asked.shared_bytes};
   if (!ptx::why_not_launchable(kernel, config).empty()) return call.result(cudaErrorInvalidConfiguration);
   if (machine.settings.order == Order::kSeeded) config.seed = machine.settings.seed + ++machine.next_id;
   return call.result(call.queue(
-      stream, {.run = [&machine, &module, &kernel, config, context = stream.context,
-                       params = params_of(kernel, arguments)] {
-        ptx::Launch(machine, *context, module, kernel, config, params, variables_of(machine, module, context->device)).run();
+      stream,
+      {.run = [&machine, &module, &kernel, config, context = stream.context, params = params_of(kernel, arguments)] {
+        ptx::Launch(machine, *context, module, kernel, config, params, variables_of(machine, module, context->device))
+            .run();
       }}));
 }
 

@@ -33,7 +33,8 @@ u64 extract_field(const u64* in, u64&) {
   const unsigned from = in[1] & 0xff;
   const unsigned length = in[2] & 0xff;
   const unsigned top = std::min(from + length, kBits);
-  const bool negative = std::is_signed_v<T> && length != 0 && ((word >> (std::min(from + length - 1, kBits - 1))) & 1) != 0;
+  const bool negative =
+      std::is_signed_v<T> && length != 0 && ((word >> (std::min(from + length - 1, kBits - 1))) & 1) != 0;
   U field = negative ? static_cast<U>(~U{0}) : U{0};
   for (unsigned bit = from; bit < top; ++bit) {
     const U mask = static_cast<U>(U{1} << (bit - from));
@@ -68,7 +69,8 @@ u64 find_bit(const u64* in, u64&) {
   using U = std::make_unsigned_t<T>;
   U value = get<U>(in[0]);
   if (get<T>(in[0]) < 0) value = ~value;
-  return value == 0 ? 0xffffffffU : static_cast<u64>(8 * sizeof(U) - 1 - static_cast<unsigned>(std::countl_zero(value)));
+  return value == 0 ? 0xffffffffU
+                    : static_cast<u64>(8 * sizeof(U) - 1 - static_cast<unsigned>(std::countl_zero(value)));
 }
 
 u64 permute(const u64* in, u64&) {
@@ -86,7 +88,8 @@ u64 permute(const u64* in, u64&) {
 u64 three_way_logic(const u64* in, u64&) {
   std::uint32_t result = 0;
   for (unsigned bit = 0; bit < 32; ++bit) {
-    const unsigned row = static_cast<unsigned>(((in[0] >> bit) & 1) << 2 | ((in[1] >> bit) & 1) << 1 | ((in[2] >> bit) & 1));
+    const unsigned row =
+        static_cast<unsigned>(((in[0] >> bit) & 1) << 2 | ((in[1] >> bit) & 1) << 1 | ((in[2] >> bit) & 1));
     result |= static_cast<std::uint32_t>((in[3] >> row) & 1) << bit;
   }
   return result;

@@ -45,7 +45,8 @@ float half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
   const float sign = bits & 0x8000 ? -1.0F : 1.0F;
-  if (exponent == 31) return fraction != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (exponent == 31)
+    return fraction != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
   if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
   return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
 }

@@ -1,5 +1,5 @@
-// Floating point: rounded as the opcode says, subnormals flushed where it says ftz. Approximate instructions are computed
-// exactly and rounded once, so what they are off by on a device does not show here.
+// Floating point: rounded as the opcode says, subnormals flushed where it says ftz. Approximate instructions are
+// computed exactly and rounded once, so what they are off by on a device does not show here.
 #include "support/emulated_cuda/ptx/operation_table.h"
 
 #include <array>
@@ -146,8 +146,8 @@ void add_type(Table& table) {
   table["neg" + type] = {negated<T>, 1};
   table["abs" + type] = {absolute<T>, 1};
   // The sign of the first, the magnitude of the second.
-  table["copysign" + type] = {
-      [](const u64* in, u64&) { return put<T>(std::copysign(get<T>(in[1]), get<T>(in[0]))); }, 2};
+  table["copysign" + type] = {[](const u64* in, u64&) { return put<T>(std::copysign(get<T>(in[1]), get<T>(in[0]))); },
+                              2};
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace tenon::emulated_cuda::ptx {
 
 namespace {
 
-const char* const kSpecials[] = {"%tid.x",    "%tid.y",    "%tid.z",    "%ntid.x",      "%ntid.y",      "%ntid.z",
-                                 "%ctaid.x",  "%ctaid.y",  "%ctaid.z",  "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
-                                 "%laneid",   "%warpid",   "WARP_SZ",   "%lanemask_eq", "%lanemask_lt", "%lanemask_le",
-                                 "%lanemask_gt", "%lanemask_ge"};
+const char* const kSpecials[] = {"%tid.x",       "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",
+                                 "%ntid.z",      "%ctaid.x",     "%ctaid.y",     "%ctaid.z",     "%nctaid.x",
+                                 "%nctaid.y",    "%nctaid.z",    "%laneid",      "%warpid",      "WARP_SZ",
+                                 "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"};
 
 std::string trimmed(const std::string& text) {
   const auto begin = text.find_first_not_of(" \t\n");
@@ -105,7 +105,8 @@ void read_memory_access(Instruction& instruction, const std::vector<std::string>
   const std::string& type = parts.back();
   instruction.bytes = std::stoul(type.substr(type.find_first_of("0123456789"))) / 8;
   instruction.is_signed = type[0] == 's';
-  instruction.strong = has(parts, "volatile") || has(parts, "relaxed") || has(parts, "acquire") || has(parts, "release");
+  instruction.strong =
+      has(parts, "volatile") || has(parts, "relaxed") || has(parts, "acquire") || has(parts, "release");
   const bool store = instruction.kind == Kind::kStore;
   instruction.in.push_back(address_of(operands[store ? 0 : 1], names, instruction.name));
   for (const std::string& element : elements_of(operands[store ? 1 : 0]))
@@ -113,8 +114,8 @@ void read_memory_access(Instruction& instruction, const std::vector<std::string>
 }
 
 /// atom.SPACE.OP.TYPE and red: the arithmetic is that of an ordinary opcode.
-void read_atomic(Instruction& instruction, const std::vector<std::string>& parts, const std::vector<std::string>& operands,
-                 Names& names) {
+void read_atomic(Instruction& instruction, const std::vector<std::string>& parts,
+                 const std::vector<std::string>& operands, Names& names) {
   instruction.kind = Kind::kAtomic;
   instruction.space = has(parts, "shared") ? Space::kShared : has(parts, "global") ? Space::kGlobal : Space::kGeneric;
   const std::string& type = parts.back();
@@ -124,7 +125,8 @@ void read_atomic(Instruction& instruction, const std::vector<std::string>& parts
   }
   if (instruction.mode != "cas" && instruction.mode != "exch")
     instruction.operation = find_operation(instruction.mode + "." + type);
-  if (instruction.mode.empty() || (instruction.operation.compute == nullptr && instruction.mode != "cas" && instruction.mode != "exch"))
+  if (instruction.mode.empty() ||
+      (instruction.operation.compute == nullptr && instruction.mode != "cas" && instruction.mode != "exch"))
     misuse("the PTX opcode " + instruction.opcode + " is not emulated");
   const bool result = parts[0] == "atom";
   if (result) instruction.out.push_back(operand_of(operands[0], names, instruction.name));
@@ -143,8 +145,8 @@ void read_call(Instruction& instruction, const std::vector<std::string>& operand
   if (at < operands.size()) instruction.arguments = list(operands[at]);
 }
 
-bool read_control(Instruction& instruction, const std::vector<std::string>& parts, const std::vector<std::string>& operands,
-                  Names& names) {
+bool read_control(Instruction& instruction, const std::vector<std::string>& parts,
+                  const std::vector<std::string>& operands, Names& names) {
   const std::string& base = parts[0];
   const auto take = [&](std::size_t from) {
     for (std::size_t i = from; i < operands.size(); ++i)
@@ -187,8 +189,8 @@ bool read_control(Instruction& instruction, const std::vector<std::string>& part
   return true;
 }
 
-void read_plain(Instruction& instruction, const std::vector<std::string>& parts, const std::vector<std::string>& operands,
-                Names& names) {
+void read_plain(Instruction& instruction, const std::vector<std::string>& parts,
+                const std::vector<std::string>& operands, Names& names) {
   const bool packs = parts[0] == "mov" && operands.size() == 2 && (operands[0][0] == '{' || operands[1][0] == '{');
   if (packs) {
     instruction.kind = operands[0][0] == '{' ? Kind::kUnpack : Kind::kPack;
@@ -203,7 +205,8 @@ void read_plain(Instruction& instruction, const std::vector<std::string>& parts,
   instruction.operation = find_operation(instruction.opcode);
   if (instruction.operation.compute == nullptr) misuse("the PTX opcode " + instruction.opcode + " is not emulated");
   if (operands.size() != instruction.operation.inputs + 1)
-    misuse("the PTX opcode " + instruction.opcode + " is not emulated with " + std::to_string(operands.size()) + " operands");
+    misuse("the PTX opcode " + instruction.opcode + " is not emulated with " + std::to_string(operands.size()) +
+           " operands");
   instruction.out.push_back(operand_of(operands[0], names, instruction.name));
   for (std::size_t i = 1; i < operands.size(); ++i)
     instruction.in.push_back(operand_of(operands[i], names, instruction.name));
@@ -237,7 +240,8 @@ Instruction read_instruction(const std::string& statement, Names& names) {
   const auto end = text.find_first_of(" \t");
   instruction.opcode = text.substr(0, end);
   const std::vector<std::string> parts = parts_of(instruction.opcode);
-  const std::vector<std::string> operands = end == std::string::npos ? std::vector<std::string>{} : split(text.substr(end));
+  const std::vector<std::string> operands =
+      end == std::string::npos ? std::vector<std::string>{} : split(text.substr(end));
   if (read_control(instruction, parts, operands, names)) return instruction;
   if (read_address_conversion(instruction, parts, operands, names)) return instruction;
   if (parts[0] == "ld" || parts[0] == "ldu" || parts[0] == "st") {

@@ -16,8 +16,8 @@ struct Names {
   std::map<std::string, std::size_t> variables;    ///< of the module
 };
 
-/// "@%p1 add.s32 %r1, %r2, 7"; misuse() names an opcode that is not known. A name that means nothing yet (dynamic shared
-/// memory) is left as an operand without a kind, and is `name` of the instruction.
+/// "@%p1 add.s32 %r1, %r2, 7"; misuse() names an opcode that is not known. A name that means nothing yet (dynamic
+/// shared memory) is left as an operand without a kind, and is `name` of the instruction.
 Instruction read_instruction(const std::string& statement, Names& names);
 
 }  // namespace tenon::emulated_cuda::ptx

@@ -58,26 +58,21 @@ void add_type(Table& table) {
       [](const u64* in, u64&) { return put<U>(static_cast<U>(Wide{get<U>(in[0])} * get<U>(in[1]))); }, 2};
   table["mul.hi" + type] = {[](const u64* in, u64&) { return high<T>(in[0], in[1]); }, 2};
   table["mad.lo" + type] = {
-      [](const u64* in, u64&) {
-        return put<U>(static_cast<U>(Wide{get<U>(in[0])} * get<U>(in[1]) + get<U>(in[2])));
-      },
+      [](const u64* in, u64&) { return put<U>(static_cast<U>(Wide{get<U>(in[0])} * get<U>(in[1]) + get<U>(in[2]))); },
       3};
   table["mad.hi" + type] = {
-      [](const u64* in, u64&) {
-        return put<U>(static_cast<U>(get<U>(high<T>(in[0], in[1])) + get<U>(in[2])));
-      },
-      3};
+      [](const u64* in, u64&) { return put<U>(static_cast<U>(get<U>(high<T>(in[0], in[1])) + get<U>(in[2]))); }, 3};
   if constexpr (sizeof(T) < 8) {
-    table["mul.wide" + type] = {
-        [](const u64* in, u64&) {
-          return static_cast<u64>(product(get<T>(in[0]), get<T>(in[1]))) & (~u64{0} >> (64 - 16 * sizeof(T)));
-        },
-        2};
-    table["mad.wide" + type] = {
-        [](const u64* in, u64&) {
-          return (static_cast<u64>(product(get<T>(in[0]), get<T>(in[1]))) + in[2]) & (~u64{0} >> (64 - 16 * sizeof(T)));
-        },
-        3};
+    table["mul.wide" + type] = {[](const u64* in, u64&) {
+                                  return static_cast<u64>(product(get<T>(in[0]), get<T>(in[1]))) &
+                                         (~u64{0} >> (64 - 16 * sizeof(T)));
+                                },
+                                2};
+    table["mad.wide" + type] = {[](const u64* in, u64&) {
+                                  return (static_cast<u64>(product(get<T>(in[0]), get<T>(in[1]))) + in[2]) &
+                                         (~u64{0} >> (64 - 16 * sizeof(T)));
+                                },
+                                3};
   }
   table["div" + type] = {[](const u64* in, u64&) { return put<T>(quotient(get<T>(in[0]), get<T>(in[1]))); }, 2};
   table["rem" + type] = {[](const u64* in, u64&) { return put<T>(remainder(get<T>(in[0]), get<T>(in[1]))); }, 2};
@@ -111,23 +106,22 @@ u64 subtract_and_borrow(U a, U b, u64 before, u64& carry) {
 template <class U>
 void add_carries(Table& table, const std::string& type) {
   table["add.cc" + type] = {[](const u64* in, u64& c) { return add_and_carry(get<U>(in[0]), get<U>(in[1]), 0, c); }, 2};
-  table["addc.cc" + type] = {[](const u64* in, u64& c) { return add_and_carry(get<U>(in[0]), get<U>(in[1]), c, c); }, 2};
-  table["addc" + type] = {
-      [](const u64* in, u64& c) {
-        u64 unused = 0;
-        return add_and_carry(get<U>(in[0]), get<U>(in[1]), c, unused);
-      },
-      2};
+  table["addc.cc" + type] = {[](const u64* in, u64& c) { return add_and_carry(get<U>(in[0]), get<U>(in[1]), c, c); },
+                             2};
+  table["addc" + type] = {[](const u64* in, u64& c) {
+                            u64 unused = 0;
+                            return add_and_carry(get<U>(in[0]), get<U>(in[1]), c, unused);
+                          },
+                          2};
   table["sub.cc" + type] = {
       [](const u64* in, u64& c) { return subtract_and_borrow(get<U>(in[0]), get<U>(in[1]), 0, c); }, 2};
   table["subc.cc" + type] = {
       [](const u64* in, u64& c) { return subtract_and_borrow(get<U>(in[0]), get<U>(in[1]), c, c); }, 2};
-  table["subc" + type] = {
-      [](const u64* in, u64& c) {
-        u64 unused = 0;
-        return subtract_and_borrow(get<U>(in[0]), get<U>(in[1]), c, unused);
-      },
-      2};
+  table["subc" + type] = {[](const u64* in, u64& c) {
+                            u64 unused = 0;
+                            return subtract_and_borrow(get<U>(in[0]), get<U>(in[1]), c, unused);
+                          },
+                          2};
 }
 
 template <class T, bool kHigh>
@@ -145,12 +139,11 @@ void add_products_with_carry(Table& table) {
       [](const u64* in, u64& c) { return add_and_carry(half_product<T, kHigh>(in), get<U>(in[2]), 0, c); }, 3};
   table["madc" + end + ".cc" + type] = {
       [](const u64* in, u64& c) { return add_and_carry(half_product<T, kHigh>(in), get<U>(in[2]), c, c); }, 3};
-  table["madc" + end + type] = {
-      [](const u64* in, u64& c) {
-        u64 unused = 0;
-        return add_and_carry(half_product<T, kHigh>(in), get<U>(in[2]), c, unused);
-      },
-      3};
+  table["madc" + end + type] = {[](const u64* in, u64& c) {
+                                  u64 unused = 0;
+                                  return add_and_carry(half_product<T, kHigh>(in), get<U>(in[2]), c, unused);
+                                },
+                                3};
 }
 
 template <class T>

@@ -148,7 +148,8 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
     case Kind::kPack: {
       std::uint64_t word = 0;
       for (std::size_t i = 0; i < instruction.in.size(); ++i) {
-        const std::uint64_t part = value(thread, instruction.in[i]) & (~std::uint64_t{0} >> (64 - 8 * instruction.bytes));
+        const std::uint64_t part =
+            value(thread, instruction.in[i]) & (~std::uint64_t{0} >> (64 - 8 * instruction.bytes));
         word |= part << (8 * instruction.bytes * i);
       }
       set(thread, instruction.out[0], word);

@@ -25,8 +25,8 @@ struct LaunchConfig {
 class Launch {
  public:
   /// `variables`: where those of the module lie on the device.
-  Launch(Machine& machine, const Context& context, const Module& module, const Function& kernel, const LaunchConfig& config,
-         std::vector<unsigned char> params, std::vector<Address> variables);
+  Launch(Machine& machine, const Context& context, const Module& module, const Function& kernel,
+         const LaunchConfig& config, std::vector<unsigned char> params, std::vector<Address> variables);
   void run();
 
  private:

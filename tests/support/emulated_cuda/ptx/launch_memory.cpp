@@ -31,7 +31,8 @@ unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& ins
   if (extent == nullptr) {
     stop(thread, instruction,
          "uses " + count_of(bytes) + " at " + hexadecimal(address) +
-             (machine_.space.is_device(reinterpret_cast<void*>(address)) ? ", where nothing is" : ", which is not device memory"));
+             (machine_.space.is_device(reinterpret_cast<void*>(address)) ? ", where nothing is"
+                                                                         : ", which is not device memory"));
   }
   const std::size_t offset = address - extent->address;
   if (bytes > extent->bytes - offset) {
@@ -63,7 +64,8 @@ unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, 
     address -= space == Space::kLocal ? kLocalWindow : space == Space::kShared ? kSharedWindow : 0;
   }
   if (address % bytes != 0)
-    stop(thread, instruction, "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", which is not aligned to that");
+    stop(thread, instruction,
+         "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", which is not aligned to that");
   if (space == Space::kGlobal) {
     unsigned char* data = global_bytes(thread, instruction, address, bytes);
     check_race(global_log_, thread, instruction, address, bytes, access, "global");
@@ -91,7 +93,8 @@ void Launch::load(Thread& thread, const Instruction& instruction) {
   for (std::size_t i = 0; i < instruction.out.size(); ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, data + i * bytes, bytes);
-    if (instruction.is_signed && bytes < 8 && (word >> (8 * bytes - 1) & 1) != 0) word |= ~std::uint64_t{0} << (8 * bytes);
+    if (instruction.is_signed && bytes < 8 && (word >> (8 * bytes - 1) & 1) != 0)
+      word |= ~std::uint64_t{0} << (8 * bytes);
     set(thread, instruction.out[i], word);
   }
 }

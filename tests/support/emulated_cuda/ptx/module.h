@@ -13,7 +13,8 @@
 
 namespace tenon::emulated_cuda::ptx {
 
-/// Spaces of memory. Addresses of shared and local memory are offsets; as generic addresses they are above these windows.
+/// Spaces of memory. Addresses of shared and local memory are offsets; as generic addresses they are above these
+/// windows.
 enum class Space { kGeneric, kGlobal, kShared, kLocal, kParam };
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 60;
 inline constexpr std::uint64_t kLocalWindow = std::uint64_t{1} << 61;
@@ -27,14 +28,47 @@ struct Operand {
 
 /// %tid.x and the like, in this order.
 enum class Special : std::uint64_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneId, kWarpId, kWarpSize, kLanemaskEq, kLanemaskLt, kLanemaskLe, kLanemaskGt, kLanemaskGe
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneId,
+  kWarpId,
+  kWarpSize,
+  kLanemaskEq,
+  kLanemaskLt,
+  kLanemaskLe,
+  kLanemaskGt,
+  kLanemaskGe
 };
 
 enum class Kind {
-  kPlain, kPack, kUnpack, kBranch, kReturn, kExit, kTrap, kCall, kLoad, kStore, kAtomic,
+  kPlain,
+  kPack,
+  kUnpack,
+  kBranch,
+  kReturn,
+  kExit,
+  kTrap,
+  kCall,
+  kLoad,
+  kStore,
+  kAtomic,
   // a thread stops at these until others have come
-  kBarrier, kWarpBarrier, kShuffle, kVote, kMatch, kActiveMask,
+  kBarrier,
+  kWarpBarrier,
+  kShuffle,
+  kVote,
+  kMatch,
+  kActiveMask,
   kFence
 };
 
@@ -43,21 +77,21 @@ struct Function;
 struct Instruction {
   Kind kind = Kind::kPlain;
   std::string opcode;
-  Operation operation;             ///< of kPlain, and of the arithmetic of kAtomic
-  std::vector<Operand> out;        ///< destinations; of a store, none
-  std::vector<Operand> in;         ///< sources; of a load or store, the address first
-  Operand guard;                   ///< a predicate, or none
+  Operation operation;       ///< of kPlain, and of the arithmetic of kAtomic
+  std::vector<Operand> out;  ///< destinations; of a store, none
+  std::vector<Operand> in;   ///< sources; of a load or store, the address first
+  Operand guard;             ///< a predicate, or none
   bool guard_negated = false;
-  std::size_t target = 0;          ///< of a branch
-  std::string name;                ///< label, or called function
+  std::size_t target = 0;                       ///< of a branch
+  std::string name;                             ///< label, or called function
   std::vector<std::string> arguments, results;  ///< parameters of a call
   const Function* callee = nullptr;
   Space space = Space::kGeneric;
-  std::size_t bytes = 4;           ///< of each element that is loaded or stored
+  std::size_t bytes = 4;  ///< of each element that is loaded or stored
   bool is_signed = false;
-  bool strong = false;             ///< volatile, relaxed, acquire, release: no data race with its like
-  std::string mode;                ///< of a shuffle or vote
-  int line = 0;                    ///< in the source, by .loc
+  bool strong = false;  ///< volatile, relaxed, acquire, release: no data race with its like
+  std::string mode;     ///< of a shuffle or vote
+  int line = 0;         ///< in the source, by .loc
   int file = 0;
 };
 
@@ -76,7 +110,7 @@ struct Function {
   std::vector<std::string> result_names;
   std::size_t param_bytes = 0;
   std::size_t local_bytes = 0;
-  std::size_t shared_bytes = 0;        ///< static
+  std::size_t shared_bytes = 0;  ///< static
   std::size_t max_threads = 1024;
 };
 

@@ -21,7 +21,8 @@ std::vector<std::string> statements_of(std::string_view text) {
   int braces_inside = 0;  // of a vector operand or of initial values
   const auto close = [&](bool keep_empty = false) {
     const auto begin = open.find_first_not_of(" \t\n");
-    if (begin != std::string::npos || keep_empty) found.push_back(open.substr(begin, open.find_last_not_of(" \t\n") + 1 - begin));
+    if (begin != std::string::npos || keep_empty)
+      found.push_back(open.substr(begin, open.find_last_not_of(" \t\n") + 1 - begin));
     open.clear();
   };
   std::size_t at = 0;
@@ -55,7 +56,8 @@ std::vector<std::string> statements_of(std::string_view text) {
       } else if (c == '{' || c == '}') {
         close();
         found.emplace_back(1, c);
-      } else if (c == ':' && braces_inside == 0 && open.find_first_of(" \t", open.find_first_not_of(" \t\n")) == std::string::npos) {
+      } else if (c == ':' && braces_inside == 0 &&
+                 open.find_first_of(" \t", open.find_first_not_of(" \t\n")) == std::string::npos) {
         open += c;
         close();
       } else {
@@ -163,12 +165,14 @@ class Reader {
 
   void read_variable(const std::string& statement) {
     const Declared variable = declared(statement);
-    Variable made{.name = variable.name, .alignment = variable.alignment, .bytes = std::vector<unsigned char>(variable.bytes)};
+    Variable made{
+        .name = variable.name, .alignment = variable.alignment, .bytes = std::vector<unsigned char>(variable.bytes)};
     if (const auto values = statement.find('{'); values != std::string::npos) {
       std::string numbers = statement.substr(values + 1, statement.find('}') - values - 1);
       std::replace(numbers.begin(), numbers.end(), ',', ' ');
       std::istringstream in(numbers);
-      if (statement.find(".b8 ") == std::string::npos) misuse("PTX initialises " + variable.name + " by other than bytes");
+      if (statement.find(".b8 ") == std::string::npos)
+        misuse("PTX initialises " + variable.name + " by other than bytes");
       std::size_t i = 0;
       for (unsigned value = 0; in >> value; ++i) made.bytes.at(i) = static_cast<unsigned char>(value);
     }
@@ -229,7 +233,8 @@ class Reader {
     for (const std::string& statement : shared_of_module_) {
       const Declared variable = declared(statement);
       if (!body_names(variable.name)) continue;
-      if (!function.entry) misuse("shared memory of the module in a function that is called (" + function.name + ") is not emulated");
+      if (!function.entry)
+        misuse("shared memory of the module in a function that is called (" + function.name + ") is not emulated");
       if (variable.bytes == 0) {
         dynamic.push_back(variable.name);
       } else {
@@ -294,7 +299,8 @@ class Reader {
     }
   }
 
-  void read_declaration(Function& function, Names& names, const std::string& statement, std::vector<std::string>& dynamic) {
+  void read_declaration(Function& function, Names& names, const std::string& statement,
+                        std::vector<std::string>& dynamic) {
     if (statement.starts_with(".pragma")) return;
     if (statement.starts_with(".reg")) {
       std::string list = statement.substr(statement.find_first_of(" \t", statement.find('.', 1)));
