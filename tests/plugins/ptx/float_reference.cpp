@@ -1,4 +1,5 @@
 // References of floating point: rounded by way of long double, which is exact for directed roundings.
+// Long: one short definition for each instruction; all share edges, flushing and roundings.
 #include "reference.h"
 
 #include <bit>
