@@ -70,7 +70,8 @@ TEST_F(TuneVerb, SaysWhatAnAllocatorOfTenonsSavesAndWhatUsingItTakes) {
                           "needs least:\n"),
             ContainsRegex("\n  mortise: [0-9.]+ MiB reserved, [0-9.]+ MiB \\([0-9.]+ %\\) less, safe from "
                           "[0-9.]+ MiB less, [0-9]+ device calls\n"),
-            HasSubstr("To use mortise in a program on Tenon:\n  [allocator]\n  name = \"mortise\"\n"),
+            ContainsRegex(
+                "To use (direct|mortise) in a program on Tenon:\n  .allocator.\n  name = \"(direct|mortise)\"\n"),
             HasSubstr("which presumes that a run repeats it"),
             HasSubstr("\n  tenon plan checkered.trace -o checkered.plan\n  [allocator]\n  name = "
                       "\"planned\"\n  [allocator.planned]\n  plan = \"checkered.plan\"\n"),

@@ -116,7 +116,7 @@ TEST(PluginRefusal, ASharedLibraryWithoutDescriptorIsNoPlugin) {
 
 TEST(PluginRefusal, AnOlderAbiIsToBeRebuilt) {
   EXPECT_THAT(refusal(fixture("older_abi")),
-              AllOf(HasSubstr("ABI " + std::to_string(plugin::kAbiMajor - 1) + ".0"), HasSubstr("rebuild the plugin")));
+              AllOf(HasSubstr("ABI " + std::to_string(plugin::kAbiMajor - 1) + "."), HasSubstr("rebuild the plugin")));
   EXPECT_FALSE(ran("older_abi"));
 }
 

@@ -1,5 +1,5 @@
-// Allocators over the memory of an emulated CUDA device: blocks are used on streams as programs use them, and the machine
-// ends the test where memory goes away, or reaches another stream, while queued work still uses it.
+// Allocators over the memory of an emulated CUDA device: blocks are used on streams as programs use them, and the
+// machine ends the test where memory goes away, or reaches another stream, while queued work still uses it.
 #include "plugins/emulated_device.h"
 
 #include <tenon/memory/stack/allocator_stack.h>
