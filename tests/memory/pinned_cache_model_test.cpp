@@ -10,6 +10,7 @@
 #include <bit>
 #include <list>
 #include <map>
+#include <ostream>
 #include <random>
 #include <set>
 #include <string>
@@ -22,6 +23,12 @@ struct Rules {
   bool is_1_13;
   std::size_t round_threshold, cached_limit;  ///< 0 = none
 };
+
+std::string name_of(const Rules& rules) {
+  return std::string(rules.is_1_13 ? "As1_13" : "As2_x") + "RoundTo" + std::to_string(rules.round_threshold) +
+         "CachedTo" + std::to_string(rules.cached_limit);
+}
+void PrintTo(const Rules& rules, std::ostream* out) { *out << name_of(rules); }
 
 /// Blocks by address. What is queued waits in one line for all streams.
 class Model {
@@ -189,11 +196,7 @@ TEST_P(PinnedCacheModel, ServesAsTheRulesSay) {
 INSTANTIATE_TEST_SUITE_P(Rules, PinnedCacheModel,
                          ::testing::Values(Rules{false, 0, 0}, Rules{true, 0, 0}, Rules{false, 1024, 0},
                                            Rules{false, 0, 2048}, Rules{false, 512, 4096}, Rules{true, 1024, 4096}),
-                         [](const auto& info) {
-                           return std::string(info.param.is_1_13 ? "As1_13" : "As2_x") + "RoundTo" +
-                                  std::to_string(info.param.round_threshold) + "CachedTo" +
-                                  std::to_string(info.param.cached_limit);
-                         });
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace tenon
