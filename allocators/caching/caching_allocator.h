@@ -9,10 +9,11 @@
 //
 // This folder decides. `arena/` holds what it decides about: the blocks under one lock, their index and their counters.
 //
-//   settings             what each option means, rounding      arena_registry   arenas by stream
-//   limits               ceilings, and garbage below them      private_pools    scopes; arenas by pool and stream
-//   segments             what was taken from the device        deferred_frees   blocks that other streams still use
-//   expandable           pages behind reserved addresses       counters         exact peaks over all arenas
+//   settings             what each option means                arena_registry   arenas by stream
+//   rounding             sizes of blocks and segments          private_pools    scopes; arenas by pool and stream
+//   limits               ceilings, and garbage below them      deferred_frees   blocks that other streams still use
+//   segments             what was taken from the device        counters         exact peaks over all arenas
+//   expandable           pages behind reserved addresses
 //
 // Note [Locks]
 // An arena's lock guards what is in the arena: a hit and a free take that one only, so threads on different streams
@@ -27,6 +28,7 @@
 #include "expandable.h"
 #include "limits.h"
 #include "private_pools.h"
+#include "rounding.h"
 #include "segments.h"
 #include "settings.h"
 

@@ -1,6 +1,8 @@
 // Growing into unmapped address space, and giving free pages back.
 #include "expandable.h"
 
+#include "rounding.h"
+
 #include <tenon/core/units.h>
 
 #include <algorithm>

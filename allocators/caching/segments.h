@@ -1,4 +1,4 @@
-// Segments: what was taken from the device, in stretches; each is tiled by blocks. How large a new one is: settings.h.
+// Segments: what was taken from the device, in stretches; each is tiled by blocks. How large a new one is: rounding.h.
 #pragma once
 
 #include "arena/arena.h"

@@ -1,5 +1,4 @@
-// What decides where a request goes before any cache is looked at: the options, rounding, and the size of a new
-// segment.
+// Settings: the options of the policy, with PyTorch's names, and their values. What sizes follow from them: rounding.h.
 #pragma once
 
 #include <tenon/core/options.h>
@@ -7,7 +6,6 @@
 #include <tenon/memory/factory.h>
 #include <tenon/memory/pytorch/sizes.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +14,6 @@
 namespace tenon::caching {
 
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-using pytorch::kLargeSplitSlackBytes;
-using pytorch::kMinBlockBytes;
-using pytorch::kMinOwnSegmentBytes;
-using pytorch::kOwnSegmentRoundingBytes;
-using pytorch::kSmallLimitBytes;
-using pytorch::kSmallSegmentBytes;
-inline constexpr std::size_t kHugeRequestBytes = std::size_t{1} << 60;
 
 /// Whose decisions are reproduced where PyTorch's versions differ.
 enum class Compat { k1_13, kCurrent };
@@ -49,16 +40,5 @@ OptionSchema option_schema(bool expandable);
 AllocatorTraits traits(bool expandable);
 /// Throws ConfigError that names the option, the value and what would do.
 Settings settings_from(const Options& options, bool expandable);
-
-/// The size of the block that a request gets, before the question whether a larger cached one is split.
-std::size_t round_size(const Settings& settings, std::size_t requested_bytes);
-/// The same where no size is rounded to divisions.
-inline std::size_t round_to_blocks(std::size_t requested_bytes) {
-  return std::max(kMinBlockBytes, (requested_bytes + kMinBlockBytes - 1) & ~(kMinBlockBytes - 1));
-}
-/// The bytes to take from the device for a block of `bytes`.
-std::size_t segment_size(const Settings& settings, std::size_t bytes);
-
-inline bool is_large(std::size_t rounded_bytes) { return rounded_bytes > kSmallLimitBytes; }
 
 }  // namespace tenon::caching

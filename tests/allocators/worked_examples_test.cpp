@@ -2,6 +2,7 @@
 // pinned host memory, in memory/pinned_cache_test.cpp; W29's history in device/caching_history_test.cpp.)
 // Long: one numbered list.
 #include <caching/caching_allocator.h>
+#include <caching/rounding.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>

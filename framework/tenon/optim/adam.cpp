@@ -1,4 +1,4 @@
-// Adam and AdamW through the fused kernel adam_step.
+// Adam and AdamW through the fused kernel adam_step; its formula stands in kernel/attributes/optimizer.h.
 #include <tenon/optim/adam.h>
 
 #include <tenon/autograd/grad_mode.h>

@@ -1,4 +1,5 @@
-// Fused optimiser steps: one pass over parameter, state and gradient, for a whole list of tensors.
+// Fused optimiser steps (SGD; Adam and AdamW): one pass over parameter, state and gradient, for a whole list of
+// tensors. The formulas: kernel/attributes/optimizer.h.
 #include <tenon/kernel/attributes/optimizer.h>
 
 #include "kernels/pointwise/engine.h"

@@ -1,4 +1,4 @@
-// Out of memory: the figures, the observers, the advice.
+// Out of memory: the figures, the observers, the advice. OutOfMemory makes the sentence of them, in core/error.cpp.
 #include <tenon/core/units.h>
 #include <tenon/memory/available_bytes.h>
 #include <tenon/memory/pytorch/conf.h>

@@ -1,4 +1,5 @@
-// Figures that several documents show, each made and named here alone: a run, a replay and what compares them agree.
+// Figures that several documents show, excess among them. Each is made and named here alone: a run, a replay and what
+// compares them agree.
 #pragma once
 
 #include <cstdint>

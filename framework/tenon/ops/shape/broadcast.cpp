@@ -1,4 +1,5 @@
-// Tensors as views of larger sizes: expand and what is made of it. Declared in broadcast.h and tensor.h.
+// Tensors as views of larger sizes: expand and what is made of it. The rule for the common shape of two operands is
+// broadcast_sizes() of tensor/shape/dims.h. Declared in broadcast.h and tensor.h.
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/support/make_view.h>
 

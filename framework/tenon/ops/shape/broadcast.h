@@ -1,4 +1,4 @@
-// Tensors as views of larger sizes: PyTorch's broadcasting.
+// Tensors as views of larger sizes: PyTorch's broadcasting. What two shapes give: tensor/shape/dims.h.
 #pragma once
 
 #include <tenon/tensor/tensor.h>

@@ -1,5 +1,5 @@
 // Merging and validating settings. Order matters: plugins first, since the schemas of devices and allocators come from
-// them.
+// them. Unknown sections and keys are refused by section_lookup.
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/memory/layers/layer.h>

@@ -1,5 +1,5 @@
-// The plugin loader: descriptor check, Boost.DLL, registration in one piece. The only place that includes Boost.DLL.
-// Declared in plugins.h.
+// The plugin loader: a file whose descriptor fits (ABI and build: plugin_file.h) is loaded by Boost.DLL, which only
+// this place includes, and registered in one piece. Declared in plugins.h.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
 #include <tenon/dispatch/dispatch.h>

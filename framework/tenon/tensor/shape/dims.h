@@ -1,4 +1,5 @@
-// Dims: sizes or strides, held inline up to the largest rank, so that no tensor needs heap memory for its shape.
+// Dims: sizes or strides, held inline up to the largest rank, so that no tensor needs heap memory for its shape; and
+// the rules of contiguity and broadcasting.
 #pragma once
 
 #include <tenon/core/error.h>
