@@ -125,8 +125,8 @@ TEST(OnePlace, ALayerIsAFileAndALineOfCMakes) {
   }
 }
 
-// Further tests hold the table itself against the formats and their fuzz targets: tests/replay/formats_test.cpp,
-// tests/fuzz/corpus_test.cpp.
+// Further tests hold the table itself against the formats and their fuzz targets:
+// tests/replay/formats/formats_test.cpp, tests/fuzz/corpus_test.cpp.
 TEST(OnePlace, AFormatIsItsFilesAndALineOfCMakes) {
   const std::string text = read_text(kRoot / "framework/tenon/replay/formats/formats.cmake");
   const std::regex line(R"(tenon_format\(([a-z0-9_]+)\s+([^)]*)\))");

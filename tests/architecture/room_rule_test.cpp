@@ -20,7 +20,7 @@ using Group = std::set<std::string>;
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli", {{"verbs"}, {"run"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
-    {"train", {{"models"}, {".", "input"}}},
+    {"train", {{"models"}, {".", "input", "resume"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay",
@@ -29,7 +29,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"planning"},
       {"results"},
       {"engine"},
-      {"formats/pytorch"},
+      {"recording"},
+      {"formats/tenon", "formats/pytorch"},
       {"formats/pytorch/pickle"},
       {"formats"},
       {"formats/image"},
@@ -73,7 +74,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"concurrent"},
       {"packing"},
       {".", "pytorch"}}},
-    {"core", {{"files"}, {"."}}},
+    {"core", {{"files"}, {"process"}, {"."}}},
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

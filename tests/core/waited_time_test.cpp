@@ -1,5 +1,5 @@
 // Deadlines of processes that are waited for.
-#include <tenon/core/waited_time.h>
+#include <tenon/core/process/waited_time.h>
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/literal.h>
 
-#include "ops/gradcheck.h"
+#include "ops/gradients/gradcheck.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,10 +2,10 @@
 // business of a replay.
 #include "replay/support.h"
 
-#include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
-#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
 #include <tenon/replay/formats/writers.h>
+#include <tenon/replay/recording/recorder.h>
 #include <tenon/replay/results/holders.h>
 #include <tenon/replay/results/slice_diff.h>
 #include <tenon/report/replay/trace_html.h>

@@ -3,8 +3,8 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune_space.h>
-#include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
 #include <tenon/replay/formats/writers.h>
 #include <tenon/replay/results/fidelity.h>
 #include <tenon/replay/results/slice_diff.h>

@@ -3,7 +3,7 @@
 
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/address_only_source.h>
-#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/recording/recorder.h>
 #include <tenon/replay/results/slice_diff.h>
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // and in every figure of its report.
 #include "train/experiment_fixture.h"
 
-#include <tenon/train/saved_run.h>
+#include <tenon/train/resume/saved_run.h>
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/files/atomic_file.h>
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 #include <tenon/runtime/environment.h>
 
 #include <unistd.h>

@@ -10,8 +10,8 @@
 #include <tenon/ops/support/values.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
-#include <tenon/train/saved_figures.h>
-#include <tenon/train/saved_run.h>
+#include <tenon/train/resume/saved_figures.h>
+#include <tenon/train/resume/saved_run.h>
 #include <tenon/train/schedules.h>
 #include <tenon/train/theory.h>
 

@@ -10,8 +10,8 @@
 #include <tenon/train/model.h>
 #include <tenon/train/peaks.h>
 #include <tenon/train/progress.h>
+#include <tenon/train/resume/saved_run.h>
 #include <tenon/train/run_experiment.h>
-#include <tenon/train/saved_run.h>
 
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The handler, which may call next to nothing.
 #include <tenon/cli/process/interrupt.h>
 
-#include <tenon/core/child_process.h>
+#include <tenon/core/process/child_process.h>
 
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // Starting this program again.
 #include <tenon/cli/process/own_process.h>
-#include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
+#include <tenon/core/process/child_process.h>
 
 #include <fcntl.h>
 #include <spawn.h>

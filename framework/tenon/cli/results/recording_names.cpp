@@ -3,7 +3,7 @@
 
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/config/section_spec.h>
-#include <tenon/train/saved_run.h>
+#include <tenon/train/resume/saved_run.h>
 
 #include <fmt/format.h>
 

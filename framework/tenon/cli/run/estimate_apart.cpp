@@ -7,8 +7,8 @@
 #include <tenon/cli/watch/hang_watch.h>
 #include <tenon/cli/watch/run_page.h>
 #include <tenon/conformance/service_watch.h>
-#include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
+#include <tenon/core/process/child_process.h>
 #include <tenon/memory/layers/budget.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>

@@ -4,7 +4,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
-#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/recording/recorder.h>
 
 #include <optional>
 

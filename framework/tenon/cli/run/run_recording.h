@@ -3,7 +3,7 @@
 
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
-#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/recording/recorder.h>
 #include <tenon/report/run/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/config/recordings.h>

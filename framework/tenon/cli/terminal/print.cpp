@@ -5,7 +5,7 @@
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/core/error.h>
 #include <tenon/core/files/write_all.h>
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 #include <tenon/report/text/display_width.h>
 
 #include <unistd.h>

@@ -6,9 +6,9 @@
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_page.h>
-#include <tenon/core/child_process.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/files/file_text.h>
+#include <tenon/core/process/child_process.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/report/kit_advice.h>
 #include <tenon/report/run/run_html.h>

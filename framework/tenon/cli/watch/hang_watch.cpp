@@ -1,7 +1,7 @@
 // Ten looks a second. Signals are for the other threads.
 #include <tenon/cli/watch/hang_watch.h>
 
-#include <tenon/core/waited_time.h>
+#include <tenon/core/process/waited_time.h>
 
 #include <chrono>
 #include <csignal>

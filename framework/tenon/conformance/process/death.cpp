@@ -2,7 +2,7 @@
 // the same addresses.
 #include <tenon/conformance/process/death.h>
 
-#include <tenon/core/child_process.h>
+#include <tenon/core/process/child_process.h>
 #include <tenon/memory/watch/crash_text.h>
 
 #include <sys/wait.h>

@@ -3,9 +3,9 @@
 #include <tenon/conformance/process/death.h>
 #include <tenon/conformance/process/isolation.h>
 
-#include <tenon/core/child_process.h>
 #include <tenon/core/files/write_all.h>
-#include <tenon/core/waited_time.h>
+#include <tenon/core/process/child_process.h>
+#include <tenon/core/process/waited_time.h>
 
 #include <poll.h>
 #include <sys/prctl.h>

@@ -4,7 +4,7 @@
 #include <tenon/core/files/write_all.h>
 
 #include <tenon/core/error.h>
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 
 #include <fcntl.h>
 #include <sys/file.h>

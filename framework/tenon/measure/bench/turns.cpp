@@ -3,8 +3,8 @@
 #include <tenon/measure/bench/soundness.h>
 #include <tenon/measure/bench/turns.h>
 
-#include <tenon/core/child_process.h>
-#include <tenon/core/waited_time.h>
+#include <tenon/core/process/child_process.h>
+#include <tenon/core/process/waited_time.h>
 #include <tenon/replay/engine/sleeping_thread.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>

@@ -1,5 +1,4 @@
-// Figures that several documents show, excess among them. Each is made and named here alone: a run, a replay and what
-// compares them agree.
+// Figures that several documents show, as excess. Each is made and named here alone: runs, replays, comparisons agree.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Frames become lines; those of the handler and of the host are left out.
-#include <tenon/core/child_process.h>
 #include <tenon/core/demangled.h>
+#include <tenon/core/process/child_process.h>
 #include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/watch/crash_text.h>
 

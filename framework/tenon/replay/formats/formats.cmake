@@ -8,8 +8,8 @@ macro(tenon_format name)
   list(APPEND TENON_FORMAT_SOURCES ${ARGN})
 endmacro()
 
-tenon_format(text       text_format.cpp text_reader.cpp text_writer.cpp)
-tenon_format(binary     binary_format.cpp binary_reader.cpp binary_writer.cpp)
+tenon_format(text       tenon/text_format.cpp tenon/text_reader.cpp tenon/text_writer.cpp)
+tenon_format(binary     tenon/binary_format.cpp tenon/binary_reader.cpp tenon/binary_writer.cpp)
 tenon_format(snapshot   pytorch/snapshot_format.cpp pytorch/snapshot_file.cpp pytorch/snapshot_fields.cpp
                         pytorch/snapshot_events.cpp pytorch/snapshot_settings.cpp pytorch/snapshot_stacks.cpp
                         pytorch/snapshot_reader.cpp pytorch/snapshot_beginning.cpp pytorch/snapshot_writer.cpp
@@ -27,7 +27,7 @@ set(TENON_FORMAT_SUPPORT
   core/files/nearest_file.cpp
   core/files/write_all.cpp
   core/options.cpp
-  core/standard_output.cpp
+  core/process/standard_output.cpp
   core/units.cpp
   memory/call_stacks.cpp
   memory/history/text_lines.cpp

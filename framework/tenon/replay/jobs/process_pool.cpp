@@ -1,8 +1,8 @@
 // One fork a job: traces and plugins are there already, copied when written. The row comes back through a pipe, where
 // the child stands through shared memory, which outlives a crash.
-#include <tenon/core/child_process.h>
 #include <tenon/core/files/write_all.h>
-#include <tenon/core/waited_time.h>
+#include <tenon/core/process/child_process.h>
+#include <tenon/core/process/waited_time.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/jobs/process_pool.h>

@@ -1,5 +1,4 @@
-// Dims: sizes or strides, held inline up to the largest rank, so that no tensor needs heap memory for its shape; and
-// the rules of contiguity and broadcasting.
+// Dims: sizes or strides, inline up to the largest rank: a shape needs no heap memory. Rules of broadcasting, too.
 #pragma once
 
 #include <tenon/core/error.h>

@@ -1,6 +1,6 @@
 // OutputFile over zlib, which writes plain files too.
 #include <tenon/core/error.h>
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 #include <tenon/replay/formats/io/output_file.h>
 
 #include <unistd.h>

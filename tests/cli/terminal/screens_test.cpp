@@ -2,7 +2,7 @@
 // the terminal wraps none of their lines. A verb without a screen here fails the test.
 // Long: the screens of every verb are one table, and what each of them has to keep.
 #include "cli/pinned_segments.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/memory/purpose_named.h>
 #include <tenon/replay/formats/io/limits.h>
-#include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/formats/tenon/text_format.h>
 #include <tenon/replay/trace/id_map.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>

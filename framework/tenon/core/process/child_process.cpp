@@ -1,5 +1,5 @@
 // pipe or socketpair, fork, waitpid. By hand: Boost.Process starts other programs; these children go on in this one.
-#include <tenon/core/child_process.h>
+#include <tenon/core/process/child_process.h>
 
 #include <tenon/core/error.h>
 

@@ -1,5 +1,5 @@
 // dup and dup2; a program that is started from here does not get the kept one.
-#include <tenon/core/standard_output.h>
+#include <tenon/core/process/standard_output.h>
 
 #include <fcntl.h>
 #include <unistd.h>

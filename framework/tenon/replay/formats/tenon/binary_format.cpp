@@ -1,6 +1,6 @@
 // Tenon's own binary histories, as binary_format.h draws them.
-#include <tenon/replay/formats/binary_format.h>
-#include <tenon/replay/formats/event_names.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
+#include <tenon/replay/formats/tenon/event_names.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>
 

@@ -3,7 +3,7 @@
 
 #include "replay/support.h"
 
-#include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
 #include <tenon/replay/formats/writers.h>
 #include <tenon/replay/results/slice_diff.h>
 

@@ -1,6 +1,6 @@
 // Saving and resuming a training run.
-#include <tenon/train/saved_figures.h>
-#include <tenon/train/saved_run.h>
+#include <tenon/train/resume/saved_figures.h>
+#include <tenon/train/resume/saved_run.h>
 
 #include <tenon/core/error.h>
 #include <tenon/nn/serialize/archive.h>

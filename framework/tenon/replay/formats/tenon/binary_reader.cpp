@@ -1,8 +1,8 @@
 // Reading Tenon's binary traces. An unfinished last chunk is what a killed recording leaves: it is dropped and said.
 // Declared in binary_format.h.
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/io/limits.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
 #include <tenon/replay/trace/recorded_lines.h>
 #include <tenon/replay/trace/trace_builder.h>
 

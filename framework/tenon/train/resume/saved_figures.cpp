@@ -1,5 +1,5 @@
 // Figures as tensors of an archive.
-#include <tenon/train/saved_figures.h>
+#include <tenon/train/resume/saved_figures.h>
 
 #include <tenon/core/error.h>
 #include <tenon/memory/stack/shown_figures.h>

@@ -2,8 +2,8 @@
 // fails.
 #include "support/scratch_folder.h"
 
+#include "replay/formats/text/document.h"
 #include "replay/support.h"
-#include "replay/text/document.h"
 
 #include <tenon/core/units.h>
 #include <tenon/memory/history/text_lines.h>

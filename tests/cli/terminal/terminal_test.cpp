@@ -1,5 +1,5 @@
 // What a terminal gets and a pipe does not: tables of its width, and colours. All screens are in screens_test.cpp.
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "support/json.h"
 
 #include <gmock/gmock.h>

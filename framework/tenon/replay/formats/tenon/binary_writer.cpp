@@ -1,7 +1,7 @@
 // Writing Tenon's binary traces. Declared in binary_format.h.
 #include <tenon/core/files/write_all.h>
 #include <tenon/core/units.h>
-#include <tenon/replay/formats/binary_format.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // Recording requests as they pass.
 #include <tenon/memory/history/event_time.h>
-#include <tenon/replay/formats/binary_format.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/recorder.h>
+#include <tenon/replay/formats/tenon/binary_format.h>
+#include <tenon/replay/recording/recorder.h>
 #include <tenon/replay/trace/trace_builder.h>
 
 #include <algorithm>

@@ -257,7 +257,7 @@ TEST(Gradient, OfEveryOperatorIsChecked) {
   const std::set<std::string> checked = checked_nodes();
   std::vector<std::string> missing;
   std::set_difference(wanted.begin(), wanted.end(), checked.begin(), checked.end(), std::back_inserter(missing));
-  EXPECT_THAT(missing, ::testing::IsEmpty()) << "add a row to the table of its family in tests/ops";
+  EXPECT_THAT(missing, ::testing::IsEmpty()) << "add a row to the table of its family in tests/ops/gradients";
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 // and every word that the reader knows stands in the document.
 #include "support/scratch_folder.h"
 
+#include "replay/formats/text/document.h"
 #include "replay/support.h"
-#include "replay/text/document.h"
 
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/formats/writers.h>

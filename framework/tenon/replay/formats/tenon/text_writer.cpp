@@ -1,7 +1,7 @@
 // Writing text histories. Declared in text_format.h.
-#include <tenon/replay/formats/event_names.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/formats/tenon/event_names.h>
+#include <tenon/replay/formats/tenon/text_format.h>
 #include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/recorded_lines.h>

@@ -1,6 +1,6 @@
 // Progress is for a terminal: in a file or a pipe nothing of it is to be seen, and with NO_COLOR no colour. Each
 // command is one that shows its progress on a terminal, which is seen first.
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 #include <gmock/gmock.h>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 // Text histories: "# comment", "a ID SIZE STREAM", "f ID", "u ID STREAM", "e", "m NAME".
 #include <tenon/memory/history/text_lines.h>
-#include <tenon/replay/formats/text_format.h>
+#include <tenon/replay/formats/tenon/text_format.h>
 
 #include <algorithm>
 
