@@ -15,7 +15,7 @@ namespace tenon::mortise {
 
 class PlanPlaces {
  public:
-  /// Throws ConfigError for a file that cannot be read or is no plan.
+  /// Throws ConfigError for a file that cannot be read or is not a plan.
   PlanPlaces(const AllocatorContext& context, const std::string& file) : planned_(inner(context, file)) {}
 
   /// In its place, or where the plan leaves room until its end; none where neither is free.

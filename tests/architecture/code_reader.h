@@ -1,4 +1,4 @@
-// A measure of functions: where the outermost braces that are no namespace, class or table begin and end. It reads
+// A measure of functions: where the outermost braces that are not namespace, class or table begin and end. It reads
 // text, not C++: comments, literals and preprocessor lines are blanked first.
 #pragma once
 

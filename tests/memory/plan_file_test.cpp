@@ -1,4 +1,4 @@
-// Plans as files: what is written is read, and what is no plan is refused with its line.
+// Plans as files: what is written is read, and what is not a plan is refused with its line.
 #include <tenon/core/error.h>
 #include <tenon/memory/packing/plan_file.h>
 

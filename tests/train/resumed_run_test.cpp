@@ -77,8 +77,9 @@ TEST_F(ResumedRun, EqualsTheWholeOneWhereverItWasInterrupted) {
     expect_same(whole, resumed, where);
     const bool is_in_a_test = (n - 1) % 6 >= 4;  // which begins again
     const std::int64_t more = resumed.memory.allocations.allocated - whole.memory.allocations.allocated;
-    if (!is_in_a_test)
+    if (!is_in_a_test) {
       EXPECT_TRUE(more == 0 || more == 1) << where << ": " << more << "; an epoch's order is made again";
+    }
   }
 }
 

@@ -57,7 +57,7 @@ Tensor accumulate(Tensor&& old, Tensor&& fresh) {
       old.impl().is_non_overlapping_and_dense() && old.sizes() == fresh.sizes() &&
       old.scalar_type() == fresh.scalar_type()) {
     old.add_(fresh);
-    old.impl().storage().version() = 0;  // it was never visible: this is no write to a gradient
+    old.impl().storage().version() = 0;  // it was never visible: this is not a write to a gradient
     return std::move(old);
   }
   return old.add(fresh);

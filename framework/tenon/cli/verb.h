@@ -61,7 +61,7 @@ class Option {
   const Option& words(std::vector<std::string> words) const;
   /// The help shows the value that the variable has now.
   const Option& shows_default() const;
-  /// Of a list: each use takes one word, "-a direct -a caching"; what follows it is no part of the list.
+  /// Of a list: each use takes one word, "-a direct -a caching"; what follows it is not part of the list.
   const Option& one_at_a_time() const;
   /// Of a list: it takes exactly so many words.
   const Option& expects(int words) const;

@@ -1,4 +1,4 @@
-// Datasets that are no templates.
+// Datasets that are not templates.
 #include <tenon/data/dataset.h>
 
 #include <tenon/ops/ops.h>

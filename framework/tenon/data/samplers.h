@@ -32,7 +32,7 @@ class Sampler {
   virtual void load(InputArchive& archive) = 0;
 };
 
-/// A request that is no list of indices.
+/// A request that is not a list of indices.
 struct TENON_EXPORT CustomBatchRequest {
   CustomBatchRequest() = default;
   CustomBatchRequest(const CustomBatchRequest&) = default;

@@ -1,4 +1,4 @@
-// Transforms that are no templates.
+// Transforms that are not templates.
 #include <tenon/data/transforms.h>
 
 #include <tenon/ops/ops.h>

@@ -114,7 +114,7 @@ class TENON_EXPORT Backend {
   virtual OptionSchema options() const;
   /// Validated options, before the first device is opened. Called once.
   virtual void configure(const Options& options);
-  /// How many devices there are; 0 is no error, why_unavailable() then says the reason.
+  /// How many devices there are; 0 is not an error, why_unavailable() then says the reason.
   virtual int device_count() = 0;
   virtual std::string why_unavailable() const;
   /// The device's driver, made on first use and owned by the backend until shutdown().

@@ -113,7 +113,7 @@ class TENON_EXPORT Optimizer {
   TENON_API virtual ~Optimizer();
 
   /// Adds a copy of the group, with a copy of defaults() where it has no options of its own. Throws Error when a
-  /// parameter is in a group already, or twice in this one, or is no leaf; nothing is added then.
+  /// parameter is in a group already, or twice in this one, or is not a leaf; nothing is added then.
   TENON_API void add_param_group(const OptimizerParamGroup& group);
   /// Adds parameters to the first group, unchecked. Warns, as do parameters() and size(): libtorch's old interface.
   TENON_API void add_parameters(const std::vector<Tensor>& parameters);

@@ -188,7 +188,7 @@ class TENON_EXPORT Tensor {
   // Gradients (autograd/).
   /// Whether backward() gives it, or what it came from, a gradient.
   TENON_API bool requires_grad() const;
-  /// Asks for a gradient, or not, and returns itself. Throws Error for false where it is no leaf, and for true where
+  /// Asks for a gradient, or not, and returns itself. Throws Error for false where it is not a leaf, and for true where
   /// the dtype is not floating, or for an inference tensor outside of that mode.
   TENON_API const Tensor& set_requires_grad(bool requires_grad) const;
   const Tensor& requires_grad_(bool requires_grad = true) const { return set_requires_grad(requires_grad); }
@@ -196,7 +196,7 @@ class TENON_EXPORT Tensor {
   TENON_API bool is_leaf() const;
   /// The gradient, to be changed or replaced.
   TENON_API Tensor& mutable_grad() const;
-  /// The gradient that backward() has added to; undefined where there is none. Warns for what is no leaf, unless
+  /// The gradient that backward() has added to; undefined where there is none. Warns for what is not a leaf, unless
   /// retain_grad() was called.
   TENON_API const Tensor& grad() const;
   /// The node that this tensor came out of; null for leaves.
@@ -210,9 +210,9 @@ class TENON_EXPORT Tensor {
                           bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   TENON_API Tensor detach() const;
   TENON_API Tensor& detach_() const;
-  /// Keeps the gradient of a tensor that is no leaf; leaves keep theirs anyway. Throws Error where none is required.
+  /// Keeps the gradient of a tensor that is not a leaf; leaves keep theirs anyway. Throws Error where none is required.
   TENON_API void retain_grad() const;
-  /// Whether retain_grad() was called on a tensor that is no leaf.
+  /// Whether retain_grad() was called on a tensor that is not a leaf.
   TENON_API bool retains_grad() const;
   /// Whether autograd follows it as a view of another tensor: not for integers, detach(), view(dtype), or a view of an
   /// inference tensor.

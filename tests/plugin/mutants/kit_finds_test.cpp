@@ -21,7 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Slowness is no failure, and takes its time.
+/// Slowness is not a failure, and takes its time.
 std::vector<Flaw> flaws_with_a_failure() {
   std::vector<Flaw> flaws(kFlaws.begin(), kFlaws.end());
   std::erase_if(flaws, [](const Flaw& flaw) { return flaw.name == "slow"; });

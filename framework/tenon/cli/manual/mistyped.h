@@ -8,7 +8,7 @@
 
 namespace tenon::cli {
 
-/// The words lead from the program to a verb, as far as they are no options and a verb is needed. Empty when they do;
+/// The words lead from the program to a verb, as far as they are not options and a verb is needed. Empty when they do;
 /// else the complaint: "unknown verb …", with the nearest one.
 std::string unknown_verb(const VerbFacts& program, const std::vector<std::string>& words);
 

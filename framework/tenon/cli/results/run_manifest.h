@@ -43,7 +43,7 @@ void write_manifest(const std::filesystem::path& folder, const RunManifest& mani
 std::optional<RunManifest> read_manifest(const std::filesystem::path& folder);
 
 /// What differs, a line each: "train.lr was 0.001, is 0.01". Empty: the same experiment. Options that a rebuilt plugin
-/// has got, lost or given another default are no difference: what stood on that plugin runs again anyway.
+/// has got, lost or given another default do not count: what stood on that plugin runs again anyway.
 std::vector<std::string> changes_between(const RunManifest& then, const RunManifest& now);
 
 }  // namespace tenon::cli

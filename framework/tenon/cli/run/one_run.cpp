@@ -303,7 +303,7 @@ class OneRun {
     if (!options_.is_cell()) say("results: " + path().string());
   }
 
-  /// What went wrong before the first step is no result.
+  /// What went wrong before the first step is not a result.
   void leave_as_it_was() {
     line_.reset();
     static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false));

@@ -90,7 +90,7 @@ std::vector<replay::ReplayRow> run_all(const std::vector<replay::Trace>& traces,
   return rows;
 }
 
-/// A history of nothing passes every gate: that is no result.
+/// A history of nothing passes every gate: that is not a result.
 void add_empty_histories(const std::vector<replay::Trace>& traces, const std::vector<replay::Gate>& gates,
                          std::vector<std::vector<std::string>>& trips) {
   for (const replay::Trace& trace : traces) {

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPartial = ".partial-";
 constexpr mode_t kMode = 0666;  // less the user's umask
 
-/// The end of every chain of links; the path itself where it leads to something that is no regular file, for the link
-/// /dev/stdout names a pipe by no path.
+/// The end of every chain of links; the path itself where it leads to something that is not a regular file, for the
+/// link /dev/stdout names a pipe by no path.
 fs::path followed(const fs::path& given) {
   fs::path path = path_of_output(given.string());
   constexpr int kMaxLinks = 40;

@@ -11,8 +11,8 @@ namespace tenon {
 
 /// Until commit() what stood at `path` is untouched, whatever goes wrong, kill -9 and a full disk included; the text is
 /// in PATH.partial-PID, which goes with this object. A symbolic link stays one, and its target is replaced; a file that
-/// is replaced keeps its mode. What is no regular file (a device, a pipe), and a file in a folder that nothing can be
-/// added to, is written directly. Every function throws Error with the file and the reason.
+/// is replaced keeps its mode. What is not a regular file (a device, a pipe), and a file in a folder that nothing can
+/// be added to, is written directly. Every function throws Error with the file and the reason.
 class TENON_API AtomicFile {
  public:
   /// Whether commit() waits until the disk has everything: so that the file outlives a loss of power, and that what a

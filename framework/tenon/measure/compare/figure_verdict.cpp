@@ -40,7 +40,7 @@ std::string exact_verdict(const FigureInfo& info, double first, double other) {
   return fmt::format("{} by {} %", word, signed_text(percent).substr(1));
 }
 
-/// A change of a figure that is no time, in points of a share, in percent of anything else.
+/// A change of a figure that is not a time, in points of a share, in percent of anything else.
 FigureVerdict changed(const FigureInfo& info, const ResultFigure& then, const ResultFigure& now) {
   const bool is_share = info.unit == FigureUnit::kShare;
   const auto by = is_share ? shift_interval(then.samples, now.samples, kCompareConfidence) : unpaired_ratio(then, now);

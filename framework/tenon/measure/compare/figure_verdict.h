@@ -46,7 +46,7 @@ TENON_API const ResultFigure* figure_of(const ResultCase& found, const FigureInf
 /// Whether the figure differs from one measurement or run to the next.
 TENON_API bool is_estimated(const FigureInfo& info, const ResultFigure& figure);
 
-/// The interval of the ratio of two sets of samples that are no pairs; empty where they are too few.
+/// The interval of the ratio of two sets of samples that are not pairs; empty where they are too few.
 TENON_API std::optional<Interval> unpaired_ratio(const ResultFigure& before, const ResultFigure& after);
 
 }  // namespace tenon::measure

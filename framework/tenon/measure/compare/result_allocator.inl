@@ -45,7 +45,7 @@ Json plugins_of(ResultKind kind, const Json& document);
 /// "plugin mine": "sha256:" and the first digits, of each build of it.
 std::map<std::string, std::string> builds_of(const Json& plugins);
 
-/// Empty where it is no list.
+/// Empty where it is not a list.
 const Json& list(const Json& parent, const std::string& key) {
   static const Json kEmpty = Json::array();
   const Json& found = member(parent, key);

@@ -129,7 +129,7 @@ ResultCase bench_case(const Json& row, const RowAllocator& allocator, const std:
   return found;
 }
 
-/// Columns of a sweep's rows that are no settings.
+/// Columns of a sweep's rows that are not settings.
 bool is_result_column(const std::string& key) {
   static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64", "peak_phase", "cells_at_a_time"};
   return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");

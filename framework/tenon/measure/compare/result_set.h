@@ -31,7 +31,7 @@ inline constexpr char kAllocatorField[] = "allocator";
 
 /// The allocator that a case is of, where it is a field of it: one of a replay, a bench, a sweep over allocators.
 struct ResultAllocator {
-  std::string field;    ///< "allocator", "allocator.name"; empty where it is no field
+  std::string field;    ///< "allocator", "allocator.name"; empty where it is not a field
   std::string name;     ///< of its plugin: "buddy"
   std::string options;  ///< "chunk=1MiB"
   std::string file;     ///< that was named; empty for one found by its name

@@ -66,7 +66,7 @@ class PlanReader {
     throw ConfigError(name_ + ":" + std::to_string(std::max<std::size_t>(line_, 1)) + ": " + reason);
   }
 
-  /// The next line that is no remark.
+  /// The next line that is not a remark.
   std::string_view line() {
     while (next_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', next_), text_.size());
@@ -84,7 +84,7 @@ class PlanReader {
     const std::string_view text = line();
     if (!text.starts_with(key) || (text.size() > key.size() && text[key.size()] != ' '))
       fail("expected '" + std::string(key) + "', not '" + std::string(text.substr(0, 40)) + "'" +
-           (key == kMagic ? "; this is no plan of `tenon plan`" : ""));
+           (key == kMagic ? "; this is not a plan of `tenon plan`" : ""));
     return trimmed(text.substr(key.size()), " ");
   }
 
@@ -120,7 +120,7 @@ class PlanReader {
       fail("a block that does not live from its own request on");
     if (block.bytes == 0 || block.size < block.bytes) fail("a block that is smaller than its request");
     if (block.offset % kPlanGranule != 0 || block.size % kPlanGranule != 0)
-      fail("an offset or a size that is no multiple of " + std::to_string(kPlanGranule));
+      fail("an offset or a size that is not a multiple of " + std::to_string(kPlanGranule));
     return block;
   }
 

@@ -66,7 +66,7 @@ TENON_API std::vector<Buffer> buffers_of(const std::vector<RecordedRequest>& rec
 TENON_API Plan plan_of(std::string name, const std::vector<RecordedRequest>& recording, const PackResult& result);
 
 TENON_API std::string text_of(const Plan& plan);
-/// Throws ConfigError "NAME:LINE: …" for what is no plan: of another version, cut off, changed (its checksum), with
+/// Throws ConfigError "NAME:LINE: …" for what is not a plan: of another version, cut off, changed (its checksum), with
 /// blocks that overlap or end above its height.
 TENON_API Plan parse_plan(std::string_view text, const std::string& name);
 /// Throws ConfigError as well where the file cannot be read.

@@ -43,7 +43,7 @@ std::string flaw_of(const Buffer& buffer) {
   if (buffer.size >= kMaxBytes || buffer.alignment >= kMaxBytes || buffer.offset.value_or(0) >= kMaxBytes)
     return "passes 2^62 bytes";
   if (buffer.offset && *buffer.offset % buffer.alignment != 0)
-    return "has to lie at " + text(*buffer.offset) + ", which is no multiple of " + text(buffer.alignment);
+    return "has to lie at " + text(*buffer.offset) + ", which is not a multiple of " + text(buffer.alignment);
   std::int64_t end = buffer.lower;
   for (const Gap& gap : buffer.gaps) {
     if (gap.lower < end || gap.upper <= gap.lower || gap.upper > buffer.upper)

@@ -22,8 +22,8 @@ class TENON_EXPORT CallWatcher {
   /// What allocate() is about to return. May throw.
   virtual void handed_out(const Block& /*block*/, const Request& /*request*/) {}
   virtual void taken_back(const Block& /*block*/) noexcept {}
-  /// Something that is no tenon::Error leaves the call. Called while it is caught: throws what shall leave instead, or
-  /// returns, and it leaves.
+  /// Something that is not a tenon::Error leaves the call. Called while it is caught: throws what shall leave instead,
+  /// or returns, and it leaves.
   virtual void foreign_exception(const CallFacts& facts, const std::string& what) = 0;
 };
 

@@ -40,8 +40,8 @@ class TENON_EXPORT AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLog
   TENON_API void reset_parameters();
   TENON_API void pretty_print(std::ostream& stream) const override;
 
-  /// input (N, in_features) and target (N), or without N. Throws Error for other ranks, a target that is no class, and
-  /// on a device without data.
+  /// input (N, in_features) and target (N), or without N. Throws Error for other ranks, a target that is not a class,
+  /// and on a device without data.
   TENON_API ASMoutput forward(const Tensor& input, const Tensor& target);
   /// Log probabilities of all classes: (N, n_classes).
   TENON_API Tensor log_prob(const Tensor& input);

@@ -37,7 +37,7 @@ TENON_LOSS(HingeEmbeddingLoss)
 /// Throws Error unless p is 1 or 2, and where the sizes do not fit.
 TENON_LOSS(MultiMarginLoss)
 /// Input (N, C), target (N, C) of the classes up to its first -1: sums of max(0, 1 - (x[class] - x[i])) / C, (N).
-/// Throws Error for other sizes, and a target that is no class.
+/// Throws Error for other sizes, and a target that is not a class.
 TENON_LOSS(MultiLabelMarginLoss)
 /// log(1 + exp(-target * input)), target of 1 and -1; of their sizes.
 TENON_LOSS(SoftMarginLoss)

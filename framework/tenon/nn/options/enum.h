@@ -77,7 +77,7 @@ TENON_FOR_EACH_WORD(TENON_WORD)
 using LossReductionWord = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 
 namespace enumtype {
-/// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is no reduction ("kBatchMean"
+/// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is not a reduction ("kBatchMean"
 /// counts as a sum: the caller divides).
 template <class... Words>
 std::int64_t reduction_get_enum(const std::variant<Words...>& word) {

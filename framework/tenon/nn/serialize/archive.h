@@ -1,7 +1,7 @@
 // Archives: tensors and plain values by name, nested, written as safetensors. What save() and load() of modules,
 // optimisers and samplers read and write.
 //
-// Nested names are joined by dots: the file of a model holds "layer1.weight". Values that are no tensors stand in the
+// Nested names are joined by dots: the file of a model holds "layer1.weight". Values that are not tensors stand in the
 // metadata as text: "i:7", "d:0x1.8p+1", "b:1", "s:text"; archives as "a:".
 #pragma once
 
@@ -61,7 +61,7 @@ class TENON_API OutputArchive {
 
 class TENON_API InputArchive {
  public:
-  /// Reads what save_to() wrote, to `device` where one is given. Throws Error for what is no archive, or ends early.
+  /// Reads what save_to() wrote, to `device` where one is given. Throws Error for what is not an archive or ends early.
   void load_from(const std::string& path, std::optional<Device> device = std::nullopt);
   void load_from(std::istream& stream, std::optional<Device> device = std::nullopt);
   void load_from(const char* data, std::size_t size, std::optional<Device> device = std::nullopt);

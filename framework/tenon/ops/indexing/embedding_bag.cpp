@@ -26,7 +26,7 @@ using Numbers = std::vector<std::int64_t>;
 
 struct Bags {
   Numbers of_element;  ///< the bag of each index
-  Numbers kept;        ///< positions that are no padding
+  Numbers kept;        ///< positions that are not padding
   Numbers of_kept;     ///< their bags
   Numbers sizes;       ///< kept elements of each bag
 };

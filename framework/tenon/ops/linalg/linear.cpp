@@ -38,8 +38,8 @@ constexpr Product kMm{"mm", "MmBackward0"}, kBmm{"bmm", "BmmBackward0"}, kAddmm{
     kBaddbmm{"baddbmm", "BaddbmmBackward0"};
 
 /// alpha * a @ b + beta * addend for rank 2 or 3; the addend (may be undefined) broadcasts. `shape`: sizes of the
-/// result where the rows of a were folded from several dimensions; the result is no view, so that it may be changed in
-/// place.
+/// result where the rows of a were folded from several dimensions; the result is not a view, so that it may be changed
+/// in place.
 Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double beta = 1,
                double alpha = 1, const Dims* shape = nullptr) {
   check_same_device(kind.op, {&a, &b, &addend});

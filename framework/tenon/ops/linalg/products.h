@@ -47,10 +47,10 @@ TENON_API Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef 
 /// in the result is summed over, "..." stands for dims that are broadcast. Without "->" the result has, in order of the
 /// alphabet (capitals first), the letters that occur once, after those of "...". Operands are contracted from left to
 /// right, or along `path`, which lists pairs of positions as PyTorch's does. Throws Error for no operand; for a
-/// subscript that is no letter, a "." outside of "...", and an ellipsis given twice; for another number of operands or
-/// of dims than the equation has; for a size that differs from another of its letter and is not 1, on a diagonal also
-/// then; for a letter of the result that comes twice or in no operand; and for a path that is no list of pairs of the
-/// operands left.
+/// subscript that is not a letter, a "." outside of "...", and an ellipsis given twice; for another number of operands
+/// or of dims than the equation has; for a size that differs from another of its letter and is not 1, on a diagonal
+/// also then; for a letter of the result that comes twice or in no operand; and for a path that is not a list of pairs
+/// of the operands left.
 TENON_API Tensor einsum(std::string_view equation, TensorList operands, OptionalIntArrayRef path = std::nullopt);
 
 }  // namespace tenon

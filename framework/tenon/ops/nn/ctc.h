@@ -12,7 +12,7 @@ namespace tenon {
 /// target element). zero_infinity turns infinite losses, of targets too long for their input, and their gradients into
 /// 0. As in PyTorch the gradient takes log_probabilities for log_softmax()'s: it is exp(log_probabilities) less the
 /// probability of each label at each step given the target, and cannot be differentiated again. Throws Error for
-/// lengths that are no integers, exceed T or the targets given, for a blank or target that is no class, and for an
+/// lengths that are not integers, exceed T or the targets given, for a blank or target that is not a class, and for an
 /// unknown reduction.
 TENON_API Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths,
                           const Tensor& target_lengths, std::int64_t blank = 0, std::int64_t reduction = 1,

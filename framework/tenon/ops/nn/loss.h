@@ -8,7 +8,7 @@ namespace tenon {
 /// -weight[t] * log_probabilities at each class t of the target: log_probabilities (C), (N, C) or (N, C, …), target
 /// (int64, up to (N, C) also uint8) without the C dimension; weight (C) or undefined. Targets equal to ignore_index do
 /// not count, and the mean is divided by the sum of the weights of the others. Throws Error for other sizes and dtypes,
-/// and a target that is no class.
+/// and a target that is not a class.
 TENON_API Tensor nll_loss_nd(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {},
                              std::int64_t reduction = 1, std::int64_t ignore_index = -100);
 inline Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {},

@@ -30,7 +30,7 @@ TENON_API Tensor multi_margin_loss(const Tensor& self, const Tensor& target, con
                                    std::int64_t reduction = Reduction::Mean);
 /// Sums of max(0, 1 - (x[y] - x[i])) over the classes y of an input and all other classes i, divided by C: input (N, C)
 /// or (C), target of the input's sizes, of which the classes up to the first -1 count. Throws Error for other sizes,
-/// and a target that is no class.
+/// and a target that is not a class.
 TENON_API Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target,
                                         std::int64_t reduction = Reduction::Mean);
 /// max(0, d(anchor, positive) - d(anchor, negative) + margin) with d = pairwise_distance(); with `swap` d(positive,

@@ -12,7 +12,7 @@ inline Tensor count_nonzero(const Tensor& self, IntArrayRef dim) { return self.c
 /// For integers >= 0 of sizes (n): how often each number below max(self.max() + 1, minlength) occurs, int64; or the sum
 /// of the `weights` (n) of its elements, float32 where the weights are, else float64. An empty vector gives int64
 /// zeros, with weights too, as in PyTorch. Throws Error for a negative number or minlength, other sizes, and a dtype
-/// that is no integer's.
+/// that is not an integer's.
 inline Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights = std::nullopt,
                        std::int64_t minlength = 0) {
   return self.bincount(weights, minlength);

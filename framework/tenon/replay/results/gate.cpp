@@ -27,7 +27,7 @@ bool is_share(std::string_view metric) { return metric == "excess" || metric.end
 
 bool is_size(std::string_view metric) { return metric.ends_with("_bytes"); }
 
-/// What one second is in the metric's unit; 0 where it is no time.
+/// What one second is in the metric's unit; 0 where it is not a time.
 double seconds_in(std::string_view metric) {
   if (metric.starts_with("allocate_ns.") || metric.starts_with("free_ns.") || metric.ends_with("_ns")) return 1e9;
   if (metric.starts_with("ns_")) return 1e9;

@@ -50,7 +50,7 @@ TENON_API Gate parse_gate(std::string_view text);
 /// A row's figure by its key in the JSON; "allocate_ns.p50" for a percentile. Empty when there is none of that name.
 TENON_API std::optional<double> metric_of(const ReplayRow& row, std::string_view metric);
 
-/// The rows that trip the gate, a sentence each, and those that it cannot judge, which is no pass: where memory ran
+/// The rows that trip the gate, a sentence each, and those that it cannot judge, which is not a pass: where memory ran
 /// out, of figures that need the end; against a baseline without the row of the same trace, allocator, options and
 /// capacity; of times against a baseline, which is one file as this replay is. The ideal row is not judged.
 TENON_API std::vector<std::string> tripped(const Gate& gate, const std::vector<ReplayRow>& rows,

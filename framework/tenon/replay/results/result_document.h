@@ -10,7 +10,7 @@
 namespace tenon::replay {
 
 /// How every document begins. `environment_json` is runtime's block, empty where nobody asks; `kind` is left out of
-/// what is no kind by name.
+/// what is not a kind by name.
 template <class Json>
 Json begin_result_document(const std::string& environment_json, const char* kind = nullptr) {
   Json json;

@@ -29,7 +29,7 @@ constexpr char kHowToRecord[] =
 
 std::string why_history_is_too_poor(const Trace& trace) {
   const TraceFacts& facts = trace.facts;
-  // Each is an allocation and a free, which beside a state are no history yet.
+  // Each is an allocation and a free, which beside a state are not a history yet.
   const std::uint64_t failed = facts.seeded_blocks == 0 ? 0 : trace.ooms.size();
   const std::uint64_t recorded = facts.allocations - std::min(facts.allocations, facts.seeded_blocks + failed);
   const double peak = static_cast<double>(std::max<std::uint64_t>(1, facts.peak_requested_bytes));

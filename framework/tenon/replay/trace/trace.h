@@ -129,7 +129,7 @@ struct TENON_EXPORT Trace {
   std::map<std::string, std::string> header;  ///< `# KEY: VALUE` lines, or what stands for them
   std::vector<std::string> notes;             ///< what a reader of results has to know about this file
   std::optional<RecordedAllocator> recorded;
-  /// Written by a replay of Tenon under this allocator, whose device calls are no recording's; empty for recordings.
+  /// Written by a replay of Tenon under this allocator, whose device calls are not a recording's; empty for recordings.
   std::string replayed_under;
   /// Why a recording that this is a part of cannot be relied on; empty: nothing is known against it.
   std::string distrust;

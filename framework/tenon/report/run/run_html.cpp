@@ -54,7 +54,7 @@ std::vector<double> losses(const Json& result) {
   return values;
 }
 
-/// JSON has null for what is no finite number: the losses of a run that diverged.
+/// JSON has null for what is not a finite number: the losses of a run that diverged.
 double number(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();

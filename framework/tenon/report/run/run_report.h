@@ -90,7 +90,7 @@ struct RunSummary {
   std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
   std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says
 
-  /// Its last loss is no finite number, though it had losses: a device that computes nothing has none.
+  /// Its last loss is not a finite number, though it had losses: a device that computes nothing has none.
   bool has_diverged() const { return !losses_hash.empty() && !final_loss; }
 };
 /// The same figures as read_summary gives of its result.json.

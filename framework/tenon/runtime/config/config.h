@@ -59,7 +59,7 @@ class TENON_API Config {
   std::vector<std::string> sweep_keys() const;
   std::vector<SweepPoint> sweep_cells() const;
 
-  /// What is no error and may surprise: an axis of the file's sweep that a stronger setting has taken the place of.
+  /// What is not an error and may surprise: an axis of the file's sweep that a stronger setting has taken the place of.
   std::vector<std::string> remarks() const;
 
   /// A TOML file that means the same everywhere: all settings, paths absolute, no sweep.

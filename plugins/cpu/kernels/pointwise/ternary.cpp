@@ -1,4 +1,4 @@
-// Pointwise kernels that are no rows: bitwise_not, where, masked_fill, clamp_tensor, addcmul, addcdiv, lerp.
+// Pointwise kernels that are not rows: bitwise_not, where, masked_fill, clamp_tensor, addcmul, addcdiv, lerp.
 #include <tenon/kernel/attributes/pointwise.h>
 
 #include "kernels/pointwise/engine.h"

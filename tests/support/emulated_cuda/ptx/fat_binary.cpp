@@ -33,7 +33,7 @@ T at(const unsigned char* data, std::size_t offset) {
 std::string text_of_fat_binary(const void* wrapper) {
   Wrapper outer;
   std::memcpy(&outer, wrapper, sizeof outer);
-  if (outer.magic != kWrapperMagic || at<std::uint32_t>(outer.data, 0) != kMagic) misuse("this is no fat binary");
+  if (outer.magic != kWrapperMagic || at<std::uint32_t>(outer.data, 0) != kMagic) misuse("this is not a fat binary");
   const unsigned char* entry = outer.data + at<std::uint16_t>(outer.data, 6);
   const unsigned char* end = entry + at<std::uint64_t>(outer.data, 8);
   while (entry < end) {

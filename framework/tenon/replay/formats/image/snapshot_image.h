@@ -32,7 +32,7 @@ struct SnapshotImage : Snapshot {
   std::uint64_t max_split_bytes = 0;  ///< 0: no limit
   double garbage_collection_threshold = 0;
   std::array<std::uint32_t, 16> roundup_divisions{};
-  /// Placed by a replay: what is in it is no recording. What the recording itself was is in the lines below.
+  /// Placed by a replay: what is in it is not a recording. What the recording itself was is in the lines below.
   bool is_replay = false;
   std::uint64_t seeded_blocks = 0;  ///< so many of the first allocations lived before that recording
   /// Of requests that ran out of memory in the recording, in the order of their events: what was reserved and what the

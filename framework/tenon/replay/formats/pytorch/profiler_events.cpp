@@ -44,7 +44,7 @@ class ByteIterator {
 };
 
 /// A time stamp in microseconds as nanoseconds. Since 2.3 the profiler writes three decimals below a number of sixteen
-/// digits, more than a double holds: events would change places. Empty for what is no plain number.
+/// digits, more than a double holds: events would change places. Empty for what is not a plain number.
 std::optional<std::int64_t> nanoseconds(std::string_view text) {
   const bool is_negative = text.starts_with('-');
   if (is_negative) text.remove_prefix(1);

@@ -16,7 +16,7 @@ class SnapshotEvents {
  public:
   SnapshotEvents(SnapshotFields& fields, SnapshotStacks& stacks, bool with_times);
 
-  /// Before the first list: what is no list, or too long, is left out.
+  /// Before the first list: what is not a list, or too long, is left out.
   void annotations(PickleValue list);
   /// The entries of one device, at `place` of the file, with their marks. An unknown action is kOther.
   void of_device(PickleValue list, const std::string& place, SnapshotDevice& device);

@@ -72,7 +72,7 @@ class BinaryReader {
     builder_.free(slots_.back());
     slots_.back() = kFreedSlot;
   }
-  /// What may follow such a request: its free, or something that is no event.
+  /// What may follow such a request: its free, or something that is not an event.
   void check_order(BinaryTag tag) {
     const bool is_free = tag == BinaryTag::kFree;
     const bool is_event = is_free || tag == BinaryTag::kAllocate || tag == BinaryTag::kAllocateWithStack ||
