@@ -8,12 +8,15 @@ trap 'rm -f "$shown" "$printed"' EXIT
 
 compare() {
   awk -v sample="$1" '
+    function may_be_left_out(line) { return line == "" || line == "…" }
     { gsub(/[ \t]+/, " "); gsub(/-+/, "-") }  # the width of a column is that of its widest cell, which may be left out
     NR == FNR { wanted[++count] = $0; next }
-    count > 0 && reached < count && wanted[reached + 1] ~ /^…?$/ { reached++ }
-    reached < count && index($0, wanted[reached + 1]) == 1 { reached++ }
+    {
+      while (reached < count && may_be_left_out(wanted[reached + 1])) reached++
+      if (reached < count && index($0, wanted[reached + 1]) == 1) reached++
+    }
     END {
-      while (reached < count && wanted[reached + 1] ~ /^…?$/) reached++
+      while (reached < count && may_be_left_out(wanted[reached + 1])) reached++
       if (reached == count) exit 0
       print sample ": the program does not print, or not there: " wanted[reached + 1]
       exit 1
