@@ -1,4 +1,4 @@
-// The files that a command line names: none that is written is one that is read, standard streams are used once.
+// The files that a command line names. No output is an input of the same command; each standard stream is used once.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How fast an allocator is where nothing is wrong: one loop, beside the same loop over another one.
+// How fast a sound allocator is: one loop over it, and the same loop over another one beside it.
 #pragma once
 
 #include <tenon/conformance/conformance.h>

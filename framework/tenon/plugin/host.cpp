@@ -1,4 +1,4 @@
-// The anchor of the plugin interface.
+// The destructor of the plugin interface, so that there is one vtable, in the library.
 #include <tenon/plugin/host.h>
 
 namespace tenon::plugin {

@@ -1,4 +1,4 @@
-// The anchor of the progress interface, and its words for a loss.
+// The destructor of the progress interface, which holds its vtable here, and its words for a loss.
 #include <tenon/train/progress.h>
 
 #include <fmt/format.h>

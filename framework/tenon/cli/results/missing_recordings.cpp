@@ -1,5 +1,5 @@
-// Names against the folder. TensorBoard's files are of the figures, and no history of memory gives them; call stacks
-// are in the snapshot alone.
+// The recordings asked for against the files of the folder. No memory history gives TensorBoard's figures of training;
+// only a snapshot has call stacks.
 #include <tenon/cli/results/missing_recordings.h>
 
 #include <tenon/cli/results/recording_names.h>

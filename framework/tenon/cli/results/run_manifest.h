@@ -1,4 +1,4 @@
-// run.json: what a folder of results is of, so that a run or a sweep can go on there, and nothing else gets mixed in.
+// run.json: whose results a folder holds, so that this run or sweep can go on there, and no other gets mixed in.
 #pragma once
 
 #include <tenon/cli/results/run_basis.h>

@@ -1,4 +1,4 @@
-// A folder and an ending, read.
+// Reads the folder of a cell, and the way in which its process ended.
 #include <tenon/cli/run/cell_outcome.h>
 
 #include <tenon/cli/results/run_folder.h>

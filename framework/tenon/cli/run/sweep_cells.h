@@ -1,4 +1,4 @@
-// The cells of a sweep as runs of their own: what they are called, and how their exit codes make one.
+// The cells of a sweep as runs of their own: their names, and the exit code of the sweep, from theirs.
 #pragma once
 
 #include <tenon/cli/results/run_options.h>

@@ -1,5 +1,5 @@
-// A progress line on a terminal, with an estimate of what is left: of the long work of replays, which tells how far it
-// is, as long as the line lives.
+// A progress line on a terminal for the long work of replays, which says how far it is. The line has an estimate of
+// what is left, and is there as long as the object.
 #pragma once
 
 #include <tenon/cli/terminal/status_line.h>

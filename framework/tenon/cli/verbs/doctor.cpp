@@ -1,5 +1,5 @@
-// `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, what that run would have fitted
-// under.
+// `tenon doctor`: what is missing here, what for, and how to get it; with a FILE, the settings under which that run
+// would have fitted.
 #include <tenon/cli/health.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/terminal/progress_line.h>

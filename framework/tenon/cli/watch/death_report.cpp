@@ -1,4 +1,4 @@
-// A page read, and made into words and a file.
+// Reads the page of a run, and says what happened in words and in the run's result.json.
 #include <tenon/cli/watch/death_report.h>
 
 #include <tenon/cli/process/interrupt.h>

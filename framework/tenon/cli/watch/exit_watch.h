@@ -1,4 +1,4 @@
-// ExitWatch: what ends this process with a code of its own, in the middle of a run, is told of as a crash is.
+// ExitWatch: a call in the middle of a run that ends this process (exit, _exit …) is reported like a crash.
 #pragma once
 
 namespace tenon::cli {

@@ -1,4 +1,4 @@
-// Ten looks a second. Signals are for the other threads.
+// The thread looks ten times a second. Signals are left to the other threads.
 #include <tenon/cli/watch/hang_watch.h>
 
 #include <tenon/core/process/waited_time.h>

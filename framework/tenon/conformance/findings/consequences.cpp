@@ -1,5 +1,5 @@
-// The table, from trying mutants: where only the first bug of a row is in an allocator, the failures behind it show
-// too.
+// The table, which was made by trying mutants: an allocator with only the first fault of a row shows the failures
+// behind it, too.
 #include <tenon/conformance/findings/consequences.h>
 
 #include <tenon/conformance/finding.h>

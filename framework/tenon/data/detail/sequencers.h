@@ -1,4 +1,4 @@
-// Sequencers: in which order results are handed on that come back in any.
+// Sequencers: the order in which results are handed on, whatever the order in which they come back.
 #pragma once
 
 #include <algorithm>
