@@ -110,6 +110,21 @@ TEST(RoomRule, EveryFolderInsideALayerIsARoomOfTheTable) {
   }
 }
 
+TEST(RoomRule, TheMapNamesEveryRoom) {
+  const std::string map = read_text(kRoot / "framework/README.md");
+  for (const auto& [layer, groups] : kRooms) {
+    for (const Group& group : groups) {
+      for (const std::string& room : group) {
+        const bool is_folder = room != "." && room.find('*') == std::string::npos;
+        if (!is_folder) continue;
+        const std::string name = layer + "/" + room;
+        EXPECT_NE(map.find("`" + name + "`"), std::string::npos)
+            << "framework/README.md does not say what is in " << name;
+      }
+    }
+  }
+}
+
 TEST(RoomRule, AnIncludeInsideALayerPointsDown) {
   std::size_t checked = 0;
   for (const auto& [layer, groups] : kRooms) {
