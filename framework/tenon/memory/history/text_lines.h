@@ -1,6 +1,6 @@
 // TextLines: the text form of a memory history, line by line. Everything that writes this form writes it through here:
 // the layer `trace`, the recorder of `tenon run`, `tenon trace convert`. What the lines mean is read in
-// replay/formats/text_reader.cpp, and explained line by line in replay/text_histories.md.
+// replay/formats/tenon/text_reader.cpp, and explained line by line in replay/text_histories.md.
 //
 //   a ID SIZE STREAM   f ID   u ID STREAM   e   m NAME   # KEY: VALUE   #t TIME   #p PURPOSE
 #pragma once
