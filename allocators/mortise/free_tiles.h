@@ -2,6 +2,11 @@
 //
 //   up to 64 KiB one list for each multiple of 512 bytes, above 128 lists per power of two. Two levels of bits say
 //   which lists hold something.
+//
+// Note [Without branches]
+// Whether a tile is the first or the last of its list, and whether another one is left there, no processor can guess:
+// a guess that is wrong costs more than all else that is done here. So a list ends with a tile that may be written to,
+// and bits are set to what they have to be instead of being changed where they have to.
 #pragma once
 
 #include "tile.h"
@@ -18,6 +23,10 @@ inline constexpr std::size_t kGrain = 512;
 
 class FreeTiles {
  public:
+  FreeTiles() { lists_.fill(&end_); }
+  FreeTiles(const FreeTiles&) = delete;
+  FreeTiles& operator=(const FreeTiles&) = delete;
+
   /// A tile of at least so many bytes, a multiple of kGrain; null where there is none. Of the list in which some
   /// suffice and some do not only the first tiles are looked at, of the next one the first.
   [[gnu::always_inline]] Tile* find(std::size_t bytes) const {
@@ -28,17 +37,20 @@ class FreeTiles {
   }
 
   /// The tiles that find() is going to look at first, as far as can be told before another one has come.
-  void prefetch(std::size_t bytes) const {
+  [[gnu::always_inline]] void prefetch(std::size_t bytes) const {
     const std::size_t index = list_of(bytes), next = first_from(index + 1);
-    if (lists_[index] != nullptr) __builtin_prefetch(lists_[index], 1);
-    if (next != kLists) __builtin_prefetch(lists_[next], 1);
+    __builtin_prefetch(lists_[index], 1);
+    __builtin_prefetch(next == kLists ? &end_ : lists_[next], 1);
   }
+
+  // See Note [Without branches].
 
   [[gnu::always_inline]] void insert(Tile* tile) noexcept {
     const std::size_t index = list_of(tile->bytes);
-    tile->previous = nullptr;
-    tile->next = lists_[index];
-    if (tile->next != nullptr) tile->next->previous = tile;
+    Tile* const next = lists_[index];
+    tile->link = &lists_[index];
+    tile->next = next;
+    next->link = &tile->next;
     lists_[index] = tile;
     words_[index / 64] |= std::uint64_t{1} << (index % 64);
     summary_ |= std::uint64_t{1} << (index / 64);
@@ -46,16 +58,12 @@ class FreeTiles {
 
   [[gnu::always_inline]] void erase(Tile* tile) noexcept {
     const std::size_t index = list_of(tile->bytes);
-    if (tile->next != nullptr) tile->next->previous = tile->previous;
-    if (tile->previous != nullptr) {
-      tile->previous->next = tile->next;
-    } else {
-      lists_[index] = tile->next;
-      if (tile->next == nullptr) {
-        words_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
-        if (words_[index / 64] == 0) summary_ &= ~(std::uint64_t{1} << (index / 64));
-      }
-    }
+    Tile* const next = tile->next;
+    next->link = tile->link;
+    *tile->link = next;
+    const std::uint64_t word = words_[index / 64] & ~(std::uint64_t{lists_[index] == &end_} << (index % 64));
+    words_[index / 64] = word;
+    summary_ &= ~(std::uint64_t{word == 0} << (index / 64));
   }
 
   /// The shortest tile of at least `bytes` of which `serves` is true, null where there is none; of tiles that are
@@ -66,7 +74,7 @@ class FreeTiles {
     const std::size_t last = list_of(longest_bytes);
     for (std::size_t index = first_from(list_of(bytes)); index <= last && best == nullptr;
          index = first_from(index + 1))
-      for (Tile* tile = lists_[index]; tile != nullptr; tile = tile->next)
+      for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next)
         if (tile->bytes >= bytes && (best == nullptr || tile->bytes < best->bytes) && serves(*tile)) best = tile;
     return best;
   }
@@ -75,7 +83,7 @@ class FreeTiles {
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t index = first_from(0); index != kLists; index = first_from(index + 1))
-      for (Tile* tile = lists_[index]; tile != nullptr; tile = tile->next) visit(tile);
+      for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next) visit(tile);
   }
 
   /// Some tile; null where there is none.
@@ -96,10 +104,10 @@ class FreeTiles {
     return kLinear + power * kPerPower + ((units >> power) - kPerPower);
   }
 
-  static Tile* fittest(Tile* tile, std::size_t bytes) {
+  Tile* fittest(Tile* tile, std::size_t bytes) const {
     Tile* best = nullptr;
     std::size_t best_bytes = ~std::size_t{0};
-    for (int tries = kTries; tile != nullptr && tries > 0; tile = tile->next, --tries) {
+    for (int tries = kTries; tile != &end_ && tries > 0; tile = tile->next, --tries) {
       if (tile->bytes == bytes) return tile;
       if (tile->bytes < bytes || tile->bytes >= best_bytes) continue;
       best = tile;
@@ -119,7 +127,8 @@ class FreeTiles {
     return found * 64 + static_cast<std::size_t>(std::countr_zero(words_[found]));
   }
 
-  std::array<Tile*, kLists> lists_{};
+  mutable Tile end_;  ///< of every list
+  std::array<Tile*, kLists> lists_;
   std::array<std::uint64_t, kWords> words_{};
   std::uint64_t summary_ = 0;
 };
