@@ -11,6 +11,7 @@
 
 #include "tile.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -23,7 +24,10 @@ inline constexpr std::size_t kGrain = 512;
 
 class FreeTiles {
  public:
-  FreeTiles() { lists_.fill(&end_); }
+  FreeTiles() {
+    lists_.fill(&end_);
+    words_[kNone / 64] = kLastBit;
+  }
   FreeTiles(const FreeTiles&) = delete;
   FreeTiles& operator=(const FreeTiles&) = delete;
 
@@ -32,15 +36,15 @@ class FreeTiles {
   [[gnu::always_inline]] Tile* find(std::size_t bytes) const {
     const std::size_t index = list_of(bytes);
     if (Tile* tile = fittest(lists_[index], bytes); tile != nullptr) return tile;
-    const std::size_t next = first_from(index + 1);
-    return next == kLists ? nullptr : lists_[next];
+    Tile* tile = lists_[first_from(index + 1)];
+    return tile != &end_ ? tile : nullptr;
   }
 
   /// The tiles that find() is going to look at first, as far as can be told before another one has come.
   [[gnu::always_inline]] void prefetch(std::size_t bytes) const {
-    const std::size_t index = list_of(bytes), next = first_from(index + 1);
+    const std::size_t index = list_of(bytes);
     __builtin_prefetch(lists_[index], 1);
-    __builtin_prefetch(next == kLists ? &end_ : lists_[next], 1);
+    __builtin_prefetch(lists_[first_from(index + 1)], 1);
   }
 
   // See Note [Without branches].
@@ -71,7 +75,7 @@ class FreeTiles {
   template <class Serves>
   Tile* shortest(std::size_t bytes, std::size_t longest_bytes, Serves&& serves) const {
     Tile* best = nullptr;
-    const std::size_t last = list_of(longest_bytes);
+    const std::size_t last = std::min(list_of(longest_bytes), kNone - 1);
     for (std::size_t index = first_from(list_of(bytes)); index <= last && best == nullptr;
          index = first_from(index + 1))
       for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next)
@@ -82,26 +86,30 @@ class FreeTiles {
   /// `visit` must not change the index.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t index = first_from(0); index != kLists; index = first_from(index + 1))
+    for (std::size_t index = first_from(0); index != kNone; index = first_from(index + 1))
       for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next) visit(tile);
   }
 
   /// Some tile; null where there is none.
-  Tile* any() const { return summary_ == 0 ? nullptr : lists_[first_from(0)]; }
+  Tile* any() const {
+    Tile* tile = lists_[first_from(0)];
+    return tile != &end_ ? tile : nullptr;
+  }
 
  private:
-  static constexpr std::size_t kLinear = 128, kPerPower = 128, kPowers = 31;
-  static constexpr std::size_t kLists = kLinear + kPerPower * kPowers;
-  static constexpr std::size_t kWords = (kLists + 63) / 64;
+  static constexpr std::size_t kPerPower = 128, kPowers = 31;  // the last one ends at 128 TiB
+  static constexpr std::size_t kLists = kPerPower * (kPowers + 1);
+  /// Always empty, and said to hold something: a search ends here.
+  static constexpr std::size_t kNone = kLists - 1;
+  static constexpr std::size_t kWords = kLists / 64;
+  static constexpr std::uint64_t kLastBit = std::uint64_t{1} << 63;
   static constexpr int kTries = 16;
-  static_assert(kWords <= 64);
+  static_assert(kWords == 64);
 
   static std::size_t list_of(std::size_t bytes) {
     const std::size_t units = bytes / kGrain;
-    if (units < kLinear) return units;
-    const auto power = static_cast<std::size_t>(std::bit_width(units)) - 8;  // 128 to 255 units: 0
-    if (power >= kPowers) return kLists - 1;
-    return kLinear + power * kPerPower + ((units >> power) - kPerPower);
+    const auto power = static_cast<std::size_t>(std::bit_width(units | kPerPower)) - 8;  // up to 255 units: 0
+    return power * kPerPower + (units >> power);
   }
 
   Tile* fittest(Tile* tile, std::size_t bytes) const {
@@ -116,21 +124,20 @@ class FreeTiles {
     return best;
   }
 
+  /// From there on the first list that holds something; kNone when no other does.
   std::size_t first_from(std::size_t index) const {
-    if (index >= kLists) return kLists;
     const std::size_t word = index / 64;
-    if (const std::uint64_t rest = words_[word] >> (index % 64); rest != 0)
-      return index + static_cast<std::size_t>(std::countr_zero(rest));
-    const std::uint64_t later = word + 1 == 64 ? 0 : summary_ >> (word + 1) << (word + 1);
-    if (later == 0) return kLists;
-    const auto found = static_cast<std::size_t>(std::countr_zero(later));
-    return found * 64 + static_cast<std::size_t>(std::countr_zero(words_[found]));
+    const std::uint64_t here = words_[word] >> (index % 64) << (index % 64);
+    const auto later = static_cast<std::size_t>(std::countr_zero((summary_ & ~std::uint64_t{1} << word) | kLastBit));
+    const std::size_t found = here != 0 ? word : later;
+    const std::uint64_t bits = here != 0 ? here : words_[later];
+    return found * 64 + static_cast<std::size_t>(std::countr_zero(bits));
   }
 
   mutable Tile end_;  ///< of every list
   std::array<Tile*, kLists> lists_;
   std::array<std::uint64_t, kWords> words_{};
-  std::uint64_t summary_ = 0;
+  std::uint64_t summary_ = kLastBit;
 };
 
 }  // namespace tenon::mortise
