@@ -42,6 +42,8 @@ class Awaited {
   }
 
   bool empty() const { return count_ == 0; }
+  /// Whether add_use() named any tile that has not been free since.
+  bool knows_any() const { return !used_.empty(); }
 
   /// Calls give_back(tile) for each that no stream uses any more. Of each stream only the first mark is polled.
   template <class GiveBack>

@@ -89,7 +89,7 @@ std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexc
         release_chunk(range, i, tile);
         continue;
       }
-      leave(tile);
+      take_part(tile, tile->address, tile->bytes);
       tiles_.give(tile);
       source_.release(pointer(chunk.address), chunk.bytes);
       reserved_bytes_ -= chunk.bytes;

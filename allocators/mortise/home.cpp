@@ -55,16 +55,14 @@ Range& Home::range_at(std::uintptr_t address) const {
   return **std::ranges::find_if(ranges_, [&](const auto& range) { return address - range->address < range->bytes; });
 }
 
-void Home::enter(Tile* tile) noexcept {
+// Bytes that are free are counted by who calls these: what is cut off or merged stays free.
+
+[[gnu::always_inline]] inline void Home::enter(Tile* tile) noexcept {
   tile->state = TileState::kFree;
   tile->cache->free[tile->region].insert(tile);
-  tile->cache->free_bytes += tile->bytes;
 }
 
-void Home::leave(Tile* tile) noexcept {
-  tile->cache->free[tile->region].erase(tile);
-  tile->cache->free_bytes -= tile->bytes;
-}
+[[gnu::always_inline]] inline void Home::leave(Tile* tile) noexcept { tile->cache->free[tile->region].erase(tile); }
 
 /// The tile keeps its first bytes; the rest, which is returned, is like it and in no index.
 Tile* Home::cut(Tile* tile, std::size_t bytes) {
@@ -94,6 +92,7 @@ void Home::unlink(Tile* tile) noexcept {
 }
 
 void Home::give_back(Tile* tile) noexcept {
+  tile->cache->free_bytes += tile->bytes;
   if (Tile* left = tile->left; left != nullptr && left->state == TileState::kFree && left->cache == tile->cache) {
     leave(left);
     unlink(tile);
@@ -110,6 +109,7 @@ Tile* Home::take(StreamCache& cache, Region region, std::size_t bytes) {
   Tile* tile = cache.free[region].find(bytes);
   if (tile == nullptr) return nullptr;
   tiles_.provide(1);
+  cache.free_bytes -= bytes;
   leave(tile);
   if (tile->bytes > bytes) enter(cut(tile, bytes));
   return tile;
@@ -130,6 +130,7 @@ Tile* Home::take_fragment(StreamCache& cache, Region region, std::size_t bytes) 
 
 Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {
   tiles_.provide(2);
+  tile->cache->free_bytes -= bytes;
   leave(tile);
   Tile* part = tile;
   if (address != tile->address) {
@@ -142,6 +143,7 @@ Tile* Home::take_part(Tile* tile, std::uintptr_t address, std::size_t bytes) {
 
 void Home::change_stream(Tile* tile, StreamCache& cache) noexcept {
   leave(tile);
+  tile->cache->free_bytes -= tile->bytes;
   tile->cache = &cache;
   give_back(tile);
 }
@@ -246,7 +248,7 @@ bool Home::grow(StreamCache& cache, Region region, Growth growth, std::size_t sp
     Tile* tile = added.first;
     tile->cache = &cache;
     added.stripes.came(tile);
-    enter(tile);
+    give_back(tile);
     reserved_bytes_ += bytes;
     return true;
   }

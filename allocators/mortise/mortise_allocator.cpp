@@ -139,7 +139,7 @@ Block MortiseAllocator::allocate(const Request& request) {
   Block block;
   block.data = pointer(tile->address);
   block.bytes = tile->bytes;
-  block.cookie = tile;
+  block.cookie = cookie_of(tile);
   tiled::copy_request(block.request, request);
   return block;
 }
@@ -181,15 +181,27 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
   return home_.take_part(tile, place.address(), bytes);
 }
 
+// A free asks the block and its stream, not the tile: that one comes to the processor's cache meanwhile.
 void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexcept {
-  if (PlanPlaces::has(block)) [[unlikely]]
-    return plan_->give(block, last_use);
-  // What can be told by the block is not asked of the tile, which has to come to the processor's cache first.
+  if (marks_of(block) != 0) [[unlikely]]
+    return deallocate_marked(block, last_use);
   auto* tile = static_cast<Tile*>(block.cookie);
-  if (last_use == block.request.stream && !tile->has_uses) [[likely]]
-    return give_back(tile, block.bytes);
+  const bool is_used = awaited_.knows_any() && tile->has_uses;
+  if (last_use != block.request.stream || is_used) [[unlikely]]
+    return defer(tile, block.request.stream, last_use);
+  give_back(cache_of(last_use), tile, block.bytes);
+}
+
+[[gnu::noinline]] void MortiseAllocator::deallocate_marked(const Block& block, StreamRef last_use) noexcept {
+  if (PlanPlaces::has(block)) return plan_->give(block, last_use);
+  Tile* tile = tile_of(block);
+  if (last_use == block.request.stream && !tile->has_uses) return joined_.give_back(tile);
+  defer(tile, block.request.stream, last_use);
+}
+
+[[gnu::noinline]] void MortiseAllocator::defer(Tile* tile, StreamRef stream, StreamRef last_use) noexcept {
   try {
-    if (last_use != block.request.stream) awaited_.add_use(tile, last_use);
+    if (last_use != stream) awaited_.add_use(tile, last_use);
   } catch (const std::bad_alloc&) {
     tile->state = TileState::kAwaiting;  // for good: safe, and the host is out of memory anyway
     return;
@@ -199,14 +211,12 @@ void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexce
 
 void MortiseAllocator::record_use(const Block& block, StreamRef stream) {
   if (PlanPlaces::has(block)) return plan_->record_use(block, stream);
-  auto* tile = static_cast<Tile*>(block.cookie);
-  if (stream != block.request.stream) awaited_.add_use(tile, stream);
+  if (stream != block.request.stream) awaited_.add_use(tile_of(block), stream);
 }
 
-/// `bytes` are the tile's.
-void MortiseAllocator::give_back(Tile* tile, std::size_t bytes) noexcept {
-  if (tile->is_joined()) [[unlikely]]
-    return joined_.give_back(tile);
+/// At home, `bytes` long.
+[[gnu::always_inline]] inline void MortiseAllocator::give_back(StreamCache& cache, Tile* tile,
+                                                               std::size_t bytes) noexcept {
   if (!keeps_quick_) [[unlikely]]
     return home_.give_back(tile);
   if (bytes >= small_bytes_) {
@@ -214,9 +224,9 @@ void MortiseAllocator::give_back(Tile* tile, std::size_t bytes) noexcept {
     __builtin_prefetch(tile->left != nullptr ? tile->left : tile, 1);
     __builtin_prefetch(tile->right != nullptr ? tile->right : tile, 1);
     tile->state = TileState::kQuick;
-    tile = std::exchange(tile->cache->held, tile);
+    tile = std::exchange(cache.held, tile);
     if (tile == nullptr) return;
-  } else if (tile->cache->quick.push(tile, bytes)) {
+  } else if (cache.quick.push(tile, bytes)) {
     return;
   }
   home_.give_back(tile);
@@ -225,7 +235,8 @@ void MortiseAllocator::give_back(Tile* tile, std::size_t bytes) noexcept {
 void MortiseAllocator::finish(Tile* tile) noexcept {
   if (observer_ != nullptr)
     observer_->free_completed(pointer(tile->address), tile->requested_bytes, tile->cache->stream);
-  give_back(tile, tile->bytes);
+  if (tile->is_joined()) return joined_.give_back(tile);
+  give_back(*tile->cache, tile, tile->bytes);
 }
 
 void MortiseAllocator::take_reached() {

@@ -66,6 +66,14 @@ class MortiseAllocator final : public Allocator {
   void check_invariants() const override;
 
  private:
+  // A cookie says what its tile would have to be asked for. (PlanPlaces has the lowest bit.)
+  static constexpr std::uintptr_t kJoinedMark = 2, kMarks = 3;
+  static std::uintptr_t marks_of(const Block& block) { return reinterpret_cast<std::uintptr_t>(block.cookie) & kMarks; }
+  static void* cookie_of(Tile* tile) { return reinterpret_cast<char*>(tile) + (tile->is_joined() ? kJoinedMark : 0); }
+  static Tile* tile_of(const Block& block) {
+    return reinterpret_cast<Tile*>(reinterpret_cast<std::uintptr_t>(block.cookie) & ~kMarks);
+  }
+
   Region region_of(std::size_t bytes) const { return bytes < small_bytes_ ? kSmall : kLarge; }
   StreamCache& cache_of(StreamRef stream) {
     if (last_cache_ != nullptr && last_cache_->stream == stream) [[likely]]
@@ -79,7 +87,9 @@ class MortiseAllocator final : public Allocator {
   Tile* small_tile(StreamCache& cache, std::size_t bytes);
   Tile* large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose);
   Tile* place_again(StreamCache& cache, std::size_t bytes, Place place);
-  void give_back(Tile* tile, std::size_t bytes) noexcept;
+  void give_back(StreamCache& cache, Tile* tile, std::size_t bytes) noexcept;
+  void deallocate_marked(const Block& block, StreamRef last_use) noexcept;
+  void defer(Tile* tile, StreamRef stream, StreamRef last_use) noexcept;
   void finish(Tile* tile) noexcept;
   void take_reached();
   void synchronize();

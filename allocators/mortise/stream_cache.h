@@ -20,30 +20,30 @@ class QuickTiles {
   static constexpr std::size_t kLargest = 1 * MiB;
 
   Tile* pop(std::size_t bytes) noexcept {
-    Stack& stack = stacks_[bytes / kGrain];
-    Tile* tile = stack.top;
+    const std::size_t size = bytes / kGrain;
+    Tile* tile = tops_[size];
     if (tile == nullptr) return nullptr;
-    stack.top = tile->next;
-    --stack.count;
+    tops_[size] = tile->next;
+    --counts_[size];
     bytes_ -= bytes;
     return tile;
   }
   /// False where enough of that size are there. `bytes` are the tile's, known before it has come to the processor's
   /// cache.
   bool push(Tile* tile, std::size_t bytes) noexcept {
-    Stack& stack = stacks_[bytes / kGrain];
-    if (stack.count == kDepth) return false;
+    const std::size_t size = bytes / kGrain;
+    if (counts_[size] == kDepth) return false;
     tile->state = TileState::kQuick;
-    tile->next = stack.top;
-    stack.top = tile;
-    ++stack.count;
+    tile->next = tops_[size];
+    tops_[size] = tile;
+    ++counts_[size];
     bytes_ += bytes;
     return true;
   }
   /// Takes one by one whatever is there; null when nothing is left.
   Tile* pop_any() noexcept {
     for (; bytes_ != 0; ++next_) {
-      if (next_ == stacks_.size()) next_ = 0;
+      if (next_ == tops_.size()) next_ = 0;
       if (Tile* tile = pop(next_ * kGrain)) return tile;
     }
     return nullptr;
@@ -51,12 +51,9 @@ class QuickTiles {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::uint32_t kDepth = 16;
-  struct Stack {
-    Tile* top = nullptr;
-    std::uint32_t count = 0;
-  };
-  std::array<Stack, kLargest / kGrain + 1> stacks_{};
+  static constexpr std::uint8_t kDepth = 16;
+  std::array<Tile*, kLargest / kGrain + 1> tops_{};  ///< by size; null where there is none
+  std::array<std::uint8_t, kLargest / kGrain + 1> counts_{};
   std::size_t bytes_ = 0;
   std::size_t next_ = 0;  ///< where pop_any goes on
 };

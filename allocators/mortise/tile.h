@@ -49,8 +49,8 @@ struct alignas(64) Tile {
     JoinedRange* borrower;        ///< while lent
   };
   union {
-    Tile* previous = nullptr;  ///< while free: in its list
-    JoinedRange* joined;       ///< of a joined block's own tile
+    Tile** link = nullptr;  ///< while free: what points to it, the head of its list or another tile's next
+    JoinedRange* joined;    ///< of a joined block's own tile
   };
   StreamCache* cache = nullptr;    ///< whose it is; of nobody while unmapped
   std::uint32_t range = kNoRange;  ///< its number; a joined block's own tile stands in none

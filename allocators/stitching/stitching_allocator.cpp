@@ -44,7 +44,7 @@ OptionSchema StitchingAllocator::options() {
           "stitched ranges that are kept mapped; of more, half are forgotten, those longest unused; 0 = "
           "nothing is stitched")
           .range(0, 1'000'000),
-      OptionSpec::size("growth", 20 * MiB, "the device is asked for at least so much, where it has as much")
+      OptionSpec::size("growth", 24 * MiB, "the device is asked for at least so much, where it has as much")
           .range(kGrain, 1 * GiB),
   };
 }

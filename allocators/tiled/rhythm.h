@@ -68,17 +68,15 @@ class Rhythm {
     return follows_ >= back && agrees(follows_ - back, key) ? &log_[(follows_ - back) & kMask] : nullptr;
   }
 
-  /// Whether one of the expected places was free. Where none was again and again, sizes repeat but what is kept does
-  /// not: then nothing is expected for a while, and for longer each time. The first pauses are short: it may have been
-  /// the one step that sets a program up.
+  /// Whether one of the expected places was free. Where none was again and again, or most were not, sizes repeat but
+  /// what is kept does not: then nothing is expected for a while, and for longer each time until places are free again.
+  /// The first pauses are short: it may have been the one step that sets a program up.
   void tried(bool was_free) noexcept {
-    if (was_free) {
-      failed_ = 0;
-      next_pause_ = kFirstPause;
-      return;
-    }
-    if (++failed_ < kMostFailed) return;
-    failed_ = 0;
+    balance_ = std::min(balance_ + (was_free ? 1 : -1), kTrusted);
+    failed_ = was_free ? 0 : failed_ + 1;
+    if (balance_ == kTrusted) next_pause_ = kFirstPause;
+    if (failed_ < kMostFailed && balance_ > -kMostInAll) return;
+    balance_ = failed_ = 0;
     pause_ = next_pause_;
     next_pause_ = std::min(2 * next_pause_, kLastPause);
   }
@@ -105,7 +103,7 @@ class Rhythm {
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
-  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32;
+  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32, kMostInAll = 256, kTrusted = 8;
   static constexpr int kFirstPause = 32, kLastPause = 1 << 16;
   static constexpr std::uint64_t kAhead = 4;
 
@@ -144,7 +142,7 @@ class Rhythm {
   std::uint64_t count_ = 0;  ///< noted in all
   std::uint64_t follows_ = kNowhere;
   std::uint64_t began_ = kNowhere;  ///< the first of those that have agreed without one between them that did not
-  int agreed_ = 0, missed_ = 0, failed_ = 0, pause_ = 0, next_pause_ = kFirstPause;
+  int agreed_ = 0, missed_ = 0, failed_ = 0, balance_ = 0, pause_ = 0, next_pause_ = kFirstPause;
   std::array<Key, 3> recent_{};
   std::uint64_t mixed_recent_ = 0;
   std::array<std::uint32_t, 4096> found_at_{};  ///< by the last four: a seal, and where in the rings the last is

@@ -1,6 +1,10 @@
 // What an allocator's calls to a device cost in the first step of a program and in later ones, on a device whose every
 // call takes 30 microseconds: milliseconds of the device's own time. Nothing is clocked, so all figures are exact.
 //
+//   first   with what comes before it, as parameters do
+//   warm    from the third on, a step that takes and frees just what a step before it did, in the same order
+//   new     from the third on, any other: another length, other pictures
+//
 //   tenon_mapping_cost [-a SPEC]... HISTORY...
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
@@ -12,8 +16,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -40,27 +46,31 @@ class CountingSource final : public ForwardingSource {
   void unmap(void* address, std::size_t bytes) noexcept override { ++calls, upstream_.unmap(address, bytes); }
 };
 
+struct Step {
+  std::int64_t calls = 0;
+  std::uint64_t asked = 0xcbf29ce484222325;  ///< a hash of the sizes that it took and freed, in their order
+  void add(std::uint64_t event) { asked = (asked ^ event) * 0x100000001b3; }
+};
+
 /// What comes before the first step, as parameters do, belongs to it; what comes after the last one, to that.
-std::vector<std::int64_t> calls_by_step(const replay::Trace& trace, const std::string& spec) {
+std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec) {
   AddressOnlySource device({.capacity_bytes = std::size_t{80} << 30});
   CountingSource source(device);
   const StackConfig policy = allocator_from_spec(spec);
   const auto allocator = policy.policy.create({.source = source, .options = policy.options});
   std::vector<Block> blocks(std::max<std::uint32_t>(1, trace.slot_count));
-  std::vector<std::int64_t> calls;
-  std::int64_t counted = 0;
-  int steps = 0;
-  const auto close = [&] {
-    calls.push_back(source.calls - counted);
-    counted = source.calls;
-  };
+  std::vector<Step> steps(1);
+  bool has_begun = false;
+  const auto close = [&] { steps.back().calls = std::exchange(source.calls, 0); };
   for (const replay::TraceEvent& event : trace.events) {
     Block& block = blocks[event.slot];
     switch (event.kind) {
       case replay::EventKind::kAllocate:
         block = allocator->allocate({.bytes = event.bytes, .stream = {trace.streams[event.stream]}});
+        steps.back().add(event.bytes << 1);
         break;
       case replay::EventKind::kFree:
+        steps.back().add(block.request.bytes << 1 | 1);
         allocator->deallocate(block, block.request.stream);
         break;
       case replay::EventKind::kUse:
@@ -70,21 +80,28 @@ std::vector<std::int64_t> calls_by_step(const replay::Trace& trace, const std::s
         allocator->trim(0);
         break;
       case replay::EventKind::kMark:
-        if (trace.marks[event.bytes].starts_with("step") && ++steps > 1) close();
+        if (!trace.marks[event.bytes].starts_with("step") || !std::exchange(has_begun, true)) break;
+        close();
+        steps.emplace_back();
         break;
       case replay::EventKind::kFreeCompleted:
         break;
     }
   }
   close();
-  return calls;
+  return steps;
 }
 
-/// The most of any step from the third to the last but one, which alone begin and end with a warm cache; -1 where there
-/// are none.
-std::int64_t warm(const std::vector<std::int64_t>& calls) {
-  if (calls.size() < 4) return -1;
-  return *std::max_element(calls.begin() + 2, calls.end() - 1);
+/// The most calls of a step from the third to the last but one (that one ends the program too), of those that a step
+/// before them was like, or of the others; none: there is no such step.
+std::optional<std::int64_t> dearest(const std::vector<Step>& steps, bool is_warm) {
+  std::optional<std::int64_t> most;
+  for (auto step = steps.begin(); step != steps.end(); ++step) {
+    if (step - steps.begin() < 2 || steps.end() - step < 2) continue;
+    const bool repeats = std::any_of(steps.begin(), step, [&](const Step& s) { return s.asked == step->asked; });
+    if (repeats == is_warm) most = std::max(most.value_or(0), step->calls);
+  }
+  return most;
 }
 
 }  // namespace
@@ -100,26 +117,25 @@ int main(int argc, char** argv) try {
   if (specs.empty()) specs = {"expandable", "caching", "mortise", "stitching"};
   if (files.empty()) throw Error("usage: tenon_mapping_cost [-a SPEC]... HISTORY...");
   std::string title = "| history |", rule = "|---|";
-  for (const char* const step : {"first step", "warm step"}) {
+  for (const char* const step : {"first", "warm", "new"}) {
     for (const std::string& spec : specs) {
       title += std::string(" ") + step + ", `" + spec + "` |";
       rule += "---|";
     }
   }
   std::printf("%s\n%s\n", title.c_str(), rule.c_str());
+  const auto print = [](std::optional<std::int64_t> calls) {
+    std::printf(calls ? " %.2f |" : " |", static_cast<double>(calls.value_or(0)) * kCallUs / 1000);
+  };
   for (const std::string& file : files) {
     for (const replay::Trace& trace : replay::read_traces(file)) {
-      std::vector<std::vector<std::int64_t>> calls;
-      for (const std::string& spec : specs) calls.push_back(calls_by_step(trace, spec));
+      std::vector<std::vector<Step>> found;
+      for (const std::string& spec : specs) found.push_back(steps_of(trace, spec));
       const std::string name = std::filesystem::path(file).filename().string();
       std::printf("| %s |", name.substr(0, name.find('.')).c_str());
-      for (const auto& of_spec : calls) std::printf(" %.2f |", static_cast<double>(of_spec.front()) * kCallUs / 1000);
-      for (const auto& of_spec : calls) {
-        if (warm(of_spec) < 0)
-          std::printf(" |");
-        else
-          std::printf(" %.2f |", static_cast<double>(warm(of_spec)) * kCallUs / 1000);
-      }
+      for (const auto& steps : found) print(steps.front().calls);
+      for (const bool is_warm : {true, false})
+        for (const auto& steps : found) print(dearest(steps, is_warm));
       std::printf("\n");
     }
   }

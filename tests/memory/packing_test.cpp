@@ -3,6 +3,7 @@
 #include <tenon/memory/packing/exact_search.h>
 #include <tenon/memory/packing/greedy.h>
 #include <tenon/memory/packing/pack.h>
+#include <tenon/memory/packing/repeats.h>
 
 #include <gtest/gtest.h>
 
@@ -176,6 +177,77 @@ TEST(Packing, EndsWhenItIsAskedTo) {
   const PackResult result = pack(buffers, {.is_stopping = [] { return true; }});
   expect_sound(buffers, result);
   EXPECT_TRUE(result.is_stopped);
+}
+
+/// Layers that ask for the same: what ends within one, and one buffer that lives until the layer's turn comes again on
+/// the way back, in which there are others that are alike. Before it, what lives all the time.
+std::vector<Buffer> layered_problem(std::mt19937_64& random, int layers, int per_layer) {
+  std::vector<Buffer> buffers;
+  const std::int64_t end = 2 * static_cast<std::int64_t>(layers) * (per_layer + 1) + 7;
+  for (int i = 0; i < 7; ++i) buffers.push_back({.lower = i, .upper = end, .size = 1 + random() % 90});
+  for (const bool is_back : {false, true}) {
+    std::vector<Buffer> layer;
+    for (int i = 0; i < per_layer; ++i) {
+      const auto lower = static_cast<std::int64_t>(i);
+      const auto longest = static_cast<std::uint64_t>(per_layer + 1 - i);
+      layer.push_back({.lower = lower,
+                       .upper = lower + 1 + static_cast<std::int64_t>(random() % longest),
+                       .size = 1 + random() % 60,
+                       .alignment = std::uint64_t{1} << random() % 4});
+    }
+    for (int l = 0; l < layers; ++l) {
+      const std::int64_t now = 7 + (is_back ? layers + l : l) * static_cast<std::int64_t>(per_layer + 1);
+      for (const Buffer& buffer : layer) {
+        buffers.push_back(buffer);
+        buffers.back().lower += now;
+        buffers.back().upper += now;
+      }
+      const std::int64_t kept = now + per_layer;  // until its layer on the way back
+      const std::int64_t turn = 7 + (2 * layers - l) * static_cast<std::int64_t>(per_layer + 1);
+      buffers.push_back({.lower = kept, .upper = is_back ? kept + 1 : turn, .size = 37});
+    }
+  }
+  return buffers;
+}
+
+TEST(Repeats, OfLayersThatAreAlikeOneIsPackedAndAllLieLikeIt) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 30; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const int layers = 3 + i % 9, per_layer = 4 + i % 7;
+    const std::vector<Buffer> buffers = layered_problem(random, layers, per_layer);
+    std::optional<Folded> folded = fold_repeats(buffers);
+    ASSERT_TRUE(folded);
+    EXPECT_GE(folded->copies.size(), static_cast<std::size_t>(layers - 1)) << "a beginning may cost one";
+    EXPECT_GE(folded->part.size(), 2U);
+    EXPECT_EQ(folded->rest_buffers.size() + folded->copies.size() * folded->part.size(), buffers.size());
+    const PackResult part = pack(folded->part, {.time_limit_seconds = 1});
+    folded->set_height(part.height);
+    const PackResult rest = pack(folded->rest, {.time_limit_seconds = 1});
+    const std::vector<std::uint64_t> offsets = folded->offsets(part.offsets, rest.offsets);
+    EXPECT_EQ(flaw_of(buffers, offsets), "");
+    EXPECT_LE(height_of(buffers, offsets), rest.height);
+    for (const auto& copy : folded->copies)
+      for (std::size_t b = 0; b < copy.size(); ++b)
+        EXPECT_EQ(offsets[copy[b]] - offsets[copy[0]] + offsets[folded->copies[0][0]], offsets[folded->copies[0][b]]);
+  }
+}
+
+TEST(Repeats, WhatDoesNotRepeatIsLeftAsItIs) {
+  std::mt19937_64 random(kSeed);
+  EXPECT_FALSE(fold_repeats(random_problem(random, {.buffers = 300, .times = 100, .sizes = 1U << 20})));
+  EXPECT_FALSE(fold_repeats({}));
+  std::vector<Buffer> fixed = layered_problem(random, 6, 5);
+  fixed[0].offset = 0;
+  EXPECT_FALSE(fold_repeats(fixed));
+}
+
+TEST(Repeats, AModelOfManyLayersIsPackedAsLowAsItCanBe) {
+  std::mt19937_64 random(kSeed);
+  const std::vector<Buffer> buffers = layered_problem(random, 400, 20);
+  const PackResult result = pack(buffers, {.time_limit_seconds = 2});
+  expect_sound(buffers, result);
+  EXPECT_LE(result.height, result.lower_bound + result.lower_bound / 100) << result.method;
 }
 
 TEST(Greedy, EveryPassIsSound) {

@@ -2,6 +2,8 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/packing/component_packer.h>
+#include <tenon/memory/packing/pack.h>
+#include <tenon/memory/packing/repeats.h>
 
 #include <algorithm>
 #include <numeric>
@@ -38,8 +40,11 @@ Order order_of(const Offsets& offsets) {
 
 }  // namespace
 
-ComponentPacker::ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed, std::function<bool()> is_stopping)
+ComponentPacker::ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed, double part_seconds,
+                                 std::function<bool()> is_stopping)
     : buffers_(buffers),
+      seed_(seed),
+      part_seconds_(part_seconds),
       is_stopping_(std::move(is_stopping)),
       work_(buffers),
       random_(seed),
@@ -69,11 +74,23 @@ void ComponentPacker::greedy() {
     } else if (offsets_.empty()) {
       throw ValueError("buffers with fixed offsets overlap");
     }
+    if (criterion == kCriteria[0] && !is_over()) pack_repeats();
   }
   if (is_over()) return;
   offer(split_and_fuse(work_), "split and fuse");
   if (is_over()) return;
   offer(birth_best_fit(work_), "best fit by birth");
+}
+
+/// One layer of all that are alike, and the rest around it.
+void ComponentPacker::pack_repeats() {
+  std::optional<Folded> folded = fold_repeats(buffers_);
+  if (!folded) return;
+  PackOptions options{.time_limit_seconds = part_seconds_, .seed = seed_, .is_stopping = is_stopping_};
+  const PackResult part = pack(folded->part, options);
+  folded->set_height(part.height);
+  options.capacity = std::max(goal_, lower_bound_);
+  offer(folded->offsets(part.offsets, pack(folded->rest, options).offsets), "one layer for all that are alike");
 }
 
 bool ComponentPacker::can_be_exact() const {

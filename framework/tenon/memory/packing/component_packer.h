@@ -17,8 +17,9 @@ namespace tenon::packing {
 
 class ComponentPacker {
  public:
-  /// `buffers` outlive it. `is_stopping` is asked often.
-  ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed, std::function<bool()> is_stopping);
+  /// `buffers` outlive it. `is_stopping` is asked often. What repeats is looked at for as long as `part_seconds`.
+  ComponentPacker(std::span<const Buffer> buffers, std::uint64_t seed, double part_seconds,
+                  std::function<bool()> is_stopping);
 
   /// Every height up to this one will do.
   void set_goal(std::uint64_t goal) { goal_ = goal; }
@@ -44,8 +45,11 @@ class ComponentPacker {
   void begin_anew();
   void improve(std::size_t passes);
   void pack_fullest_window();
+  void pack_repeats();
 
   std::span<const Buffer> buffers_;
+  const std::uint64_t seed_;
+  const double part_seconds_;
   std::function<bool()> is_stopping_;
   Workspace work_;
   std::mt19937_64 random_;

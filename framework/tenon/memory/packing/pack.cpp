@@ -13,6 +13,9 @@ namespace tenon::packing {
 
 namespace {
 
+/// Of the time: as much at most for a layer that repeats, and for the rest around it.
+constexpr double kPartOfRepeats = 8;
+
 /// One component with its buffers, which its packer looks at as long as there is something to do.
 struct Component {
   Order indices;
@@ -69,8 +72,8 @@ class Packing {
     Component& component = components_.emplace_back();
     for (const std::uint32_t i : indices) component.buffers.push_back(buffers_[i]);
     component.indices = std::move(indices);
-    component.packer =
-        std::make_unique<ComponentPacker>(component.buffers, options_.seed, [this] { return is_over(); });
+    component.packer = std::make_unique<ComponentPacker>(
+        component.buffers, options_.seed, options_.time_limit_seconds / kPartOfRepeats, [this] { return is_over(); });
     set_goal(*component.packer);
     component.packer->greedy();
     if (component.packer->is_done()) finish(components_.size() - 1);
