@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,6 +26,10 @@ def arguments():
     parser.add_argument("--mutants", type=int, default=40, metavar="N", help="of each layer (40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which ones (1)")
     parser.add_argument("--least", type=float, default=90, metavar="PERCENT", help="that must be killed of each layer (90)")
+    parser.add_argument("--patience", type=float, default=120, metavar="SECONDS",
+                        help="of tests that a mutant may cost; those of its own layer are always asked (120)")
+    parser.add_argument("--tests", type=lambda text: set(text.split(",")), metavar="FOLDER,…",
+                        help="folders of tests to ask besides the layer's own, in place of all above it")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), metavar="N", help="compilers, test processes at once")
     parser.add_argument("--list", action="store_true", help="only say which mutants would be planted")
     parser.add_argument("--json", metavar="FILE", help="the results, for programs")
@@ -81,16 +84,16 @@ def tried(tree, mutants, folder, options):
     results = json.loads(file.read_text()) if file.exists() else {}
     stamp_of = lambda program: _stamp(tree, program)
     cases = trials.cases_of(tree.build)
-    wanted = {c for layer in {m.layer for m in mutants} for c in trials.at_or_above(layer, cases)}
-    runner = trials.Runner(tree.work / "scratch")
+    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests)}
+    runner = trials.Runner(tree.work / "scratch", options.jobs)
     reach = trials.Reach(runner, folder / "reach.json")
     asked = [c for c in cases if c in wanted]
-    reach.measure(asked, options.jobs, stamp_of, say)
+    reach.measure(asked, stamp_of, say)
     broken = [c.name for c in asked if reach.entry(c).get("fails")]
     if broken:
         say(f"{len(broken)} cases fail without a mutant, or may not run alone, and are not asked: {', '.join(broken[:5])}"
             + (" …" if len(broken) > 5 else ""))
-    all_trials, done = trials.Trials(runner, reach, asked), 0
+    all_trials, done = trials.Trials(runner, reach, asked, options.patience), 0
 
     def one(mutant):
         nonlocal done
@@ -106,8 +109,7 @@ def tried(tree, mutants, folder, options):
         say(f"{mutant.file}:{mutant.line}: {mutant.change}: {status}{' by ' + by if by else ''}")
         file.write_text(json.dumps(dict(results)))
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(one, mutants))
+    runner.all_at_once(one, mutants)
     return results
 
 
@@ -151,6 +153,7 @@ def main():
         import plan
         import places  # noqa: F401  it is what needs clang
         import built_tree
+        import trials  # noqa: F401
     except ImportError:
         raise SystemExit("mutate: clang's library for Python is missing: apt-get install python3-clang-14, and use /usr/bin/python3")
     work = root / "build" / "mutate"

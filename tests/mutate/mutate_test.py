@@ -113,7 +113,15 @@ class TargetsTest(unittest.TestCase):
 
     def test_tests_below_a_layer_are_not_asked(self):
         cases = [trials.Case("A.B", "p", label, 1) for label in ("memory", "ops", "cli", "schedules")]
-        self.assertEqual([c.label for c in trials.at_or_above("ops", cases)], ["ops", "cli", "schedules"])
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, None)], ["ops", "cli", "schedules"])
+
+    def test_slow_tests_are_asked_about_their_own_layer_only(self):
+        cases = [trials.Case("A.B", "p", label, 1, 100) for label in ("ops", "nn")]
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, None)], ["ops"])
+
+    def test_only_chosen_folders_of_tests_are_asked_besides_the_own_one(self):
+        cases = [trials.Case("A.B", "p", label, 1) for label in ("ops", "nn", "cli")]
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, {"nn"})], ["ops", "nn"])
 
 
 if __name__ == "__main__":

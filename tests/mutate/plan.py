@@ -67,7 +67,12 @@ def targets_of(root: Path, words):
             files = sorted(f for f in listed.splitlines() if f.endswith((".cpp", ".h")))
         layer = name if name in FOLDERS else None
         targets += [Target(layer or layer_of(f), f, ranges) for f in files]
-    return targets
+    joined = {}  # a file may be named for several of its lines
+    for t in targets:
+        old = joined.get(t.file)
+        both = t.lines + old.lines if old and t.lines and old.lines else () if old else t.lines
+        joined[t.file] = Target(t.layer, t.file, tuple(sorted(set(both))))
+    return list(joined.values())
 
 
 def changed_targets(root: Path):

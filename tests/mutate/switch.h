@@ -19,7 +19,7 @@ inline int active = kUnread;
 inline unsigned char seen[kMost];
 
 inline void note(int id) noexcept {
-  if (__atomic_exchange_n(&seen[id], 1, __ATOMIC_RELAXED) != 0) {
+  if (__atomic_load_n(&seen[id], __ATOMIC_RELAXED) != 0 || __atomic_exchange_n(&seen[id], 1, __ATOMIC_RELAXED) != 0) {
     return;
   }
   const int before = errno;
