@@ -11,6 +11,7 @@ readonly packages_build="
   ?dataset-fashion-mnist"
 readonly packages_full="clang libomp-dev libclang-rt-dev|libclang-rt-18-dev|libclang-rt-14-dev"
 readonly packages_lint="?clang-format-14 ?clang-tidy-14 shellcheck" # other versions format and warn differently
+readonly packages_mutate="python3 python3-clang-14|python3-clang-18"
 
 # A package that dpkg only heard of is "not-installed".
 is_installed() { dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 namespace tenon {
@@ -54,6 +55,21 @@ TEST(ObservedSource, CountsARetryWhereMemoryIsGivenBackAfterARefusalAndAskedForA
   void* const another = source.acquire(3 * MiB);
   EXPECT_EQ(source.counters().retries, 1) << "a free of the user's, and another request";
   source.release(another, 3 * MiB);
+}
+
+TEST(ObservedSource, ARequestOfAnotherThreadIsNoRetryOfTheOneThatWasRefused) {
+  AddressOnlySource device({.capacity_bytes = 4 * MiB});
+  ObservedSource source(device);
+  begin_operation();
+  const std::uint64_t operation = detail::operation_of_thread;
+  void* const cached = source.acquire(3 * MiB);
+  EXPECT_EQ(source.acquire(2 * MiB), nullptr);
+  source.release(cached, 3 * MiB);
+  std::jthread([&] {
+    while (detail::operation_of_thread != operation) begin_operation();  // the same number, by chance
+    source.release(source.acquire(2 * MiB), 2 * MiB);
+  });
+  EXPECT_EQ(source.counters().retries, 0);
 }
 
 TEST(ObservedSource, MemoryThatIsMappedNowhereIsReservedAndPeaksWhereSomeIsMapped) {

@@ -1,0 +1,128 @@
+"""The tool's own tests: python3 mutate_test.py. They need clang's library, not a built tree."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+try:
+    from clang import cindex
+    cindex.Config().lib
+except Exception as reason:  # of several kinds: no module, no library
+    print(f"python3-clang-14 is not installed ({type(reason).__name__})")
+    sys.exit(77)
+import places
+import plan
+import schema
+import trials
+
+
+def planted_in(code):
+    """The places of a source, as (change, the source with it)."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "sample.cpp"
+        file.write_text(code)
+        unit = cindex.Index.create().parse(str(file), ["-std=c++20", "-w"], options=places.READ_WITH)
+        assert not plan.errors(unit), plan.errors(unit)
+        found, hidden = places.find(unit, code.encode())
+        return found, hidden
+
+
+def changes(code):
+    return [p.change for p in planted_in(code)[0]]
+
+
+def mutated(code, change):
+    place = next(p for p in planted_in(code)[0] if p.change == change)
+    return schema.apply(code.encode(), place).decode()
+
+
+class PlacesTest(unittest.TestCase):
+    def test_a_comparison_is_moved_and_turned(self):
+        self.assertEqual(changes("bool f(int a, int b) { return a < b; }"), ["< -> <=", "< -> >=", "return: negated"])
+        self.assertEqual(mutated("bool f(int a, int b) { return a < b; }", "< -> <="), "bool f(int a, int b) { return a <= b; }")
+
+    def test_a_condition_always_or_never_holds(self):
+        self.assertEqual(mutated("int f(int* p) { if (p) { return *p; } return {}; }", "if (false)"),
+                         "int f(int* p) { if (false) { return *p; } return {}; }")
+
+    def test_the_condition_behind_an_initializer_is_found(self):
+        self.assertIn("if (true)", changes("int f(int x) { if (int y = x; y) { return x; } return {}; }"))
+
+    def test_a_declared_condition_is_left_alone(self):
+        self.assertNotIn("if (true)", changes("int f(int x) { if (int y = x) { return y; } return {}; }"))
+
+    def test_each_side_of_an_and_stands_alone(self):
+        self.assertEqual(mutated("bool f(bool a, bool b) { return a && b; }", "left of && alone"), "bool f(bool a, bool b) { return a; }")
+
+    def test_a_statement_is_dropped_but_no_declaration(self):
+        self.assertEqual([c for c in changes("void g(); void f() { int x = {}; g(); }") if c.startswith("dropped")], ["dropped: g()"])
+
+    def test_arguments_of_one_type_are_swapped(self):
+        code = "int g(int, int, float); int f(int a, int b) { return g(a, b, {}); }"
+        self.assertEqual(mutated(code, "arguments 1 and 2 of g swapped"), code.replace("g(a, b", "g(b, a"))
+
+    def test_arguments_of_a_minimum_are_not_swapped(self):
+        self.assertEqual(changes("int min(int, int); int f(int a, int b) { return min(a, b); }"), [])
+
+    def test_what_a_macro_writes_is_left_alone_and_counted(self):
+        found, hidden = planted_in("#define LESS(a, b) ((a) < (b))\nint f(int a, int b) { return LESS(a, b); }")
+        self.assertEqual((found, hidden), ([], 1))
+
+    def test_what_is_decided_when_compiling_is_left_alone(self):
+        self.assertEqual(changes("template <int N> int g(); int f() { constexpr int k = 3; static_assert(k < 4); int a[5]; "
+                                 "return g<6>() ; }"), [])
+
+    def test_a_constant_grows_by_name_too(self):
+        self.assertEqual(changes("constexpr int kMost = 3; int f() { return kMost; }"), ["kMost + 1"])
+
+    def test_places_never_overlap_by_half(self):
+        found, _ = planted_in("int g(int, int); int f(int a, int b) { if (a < b && !(b == 3)) { a += g(a + 1, b); } return a ? b : -a; }")
+        for p in found:
+            for q in found:
+                self.assertTrue(p.end <= q.start or q.end <= p.start or (p.start <= q.start and q.end <= p.end)
+                                or (q.start <= p.start and p.end <= q.end), (p, q))
+
+
+class SchemaTest(unittest.TestCase):
+    CODE = "int g(int, int);\nint f(int a, int b) {\n  if (a <\n      b) { a += g(a + 1, b); }\n  return a;\n}\n"
+
+    def test_every_mutant_of_a_source_compiles_at_once_and_keeps_its_line(self):
+        found, _ = planted_in(self.CODE)
+        text = schema.write(self.CODE.encode(), [schema.Planted(i + 1, p) for i, p in enumerate(found)]).decode()
+        self.assertEqual(text.count("\n"), self.CODE.count("\n"))
+        for i in range(len(found)):
+            self.assertEqual(text.count(f"tenon_mutants::on({i + 1})"), 1)
+        planted_in((HERE / "switch.h").read_text().replace("#pragma once", "") + text)  # it compiles
+
+    def test_without_mutants_the_source_stays(self):
+        self.assertEqual(schema.write(self.CODE.encode(), []).decode(), self.CODE)
+
+
+class TargetsTest(unittest.TestCase):
+    def test_a_layer_a_folder_and_lines_are_understood(self):
+        root = HERE.parent.parent
+        self.assertTrue(all(t.layer == "autograd" for t in plan.targets_of(root, ["autograd"])))
+        self.assertEqual(plan.targets_of(root, ["framework/tenon/autograd/node.cpp:3-9"])[0].lines, ((3, 9),))
+        self.assertEqual({t.layer for t in plan.targets_of(root, ["kernels"])}, {"kernels"})
+
+    def test_an_unknown_layer_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "no layer, folder or file 'opps'"):
+            plan.targets_of(HERE.parent.parent, ["opps"])
+
+    def test_tests_below_a_layer_are_not_asked(self):
+        cases = [trials.Case("A.B", "p", label, 1) for label in ("memory", "ops", "cli", "schedules")]
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, None)], ["ops", "cli", "schedules"])
+
+    def test_slow_tests_are_asked_about_their_own_layer_only(self):
+        cases = [trials.Case("A.B", "p", label, 1, 100) for label in ("ops", "nn")]
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, None)], ["ops"])
+
+    def test_only_chosen_folders_of_tests_are_asked_besides_the_own_one(self):
+        cases = [trials.Case("A.B", "p", label, 1) for label in ("ops", "nn", "cli")]
+        self.assertEqual([c.label for c in trials.asked_of("ops", cases, {"nn"})], ["ops", "nn"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,195 @@
+"""Which mutants a run plants: files of a layer or lines of a branch, drawn by a seed, and tried on clang before g++ sees them.
+
+A file is drawn by its length, and in it first a class of change, so that constants, which are everywhere, do not crowd out
+the rest.
+"""
+import collections
+import hashlib
+import multiprocessing
+import random
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import places
+import schema
+
+HEADER_MOST = 12  # units that may include a mutated header: others would compile half the library anew
+FOLDERS = {"kernels": "plugins/cpu/kernels", "allocators": "allocators", "plugins": "plugins"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    number: int
+    layer: str
+    file: str
+    line: int
+    code: str  # the line as it is
+    change: str
+    place: places.Place
+
+
+@dataclass(frozen=True)
+class Target:
+    layer: str
+    file: str
+    lines: tuple  # of (first, last); empty for all
+
+
+def layer_of(file: str) -> str:
+    if file.startswith("plugins/cpu/kernels/"):
+        return "kernels"
+    parts = file.split("/")
+    return parts[2] if file.startswith("framework/tenon/") and len(parts) > 3 else parts[0]
+
+
+def targets_of(root: Path, words):
+    """Layers, folders, files, FILE:LINE or FILE:FIRST-LAST."""
+    targets = []
+    for word in words:
+        name, _, lines = word.partition(":")
+        ranges = ()
+        if lines:
+            if not re.fullmatch(r"\d+(-\d+)?", lines):
+                raise SystemExit(f"mutate: '{word}': after the file's name stands LINE or FIRST-LAST")
+            first, _, last = lines.partition("-")
+            ranges = ((int(first), int(last or first)),)
+        path = next((p for p in (FOLDERS.get(name, "framework/tenon/" + name), name.rstrip("/")) if (root / p).exists()), None)
+        if path is None:
+            raise SystemExit(f"mutate: there is no layer, folder or file '{name}' (layers: {', '.join(sorted(FOLDERS))} and the folders "
+                             "of framework/tenon)")
+        if (root / path).is_file():
+            files = [path]
+        else:
+            listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", path], cwd=root, capture_output=True,
+                                    text=True, check=True).stdout
+            files = sorted(f for f in listed.splitlines() if f.endswith((".cpp", ".h")))
+        layer = name if name in FOLDERS else None
+        targets += [Target(layer or layer_of(f), f, ranges) for f in files]
+    joined = {}  # a file may be named for several of its lines
+    for t in targets:
+        old = joined.get(t.file)
+        both = t.lines + old.lines if old and t.lines and old.lines else () if old else t.lines
+        joined[t.file] = Target(t.layer, t.file, tuple(sorted(set(both))))
+    return list(joined.values())
+
+
+def changed_targets(root: Path):
+    """The lines that differ from the main branch, or on it from the commit before."""
+    run = lambda *words: subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
+    head = run("rev-parse", "HEAD").stdout.strip()
+    bases = [run("merge-base", "HEAD", b).stdout.strip() for b in ("main", "origin/main")]
+    base = next((b for b in bases if b and b != head), "HEAD~1")
+    targets, file, ranges = [], None, []
+    for line in run("diff", "-U0", base, "--", "framework", "allocators", "plugins").stdout.splitlines() + ["+++ b/"]:
+        if line.startswith("+++ "):
+            if file and file.endswith((".cpp", ".h")) and ranges:
+                targets.append(Target(layer_of(file), file, tuple(ranges)))
+            file, ranges = line[6:], []
+        elif hunk := re.match(r"@@ \S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            if count:
+                ranges.append((first, first + count - 1))
+    return targets
+
+
+def class_of(change: str) -> str:
+    if change.startswith(("dropped", "if (", "arguments")):
+        return change.split()[0]
+    if change.startswith(("true", "false")) or re.search(r" (\+|\*) \d$", change):
+        return "constant"
+    if re.match(r"(<|<=|>|>=|==|!=) ", change):
+        return "compared"
+    return "logic" if re.search(r"&&|\|\||!|negated|\?:", change) else "computed"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A file, what clang needs to read it, and how many mutants are wanted of it."""
+    root: str
+    target: Target
+    arguments: tuple
+    wanted: int
+    seed: str
+
+
+def sample(wish: Wish):
+    """(places that compile, how many there are, how many a macro hides, how many do not compile)"""
+    from clang import cindex
+    path = f"{wish.root}/{wish.target.file}"
+    source = Path(path).read_bytes()
+    switch = str(Path(__file__).parent / "switch.h")
+    language = ["-x", "c++"]
+    unit = cindex.Index.create().parse(path, [*language, *wish.arguments, "-w", "-include", switch], options=places.READ_WITH)
+    if broken := errors(unit):
+        raise RuntimeError(f"clang does not read {wish.target.file}: {broken[0]}")
+    found, hidden = places.find(unit, source)
+    if wish.target.lines:
+        line = lambda p: source.count(b"\n", 0, p.start) + 1
+        found = [p for p in found if any(a <= line(p) <= b for a, b in wish.target.lines)]
+    classes = collections.defaultdict(list)
+    for place in found:
+        classes[class_of(place.change)].append(place)
+    rng = random.Random(wish.seed)
+    for group in classes.values():
+        rng.shuffle(group)
+    order = []
+    while any(classes.values()):
+        name = rng.choice(sorted(n for n in classes if classes[n]))
+        order.append(classes[name].pop())
+
+    def compiles(chosen):
+        planted = [schema.Planted(i + 1, p) for i, p in enumerate(chosen)]
+        unit.reparse([(path, schema.write(source, planted))], options=places.READ_WITH)
+        return not errors(unit)
+
+    good, refused = [], 0
+    while order and len(good) < wish.wanted:
+        some, order = order[:wish.wanted - len(good)], order[wish.wanted - len(good):]
+        if not compiles(good + some):
+            kept = [p for p in some if compiles([p])]
+            refused += len(some) - len(kept)
+            some = kept
+        good += some
+    return good, len(found), hidden, refused
+
+
+def errors(unit):
+    return [f"{d.location.line}: {d.spelling}" for d in unit.diagnostics if d.severity >= 3]
+
+
+def draw(tree, targets, count, seed, jobs, say):
+    """The mutants, and of each layer what was looked at: {layer: [places, hidden by macros, refused by the compiler]}."""
+    mutants, looked = [], {}
+    layers = sorted({t.layer for t in targets})
+    with multiprocessing.Pool(jobs) as pool:
+        for layer in layers:
+            files = [t for t in targets if t.layer == layer and tree.is_built(t.file)]
+            files = [t for t in files if t.file.endswith(".cpp") or len(tree.units_of(t.file)) <= HEADER_MOST]
+            text = {t.file: (tree.root / t.file).read_bytes() for t in files}
+            rng, chosen, seen = random.Random(f"{seed} {layer}"), {}, {}
+            weight = [sum(b - a + 1 for a, b in t.lines) or text[t.file].count(b"\n") for t in files]
+            for turn in range(4):
+                missing = count - sum(map(len, chosen.values()))
+                if missing <= 0 or not files:
+                    break
+                wanted = collections.Counter(rng.choices(range(len(files)), weight, k=missing))
+                wishes = [Wish(str(tree.root), files[i], tuple(tree.parse_arguments(files[i].file)),
+                               n + len(chosen.get(files[i].file, [])), f"{seed} {files[i].file}") for i, n in sorted(wanted.items())]
+                say(f"{layer}: reading {len(wishes)} files")
+                for wish, (good, *counts) in zip(wishes, pool.map(sample, wishes, chunksize=1)):
+                    chosen[wish.target.file], seen[wish.target.file] = good, counts
+            looked[layer] = [sum(c) for c in zip(*seen.values())] or [0, 0, 0]
+            for file in sorted(chosen):
+                for place in sorted(chosen[file], key=lambda p: (p.start, -p.end, p.change)):
+                    line = text[file].count(b"\n", 0, place.start) + 1
+                    code = text[file].split(b"\n")[line - 1].strip().decode(errors="replace")
+                    mutants.append(Mutant(len(mutants) + 1, layer, file, line, code, place.change, place))
+    return mutants, looked
+
+
+def digest(root: Path, targets) -> str:
+    parts = [(t.file, t.lines, hashlib.sha256((root / t.file).read_bytes()).hexdigest()) for t in targets]
+    parts += [hashlib.sha256((Path(__file__).parent / f).read_bytes()).hexdigest() for f in ("places.py", "schema.py", "plan.py")]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -1,0 +1,224 @@
+"""Which test cases reach which mutants, and whether one of them notices.
+
+Every case runs once by itself without a mutant: how long it takes, and what it reaches. A mutant is then shown to the cases
+that reach it, those of its own layer and quick ones first, many in one process, until one fails or patience ends. Whatever fails in company
+must fail alone, too, or it does not count. A mutant that hangs or dies is noticed.
+"""
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+# Bottom up. Folders of tests that are not here are about several layers, and always asked.
+LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", "autograd", "ops", "nn", "optim", "data", "runtime",
+          "train", "replay", "measure", "report", "cli"]
+NEAR = {"kernels": ["conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
+        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"]}
+NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
+QUICK_S = 0.5
+SLOW_S = 3.0  # so slow a case is only asked about its own layer
+MOST_DATA = 8 << 30  # of one process: a mutant may ask for memory without end
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    program: str
+    label: str
+    most_s: float  # CTest's own deadline
+    last_s: float = 0  # what it took when ./dev test last ran it
+
+
+def cases_of(build: Path):
+    """The GoogleTest cases as CTest knows them."""
+    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True).stdout
+    cases, took = [], {}
+    if (build / "junit-release.xml").exists():
+        for case in ElementTree.parse(build / "junit-release.xml").iter("testcase"):
+            took[case.get("name")] = float(case.get("time", 0))
+    for test in json.loads(text)["tests"]:
+        command = test.get("command", [])
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        filters = [w for w in command if w.startswith("--gtest_filter=")]
+        label = (properties.get("LABELS") or [""])[0]
+        if filters and label not in NOT_ASKED and not properties.get("DISABLED"):
+            cases.append(Case(filters[0].split("=", 1)[1], command[0], label, float(properties.get("TIMEOUT", 300)),
+                              took.get(test["name"], 0)))
+    return cases
+
+
+def asked_of(layer: str, cases, labels):
+    """The cases of the layer and those above it; of these, slow ones and other labels than the chosen ones are left out."""
+    below = set(LAYERS[:LAYERS.index(layer)]) if layer in LAYERS else set()
+    return [c for c in cases if near(layer, c.label)
+            or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels))]
+
+
+def kill_group(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Runner:
+    def __init__(self, scratch: Path, jobs: int):
+        self.scratch, self.jobs = scratch, jobs
+        self.children = set()
+        scratch.mkdir(parents=True, exist_ok=True)
+
+    def all_at_once(self, function, items):
+        """Calls function(item) for all, some at a time. Whoever interrupts it ends what is under way, too."""
+        pool = ThreadPoolExecutor(self.jobs)
+        try:
+            list(pool.map(function, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in list(self.children):
+                kill_group(child)
+            raise
+        pool.shutdown()
+
+    def run(self, program, names, environment, cpu_s, wall_s):
+        """None if the cases pass, else how the first one failed: (case, "failed", "crashed" or "hang")."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        log = folder / "log"
+
+        def limits():
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 5))
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        hung = False
+        with open(log, "wb") as out:
+            child = subprocess.Popen([program, "--gtest_filter=" + ":".join(names), "--gtest_fail_fast", "--gtest_color=no"],
+                                     cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                     env={**os.environ, "TMPDIR": str(folder), **environment}, start_new_session=True,
+                                     preexec_fn=limits)
+            self.children.add(child)
+            try:
+                code = child.wait(wall_s)
+            except subprocess.TimeoutExpired:
+                hung, code = True, -signal.SIGKILL
+            kill_group(child)  # and what it left behind
+            child.wait()
+            self.children.discard(child)
+        text = log.read_text(errors="replace")
+        shutil.rmtree(folder, ignore_errors=True)
+        if code == 0:
+            return None
+        failed = re.findall(r"(?m)^\[  FAILED  \] ([^\s,]+)", text)
+        begun = re.findall(r"(?m)^\[ RUN      \] (\S+)", text)
+        if failed and not hung and code == 1:
+            return failed[0], "failed"
+        return (begun[-1] if begun else Path(program).name), "hang" if hung or code == -signal.SIGXCPU else "crashed"
+
+
+class Reach:
+    """Of each case: seconds, what it reaches, or that it fails without any mutant."""
+
+    def __init__(self, runner, file: Path):
+        self.runner, self.file = runner, file
+        self.known = json.loads(file.read_text()) if file.exists() else {}
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def _key(case):
+        return f"{case.program}:{case.name}"
+
+    def measure(self, cases, stamp_of, say):
+        """Runs each case that is not known for its program as it is now."""
+        todo = [c for c in cases if self.known.get(self._key(c), {}).get("stamp") != stamp_of(c.program)]
+        say(f"reach: {len(todo)} cases to run of {len(cases)}")
+        done = 0
+
+        def one(case):
+            nonlocal done
+            handle, file = tempfile.mkstemp(dir=self.runner.scratch)
+            os.close(handle)
+            begun = time.monotonic()
+            outcome = self.runner.run(case.program, [case.name], {"MUTANT_REACH": file}, case.most_s, case.most_s)
+            entry = {"seconds": time.monotonic() - begun, "stamp": stamp_of(case.program), "fails": outcome is not None,
+                     "reaches": sorted({int(n) for n in Path(file).read_text().split()})}
+            os.unlink(file)
+            with self._lock:
+                self.known[self._key(case)] = entry
+                done += 1
+                if done % 100 == 0:
+                    say(f"reach: {done} of {len(todo)}")
+                    self.save()
+
+        self.runner.all_at_once(one, todo)
+        self.save()
+
+    def save(self):
+        self.file.write_text(json.dumps(self.known))
+
+    def entry(self, case):
+        return self.known.get(self._key(case), {})
+
+
+def near(layer, label):
+    return label in NEAR.get(layer, [layer])
+
+
+class Trials:
+    def __init__(self, runner, reach, cases, patience_s):
+        self.runner, self.reach, self.patience_s = runner, reach, patience_s
+        self.cases_by_mutant = {}
+        for case in cases:
+            entry = reach.entry(case)
+            if not entry.get("fails"):
+                for number in entry.get("reaches", []):
+                    self.cases_by_mutant.setdefault(number, []).append(case)
+
+    def batches(self, number, layer):
+        """What to run one after the other: (program, cases)."""
+        groups = {}
+        for case in self.cases_by_mutant.get(number, []):
+            quick = self.reach.entry(case)["seconds"] < QUICK_S
+            groups.setdefault((not near(layer, case.label), not quick, case.program), []).append(case)
+        weight = lambda key: (key[1], key[0], sum(self.reach.entry(c)["seconds"] for c in groups[key]))
+        chosen, left_s = [], self.patience_s
+        for key in sorted(groups, key=weight):
+            cases = []
+            for case in groups[key]:
+                if key[0]:  # of another layer
+                    left_s -= self.reach.entry(case)["seconds"]
+                if not key[0] or left_s > 0:
+                    cases.append(case)
+            if cases:
+                chosen.append((key[2], cases))
+        return chosen
+
+    def try_mutant(self, number, layer):
+        """(status, by whom, how many cases reach it)"""
+        count = len(self.cases_by_mutant.get(number, []))
+        for program, cases in self.batches(number, layer):
+            left = list(cases)
+            while left:
+                outcome = self._run(program, left, number)
+                if outcome is None:
+                    break
+                name, how = outcome
+                if how == "hang":
+                    return "killed", f"{name} (hangs)", count
+                alone = [c for c in left if c.name == name]
+                if not alone or self._run(program, alone, number) is not None:
+                    return "killed", name + (" (crashes)" if how == "crashed" else ""), count
+                left = left[left.index(alone[0]) + 1:]  # it fails in company only: on with the others
+        return "survived", "", count
+
+    def _run(self, program, cases, number):
+        seconds = sum(self.reach.entry(c)["seconds"] for c in cases)
+        return self.runner.run(program, [c.name for c in cases], {"MUTANT": str(number)}, 2 * seconds + 5, 8 * seconds + 60)
