@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace tenon::conformance {
 namespace {
@@ -152,6 +153,14 @@ class LevelBench final : public Bench {
   std::function<void()> enter_;
 };
 
+const plugin::Descriptor& load(const std::string& path) {
+  void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
+  const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
+  if (!descriptor) throw Error(path + " is not a Tenon plugin");
+  return *descriptor;
+}
+
 struct Loaded {
   Collector collector;
   std::vector<std::unique_ptr<LevelBench>> levels;
@@ -159,11 +168,8 @@ struct Loaded {
   Loaded() {
     const char* chosen = std::getenv("TENON_CONFORMANCE_PLUGIN");
     const std::string path = chosen ? chosen : target().plugin;
-    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
-    const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
-    if (!descriptor) throw Error(path + " is not a Tenon plugin");
-    descriptor->register_plugin(collector);
+    const plugin::Descriptor& descriptor = load(path);
+    descriptor.register_plugin(collector);
     Backend& backend = *collector.backend_;
     bool has_levels = false;
     for (const OptionSpec& option : backend.options()) has_levels |= option.name == "isa";
@@ -187,7 +193,7 @@ struct Loaded {
       collector.kernels_.clear();
       Options again(backend.options());
       again.set_text("isa", level);
-      descriptor->register_plugin(scratch_);
+      descriptor.register_plugin(scratch_);
       scratch_.backend_->configure(again);
       levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
     }
@@ -196,6 +202,14 @@ struct Loaded {
 };
 
 }  // namespace
+
+std::set<std::string> kernels_of(const std::string& plugin) {
+  Collector collector;
+  load(plugin).register_plugin(collector);
+  std::set<std::string> names;
+  for (const auto& [name, kernel] : collector.kernels_) names.insert(name);
+  return names;
+}
 
 std::vector<Bench*> benches() {
   static Loaded& loaded = *new Loaded;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +95,9 @@ class Bench {
                    const void* attributes = nullptr) = 0;
   virtual DeviceDriver& driver() = 0;
 };
+
+/// The names of all kernels that a plugin registers.
+std::set<std::string> kernels_of(const std::string& plugin);
 
 /// Every level that the machine has, widest first.
 std::vector<Bench*> benches();
