@@ -8,8 +8,29 @@
 
 namespace tenon::cuda {
 
+namespace {
+
+DeviceLimits limits_of(const Context& context) {
+  const ContextGuard guard(context);
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, context.device()), "cudaDeviceGetAttribute");
+    return value;
+  };
+  return {
+      .processors = attribute(cudaDevAttrMultiProcessorCount),
+      .capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor),
+      .shared_bytes = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))};
+}
+
+}  // namespace
+
 CudaDriver::CudaDriver(int device, std::size_t capacity_bytes)
-    : context_(device), memory_(context_, capacity_bytes), pinned_(memory_) {}
+    : context_(device),
+      memory_(context_, capacity_bytes),
+      pinned_(memory_),
+      limits_(limits_of(context_)),
+      errors_(pinned_) {}
 
 CudaDriver::~CudaDriver() {
   const ContextGuard guard(context_.native(), std::nothrow);
@@ -62,6 +83,12 @@ void CudaDriver::destroy_stream(StreamRef stream) noexcept {
 void CudaDriver::synchronize(StreamRef stream) {
   const ContextGuard guard(context_);
   check(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");
+  errors_.report();
+}
+
+void CudaDriver::synchronize() {
+  memory_.synchronize();
+  errors_.report();
 }
 
 EventRef CudaDriver::create_event(bool timing) {
@@ -103,6 +130,7 @@ bool CudaDriver::query(EventRef event) {
 void CudaDriver::synchronize(EventRef event) {
   const ContextGuard guard(context_);
   check(cudaEventSynchronize(native(event)), "cudaEventSynchronize");
+  errors_.report();
 }
 
 double CudaDriver::elapsed_ms(EventRef start, EventRef end) {

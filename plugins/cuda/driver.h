@@ -1,6 +1,8 @@
 // One CUDA device: streams, events, copies, graphs.
 #pragma once
 
+#include "device_errors.h"
+#include "device_limits.h"
 #include "host_calls.h"
 #include "pinned_memory_source.h"
 
@@ -25,7 +27,7 @@ class CudaDriver final : public DeviceDriver {
   StreamRef create_stream(int priority) override;
   void destroy_stream(StreamRef stream) noexcept override;
   void synchronize(StreamRef stream) override;
-  void synchronize() override { memory_.synchronize(); }
+  void synchronize() override;
 
   EventRef create_event(bool timing) override;
   void destroy_event(EventRef event) noexcept override;
@@ -47,10 +49,16 @@ class CudaDriver final : public DeviceDriver {
 
   bool share_memory_with(int peer) override;
 
+  const Context& context() const { return context_; }
+  const DeviceLimits& limits() const { return limits_; }
+  DeviceErrors& errors() { return errors_; }
+
  private:
   const Context context_;
   CudaMemorySource memory_;
   PinnedMemorySource pinned_;
+  const DeviceLimits limits_;
+  DeviceErrors errors_;
   HostCalls host_calls_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Context>> peers_;

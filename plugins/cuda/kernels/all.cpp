@@ -1,0 +1,39 @@
+// All kernels of this backend.
+#include "kernels/kernels.h"
+
+#include <tenon/core/error.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+namespace tenon::cuda {
+
+void add_all_kernels(const KernelSink& sink) {
+  // Pointwise.
+  add_unary(sink);
+  add_unary_backward(sink);
+  add_binary(sink);
+  add_relations(sink);
+  add_ternary(sink);
+  add_copy(sink);
+
+  // Reductions, lines, losses, indexing.
+
+  // Products, networks, optimisers, random numbers.
+}
+
+void refuse(const char* format, ...) {
+  char message[512];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  throw Error(message);
+}
+
+void refuse_dtype(const char* kernel, Dtype dtype) {
+  refuse("cuda: kernel '%s' is not defined for %s", kernel, std::string(name_of(dtype)).c_str());
+}
+
+}  // namespace tenon::cuda
