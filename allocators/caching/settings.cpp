@@ -83,8 +83,8 @@ Settings settings_from(const Options& options, bool expandable) {
 
   settings.large_segment_bytes = options.size("large_segment_size");
   // It is the page of expandable segments, and a device's pages are of 2 MiB.
-  const std::size_t step = expandable ? kSmallSegmentBytes : 1 * MiB;
-  if (settings.large_segment_bytes % step != 0 || settings.large_segment_bytes <= kMinOwnSegmentBytes)
+  const std::size_t step = expandable ? pytorch::kSmallSegmentBytes : 1 * MiB;
+  if (settings.large_segment_bytes % step != 0 || settings.large_segment_bytes <= pytorch::kMinOwnSegmentBytes)
     throw ConfigError("large_segment_size must be a multiple of " + format_size_exact(step) + " above 10MiB" +
                       (expandable ? " with expandable segments" : "") + ", not " +
                       format_size_exact(settings.large_segment_bytes));
