@@ -91,10 +91,11 @@ MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
       joins_(context.options.boolean("join")),
       shares_ends_(context.options.boolean("share_ends")),
       keeps_quick_(context.options.boolean("quick")),
-      follows_rhythm_(context.options.boolean("rhythm")),
       home_(source_),
       joined_(source_, home_),
-      awaited_(source_) {
+      awaited_(source_),
+      // Places are remembered by their range, which goes with its memory where there is no virtual memory.
+      follows_rhythm_(context.options.boolean("rhythm") && home_.can_join()) {
   if (context.options.boolean("pages_apart")) home_.keep_pages_apart();
   if (const std::string& file = context.options.text(packing::kPlanOption); !file.empty())
     plan_ = std::make_unique<PlanPlaces>(context, file);
@@ -151,26 +152,24 @@ Tile* MortiseAllocator::small_tile(StreamCache& cache, std::size_t bytes) {
 }
 
 Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes, Purpose purpose) {
-  Rhythm& rhythm = rhythms_[purpose == Purpose::kData];
+  Rhythm* const rhythm = follows_rhythm_ ? rhythms_.of(purpose) : nullptr;
   const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
   cache.free[kLarge].prefetch(bytes);
-  // Places are remembered by their range, which goes with its memory where there is no virtual memory.
-  const Place* expected = follows_rhythm_ && home_.can_join() ? rhythm.expect(key) : nullptr;
+  const Place* expected = rhythm != nullptr ? rhythm->expect(key) : nullptr;
   Tile* tile = nullptr;
   const bool held_fits = cache.held != nullptr && cache.held->bytes == bytes;
   if (held_fits && (expected == nullptr || expected->is_at(cache.held->address))) {
     tile = std::exchange(cache.held, nullptr);
   } else if (expected != nullptr) {
     if (cache.held != nullptr) home_.give_back(std::exchange(cache.held, nullptr));
-    tile = place_again(cache, bytes, *expected);
-    for (std::uint64_t back = 1; tile == nullptr && back <= Rhythm::kBack; ++back)
-      if (const Place* other = rhythm.earlier(back, key)) tile = place_again(cache, bytes, *other);
-    rhythm.tried(tile != nullptr);
+    for (; tile == nullptr && expected != nullptr; expected = rhythm->another())
+      tile = place_again(cache, bytes, *expected);
+    rhythm->tried(tile != nullptr);
   }
   if (tile == nullptr) tile = home_.take(cache, kLarge, bytes);
   if (tile == nullptr) tile = serve(cache, bytes);
-  if (tile == nullptr || !follows_rhythm_ || !home_.can_join()) return tile;
-  rhythm.note(key, tile->is_joined() ? Place::in_joined(tile->joined->serial) : Place::at(tile->address));
+  if (tile != nullptr && rhythm != nullptr)
+    rhythm->note(key, tile->is_joined() ? Place::in_joined(tile->joined->serial) : Place::at(tile->address));
   return tile;
 }
 

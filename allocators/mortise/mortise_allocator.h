@@ -22,7 +22,6 @@
 #include <tenon/core/options.h>
 #include <tenon/memory/factory.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,6 +45,7 @@ class Place {
   std::uint64_t value_;
 };
 using Rhythm = tiled::Rhythm<Place>;
+using Rhythms = tiled::Rhythms<Rhythm>;
 
 class MortiseAllocator final : public Allocator {
  public:
@@ -114,12 +114,13 @@ class MortiseAllocator final : public Allocator {
   MemorySource& source_;
   PolicyObserver* const observer_;
   const std::size_t small_bytes_, growth_fraction_, slack_fraction_, soft_limit_;
-  const bool joins_, shares_ends_, keeps_quick_, follows_rhythm_;
+  const bool joins_, shares_ends_, keeps_quick_;
   Home home_;
   JoinedRanges joined_;
   std::unique_ptr<PlanPlaces> plan_;  ///< null without one
   Awaited awaited_;
-  std::array<Rhythm, 2> rhythms_;  ///< the second for data sets, which are read ahead at no fixed moment of a step
+  const bool follows_rhythm_;
+  Rhythms rhythms_;
   std::vector<std::unique_ptr<StreamCache>> caches_;
   StreamCache* last_cache_ = nullptr;
   std::size_t limit_ = 0;            ///< the host's, 0 for none

@@ -106,18 +106,16 @@ Block StitchingAllocator::allocate(const Request& request) {
   // Rounding may have wrapped.
   if (bytes < request.bytes || bytes > kLargestBlock) throw OutOfMemory({.requested_bytes = request.bytes});
   Pool& pool = pools_.of(request.stream);
-  Rhythm& rhythm = rhythms_[request.purpose == Purpose::kData];
+  Rhythm* const rhythm = rhythms_.of(request.purpose);
   LargeBlock* block = nullptr;
   const Rhythm::Key key = Rhythm::key_of(request.stream, bytes);
-  if (const Placement* const expected = rhythm.expect(key)) {
-    block = place_again(pool, bytes, *expected);
-    for (std::uint64_t back = 1; !block && back <= rhythm.kBack; ++back)
-      if (const Placement* const earlier = rhythm.earlier(back, key)) block = place_again(pool, bytes, *earlier);
-  }
+  for (const Placement* place = rhythm ? rhythm->expect(key) : nullptr; !block && place; place = rhythm->another())
+    block = place_again(pool, bytes, *place);
   if (!block) block = serve(pool, bytes);
   if (!block) throw OutOfMemory({.requested_bytes = request.bytes});
-  rhythm.note(key,
-              {.address = block->address, .extent = block->lent.front()->segment, .is_stitched = block->is_stitched});
+  if (rhythm)
+    rhythm->note(
+        key, {.address = block->address, .extent = block->lent.front()->segment, .is_stitched = block->is_stitched});
   block->state = BlockState::kActive;
   block->requested_bytes = request.bytes;
   block->uses = nullptr;

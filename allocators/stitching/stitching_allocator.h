@@ -33,7 +33,6 @@
 #include <tenon/core/options.h>
 #include <tenon/memory/factory.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -117,8 +116,8 @@ class StitchingAllocator final : public Allocator {
   tiled::StreamUses uses_;
   std::vector<std::unique_ptr<LargeBlock>> home_records_;
   std::vector<LargeBlock*> spare_records_;
-  std::array<Rhythm, 2> rhythms_;  ///< the second for data sets, which are read ahead
-  std::vector<Piece> pieces_;      ///< of the block that is being put together
+  tiled::Rhythms<Rhythm> rhythms_;
+  std::vector<Piece> pieces_;  ///< of the block that is being put together
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -5,6 +5,7 @@
 //                       ^ expected               the one after the last that was found again
 #pragma once
 
+#include <tenon/memory/purpose.h>
 #include <tenon/memory/stream_ref.h>
 
 #include <algorithm>
@@ -29,9 +30,11 @@ class Rhythm {
     return static_cast<Key>(((bytes ^ std::rotl(stream.id, 48)) * kMixer) >> 32);
   }
 
-  Rhythm() {
+  /// `is_apart`: its requests are known to be of one kind, so that what agrees does so by no accident.
+  explicit Rhythm(bool is_apart) : is_apart_(is_apart) {
     keys_.reserve(kLength);
     log_.reserve(kLength);
+    distances_.reserve(kLength);
   }
 
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
@@ -47,7 +50,8 @@ class Rhythm {
     } else if (const std::uint64_t found = find_again(key); found != kNowhere) {
       follows_ = found;
       if (missed_ != 0) began_ = count_ - 3;
-      agreed_ = missed_ = 0;
+      agreed_ = is_apart_ ? agreed_ / 2 : 0;
+      missed_ = 0;
     } else if (missed_ == 0 && agrees(began_, key)) {
       // What has agreed until here may begin anew: the step after the second one, say, where the first had a beginning
       // or an end of its own.
@@ -58,24 +62,31 @@ class Rhythm {
       return nullptr;
     }
     ++agreed_;
+    other_ = follows_;
+    others_ = 0;
     return agreed_ > kConvincing ? &log_[follows_ & kMask] : nullptr;
   }
 
-  /// Instead of the expected place, which is taken: where such a request was served shortly before it; two buffers that
-  /// are used in turn look so. `back` counts from 1 to kBack; null where that one was another request.
-  static constexpr std::uint64_t kBack = 4;
-  const Place* earlier(std::uint64_t back, Key key) const noexcept {
-    return follows_ >= back && agrees(follows_ - back, key) ? &log_[(follows_ - back) & kMask] : nullptr;
+  /// Instead of the expected place, which is taken: where the last request of that key before it was served, and so on;
+  /// null where there is none, or enough were asked for. Two buffers that are used in turn look so. Of equal requests
+  /// in a row it matters little which is taken for which, as long as they lie where such requests lay before.
+  const Place* another() noexcept {
+    const std::uint64_t distance = distances_[other_ & kMask];
+    const std::uint64_t next = other_ - distance;
+    if (distance == 0 || !is_kept(next) || (is_apart_ ? ++others_ > kMostOthers : follows_ - next > kNear))
+      return nullptr;
+    return &log_[(other_ = next) & kMask];
   }
 
-  /// Whether one of the expected places was free. Where none was again and again, or most were not, sizes repeat but
-  /// what is kept does not: then nothing is expected for a while, and for longer each time until places are free again.
-  /// The first pauses are short: it may have been the one step that sets a program up.
+  /// Whether one of the expected places was free. Where far more were not than were, or none again and again, sizes
+  /// repeat but what is kept does not: then nothing is expected for a while, and for longer each time until places are
+  /// free again. The first pauses are short: it may have been the one step that sets a program up. Of requests that are
+  /// apart from others a step or two may fail: the next one finds its own places.
   void tried(bool was_free) noexcept {
     balance_ = std::min(balance_ + (was_free ? 1 : -1), kTrusted);
-    failed_ = was_free ? 0 : failed_ + 1;
+    failed_ = was_free || is_apart_ ? 0 : failed_ + 1;
     if (balance_ == kTrusted) next_pause_ = kFirstPause;
-    if (failed_ < kMostFailed && balance_ > -kMostInAll) return;
+    if (failed_ < kMostInARow && balance_ > -kMostFailed) return;
     balance_ = failed_ = 0;
     pause_ = next_pause_;
     next_pause_ = std::min(2 * next_pause_, kLastPause);
@@ -83,12 +94,17 @@ class Rhythm {
 
   void note(Key key, Place place) noexcept {
     if (pause_ > static_cast<int>(kLength)) return;  // overwritten by the time that it could be asked for
+    const std::uint64_t last = reconstructed(last_of_key_[key >> 20]);
+    const auto distance = static_cast<std::uint16_t>(agrees(last, key) ? count_ - last : 0);
+    last_of_key_[key >> 20] = static_cast<std::uint16_t>(count_ & kMask);
     if (log_.size() < kLength) {
       keys_.push_back(key);
       log_.push_back(place);
+      distances_.push_back(distance);
     } else {
       keys_[count_ & kMask] = key;
       log_[count_ & kMask] = place;
+      distances_[count_ & kMask] = distance;
       if (follows_ != kNowhere && follows_ + kLength <= count_ + 1) follows_ = kNowhere;
     }
     const std::uint64_t mixed = mix(key);
@@ -103,7 +119,9 @@ class Rhythm {
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
-  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 32, kMostInAll = 256, kTrusted = 8;
+  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 256, kMostInARow = 32, kTrusted = 8,
+                       kMostOthers = 4;
+  static constexpr std::uint64_t kNear = 4;
   static constexpr int kFirstPause = 32, kLastPause = 1 << 16;
   static constexpr std::uint64_t kAhead = 4;
 
@@ -116,6 +134,8 @@ class Rhythm {
       if (agrees(follows_ + i, key)) return follows_ + i;
     return kNowhere;
   }
+  /// The last index that had this place in the rings.
+  std::uint64_t reconstructed(std::uint32_t place) const { return count_ - 1 - ((count_ - 1 - place) & kMask); }
   /// Of the last three requests and this one.
   std::uint64_t mix(Key key) const { return (mixed_recent_ ^ key) * kMixer; }
   static std::size_t slot(std::uint64_t mixed) { return mixed >> 52; }
@@ -130,22 +150,57 @@ class Rhythm {
     const std::uint32_t found = found_at_[slot(mixed)];
     if ((found & ~static_cast<std::uint32_t>(kMask)) != seal(mixed)) [[likely]]
       return kNowhere;
-    const std::uint64_t index = count_ - 1 - ((count_ - 1 - found) & kMask);
+    const std::uint64_t index = reconstructed(found);
     if (index < 3 || !is_kept(index - 3) || keys_[index & kMask] != key) return kNowhere;
     for (std::uint64_t i = 0; i < 3; ++i)
       if (keys_[(index - 3 + i) & kMask] != recent_[i]) return kNowhere;
     return index;
   }
 
-  std::vector<Key> keys_;    ///< a ring, and
-  std::vector<Place> log_;   ///< a place for each
-  std::uint64_t count_ = 0;  ///< noted in all
+  const bool is_apart_;
+  std::vector<Key> keys_;                 ///< a ring, and
+  std::vector<Place> log_;                ///< a place for each, and
+  std::vector<std::uint16_t> distances_;  ///< how much earlier that key came before; 0: longer ago
+  std::uint64_t count_ = 0;               ///< noted in all
   std::uint64_t follows_ = kNowhere;
   std::uint64_t began_ = kNowhere;  ///< the first of those that have agreed without one between them that did not
   int agreed_ = 0, missed_ = 0, failed_ = 0, balance_ = 0, pause_ = 0, next_pause_ = kFirstPause;
   std::array<Key, 3> recent_{};
   std::uint64_t mixed_recent_ = 0;
-  std::array<std::uint32_t, 4096> found_at_{};  ///< by the last four: a seal, and where in the rings the last is
+  std::uint64_t other_ = 0;  ///< whose place was given last, after others_ of them
+  int others_ = 0;
+  std::array<std::uint16_t, 4096> last_of_key_{};  ///< where in the rings
+  std::array<std::uint32_t, 4096> found_at_{};     ///< by the last four: a seal, and where in the rings the last is
+};
+
+/// A rhythm for each kind of requests that keep one among themselves.
+template <class Rhythm>
+class Rhythms {
+ public:
+  /// Null for what is kept as long as the program, and so does not come again.
+  Rhythm* of(Purpose purpose) {
+    switch (purpose) {
+      case Purpose::kParameter:
+      case Purpose::kOptimizerState:
+        return nullptr;
+      case Purpose::kGradient:
+        return &gradients_;
+      case Purpose::kData:
+        return &data_;
+      case Purpose::kActivation:
+      case Purpose::kWorkspace:
+        return &steps_;
+      case Purpose::kOther:
+        break;
+    }
+    return &all_;
+  }
+
+ private:
+  Rhythm all_{false};  ///< where nobody says what it is for
+  Rhythm steps_{true};
+  Rhythm gradients_{true};  ///< live until the step after theirs: where that one has its own is decided by them alone
+  Rhythm data_{true};       ///< is read ahead, at no fixed moment of a step
 };
 
 }  // namespace tenon::tiled

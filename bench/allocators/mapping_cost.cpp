@@ -58,6 +58,7 @@ std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec) 
   CountingSource source(device);
   const StackConfig policy = allocator_from_spec(spec);
   const auto allocator = policy.policy.create({.source = source, .options = policy.options});
+  std::size_t allocation = 0;
   std::vector<Block> blocks(std::max<std::uint32_t>(1, trace.slot_count));
   std::vector<Step> steps(1);
   bool has_begun = false;
@@ -66,7 +67,11 @@ std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec) 
     Block& block = blocks[event.slot];
     switch (event.kind) {
       case replay::EventKind::kAllocate:
-        block = allocator->allocate({.bytes = event.bytes, .stream = {trace.streams[event.stream]}});
+        block = allocator->allocate(
+            {.bytes = event.bytes,
+             .stream = {trace.streams[event.stream]},
+             .purpose = trace.columns.purposes.empty() ? Purpose::kOther : trace.columns.purposes[allocation]});
+        ++allocation;
         steps.back().add(event.bytes << 1);
         break;
       case replay::EventKind::kFree:
@@ -128,7 +133,7 @@ int main(int argc, char** argv) try {
     std::printf(calls ? " %.2f |" : " |", static_cast<double>(calls.value_or(0)) * kCallUs / 1000);
   };
   for (const std::string& file : files) {
-    for (const replay::Trace& trace : replay::read_traces(file)) {
+    for (const replay::Trace& trace : replay::read_traces(file, {.with_columns = true})) {
       std::vector<std::vector<Step>> found;
       for (const std::string& spec : specs) found.push_back(steps_of(trace, spec));
       const std::string name = std::filesystem::path(file).filename().string();
