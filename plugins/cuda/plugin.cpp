@@ -2,6 +2,7 @@
 // none.
 #include "check.h"
 #include "driver.h"
+#include "kernels/kernels.h"
 
 #include <tenon/plugin/backend_plugin.h>
 
@@ -90,7 +91,13 @@ class CudaBackend final : public Backend {
   std::vector<std::unique_ptr<CudaDriver>> drivers_;
 };
 
-void register_cuda(plugin::Host& host) { host.add_backend(std::make_unique<CudaBackend>()); }
+void register_cuda(plugin::Host& host) {
+  host.add_backend(std::make_unique<CudaBackend>());
+  add_all_kernels(
+      {.add = [](void* to, const char* operator_name,
+                 Kernel kernel) { static_cast<plugin::Host*>(to)->add_kernel(kCUDA, operator_name, kernel); },
+       .host = &host});
+}
 
 }  // namespace
 }  // namespace tenon::cuda

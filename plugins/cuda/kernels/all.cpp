@@ -11,6 +11,12 @@ namespace tenon::cuda {
 
 void add_all_kernels(const KernelSink& sink) {
   // Pointwise.
+  add_unary(sink);
+  add_unary_backward(sink);
+  add_binary(sink);
+  add_relations(sink);
+  add_ternary(sink);
+  add_copy(sink);
 
   // Reductions, lines, losses, indexing.
 

@@ -29,6 +29,7 @@ void add_all_kernels(const KernelSink& sink);
 
 // One for each family, in the file of its name.
 void add_unary(const KernelSink& sink);
+void add_unary_backward(const KernelSink& sink);
 void add_binary(const KernelSink& sink);
 void add_relations(const KernelSink& sink);
 void add_ternary(const KernelSink& sink);

@@ -40,6 +40,16 @@ class Divider {
   friend struct Nest;
 };
 
+/// What the host computes of a nest, whatever the number of operands.
+struct NestParts {
+  i64* total;
+  int* rank;
+  bool* wide;
+  char** data;
+  i64 (*strides)[kMaxRank];
+  Divider* sizes;
+};
+
 /// The dimensions of kOperands operands walked together, innermost first. Strides are in bytes.
 template <int kOperands>
 struct Nest {
@@ -53,60 +63,90 @@ struct Nest {
 #if defined(__CUDACC__)
   /// The byte offsets of position i (0 <= i < total) in each operand.
   __device__ void locate(i64 i, i64 (&at)[kOperands]) const {
-    for (int k = 0; k < kOperands; ++k) at[k] = 0;
     if (!wide) {
-      u32 rest = static_cast<u32>(i);
-      for (int d = 0; d < rank - 1; ++d) {
-        const u32 next = sizes[d].quotient32(rest);
-        const u32 coordinate = rest - next * static_cast<u32>(sizes[d].divisor_);
-        for (int k = 0; k < kOperands; ++k) at[k] += coordinate * strides[k][d];
-        rest = next;
+      const u32 positions[1] = {static_cast<u32>(i)};
+      i64 offsets[1][kOperands];
+      locate_near(positions, offsets);
+      for (int k = 0; k < kOperands; ++k) at[k] = offsets[0][k];
+      return;
+    }
+    for (int k = 0; k < kOperands; ++k) at[k] = 0;
+    u64 rest = static_cast<u64>(i);
+#pragma unroll 1
+    for (int d = 0; d < rank; ++d) {
+      const u64 next = d == rank - 1 ? 0 : sizes[d].quotient64(rest);
+      const u64 coordinate = rest - next * sizes[d].divisor_;
+      for (int k = 0; k < kOperands; ++k) at[k] += static_cast<i64>(coordinate) * strides[k][d];
+      rest = next;
+    }
+  }
+
+  /// The same for several positions at once and the first kUsed operands, where the nest is not wide.
+  template <int kCount, int kUsed>
+  __device__ void locate_near(const u32 (&positions)[kCount], i64 (&at)[kCount][kUsed]) const {
+    u32 rest[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      rest[i] = positions[i];
+#pragma unroll
+      for (int k = 0; k < kUsed; ++k) at[i][k] = 0;
+    }
+#pragma unroll 1
+    for (int d = 0; d < rank - 1; ++d) {
+      const Divider size = sizes[d];
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const u32 next = size.quotient32(rest[i]);
+        const i64 coordinate = rest[i] - next * static_cast<u32>(size.divisor_);
+#pragma unroll
+        for (int k = 0; k < kUsed; ++k) at[i][k] += coordinate * strides[k][d];
+        rest[i] = next;
       }
-      for (int k = 0; k < kOperands; ++k) at[k] += rest * strides[k][rank - 1];
-    } else {
-      u64 rest = static_cast<u64>(i);
-      for (int d = 0; d < rank - 1; ++d) {
-        const u64 next = sizes[d].quotient64(rest);
-        const u64 coordinate = rest - next * sizes[d].divisor_;
-        for (int k = 0; k < kOperands; ++k) at[k] += static_cast<i64>(coordinate) * strides[k][d];
-        rest = next;
-      }
-      for (int k = 0; k < kOperands; ++k) at[k] += static_cast<i64>(rest) * strides[k][rank - 1];
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int k = 0; k < kUsed; ++k) at[i][k] += rest[i] * strides[k][rank - 1];
     }
   }
 #endif
 
-  /// Every operand has elements of these sizes one after another: position i is at i * size.
-  bool contiguous(const int (&element_bytes)[kOperands]) const {
-    if (rank != 1) return false;
-    for (int k = 0; k < kOperands; ++k) {
-      if (sizes[0].divisor() > 1 && strides[k][0] != element_bytes[k]) return false;
-    }
-    return true;
-  }
+  NestParts parts() { return {&total, &rank, &wide, data, strides, sizes}; }
 };
 
 /// kReordered: dimensions in the order of the first operand's strides, so that it is written in the order of its
 /// memory. kRowMajor: position i is element i of the first operand.
 enum class NestOrder { kReordered, kRowMajor };
 
-/// What make_nest computes, whatever the number of operands.
-struct NestParts {
-  i64* total;
-  int* rank;
-  bool* wide;
-  char** data;
-  i64 (*strides)[kMaxRank];
-  Divider* sizes;
-};
 void fill_nest(const NestParts& nest, const TensorView* const* views, int operands, NestOrder order);
 
 /// Every view has the sizes of the first or broadcasts to them (size 1, or fewer dimensions).
 template <int kOperands>
 Nest<kOperands> make_nest(const TensorView* const (&views)[kOperands], NestOrder order = NestOrder::kReordered) {
   Nest<kOperands> nest;
-  fill_nest({&nest.total, &nest.rank, &nest.wide, nest.data, nest.strides, nest.sizes}, views, kOperands, order);
+  fill_nest(nest.parts(), views, kOperands, order);
   return nest;
+}
+
+/// f(part) for parts of the nest that are not wide and together make it.
+template <int kOperands, class F>
+void in_near_parts(const Nest<kOperands>& nest, const F& f) {
+  constexpr i64 kMost = 0x7fffffff;
+  if (nest.total <= kMost) return f(nest);
+  const int outer = nest.rank - 1;
+  const auto size = static_cast<i64>(nest.sizes[outer].divisor());
+  const i64 inner = nest.total / size;
+  const i64 most = inner < kMost ? kMost / inner : 1;
+  for (i64 begin = 0; begin < size; begin += most) {
+    Nest<kOperands> part = nest;
+    const i64 count = begin + most < size ? most : size - begin;
+    part.sizes[outer] = Divider(static_cast<u64>(count));
+    part.total = inner * count;
+    part.wide = part.total > kMost;
+    for (int k = 0; k < kOperands; ++k) part.data[k] += begin * nest.strides[k][outer];
+    if (count == 1 && outer > 0) --part.rank;
+    in_near_parts(part, f);
+  }
 }
 
 #if defined(__CUDACC__)
