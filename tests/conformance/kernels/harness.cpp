@@ -1,146 +1,16 @@
-// Loads a backend plugin, makes tensors of any layout, compares.
-// Long: one class: the tensors that it makes, runs and compares.
+// Tensors of any layout, numbers for them, comparisons.
 #include "harness.h"
 
-#include <tenon/core/error.h>
-#include <tenon/core/half.h>
-#include <tenon/plugin/backend_plugin.h>
+#include "target.h"
 
-#include <dlfcn.h>
+#include <tenon/core/half.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 
 namespace tenon::conformance {
-namespace {
-
-class Collector final : public plugin::Host {
- public:
-  void add_allocator(AllocatorInfo) override {}
-  void add_backend(std::unique_ptr<Backend> backend) override { backend_ = std::move(backend); }
-  void add_kernel(DeviceType, std::string_view name, Kernel kernel) override { kernels_[std::string(name)] = kernel; }
-  void log(plugin::LogLevel, std::string_view) override {}
-
-  std::unique_ptr<Backend> backend_;
-  std::map<std::string, Kernel, std::less<>> kernels_;
-};
-
-class Context final : public KernelContext {
- public:
-  explicit Context(DeviceDriver& driver) : driver_(driver) {}
-  StreamRef stream() const override { return {}; }
-  DeviceDriver& driver() const override { return driver_; }
-  void* scratch(std::size_t bytes) override {
-    if (bytes == 0) return nullptr;
-    // Guarded on both sides and filled, so that a kernel that counts on zeros or overruns is seen.
-    pieces_.push_back(std::make_unique<std::vector<char>>(bytes + 192, static_cast<char>(0xA5)));
-    sizes_.push_back(bytes);
-    return aligned(*pieces_.back());
-  }
-  void check() const {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const char* after = aligned(*pieces_[i]) + sizes_[i];
-      for (int k = 0; k < 64; ++k)
-        ASSERT_EQ(static_cast<unsigned char>(after[k]), 0xA5u) << "a kernel overran its scratch";
-    }
-  }
-
- private:
-  static char* aligned(std::vector<char>& piece) {
-    const auto address = reinterpret_cast<std::uintptr_t>(piece.data()) + 64;
-    return reinterpret_cast<char*>((address + 63) / 64 * 64);
-  }
-  DeviceDriver& driver_;
-  std::vector<std::unique_ptr<std::vector<char>>> pieces_;
-  std::vector<std::size_t> sizes_;
-};
-
-class LevelBench final : public Bench {
- public:
-  LevelBench(std::string level, Backend& backend, std::map<std::string, Kernel, std::less<>> kernels)
-      : level_(std::move(level)), backend_(backend), kernels_(std::move(kernels)) {}
-  const std::string& level() const override { return level_; }
-  bool has(std::string_view kernel) const override { return kernels_.contains(kernel); }
-  DeviceDriver& driver() override { return backend_.device(0); }
-  void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
-           const void* attributes) override {
-    const auto found = kernels_.find(kernel);
-    if (found == kernels_.end()) {
-      ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
-      return;
-    }
-    std::vector<TensorView> out, in;
-    for (const Tensor& t : outputs) out.push_back(t.view());
-    for (const Tensor& t : inputs) in.push_back(t.view());
-    Context context(driver());
-    found->second(context, out, in, attributes);
-    context.check();
-  }
-
- private:
-  std::string level_;
-  Backend& backend_;
-  std::map<std::string, Kernel, std::less<>> kernels_;
-};
-
-struct Loaded {
-  Collector collector;
-  std::vector<std::unique_ptr<LevelBench>> levels;
-
-  Loaded() {
-    const char* chosen = std::getenv("TENON_CONFORMANCE_PLUGIN");
-    const std::string path = chosen ? chosen : TENON_PLUGIN_DIR "/cpu.so";
-    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
-    const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
-    if (!descriptor) throw Error(path + " is not a Tenon plugin");
-    descriptor->register_plugin(collector);
-    Backend& backend = *collector.backend_;
-    bool has_levels = false;
-    for (const OptionSpec& option : backend.options()) has_levels |= option.name == "isa";
-    if (!has_levels) {
-      backend.configure(Options(backend.options()));
-      levels.push_back(std::make_unique<LevelBench>(backend.name(), backend, collector.kernels_));
-      return;
-    }
-    for (const char* level : {"sse2", "avx2", "avx512"}) {  // the last is what the process keeps
-      Options options(backend.options());
-      options.set_text("isa", level);
-      options.set_text("threads", "3");
-      try {
-        backend.configure(options);
-      } catch (const ConfigError&) {
-        continue;  // this machine lacks it
-      }
-      collector.kernels_.clear();
-      Options again(backend.options());
-      again.set_text("isa", level);
-      descriptor->register_plugin(scratch_);
-      scratch_.backend_->configure(again);
-      levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
-    }
-  }
-  Collector scratch_;
-};
-
-}  // namespace
-
-std::vector<Bench*> benches() {
-  static Loaded& loaded = *new Loaded;
-  std::vector<Bench*> all;
-  for (const auto& level : loaded.levels) all.push_back(level.get());
-  return all;
-}
-
-void for_each_bench(const std::function<void(Bench&)>& test) {
-  for (Bench* bench : benches()) {
-    SCOPED_TRACE("level " + bench->level());
-    test(*bench);
-  }
-}
 
 std::string_view name_of(Layout layout) {
   switch (layout) {
@@ -173,6 +43,7 @@ Tensor::Tensor(Dtype dtype, Sizes sizes, Layout layout) : sizes_(std::move(sizes
   }
   const std::size_t bytes = static_cast<std::size_t>(expected) * size_of(dtype);
   memory_ = std::make_shared<std::vector<char>>(bytes + 128, static_cast<char>(0xA5));
+  bytes_ = bytes;
   const auto address = reinterpret_cast<std::uintptr_t>(memory_->data());
   offset_bytes_ = (64 - address % 64) % 64;
   view_.rank = rank;
@@ -191,10 +62,15 @@ Tensor Tensor::expanded(const Sizes& sizes) const {
   return result;
 }
 
+std::span<char> Tensor::memory() const {
+  if (!defined()) return {};
+  return {memory_->data() + offset_bytes_, bytes_};
+}
+
 TensorView Tensor::view() const {
   TensorView view = view_;
   if (view.rank < 0) return view;
-  view.data = memory_->data() + offset_bytes_;
+  view.data = memory().data();
   view.sizes = sizes_.data();
   view.strides = strides_.data();
   return view;
@@ -386,9 +262,14 @@ void expect_equal(const Tensor& got, const std::function<i64(i64)>& expected, st
 }
 
 const std::vector<Sizes>& shapes() {
-  static const std::vector<Sizes> all = {{},       {0},       {1},           {7},       {67},      {3, 0, 5}, {2, 3},
-                                         {31, 37}, {5, 1, 7}, {3, 4, 5, 13}, {17, 130}, {1, 1031}, {211, 193}};
-  return all;
+  static const std::vector<Sizes> most = {{},     {0},      {1},       {7},           {67},      {3, 0, 5},
+                                          {2, 3}, {31, 37}, {5, 1, 7}, {3, 4, 5, 13}, {17, 130}, {1, 1031}};
+  static const std::vector<Sizes> all = [] {
+    std::vector<Sizes> with_the_largest = most;
+    with_the_largest.push_back({211, 193});
+    return with_the_largest;
+  }();
+  return target().slow ? most : all;
 }
 
 std::string to_string(const Sizes& sizes) {

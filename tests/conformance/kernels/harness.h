@@ -1,8 +1,8 @@
 // Runs the kernels of a backend plugin against plain references: loads the plugin, makes tensors of any layout,
 // compares.
 //
-// The plugin is the file named by TENON_CONFORMANCE_PLUGIN, else the cpu plugin of this build. A backend with an option
-// `isa` is run at each of its levels that the machine has.
+// The plugin is the file named by TENON_CONFORMANCE_PLUGIN, else the one of the program's target.h. A backend with an
+// option `isa` is run at each of its levels that the machine has.
 #pragma once
 
 #include <tenon/core/dtype.h>
@@ -28,8 +28,8 @@ using Sizes = std::vector<i64>;
 enum class Layout { kContiguous, kTransposed, kStrided, kChannelsLast };
 std::string_view name_of(Layout layout);
 
-/// A tensor in host memory, values read and written as double or int64. Freshly made memory is filled with 0xA5 bytes,
-/// so that a kernel that forgets an element is seen.
+/// A tensor in host memory (a kernel on another device gets a copy), values read and written as double or int64.
+/// Freshly made memory is filled with 0xA5 bytes, so that a kernel that forgets an element is seen.
 class Tensor {
  public:
   Tensor() { view_.rank = -1; }  ///< undefined
@@ -39,6 +39,8 @@ class Tensor {
   Tensor expanded(const Sizes& sizes) const;
 
   TensorView view() const;
+  /// The bytes that view() reaches, from its first element to its last.
+  std::span<char> memory() const;
   Dtype dtype() const { return view_.dtype; }
   const Sizes& sizes() const { return sizes_; }
   i64 size(int dim) const { return sizes_[static_cast<std::size_t>(dim)]; }
@@ -61,7 +63,7 @@ class Tensor {
   Sizes sizes_;
   Sizes strides_;
   std::shared_ptr<std::vector<char>> memory_;
-  std::size_t offset_bytes_ = 0;
+  std::size_t offset_bytes_ = 0, bytes_ = 0;
 };
 
 /// Numbers that do not repeat: the same from run to run.
@@ -85,6 +87,8 @@ class Bench {
  public:
   virtual ~Bench() = default;
   virtual const std::string& level() const = 0;
+  /// Before the first kernel at this level; what was opened at another is gone.
+  virtual void enter() = 0;
   virtual bool has(std::string_view kernel) const = 0;
   virtual void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                    const void* attributes = nullptr) = 0;

@@ -29,6 +29,7 @@ struct Settings {
   std::size_t capacity_bytes = std::size_t{8} << 30;
   std::size_t page_bytes = std::size_t{2} << 20;  ///< granularity of virtual memory
   int driver_version = 13000;
+  int compute_capability = 90;  ///< 10 * major + minor: kernels run from the PTX that a driver would take
   bool peer_access = true;
   Order order = Order::kEager;
   std::uint64_t seed = 0;

@@ -39,6 +39,15 @@ Machine::Machine(const Settings& settings)
   }
 }
 
+// By the table "Technical Specifications per Compute Capability" of the programming guide.
+std::size_t most_shared_bytes(int compute_capability) {
+  const std::size_t kib = compute_capability >= 90   ? 227
+                          : compute_capability == 80 ? 163
+                          : compute_capability > 80  ? 99
+                                                     : 64;
+  return kib << 10;
+}
+
 bool Machine::take(int device, std::size_t bytes) {
   std::size_t& taken = used[static_cast<std::size_t>(device)];
   if (bytes > settings.capacity_bytes - taken) return false;

@@ -115,6 +115,9 @@ struct Machine {
   void expect_unused(const char* call, Address address, std::size_t bytes) const;
 };
 
+/// The most shared memory of a block, for kernels that ask for it.
+std::size_t most_shared_bytes(int compute_capability);
+
 /// The machine of this process, started with the defaults on first use.
 Machine& machine();
 

@@ -8,6 +8,8 @@ using namespace tenon::emulated_cuda;
 
 namespace {
 
+constexpr int kProcessors = 4;
+
 bool exists(const Call&, Machine& machine, int device) { return device >= 0 && device < machine.settings.devices; }
 
 }  // namespace
@@ -51,13 +53,38 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!exists(call, call.machine(), device)) return call.result(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "emulated CUDA device");
-  properties->major = 9;
+  properties->major = call.machine().settings.compute_capability / 10;
+  properties->minor = call.machine().settings.compute_capability % 10;
   properties->totalGlobalMem = call.machine().settings.capacity_bytes;
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = kProcessors;
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->sharedMemPerBlock = 48 * 1024;
+  properties->sharedMemPerBlockOptin = most_shared_bytes(call.machine().settings.compute_capability);
   return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  Call call("cudaDeviceGetAttribute", Call::Needs::kNothing);
+  if (call.refused()) return call.refusal();
+  if (!exists(call, call.machine(), device)) return call.result(cudaErrorInvalidDevice);
+  const int capability = call.machine().settings.compute_capability;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = kProcessors;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = capability / 10;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = capability % 10;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(most_shared_bytes(capability));
+      return cudaSuccess;
+    default:
+      misuse("the device attribute " + std::to_string(attribute) + " is not emulated");
+  }
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {

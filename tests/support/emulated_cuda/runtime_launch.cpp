@@ -6,6 +6,7 @@
 #include "support/emulated_cuda/ptx/launch.h"
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -14,15 +15,16 @@ using namespace tenon::emulated_cuda;
 
 namespace {
 
-/// A fat binary, read when its first kernel is launched.
+/// A fat binary, read when its first kernel is launched on a device of a compute capability.
 struct Binary {
   const void* wrapper = nullptr;
-  std::unique_ptr<ptx::Module> module;
+  std::map<int, std::unique_ptr<ptx::Module>> modules;
 };
 
 struct Kernel {
   Binary* binary;
   std::string name;
+  std::size_t dynamic_shared_bytes = 0;  ///< asked for by cudaFuncSetAttribute
 };
 
 std::unordered_map<const void*, Kernel>& kernels() {
@@ -30,10 +32,11 @@ std::unordered_map<const void*, Kernel>& kernels() {
   return all;
 }
 
-const ptx::Module& module_of(Binary& binary) {
-  if (binary.module == nullptr)
-    binary.module = std::make_unique<ptx::Module>(ptx::read_module(ptx::text_of_fat_binary(binary.wrapper)));
-  return *binary.module;
+const ptx::Module& module_of(Binary& binary, int capability) {
+  std::unique_ptr<ptx::Module>& module = binary.modules[capability];
+  if (module == nullptr)
+    module = std::make_unique<ptx::Module>(ptx::read_module(ptx::text_of_fat_binary(binary.wrapper, capability)));
+  return *module;
 }
 
 /// The module's variables lie on each device that runs a kernel of it.
@@ -73,13 +76,15 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
   if (call.refused()) return call.refusal();
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
-  const ptx::Module& module = module_of(*found->second.binary);
+  const ptx::Module& module = module_of(*found->second.binary, call.machine().settings.compute_capability);
   const ptx::Function& kernel = *module.functions.at(found->second.name);
   Machine& machine = call.machine();
   Stream& stream = call.stream(asked.stream);
   if (stream.context != &call.context()) return call.result(cudaErrorInvalidResourceHandle);
-  ptx::LaunchConfig config{
-      .grid = dimensions(asked.grid), .block = dimensions(asked.block), .dynamic_shared_bytes = asked.shared_bytes};
+  ptx::LaunchConfig config{.grid = dimensions(asked.grid),
+                           .block = dimensions(asked.block),
+                           .dynamic_shared_bytes = asked.shared_bytes,
+                           .most_dynamic_shared_bytes = found->second.dynamic_shared_bytes};
   if (!ptx::why_not_launchable(kernel, config).empty()) return call.result(cudaErrorInvalidConfiguration);
   if (machine.settings.order == Order::kSeeded) config.seed = machine.settings.seed + ++machine.next_id;
   return call.result(call.queue(
@@ -135,6 +140,21 @@ cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arg
                              cudaStream_t stream) {
   Call call("cudaLaunchKernel");
   return launch(call, stub, {grid, block, shared_bytes, stream}, arguments);
+}
+
+cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, int value) {
+  Call call("cudaFuncSetAttribute");
+  if (call.refused()) return call.refusal();
+  const auto found = kernels().find(stub);
+  if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
+    misuse("the function attribute " + std::to_string(attribute) + " is not emulated");
+  const int capability = call.machine().settings.compute_capability;
+  const ptx::Function& kernel = *module_of(*found->second.binary, capability).functions.at(found->second.name);
+  if (value < 0 || kernel.shared_bytes + static_cast<std::size_t>(value) > most_shared_bytes(capability))
+    return call.result(cudaErrorInvalidValue);
+  found->second.dynamic_shared_bytes = static_cast<std::size_t>(value);
+  return cudaSuccess;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** arguments) {

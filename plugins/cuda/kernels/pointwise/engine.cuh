@@ -121,7 +121,7 @@ struct Scattered {
     for (int i = 0; i < kWidth; ++i) {
       const u32 position = first + i * step;
       is_there[i] = position <= last;
-      positions[i] = is_there[i] ? position : last;  // beyond the end the last is computed again
+      positions[i] = is_there[i] ? position : last;
     }
     nest.locate_near(positions, at);
   }
@@ -133,8 +133,11 @@ __device__ void gather(const Scattered<kOperands, kWidth>& where, const char* da
   L::visit(dtype, [&]<class T>(Type<T>) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const T element = *reinterpret_cast<const T*>(data + where.at[i][operand]);
-      numbers.values[i] = load_as<T, typename L::Value>(element);
+      numbers.values[i] = typename L::Value(1);  // beyond the end: what nothing divides badly by
+      if (where.is_there[i]) {
+        const T element = *reinterpret_cast<const T*>(data + where.at[i][operand]);
+        numbers.values[i] = load_as<T, typename L::Value>(element);
+      }
     }
   });
 }

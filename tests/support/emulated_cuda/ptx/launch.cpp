@@ -36,7 +36,8 @@ std::string why_not_launchable(const Function& kernel, const LaunchConfig& confi
     return "its blocks have " + std::to_string(block.count()) + " threads";
   if (config.grid.x > 0x7fffffffU || config.grid.y > 65535 || config.grid.z > 65535)
     return "its grid is " + shown(config.grid);
-  if (kernel.shared_bytes + config.dynamic_shared_bytes > kSharedLimit)
+  if (kernel.shared_bytes + config.dynamic_shared_bytes > kSharedLimit &&
+      config.dynamic_shared_bytes > config.most_dynamic_shared_bytes)
     return "it wants " + std::to_string(kernel.shared_bytes + config.dynamic_shared_bytes) + " bytes of shared memory";
   return {};
 }

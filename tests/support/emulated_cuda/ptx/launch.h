@@ -19,7 +19,8 @@ struct Dimensions {
 struct LaunchConfig {
   Dimensions grid, block;
   std::size_t dynamic_shared_bytes = 0;
-  std::uint64_t seed = 0;  ///< 0: blocks and threads in their order; else drawn
+  std::size_t most_dynamic_shared_bytes = 0;  ///< what the kernel was allowed beyond the common limit
+  std::uint64_t seed = 0;                     ///< 0: blocks and threads in their order; else drawn
 };
 
 class Launch {

@@ -28,6 +28,8 @@ unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& ins
   const Extent* extent = last_extent_;
   if (extent == nullptr || address < extent->address || address - extent->address >= extent->bytes)
     extent = machine_.space.holding(address);
+  if (extent == nullptr && machine_.is_pinned(reinterpret_cast<void*>(address), bytes))
+    return reinterpret_cast<unsigned char*>(address);  // the device finds it at the host's address
   if (extent == nullptr) {
     stop(thread, instruction,
          "uses " + count_of(bytes) + " at " + hexadecimal(address) +
@@ -51,6 +53,14 @@ unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& ins
 
 unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, std::size_t bytes, Access access) {
   Frame& frame = thread.frames.back();
+  if (instruction.space == Space::kParam && instruction.in[0].kind == Operand::Kind::kRegister) {
+    const std::uint64_t at = value(thread, instruction.in[0]) + static_cast<std::uint64_t>(instruction.in[0].offset);
+    if (at > frame.params.size() || bytes > frame.params.size() - at)
+      stop(thread, instruction, "is beyond the end of the parameters");
+    if (at % bytes != 0)
+      stop(thread, instruction, "uses a parameter at " + std::to_string(at) + ", which is not aligned to that");
+    return frame.params.data() + at;
+  }
   if (instruction.space == Space::kParam) {
     const Slot& slot = frame.function->params.at(instruction.name);
     const std::size_t offset = static_cast<std::size_t>(instruction.in[0].offset);

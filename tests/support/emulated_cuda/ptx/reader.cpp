@@ -249,7 +249,8 @@ class Reader {
         --depth;
       } else if (is_directive(statement, ".loc")) {
         const auto words = words_of(statement);
-        if (statement.find("inlined_at") == std::string::npos) file = std::stoi(words[1]), line = std::stoi(words[2]);
+        if (statement.find("inlined_at") == std::string::npos && words[2] != "0")
+          file = std::stoi(words[1]), line = std::stoi(words[2]);
       } else if (statement.ends_with(":")) {
         labels[statement.substr(0, statement.size() - 1)] = function.code.size();
       } else if (statement[0] == '.') {
@@ -264,6 +265,11 @@ class Reader {
     } while (depth > 0);
     for (const std::string& name : dynamic) {
       for (Instruction& instruction : function.code) bind(instruction, name, (function.shared_bytes + 15) / 16 * 16);
+    }
+    for (Instruction& instruction : function.code) {  // the address of a parameter is its place in the frame
+      const auto parameter = function.params.find(instruction.name);
+      if (instruction.kind == Kind::kPlain && parameter != function.params.end())
+        bind(instruction, parameter->first, parameter->second.offset);
     }
     for (Instruction& instruction : function.code) {
       if (instruction.kind != Kind::kBranch) continue;

@@ -1,0 +1,215 @@
+// Loads the backend plugin and runs its kernels: in place where the host reaches the device's memory, else on copies
+// of the operands in its memory.
+#include "harness.h"
+#include "target.h"
+
+#include <tenon/core/error.h>
+#include <tenon/plugin/backend_plugin.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace tenon::conformance {
+namespace {
+
+class Collector final : public plugin::Host {
+ public:
+  void add_allocator(AllocatorInfo) override {}
+  void add_backend(std::unique_ptr<Backend> backend) override { backend_ = std::move(backend); }
+  void add_kernel(DeviceType, std::string_view name, Kernel kernel) override { kernels_[std::string(name)] = kernel; }
+  void log(plugin::LogLevel, std::string_view) override {}
+
+  std::unique_ptr<Backend> backend_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+};
+
+constexpr std::size_t kGuardBytes = 64;
+constexpr char kUntouched = static_cast<char>(0xA5);
+
+/// Bytes that a kernel uses. `host` is what they are to begin with, and, after take_back, what has become of them.
+class DeviceBytes {
+ public:
+  DeviceBytes(DeviceDriver& driver, std::span<char> host) : driver_(driver), host_(host) {
+    bytes_ = std::max<std::size_t>(host.size(), 1);
+    data_ = static_cast<char*>(driver.memory().acquire(bytes_));
+    if (data_ == nullptr) throw Error("the device has no " + std::to_string(bytes_) + " bytes");
+    if (!host.empty()) driver.copy(data_, host.data(), host.size(), CopyKind::kHostToDevice, {});
+  }
+  ~DeviceBytes() { driver_.memory().release(data_, bytes_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+
+  char* data() const { return data_; }
+  std::span<char> host() const { return host_; }
+  void take_back() {
+    if (!host_.empty()) driver_.copy(host_.data(), data_, host_.size(), CopyKind::kDeviceToHost, {});
+  }
+
+ private:
+  DeviceDriver& driver_;
+  std::span<char> host_;
+  std::size_t bytes_ = 0;
+  char* data_ = nullptr;
+};
+
+class Context final : public KernelContext {
+ public:
+  explicit Context(DeviceDriver& driver) : driver_(driver), on_host_(driver.properties().host_accessible) {}
+  StreamRef stream() const override { return {}; }
+  DeviceDriver& driver() const override { return driver_; }
+
+  /// The tensor's view of the same bytes on the device; tensors that share memory share it there.
+  TensorView view(const Tensor& tensor) {
+    TensorView view = tensor.view();
+    if (on_host_ || !tensor.defined()) return view;
+    const std::span<char> host = tensor.memory();
+    for (const auto& operand : operands_) {
+      if (operand->host().data() == host.data()) {
+        view.data = operand->data();
+        return view;
+      }
+    }
+    operands_.push_back(std::make_unique<DeviceBytes>(driver_, host));
+    view.data = operands_.back()->data();
+    return view;
+  }
+
+  void* scratch(std::size_t bytes) override {
+    if (bytes == 0) return nullptr;
+    // Guarded on both sides and filled, so that a kernel that counts on zeros or overruns is seen.
+    pieces_.push_back(std::make_unique<std::vector<char>>(bytes + kScratchAlignment + 2 * kGuardBytes, kUntouched));
+    sizes_.push_back(bytes);
+    if (on_host_) return aligned(*pieces_.back());
+    scratches_.push_back(
+        std::make_unique<DeviceBytes>(driver_, std::span<char>(aligned(*pieces_.back()), bytes + kGuardBytes)));
+    return scratches_.back()->data();
+  }
+
+  /// Waits for the kernel, and brings what it wrote to the host.
+  void finish() {
+    driver_.synchronize();
+    for (const auto& bytes : operands_) bytes->take_back();
+    for (const auto& bytes : scratches_) bytes->take_back();
+    driver_.synchronize();
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const char* after = aligned(*pieces_[i]) + sizes_[i];
+      ASSERT_TRUE(std::all_of(after, after + kGuardBytes, [](char byte) { return byte == kUntouched; }))
+          << "a kernel overran its scratch";
+    }
+  }
+
+ private:
+  static char* aligned(std::vector<char>& piece) {
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.data()) + kGuardBytes;
+    return reinterpret_cast<char*>((address + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment);
+  }
+
+  DeviceDriver& driver_;
+  const bool on_host_;
+  std::vector<std::unique_ptr<DeviceBytes>> operands_;
+  std::vector<std::unique_ptr<std::vector<char>>> pieces_;
+  std::vector<std::size_t> sizes_;
+  std::vector<std::unique_ptr<DeviceBytes>> scratches_;  // of pieces_, where they are elsewhere
+};
+
+class LevelBench final : public Bench {
+ public:
+  LevelBench(
+      std::string level, Backend& backend, std::map<std::string, Kernel, std::less<>> kernels,
+      std::function<void()> enter = [] {})
+      : level_(std::move(level)), backend_(backend), kernels_(std::move(kernels)), enter_(std::move(enter)) {}
+  void enter() override {
+    backend_.shutdown();
+    enter_();
+  }
+  const std::string& level() const override { return level_; }
+  bool has(std::string_view kernel) const override { return kernels_.contains(kernel); }
+  DeviceDriver& driver() override { return backend_.device(0); }
+  void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
+           const void* attributes) override {
+    const auto found = kernels_.find(kernel);
+    if (found == kernels_.end()) {
+      ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
+      return;
+    }
+    Context context(driver());
+    std::vector<TensorView> out, in;
+    for (const Tensor& t : outputs) out.push_back(context.view(t));
+    for (const Tensor& t : inputs) in.push_back(context.view(t));
+    found->second(context, out, in, attributes);
+    context.finish();
+  }
+
+ private:
+  std::string level_;
+  Backend& backend_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+  std::function<void()> enter_;
+};
+
+struct Loaded {
+  Collector collector;
+  std::vector<std::unique_ptr<LevelBench>> levels;
+
+  Loaded() {
+    const char* chosen = std::getenv("TENON_CONFORMANCE_PLUGIN");
+    const std::string path = chosen ? chosen : target().plugin;
+    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
+    const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
+    if (!descriptor) throw Error(path + " is not a Tenon plugin");
+    descriptor->register_plugin(collector);
+    Backend& backend = *collector.backend_;
+    bool has_levels = false;
+    for (const OptionSpec& option : backend.options()) has_levels |= option.name == "isa";
+    if (!has_levels) {
+      backend.configure(Options(backend.options()));
+      for (const Level& level : target().levels) {
+        levels.push_back(std::make_unique<LevelBench>(level.name, backend, collector.kernels_, level.enter));
+      }
+      if (levels.empty()) levels.push_back(std::make_unique<LevelBench>(backend.name(), backend, collector.kernels_));
+      return;
+    }
+    for (const char* level : {"sse2", "avx2", "avx512"}) {  // the last is what the process keeps
+      Options options(backend.options());
+      options.set_text("isa", level);
+      options.set_text("threads", "3");
+      try {
+        backend.configure(options);
+      } catch (const ConfigError&) {
+        continue;  // this machine lacks it
+      }
+      collector.kernels_.clear();
+      Options again(backend.options());
+      again.set_text("isa", level);
+      descriptor->register_plugin(scratch_);
+      scratch_.backend_->configure(again);
+      levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
+    }
+  }
+  Collector scratch_;
+};
+
+}  // namespace
+
+std::vector<Bench*> benches() {
+  static Loaded& loaded = *new Loaded;
+  std::vector<Bench*> all;
+  for (const auto& level : loaded.levels) all.push_back(level.get());
+  return all;
+}
+
+void for_each_bench(const std::function<void(Bench&)>& test) {
+  for (Bench* bench : benches()) {
+    SCOPED_TRACE("level " + bench->level());
+    bench->enter();
+    test(*bench);
+  }
+}
+
+}  // namespace tenon::conformance
