@@ -2,7 +2,7 @@
 #include "harness.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
-#include <tenon/kernel/attributes/indexing.h>
+#include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
@@ -38,6 +38,18 @@ void softmax(Bench& bench) {
 }
 void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
 
+void running_sum(Bench& bench) {
+  const DimAttributes along{.dim = 1};
+  bench.run("cumsum", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
+}
+void product(Bench& bench) {
+  Random random(5);
+  const Tensor a = random_tensor(Dtype::kInt32, {40, 50}, Layout::kContiguous, random, -9, 9);
+  const Tensor b = random_tensor(Dtype::kInt32, {50, 70}, Layout::kContiguous, random, -9, 9);
+  const MatmulAttributes plain;
+  bench.run("matmul", {Tensor(Dtype::kInt32, {40, 70})}, {a, b, Tensor()}, &plain);
+}
+
 class CudaMutants : public testing::TestWithParam<Mutant> {};
 
 TEST_P(CudaMutants, IsFound) {
@@ -59,12 +71,15 @@ INSTANTIATE_TEST_SUITE_P(
     All, CudaMutants,
     testing::Values(
         Mutant{"TileWithoutABarrier", {"transpose_kernelIj", "bar.sync", ""}, copy_transposed, kSharedRace},
-        Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32"}, negate, "uses 16 bytes at .* not aligned"},
+        Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32", 4}, negate, "uses 16 bytes at .* not aligned"},
         Mutant{"BlocksThatDoTheSame", {"3NegEf", "%ctaid.x", "0"}, negate, "races in global memory .* with block 0"},
-        Mutant{"AnElementTooMany", {"3NegEf", "setp.gt.u32", "setp.lt.u32"}, negate, "beyond the end"},
+        Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "beyond the end"},
         Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
-        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;"}, softmax, "does not name its own thread"},
-        Mutant{"SumWithoutABarrier", {"reduce_kernel", "bar.sync", ""}, sum_columns, kSharedRace}),
+        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6}, softmax, "does not name its own"},
+        Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
+        Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
+        Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
+        Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace}),
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
