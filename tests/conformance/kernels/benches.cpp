@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace tenon::conformance {
 namespace {
@@ -117,6 +118,13 @@ class Context final : public KernelContext {
   std::vector<std::unique_ptr<DeviceBytes>> scratches_;  // of pieces_, where they are elsewhere
 };
 
+/// Of a backend that need not have it.
+struct MissingKernel {
+  std::string name;
+};
+
+const char* chosen_plugin() { return std::getenv("TENON_CONFORMANCE_PLUGIN"); }
+
 class LevelBench final : public Bench {
  public:
   LevelBench(
@@ -129,11 +137,13 @@ class LevelBench final : public Bench {
   }
   const std::string& level() const override { return level_; }
   bool has(std::string_view kernel) const override { return kernels_.contains(kernel); }
+  bool is_whole() const override { return chosen_plugin() == nullptr; }
   DeviceDriver& driver() override { return backend_.device(0); }
   void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
            const void* attributes) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
+      if (!is_whole()) throw MissingKernel{std::string(kernel)};
       ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
       return;
     }
@@ -152,18 +162,22 @@ class LevelBench final : public Bench {
   std::function<void()> enter_;
 };
 
+const plugin::Descriptor& load(const std::string& path) {
+  void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
+  const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
+  if (!descriptor) throw Error(path + " is not a Tenon plugin");
+  return *descriptor;
+}
+
 struct Loaded {
   Collector collector;
   std::vector<std::unique_ptr<LevelBench>> levels;
 
   Loaded() {
-    const char* chosen = std::getenv("TENON_CONFORMANCE_PLUGIN");
-    const std::string path = chosen ? chosen : target().plugin;
-    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!module) throw Error("cannot load " + path + ": " + ::dlerror());
-    const auto* descriptor = static_cast<const plugin::Descriptor*>(::dlsym(module, plugin::kDescriptorSymbol));
-    if (!descriptor) throw Error(path + " is not a Tenon plugin");
-    descriptor->register_plugin(collector);
+    const std::string path = chosen_plugin() != nullptr ? chosen_plugin() : target().plugin;
+    const plugin::Descriptor& descriptor = load(path);
+    descriptor.register_plugin(collector);
     Backend& backend = *collector.backend_;
     bool has_levels = false;
     for (const OptionSpec& option : backend.options()) has_levels |= option.name == "isa";
@@ -187,7 +201,7 @@ struct Loaded {
       collector.kernels_.clear();
       Options again(backend.options());
       again.set_text("isa", level);
-      descriptor->register_plugin(scratch_);
+      descriptor.register_plugin(scratch_);
       scratch_.backend_->configure(again);
       levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
     }
@@ -196,6 +210,14 @@ struct Loaded {
 };
 
 }  // namespace
+
+std::set<std::string> kernels_of(const std::string& plugin) {
+  Collector collector;
+  load(plugin).register_plugin(collector);
+  std::set<std::string> names;
+  for (const auto& [name, kernel] : collector.kernels_) names.insert(name);
+  return names;
+}
 
 std::vector<Bench*> benches() {
   static Loaded& loaded = *new Loaded;
@@ -208,7 +230,11 @@ void for_each_bench(const std::function<void(Bench&)>& test) {
   for (Bench* bench : benches()) {
     SCOPED_TRACE("level " + bench->level());
     bench->enter();
-    test(*bench);
+    try {
+      test(*bench);
+    } catch (const MissingKernel& missing) {
+      GTEST_SKIP() << "the backend has no kernel '" << missing.name << "'";
+    }
   }
 }
 

@@ -338,6 +338,12 @@ class Reader {
 
 }  // namespace
 
-Module read_module(std::string_view text) { return Reader(text).read(); }
+Module read_module(std::string_view text) {
+  constexpr std::string_view kTarget = ".target sm_";
+  Module module = Reader(text).read();
+  if (const auto at = text.find(kTarget); at != std::string_view::npos)
+    module.target = std::atoi(text.data() + at + kTarget.size());
+  return module;
+}
 
 }  // namespace tenon::emulated_cuda::ptx

@@ -1,0 +1,26 @@
+// What the CUDA backend promises of its kernels beyond their values.
+#include "harness.h"
+#include "target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tenon::conformance {
+namespace {
+
+TEST(CudaKernels, AreThoseOfTheCpu) {
+  const std::set<std::string> cuda = kernels_of(target().plugin);
+  const std::set<std::string> cpu = kernels_of(TENON_PLUGIN_DIR "/cpu.so");
+  std::vector<std::string> missing, more;
+  std::set_difference(cpu.begin(), cpu.end(), cuda.begin(), cuda.end(), std::back_inserter(missing));
+  std::set_difference(cuda.begin(), cuda.end(), cpu.begin(), cpu.end(), std::back_inserter(more));
+  EXPECT_THAT(missing, testing::IsEmpty());
+  EXPECT_THAT(more, testing::IsEmpty());
+  EXPECT_GT(cpu.size(), 240U);
+}
+
+}  // namespace
+}  // namespace tenon::conformance
