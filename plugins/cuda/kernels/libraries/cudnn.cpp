@@ -28,9 +28,13 @@ Cudnn look_up_cudnn() {
   library.find(found.convolution_set, "cudnnSetConvolutionNdDescriptor");
   library.find(found.set_groups, "cudnnSetConvolutionGroupCount");
   library.find(found.set_math, "cudnnSetConvolutionMathType");
+  library.find(found.activation_create, "cudnnCreateActivationDescriptor");
+  library.find(found.activation_destroy, "cudnnDestroyActivationDescriptor");
+  library.find(found.activation_set, "cudnnSetActivationDescriptor");
   library.find(found.forward_ask, "cudnnGetConvolutionForwardAlgorithm_v7");
   library.find(found.forward_measure, "cudnnFindConvolutionForwardAlgorithmEx");
   library.find(found.forward, "cudnnConvolutionForward");
+  library.find(found.forward_fused, "cudnnConvolutionBiasActivationForward");
   library.find(found.input_ask, "cudnnGetConvolutionBackwardDataAlgorithm_v7");
   library.find(found.input_measure, "cudnnFindConvolutionBackwardDataAlgorithmEx");
   library.find(found.input, "cudnnConvolutionBackwardData");

@@ -39,10 +39,14 @@ struct Cudnn {
   decltype(&::cudnnSetConvolutionNdDescriptor) convolution_set = nullptr;
   decltype(&::cudnnSetConvolutionGroupCount) set_groups = nullptr;
   decltype(&::cudnnSetConvolutionMathType) set_math = nullptr;
+  decltype(&::cudnnCreateActivationDescriptor) activation_create = nullptr;
+  decltype(&::cudnnDestroyActivationDescriptor) activation_destroy = nullptr;
+  decltype(&::cudnnSetActivationDescriptor) activation_set = nullptr;
 
   decltype(&::cudnnGetConvolutionForwardAlgorithm_v7) forward_ask = nullptr;
   decltype(&::cudnnFindConvolutionForwardAlgorithmEx) forward_measure = nullptr;
   decltype(&::cudnnConvolutionForward) forward = nullptr;
+  decltype(&::cudnnConvolutionBiasActivationForward) forward_fused = nullptr;
   decltype(&::cudnnGetConvolutionBackwardDataAlgorithm_v7) input_ask = nullptr;
   decltype(&::cudnnFindConvolutionBackwardDataAlgorithmEx) input_measure = nullptr;
   decltype(&::cudnnConvolutionBackwardData) input = nullptr;

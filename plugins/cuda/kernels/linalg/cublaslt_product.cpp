@@ -52,7 +52,7 @@ struct ColumnMajor {
     operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     rows = m.rows;
     columns = m.columns;
-    leading = std::max({m.column_stride, m.rows, std::int64_t{1}});
+    leading = m.columns == 1 ? m.rows : std::max(m.column_stride, m.rows);
   }
   /// The largest power of two up to 256 that the address is a multiple of.
   std::uint32_t alignment() const {

@@ -37,6 +37,11 @@ struct Dense {
 
 bool has_unit_stride(const Matrix& m) { return m.row_major() || m.column_major(); }
 
+/// Whether the products of a batch lie one behind the other, as those that are written must.
+bool lie_apart(const Matrix& m, std::int64_t batch) {
+  return batch == 1 || m.batch_stride > (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride;
+}
+
 /// One right operand for the whole batch, and rows that follow each other: a single tall product.
 void join_batch(Product& p) {
   const auto follow = [](const Matrix& m) { return m.batch_stride == m.rows * m.row_stride; };
@@ -57,7 +62,7 @@ bool library_product(KernelContext& context, const Product& given, Views outputs
     copy_view(context, dense[i]->view, inputs[i]);
     *operands[i] = matrix_of(dense[i]->view);
   }
-  if (has_unit_stride(p.y)) {
+  if (has_unit_stride(p.y) && lie_apart(p.y, p.batch)) {
     join_batch(p);
     return cublaslt_product(context, p);
   }

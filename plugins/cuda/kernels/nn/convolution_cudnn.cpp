@@ -213,22 +213,54 @@ struct BackwardWeight {
 };
 
 /// The first, hence fastest, that is allowed; of those that want much workspace, the one that wants least.
+/// `preferred`, where it is among them, is taken before any other.
 template <class Found>
-ConvolutionChoice chosen(const Found* found, int count, bool deterministic) {
+ConvolutionChoice chosen(const Found* found, int count, bool deterministic, int preferred) {
   const Found* best = nullptr;
   for (const Found* one = found; one != found + count; ++one) {
     if (one->status != CUDNN_STATUS_SUCCESS) continue;
     if (deterministic && one->determinism != CUDNN_DETERMINISTIC) continue;
-    if (best == nullptr || (best->memory > kMostWorkspace && one->memory < best->memory)) best = one;
+    if (best == nullptr || one->algo == preferred || (best->memory > kMostWorkspace && one->memory < best->memory))
+      best = one;
+    if (one->algo == preferred) break;
   }
   if (best == nullptr) return {};
   return {.possible = true, .algorithm = best->algo, .math = best->mathType, .workspace_bytes = best->memory};
 }
 
+// The algorithm that adds a bias before it rounds.
+constexpr int kFusing = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+
+OfCudnn<cudnnTensorDescriptor_t> bias_descriptor(const Convolution& c) {
+  auto bias = made(cudnn().tensor_create, cudnn().tensor_destroy);
+  const int channels = static_cast<int>(c.bias.sizes[0]);
+  const int sizes[5] = {1, channels, 1, 1, 1}, strides[5] = {channels, 1, 1, 1, 1};
+  cudnn().check(cudnn().tensor_set(bias.get(), cudnn_type(c.bias.dtype), std::max(c.y.rank, 4), sizes, strides),
+                "cudnnSetTensorNdDescriptor");
+  return bias;
+}
+
+/// y = x * w + bias, rounded once. False: cuDNN does not fuse these.
+bool run_with_bias(cudnnHandle_t handle, const Convolution& c, const CudnnProblem& p, const Workspace& room,
+                   const Factors& f) {
+  const Cudnn& library = cudnn();
+  const auto bias = bias_descriptor(c);
+  const auto identity = made(library.activation_create, library.activation_destroy);
+  library.check(library.activation_set(identity.get(), CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
+                "cudnnSetActivationDescriptor");
+  const cudnnStatus_t status =
+      library.forward_fused(handle, f.one(), p.x.get(), p.x_data, p.w.get(), p.w_data, p.conv.get(),
+                            static_cast<cudnnConvolutionFwdAlgo_t>(kFusing), room.data, room.bytes, f.zero(), p.y.get(),
+                            p.y_data, bias.get(), c.bias.data, identity.get(), p.y.get(), p.y_data);
+  if (status == CUDNN_STATUS_NOT_SUPPORTED) return false;
+  library.check(status, "cudnnConvolutionBiasActivationForward");
+  return true;
+}
+
 ProblemKey key_of(const Convolution& c, bool channels_last, bool measured) {
   ProblemKey key;
   key.add({static_cast<std::int64_t>(c.kind), static_cast<std::int64_t>(c.y.dtype), channels_last, measured,
-           c.attributes.spatial, c.attributes.groups});
+           c.bias.defined(), c.attributes.spatial, c.attributes.groups});
   for (const TensorView* view : {&c.x, &c.w, &c.y}) {
     for (int d = 0; d < view->rank; ++d) key.add(view->sizes[d]);
   }
@@ -258,7 +290,8 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
                                           : Kind::ask(handle.get(), problem, &count, found);
     if (status == CUDNN_STATUS_NOT_SUPPORTED) return ConvolutionChoice{};
     library.check(status, "asking for an algorithm");
-    return chosen(found, count, switches.cudnn_deterministic);
+    const bool fuses = c.bias.defined() && size_of(c.y.dtype) < 4;  // reduced types are rounded once
+    return chosen(found, count, switches.cudnn_deterministic, fuses ? kFusing : -1);
   });
   if (!choice.possible) return false;
   if (!exact)
@@ -266,16 +299,13 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
                   "cudnnSetConvolutionMathType");
   const Workspace room{context.scratch(choice.workspace_bytes), choice.workspace_bytes};
   const Factors factors{.wide = c.y.dtype == Dtype::kFloat64};
+  const bool biased = c.bias.defined();
+  if (biased && choice.algorithm == kFusing && run_with_bias(handle.get(), c, problem, room, factors)) return true;
   library.check(Kind::run(handle.get(), problem, choice.algorithm, room, factors), "a convolution");
-  if (c.kind == ConvKind::kForward && c.bias.defined()) {
-    const auto bias = made(library.tensor_create, library.tensor_destroy);
-    int sizes[5] = {1, static_cast<int>(c.bias.sizes[0]), 1, 1, 1};
-    int strides[5] = {sizes[1], 1, 1, 1, 1};
-    library.check(library.tensor_set(bias.get(), cudnn_type(c.bias.dtype), std::max(c.y.rank, 4), sizes, strides),
-                  "cudnnSetTensorNdDescriptor");
-    library.check(
-        library.add(handle.get(), factors.one(), bias.get(), c.bias.data, factors.one(), problem.y.get(), c.y.data),
-        "cudnnAddTensor");
+  if (biased) {
+    library.check(library.add(handle.get(), factors.one(), bias_descriptor(c).get(), c.bias.data, factors.one(),
+                              problem.y.get(), c.y.data),
+                  "cudnnAddTensor");
   }
   return true;
 }

@@ -105,7 +105,9 @@ void expect_consistent(const Call& call, const Problem& p) {
          "op(A) op(B) has other sizes than D");
   expect(call, columns(p.a, p.op_a) == rows(p.b, p.op_b), "op(A) and op(B) do not fit together");
   expect(call, p.c.rows == p.d.rows && p.c.columns == p.d.columns, "C has other sizes than D");
-  expect(call, p.d.batch == 1 || p.d.batch_stride >= p.d.leading * static_cast<std::int64_t>(p.d.columns),
+  expect(call,
+         p.d.batch == 1 || p.d.batch_stride > p.d.leading * static_cast<std::int64_t>(p.d.columns - 1) +
+                                                  static_cast<std::int64_t>(p.d.rows) - 1,
          "the products of D overlap");
   const cudaDataType_t type = p.d.type;
   expect(call, p.a.type == type && p.b.type == type && p.c.type == type, "the matrices have several types");

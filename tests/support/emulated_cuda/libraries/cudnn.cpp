@@ -35,7 +35,8 @@ Objects<cudnnHandle_t, Handle> g_handles;
 Objects<cudnnTensorDescriptor_t, Tensor> g_tensors;
 Objects<cudnnFilterDescriptor_t, Tensor> g_filters;
 Objects<cudnnConvolutionDescriptor_t, Convolution> g_convolutions;
-int g_runs = 0;  // of algorithm 0
+Objects<cudnnActivationDescriptor_t, bool> g_activations;  // whether it was set; there is the identity only
+int g_runs = 0;                                            // of algorithm 0
 
 void expect(const Call& call, bool holds, const std::string& sentence) {
   if (!holds) misuse(std::string(call.name()) + ": " + sentence);
@@ -153,10 +154,11 @@ void each_term(const Problem& p, const F& visit) {
 }
 
 template <class T>
-void convolve(Machine& machine, const Context& context, const Problem& p, Kind kind, std::array<Region, 3> of,
+void convolve(Machine& machine, const Context& context, const Problem& p, Kind kind, std::array<Region, 4> of,
               bool backwards, const std::string& what) {
   Elements x(machine, context, of[0], what + " (x)"), w(machine, context, of[1], what + " (w)"),
       y(machine, context, of[2], what + " (y)");
+  const Elements bias(machine, context, of[3], what + " (bias)");
   struct Term {
     std::size_t y, x, w;
   };
@@ -172,8 +174,10 @@ void convolve(Machine& machine, const Context& context, const Problem& p, Kind k
     if (kind == Kind::kWeight) sums[t.w] += static_cast<T>(y[t.y]) * static_cast<T>(x[t.x]);
   }
   for (std::int64_t i = 0; i < count(shape); ++i) {
-    const std::size_t at = offset(shape, position(shape, i));
-    output.set(at, static_cast<double>(sums[at]));
+    const Position where = position(shape, i);
+    const std::size_t at = offset(shape, where);
+    const T added = of[3].count == 0 ? T(0) : static_cast<T>(bias[static_cast<std::size_t>(where[1])]);
+    output.set(at, static_cast<double>(sums[at] + added));
   }
   output.write_back();
 }
@@ -203,6 +207,7 @@ struct Arguments {
   int algorithm;
   void* workspace;
   std::size_t workspace_bytes;
+  const void* bias = nullptr;
 };
 
 cudnnStatus_t run(Call& call, cudnnHandle_t handle, const Problem& p, Kind kind, const Arguments& a) {
@@ -224,7 +229,11 @@ cudnnStatus_t run(Call& call, cudnnHandle_t handle, const Problem& p, Kind kind,
   expect_device(call, machine, a.w, size_of(element_of(p.x.type)), "w");
   expect_device(call, machine, a.y, size_of(element_of(p.x.type)), "y");
   expect_workspace(call, machine, a.workspace, a.workspace_bytes, a.algorithm == 0 ? 0 : kWorkspaceBytes);
-  const std::array<Region, 3> of{region(a.x, p.x), region(a.w, p.w), region(a.y, p.y)};
+  std::array<Region, 4> of{region(a.x, p.x), region(a.w, p.w), region(a.y, p.y)};
+  if (a.bias != nullptr) {
+    expect_device(call, machine, a.bias, size_of(of[2].element), "the bias");
+    of[3] = {reinterpret_cast<Address>(a.bias), of[2].element, static_cast<std::size_t>(p.y.sizes[1])};
+  }
   const bool backwards = a.algorithm == 0 && ++g_runs % 2 == 0;
   Work work{
       .run = [&machine, context = stream.context, p, kind, a, of, backwards, wide, what = std::string(call.name())] {
@@ -353,6 +362,24 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descripto
   return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* made) {
+  Call call("cudnnCreateActivationDescriptor", Call::Needs::kNothing);
+  *made = g_activations.make(false);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t descriptor) {
+  Call call("cudnnDestroyActivationDescriptor", Call::Needs::kNothing);
+  g_activations.destroy(call, descriptor);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t descriptor, cudnnActivationMode_t mode,
+                                           cudnnNanPropagation_t, double) {
+  Call call("cudnnSetActivationDescriptor", Call::Needs::kNothing);
+  expect(call, mode == CUDNN_ACTIVATION_IDENTITY, "this activation is not emulated");
+  g_activations.get(call, descriptor) = true;
+  return CUDNN_STATUS_SUCCESS;
+}
+
 // ---- the three kinds: which algorithms, how fast, and the convolution itself ----------------------------------------
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -386,6 +413,24 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
   Call call("cudnnConvolutionForward");
   return run(call, handle, problem_of(call, x, w, conv, y), Kind::kForward,
              {alpha, xp, wp, yp, beta, algorithm, workspace, bytes});
+}
+
+cudnnStatus_t cudnnConvolutionBiasActivationForward(
+    cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x, const void* xp, cudnnFilterDescriptor_t w,
+    const void* wp, cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algorithm, void* workspace,
+    std::size_t bytes, const void* beta, cudnnTensorDescriptor_t z, const void* zp, cudnnTensorDescriptor_t bias,
+    const void* bias_pointer, cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t y, void* yp) {
+  Call call("cudnnConvolutionBiasActivationForward");
+  const Problem p = problem_of(call, x, w, conv, y);
+  expect(call, algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+         "only one algorithm goes with the identity as activation");
+  expect(call, g_activations.get(call, activation), "the activation was never set");
+  expect(call, zp == yp && g_tensors.get(call, z) == g_tensors.get(call, y), "z other than y is not emulated");
+  const Tensor& added = g_tensors.get(call, bias);
+  expect(call, added.set && added.type == p.y.type && added.sizes.size() > 1 && added.sizes[1] == p.y.sizes[1],
+         "the bias does not fit y");
+  expect_device(call, call.machine(), bias_pointer, 1, "the bias");
+  return run(call, handle, p, Kind::kForward, {alpha, xp, wp, yp, beta, algorithm, workspace, bytes, bias_pointer});
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
