@@ -56,6 +56,7 @@ class Launch {
   bool step(Thread& thread, const Instruction& instruction);
   bool release_warps();
   bool release_barrier();
+  void reduce_at_barrier(const Instruction& instruction);
   void run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
