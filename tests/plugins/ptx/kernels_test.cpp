@@ -255,6 +255,13 @@ TEST_P(PtxKernels, VotesOfABlockAndNamesInBraces) {
   }
 }
 
+TEST_P(PtxKernels, SharedMemoryIsReadInOtherSizesThanItWasWritten) {
+  std::uint16_t* y = on_device(std::vector<std::uint16_t>(64));
+  halves_of_words(y, nullptr);
+  const auto got = fetched(y, 64);
+  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(got[i], i % 2 == 0 ? 7 : i / 2);
+}
+
 TEST_P(PtxKernels, IndicesInThreeDimensions) {
   int* y = on_device(std::vector<int>(2 * 3 * 24));
   where(y, dim3(2, 3), dim3(4, 3, 2), nullptr);

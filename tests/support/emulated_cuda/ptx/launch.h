@@ -91,6 +91,7 @@ class Launch {
   Dimensions block_id_;
   std::vector<Thread> threads_;
   std::vector<unsigned char> shared_;
+  std::vector<unsigned char> shared_written_;  ///< 1 for each byte that somebody wrote
   AccessLog shared_log_;
   std::uint32_t block_phase_ = 0;
   std::vector<std::uint32_t> warp_phases_;
