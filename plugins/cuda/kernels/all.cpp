@@ -19,8 +19,29 @@ void add_all_kernels(const KernelSink& sink) {
   add_copy(sink);
 
   // Reductions, lines, losses, indexing.
+  add_reductions(sink);
+  add_statistics(sink);
+  add_arg_reductions(sink);
+  add_scans(sink);
+  add_sorting(sink);
+  add_nonzero(sink);
+  add_softmax(sink);
+  add_norms(sink);
+  add_batch_norm(sink);
+  add_losses(sink);
+  add_indexing(sink);
+  add_triangles(sink);
 
   // Products, networks, optimisers, random numbers.
+  add_matmul(sink);
+  add_convolution(sink);
+  add_attention(sink);
+  add_pooling(sink);
+  add_folding(sink);
+  add_recurrent(sink);
+  add_optimizers(sink);
+  add_random(sink);
+  add_sequences(sink);
 }
 
 void refuse(const char* format, ...) {

@@ -40,6 +40,7 @@ void add_statistics(const KernelSink& sink);
 void add_arg_reductions(const KernelSink& sink);
 void add_scans(const KernelSink& sink);
 void add_sorting(const KernelSink& sink);
+void add_nonzero(const KernelSink& sink);
 void add_softmax(const KernelSink& sink);
 void add_norms(const KernelSink& sink);
 void add_batch_norm(const KernelSink& sink);

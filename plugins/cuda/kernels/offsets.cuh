@@ -111,6 +111,19 @@ struct Nest {
   }
 #endif
 
+  /// Takes dimension d away, as for a kernel that walks it by itself.
+  void drop(int d) {
+    total /= static_cast<i64>(sizes[d].divisor());
+    for (int after = d + 1; after < rank; ++after) {
+      sizes[after - 1] = sizes[after];
+      for (int k = 0; k < kOperands; ++k) strides[k][after - 1] = strides[k][after];
+    }
+    if (--rank > 0) return;
+    rank = 1;  // one position
+    sizes[0] = Divider(1);
+    for (int k = 0; k < kOperands; ++k) strides[k][0] = 0;
+  }
+
   NestParts parts() { return {&total, &rank, &wide, data, strides, sizes}; }
 };
 

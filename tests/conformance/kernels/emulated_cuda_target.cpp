@@ -2,6 +2,8 @@
 #include "support/emulated_cuda/emulated_cuda.h"
 #include "target.h"
 
+#include <cstdlib>
+
 namespace tenon::conformance {
 
 namespace {
@@ -14,6 +16,7 @@ Level level_of(int compute_capability) {
 }  // namespace
 
 const Target& target() {
+  ::setenv("TENON_CUDA_LIBRARIES", TENON_EMULATED_CUDA_LIBRARIES, 0);
   static const Target cuda{.plugin = TENON_EMULATED_CUDA_PLUGIN, .levels = {level_of(75), level_of(90)}, .slow = true};
   return cuda;
 }

@@ -122,6 +122,7 @@ struct Variable {
 };
 
 struct Module {
+  int target = 0;  ///< 75 for sm_75
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
   std::vector<Variable> variables;
   std::map<int, std::string> files;

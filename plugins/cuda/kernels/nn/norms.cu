@@ -1,0 +1,127 @@
+// layer_norm and group_norm: rows of contiguous tensors normalised, and their backwards.
+//
+//   y = (x - mean) * rstd * weight + bias
+//   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)),  g = dy * weight,  xhat = (x - mean) * rstd
+#include <tenon/kernel/attributes/normalization.h>
+
+#include "kernels/nn/channels.cuh"
+#include "kernels/reduce/moments.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// rows of n elements. Element i of row r has the weight of channel r % groups * channels + i / inner; a layer is a
+/// group whose every element is a channel.
+struct Rows {
+  i64 rows, n;
+  i64 groups, channels, inner;  ///< channels of a group
+
+  __device__ i64 channel(i64 row, i64 i) const { return row % groups * channels + (inner == 1 ? i : i / inner); }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y, FloatArray mean, FloatArray rstd,
+                                                        const T* x, const T* weight, const T* bias, double eps) {
+  using A = Compute<T>;
+  __shared__ Moments<A> shared[kWarps];
+  const Team team(lanes);
+  const i64 length = team.line < r.rows ? r.n : 0;
+  const T* const in = x + team.line * r.n;
+  Moments<A> all;
+  for (i64 i = team.lane; i < length; i += lanes) all.add(load_as<T>(in[i]));
+  all = team_reduce(team, all, shared, [](const auto& a, const auto& b) { return Moments<A>::merged(a, b); });
+  const A scale = 1 / sqrt(all.squares / static_cast<A>(r.n) + static_cast<A>(eps));
+  for (i64 i = team.lane; i < length; i += lanes) {
+    const i64 c = r.channel(team.line, i);
+    A value = (load_as<T>(in[i]) - all.mean) * scale;
+    if (weight) value *= load_as<T>(weight[c]);
+    if (bias) value += load_as<T>(bias[c]);
+    y[team.line * r.n + i] = store_as<T>(value);
+  }
+  if (team.lane == 0 && length > 0) {
+    mean.set(team.line, all.mean);
+    rstd.set(team.line, scale);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int lanes, T* dx, const T* dy, const T* x,
+                                                                  FloatArray mean, FloatArray rstd, const T* weight) {
+  using A = Compute<T>;
+  __shared__ Gradients<A> shared[kWarps];
+  const Team team(lanes);
+  const i64 length = team.line < r.rows ? r.n : 0;
+  const i64 first = team.line * r.n;
+  const A center = length > 0 ? mean.get<A>(team.line) : A(0), scale = length > 0 ? rstd.get<A>(team.line) : A(0);
+  const auto gradient = [&](i64 i) -> Gradients<A> {
+    A g = load_as<T>(dy[first + i]);
+    if (weight) g *= load_as<T>(weight[r.channel(team.line, i)]);
+    return {g * ((load_as<T>(x[first + i]) - center) * scale), g};
+  };
+  const auto sum = [](const Gradients<A>& a, const Gradients<A>& b) -> Gradients<A> {
+    return {a.dot + b.dot, a.total + b.total};
+  };
+  Gradients<A> all{0, 0};
+  for (i64 i = team.lane; i < length; i += lanes) all = sum(all, gradient(i));
+  all = team_reduce(team, all, shared, sum);
+  const A dot = all.dot / static_cast<A>(r.n), total = all.total / static_cast<A>(r.n);
+  for (i64 i = team.lane; i < length; i += lanes) {
+    const A hat = (load_as<T>(x[first + i]) - center) * scale;
+    dx[first + i] = store_as<T>(scale * (gradient(i).total - total - hat * dot));
+  }
+}
+
+Rows layer_rows(const TensorView& x, const void* attributes) {
+  const i64 n = static_cast<const LayerNormAttributes*>(attributes)->normalized;
+  return {.rows = n > 0 ? x.element_count() / n : 0, .n = n, .groups = 1, .channels = n, .inner = 1};
+}
+Rows group_rows(const TensorView& x, const void* attributes) {
+  const i64 groups = static_cast<const GroupNormAttributes*>(attributes)->groups;
+  const i64 channels = x.sizes[1] / groups;
+  i64 inner = 1;
+  for (int d = 2; d < x.rank; ++d) inner *= x.sizes[d];
+  return {.rows = x.sizes[0] * groups, .n = channels * inner, .groups = groups, .channels = channels, .inner = inner};
+}
+
+template <auto rows_of, class Attributes>
+void norm(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView& x = inputs[0];
+  const Rows r = rows_of(x, attributes);
+  if (r.rows == 0 || r.n == 0) return;
+  const double eps = static_cast<const Attributes*>(attributes)->eps;
+  const int lanes = lanes_for(r.n, r.rows, false);
+  floats_only("layer_norm", x.dtype, [&]<class T>(Type<T>) {
+    launch(context, team_shape(r.rows, lanes), norm_kernel<T>, r, lanes, outputs[0].as<T>(), float_array(outputs[1]),
+           float_array(outputs[2]), x.as<const T>(), inputs[1].as<const T>(), inputs[2].as<const T>(), eps);
+  });
+}
+
+template <auto rows_of>
+void norm_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &dy = inputs[0], &x = inputs[1], &weight = inputs[4];
+  const FloatArray mean = float_array(inputs[2]), rstd = float_array(inputs[3]);
+  const Rows r = rows_of(x, attributes);
+  const int lanes = lanes_for(r.n, r.rows, false);
+  floats_only("layer_norm_backward", x.dtype, [&]<class T>(Type<T>) {
+    if (outputs[0].defined() && r.rows > 0 && r.n > 0) {
+      launch(context, team_shape(r.rows, lanes), input_gradient_kernel<T>, r, lanes, outputs[0].as<T>(),
+             dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const T>());
+    }
+    if (!outputs[1].defined() && !outputs[2].defined()) return;
+    const ChannelViews views(x, r.rows / r.groups, r.groups * r.channels, r.inner);
+    const GradientSource<T> source{dy.as<const T>(), x.as<const T>(), mean, rstd, r.n, r.rows};
+    const GradientFold<Compute<T>> fold{float_array(outputs[1]), float_array(outputs[2]), nullptr};
+    run_reduction(context, views.plan(), source, fold);
+  });
+}
+
+}  // namespace
+
+void add_norms(const KernelSink& sink) {
+  sink.add(sink.host, "layer_norm", &norm<layer_rows, LayerNormAttributes>);
+  sink.add(sink.host, "layer_norm_backward", &norm_backward<layer_rows>);
+  sink.add(sink.host, "group_norm", &norm<group_rows, GroupNormAttributes>);
+  sink.add(sink.host, "group_norm_backward", &norm_backward<group_rows>);
+}
+
+}  // namespace tenon::cuda
