@@ -3,6 +3,11 @@
 //
 //   log     … 8 2 6 2 | 8 2 6 2 | 8 2          sizes of requests, and where each was served
 //                       ^ expected               the one after the last that was found again
+//
+// Note [Apart]
+// Where a program says what its blocks are for, requests of one purpose are compared among themselves (Rhythms): then
+// what agrees is no accident, and is trusted earlier. Gradients live until the step after theirs wants their places.
+// Were they followed among all else, that step would have to lie elsewhere, and so on.
 #pragma once
 
 #include <tenon/memory/purpose.h>
@@ -30,7 +35,7 @@ class Rhythm {
     return static_cast<Key>(((bytes ^ std::rotl(stream.id, 48)) * kMixer) >> 32);
   }
 
-  /// `is_apart`: its requests are known to be of one kind, so that what agrees does so by no accident.
+  /// `is_apart`: see Note [Apart].
   explicit Rhythm(bool is_apart) : is_apart_(is_apart) {
     keys_.reserve(kLength);
     log_.reserve(kLength);
@@ -173,7 +178,7 @@ class Rhythm {
   std::array<std::uint32_t, 4096> found_at_{};     ///< by the last four: a seal, and where in the rings the last is
 };
 
-/// A rhythm for each kind of requests that keep one among themselves.
+/// See Note [Apart].
 template <class Rhythm>
 class Rhythms {
  public:
@@ -199,8 +204,8 @@ class Rhythms {
  private:
   Rhythm all_{false};  ///< where nobody says what it is for
   Rhythm steps_{true};
-  Rhythm gradients_{true};  ///< live until the step after theirs: where that one has its own is decided by them alone
-  Rhythm data_{true};       ///< is read ahead, at no fixed moment of a step
+  Rhythm gradients_{true};
+  Rhythm data_{true};  ///< is read ahead, at no fixed moment of a step
 };
 
 }  // namespace tenon::tiled

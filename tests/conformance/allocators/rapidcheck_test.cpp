@@ -63,7 +63,16 @@ INSTANTIATE_TEST_SUITE_P(
                       OptionSet{"CachingSplitLimit", "caching", {{"max_split_size", "24MiB"}}},
                       OptionSet{"Expandable", "expandable", {}},
                       OptionSet{"ExpandableSplitLimit", "expandable", {{"max_split_size", "24MiB"}}},
-                      OptionSet{"Pinned", "pinned", {}}),
+                      OptionSet{"Pinned", "pinned", {}}, OptionSet{"Mortise", "mortise", {}},
+                      OptionSet{"MortiseSparing", "mortise", {{"slack_fraction", "0"}, {"growth_fraction", "0"}}},
+                      OptionSet{"MortisePagesApart", "mortise", {{"pages_apart", "true"}}},
+                      OptionSet{"Stitching", "stitching", {}},
+                      OptionSet{"StitchingAll", "stitching", {{"share_below", "1GiB"}, {"stitch_from", "0"}}},
+                      OptionSet{"Planned", "planned", {}}, OptionSet{"Tlsf", "tlsf", {}},
+                      OptionSet{"Arena", "arena", {}}, OptionSet{"Buddy", "buddy", {}}, OptionSet{"Bfc", "bfc", {}},
+                      OptionSet{"CubBins", "cub_bins", {}}, OptionSet{"RmmPool", "rmm_pool", {}},
+                      OptionSet{"RmmArena", "rmm_arena", {}}, OptionSet{"SlabByLcm", "slab_by_lcm", {}},
+                      OptionSet{"DriverAsync", "driver_async", {}}),
     [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

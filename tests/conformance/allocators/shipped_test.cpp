@@ -3,14 +3,17 @@
 #include "conformance/allocators/option_set.h"
 
 #include <tenon/conformance/conformance.h>
+#include <tenon/core/option_edges.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <variant>
 
 namespace tenon {
 namespace {
@@ -36,6 +39,40 @@ TEST(ShippedAllocators, PassTheKitWithTheirDefaults) {
         conformance::run(find_allocator(name), nullptr, {.histories = 15, .lose_device = true});
     EXPECT_TRUE(report.passed()) << name << '\n' << report.text();
   }
+}
+
+/// The option at that edge, or, where a size is too large for the kit's devices, at the largest half of it that is not;
+/// false where none can be tested.
+bool take_edge(const AllocatorInfo& info, const OptionEdge& edge, Options& options) {
+  options.set(edge.option, edge.value);
+  if (!std::holds_alternative<std::size_t>(edge.value)) return conformance::why_untestable(info, options).empty();
+  const std::size_t least = Options(info.options).size(edge.option);
+  for (std::size_t bytes = std::get<std::size_t>(edge.value); bytes >= least && bytes != 0; bytes /= 2) {
+    options.set(edge.option, bytes);
+    if (conformance::why_untestable(info, options).empty()) return true;
+  }
+  return false;
+}
+
+// One history of each random check: a round of `./dev test --full` (TENON_TEST_MOMENTS) plays more.
+TEST(ShippedAllocators, PassTheKitAtTheEdgesOfTheirOptions) {
+  load_all_plugins();
+  const bool is_full = std::getenv("TENON_TEST_MOMENTS") != nullptr;
+  int tested = 0;
+  for (const std::string& name : allocator_names()) {
+    const AllocatorInfo& info = find_allocator(name);
+    for (const OptionEdge& edge : option_edges(info.options)) {
+      Options options(info.options);
+      if (!take_edge(info, edge, options)) continue;
+      conformance::KitOptions run{.histories = is_full ? 15 : 1};
+      // It is there to lift that promise.
+      if (edge.option == "throw_on_cudamalloc_oom") run.skip = {"retries_before_out_of_memory"};
+      const conformance::Report report = conformance::run(info, &options, run);
+      EXPECT_TRUE(report.passed()) << name << ':' << options.spec() << '\n' << report.text();
+      ++tested;
+    }
+  }
+  EXPECT_GE(tested, 40) << "the test no longer finds the edges";
 }
 
 TEST(ShippedAllocators, HandOutNothingTwiceInAMillionOperations) {

@@ -19,8 +19,14 @@ constexpr std::size_t kFirstPreorders = 3;
 constexpr std::uint64_t kNodesOfFirstPreorders = 1U << 16;
 /// Around the fullest section of a larger problem.
 constexpr std::size_t kWindowBuffers = 300;
-/// Passes without success after which improving begins anew.
-constexpr std::size_t kFruitlessPasses = 48;
+/// Passes without success after which improving begins anew, at first; twice as many each time that all beginnings were
+/// tried.
+constexpr std::size_t kFruitlessPasses = 12;
+
+/// Of what a packing is above the bound, so much is tried to be saved at once: a half at first, less after so many
+/// passes without success.
+constexpr std::uint64_t kLargestPart = 2, kSmallestPart = 64;
+constexpr std::size_t kPassesOfAPart = 6;
 
 std::uint64_t common_unit(std::span<const Buffer> buffers) {
   std::uint64_t unit = 0;
@@ -50,7 +56,8 @@ ComponentPacker::ComponentPacker(std::span<const Buffer> buffers, std::uint64_t 
       random_(seed),
       unit_(common_unit(buffers)),
       lower_bound_(align_up(work_.timeline.lower_bound(), unit_)),
-      nodes_(4 * buffers.size()) {}
+      nodes_(4 * buffers.size()),
+      patience_(kFruitlessPasses) {}
 
 void ComponentPacker::offer(const Offsets& offsets, std::string_view method) {
   if (offsets.empty()) return;
@@ -144,6 +151,7 @@ void ComponentPacker::begin_anew() {
     return;
   }
   begun_ = 0;
+  patience_ *= 2;
   order_ = order_of(offsets_);
   std::uniform_int_distribution<std::size_t> any(0, order_.size() - 1);
   for (int i = 0; i < 3; ++i) std::swap(order_[any(random_)], order_[any(random_)]);
@@ -151,18 +159,19 @@ void ComponentPacker::begin_anew() {
 
 /// Squeaky wheel: who did not fit under a lower limit goes earlier in the order.
 void ComponentPacker::improve(std::size_t passes) {
-  if (order_.empty() || fruitless_ >= kFruitlessPasses) begin_anew();
+  if (order_.empty() || fruitless_ >= patience_) begin_anew();
   Offsets offsets;
   for (std::size_t pass = 0; pass < passes && !is_over(); ++pass) {
     const std::uint64_t low = std::max(goal_, lower_bound_);
-    const std::uint64_t limit = height_ - std::max<std::uint64_t>(1, (height_ - low) / 16);
+    const std::uint64_t limit = height_ - std::max<std::uint64_t>(1, (height_ - low) / part_);
     const FirstFit result = first_fit(work_, order_, limit, offsets);
     if (!result.failed) {
       offer(offsets, "improved first fit");
       fruitless_ = 0;
+      part_ = std::max(part_ / 2, kLargestPart);
       continue;
     }
-    ++fruitless_;
+    if (++fruitless_ % kPassesOfAPart == 0) part_ = std::min(2 * part_, kSmallestPart);
     const std::size_t from = *result.failed;
     const std::size_t to = std::uniform_int_distribution<std::size_t>(0, from)(random_) *
                            std::uniform_int_distribution<std::size_t>(1, 8)(random_) / 8;
