@@ -25,16 +25,18 @@ DeviceLimits limits_of(const Context& context) {
 
 }  // namespace
 
-CudaDriver::CudaDriver(int device, std::size_t capacity_bytes)
+CudaDriver::CudaDriver(int device, std::size_t capacity_bytes, const Switches& switches)
     : context_(device),
       memory_(context_, capacity_bytes),
       pinned_(memory_),
       limits_(limits_of(context_)),
-      errors_(pinned_) {}
+      errors_(pinned_),
+      switches_(switches) {}
 
 CudaDriver::~CudaDriver() {
   const ContextGuard guard(context_.native(), std::nothrow);
   if (guard) cudaDeviceSynchronize();
+  libraries_.reset();
   cudaGetLastError();
 }
 

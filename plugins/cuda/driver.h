@@ -4,7 +4,9 @@
 #include "device_errors.h"
 #include "device_limits.h"
 #include "host_calls.h"
+#include "kernels/libraries/handles.h"
 #include "pinned_memory_source.h"
+#include "switches.h"
 
 #include <tenon/device/device_driver.h>
 
@@ -16,7 +18,7 @@ namespace tenon::cuda {
 
 class CudaDriver final : public DeviceDriver {
  public:
-  CudaDriver(int device, std::size_t capacity_bytes);
+  CudaDriver(int device, std::size_t capacity_bytes, const Switches& switches);
   /// Waits for the device: work that is queued may use what goes away here.
   ~CudaDriver() override;
 
@@ -52,6 +54,8 @@ class CudaDriver final : public DeviceDriver {
   const Context& context() const { return context_; }
   const DeviceLimits& limits() const { return limits_; }
   DeviceErrors& errors() { return errors_; }
+  const Switches& switches() const { return switches_; }
+  LibraryHandles& libraries() { return *libraries_; }
 
  private:
   const Context context_;
@@ -60,6 +64,8 @@ class CudaDriver final : public DeviceDriver {
   const DeviceLimits limits_;
   DeviceErrors errors_;
   HostCalls host_calls_;
+  const Switches switches_;
+  std::unique_ptr<LibraryHandles> libraries_ = std::make_unique<LibraryHandles>();
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Context>> peers_;
 };

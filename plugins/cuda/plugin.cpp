@@ -20,9 +20,23 @@ class CudaBackend final : public Backend {
   std::string summary() const override { return "NVIDIA GPUs: cudaMalloc, cuMem virtual memory, streams, events"; }
 
   OptionSchema options() const override {
-    return {OptionSpec::size("capacity", 0, "bytes of each device that Tenon may use; 0 = all of them")};
+    const Switches defaults;
+    return {OptionSpec::size("capacity", 0, "bytes of each device that Tenon may use; 0 = all of them"),
+            OptionSpec::boolean("matmul_allow_tf32", defaults.matmul_allow_tf32,
+                                "matrix products of float32 may round their operands to 10 bits, for speed"),
+            OptionSpec::boolean("cudnn_allow_tf32", defaults.cudnn_allow_tf32, "convolutions of float32 may, too"),
+            OptionSpec::boolean("cudnn_benchmark", defaults.cudnn_benchmark,
+                                "measures the algorithms for each new shape of a convolution and takes the fastest"),
+            OptionSpec::boolean("cudnn_deterministic", defaults.cudnn_deterministic,
+                                "convolutions give the same bits from run to run")};
   }
-  void configure(const Options& options) override { capacity_bytes_ = options.size("capacity"); }
+  void configure(const Options& options) override {
+    capacity_bytes_ = options.size("capacity");
+    switches_ = {.matmul_allow_tf32 = options.boolean("matmul_allow_tf32"),
+                 .cudnn_allow_tf32 = options.boolean("cudnn_allow_tf32"),
+                 .cudnn_benchmark = options.boolean("cudnn_benchmark"),
+                 .cudnn_deterministic = options.boolean("cudnn_deterministic")};
+  }
 
   int device_count() override {
     const std::lock_guard lock(mutex_);
@@ -42,7 +56,7 @@ class CudaBackend final : public Backend {
     }
     drivers_.resize(static_cast<std::size_t>(count));
     auto& driver = drivers_[static_cast<std::size_t>(index)];
-    if (driver == nullptr) driver = std::make_unique<CudaDriver>(index, capacity_bytes_);
+    if (driver == nullptr) driver = std::make_unique<CudaDriver>(index, capacity_bytes_, switches_);
     return *driver;
   }
 
@@ -71,6 +85,7 @@ class CudaBackend final : public Backend {
   }
 
   std::size_t capacity_bytes_ = 0;
+  Switches switches_;
   mutable std::mutex mutex_;  // guards what follows
   std::string why_;
   std::vector<std::unique_ptr<CudaDriver>> drivers_;

@@ -1,4 +1,5 @@
-// `tenon new allocator`: what it writes. That it builds against an installed package is a test of the package.
+// `tenon new allocator` and `tenon new backend`: what they write. That it builds against an installed package is a test
+// of the package.
 #include "cli/program.h"
 
 #include <gmock/gmock.h>
@@ -29,6 +30,20 @@ TEST_F(NewVerb, WritesAProjectWithOneShortSource) {
   EXPECT_THAT(read_bytes(folder_.path() / "my_cache/experiment.toml"),
               HasSubstr("one that is renamed there is renamed here"));
   EXPECT_THAT(said.out, HasSubstr("files: my_cache\n"));
+}
+
+TEST_F(NewVerb, WritesABackendWithThreeKernels) {
+  const Said said = tenon({"new", "backend", "my_device"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const std::string source = read_bytes(folder_.path() / "my_device/my_device.cpp");
+  EXPECT_THAT(source, AllOf(HasSubstr("host.add_kernel(kind, \"add\", &add)"), HasSubstr("TENON_PLUGIN(my_device,")));
+  for (const char* file : {"CMakeLists.txt", "README.md", "my_device.cpp"}) {
+    EXPECT_THAT(read_bytes(folder_.path() / "my_device" / file), AllOf(HasSubstr("my_device"), Not(HasSubstr("@"))))
+        << file;
+  }
+  EXPECT_THAT(said.out, HasSubstr("A project for the backend 'my_device'"));
+  EXPECT_THAT(tenon({"new", "backend", "cuda"}).error,
+              HasSubstr("\"cuda\" cannot name a backend: Tenon ships with a plugin of that name; my_cuda can"));
 }
 
 TEST_F(NewVerb, NeverWritesIntoAFolderWithFiles) {

@@ -3,13 +3,18 @@
 
 #include <tenon/runtime/plugins/plugins.h>
 
+#include <cstdlib>
+
 namespace tenon::test {
 
 namespace {
 
 class Loaded final : public testing::Environment {
  public:
-  void SetUp() override { load_plugin(TENON_EMULATED_CUDA_PLUGIN); }
+  void SetUp() override {
+    ::setenv("TENON_CUDA_LIBRARIES", TENON_EMULATED_CUDA_LIBRARIES, 0);
+    load_plugin(TENON_EMULATED_CUDA_PLUGIN);
+  }
 };
 
 const testing::Environment* const g_loaded = testing::AddGlobalTestEnvironment(new Loaded);

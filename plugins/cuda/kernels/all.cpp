@@ -33,6 +33,15 @@ void add_all_kernels(const KernelSink& sink) {
   add_triangles(sink);
 
   // Products, networks, optimisers, random numbers.
+  add_matmul(sink);
+  add_convolution(sink);
+  add_attention(sink);
+  add_pooling(sink);
+  add_folding(sink);
+  add_recurrent(sink);
+  add_optimizers(sink);
+  add_random(sink);
+  add_sequences(sink);
 }
 
 void refuse(const char* format, ...) {

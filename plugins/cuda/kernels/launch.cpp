@@ -1,17 +1,11 @@
 // Launching a __global__ function on the context's stream and device.
 #include "kernels/launch.h"
 
-#include "driver.h"
 #include "handles.h"
+#include "kernels/driver_of.h"
 #include "kernels/errors.cuh"
 
 namespace tenon::cuda {
-
-namespace {
-
-CudaDriver& driver_of(KernelContext& context) { return static_cast<CudaDriver&>(context.driver()); }
-
-}  // namespace
 
 const DeviceLimits& limits(KernelContext& context) { return driver_of(context).limits(); }
 

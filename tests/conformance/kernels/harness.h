@@ -2,7 +2,7 @@
 // compares.
 //
 // The plugin is the file named by TENON_CONFORMANCE_PLUGIN, else the one of the program's target.h. A backend with an
-// option `isa` is run at each of its levels that the machine has.
+// option `isa` is run at each of its levels that the machine has. A plugin that is named so need not have every kernel.
 #pragma once
 
 #include <tenon/core/dtype.h>
@@ -97,6 +97,8 @@ class Bench {
   /// Before the first kernel at this level; what was opened at another is gone.
   virtual void enter() = 0;
   virtual bool has(std::string_view kernel) const = 0;
+  /// It must have every kernel; else a test that needs one which is not there is skipped, and says so.
+  virtual bool is_whole() const = 0;
   virtual void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                    const void* attributes = nullptr) = 0;
   virtual DeviceDriver& driver() = 0;

@@ -226,6 +226,12 @@ void add_counts(References& all, unsigned bits) {
         if (bit(a, i) != sign) return Word{i};
       return Word{0xffffffff};
     });
+    each("bfind.shiftamt." + letter + width, 32, [bits, is_signed](Word a) {
+      const Word sign = is_signed ? bit(a, bits - 1) : 0;
+      for (unsigned shift = 0; shift < bits; ++shift)
+        if (bit(a, bits - 1 - shift) != sign) return Word{shift};
+      return Word{0xffffffff};
+    });
     const std::vector<Word> positions = {0, 1, 15, 31, 32, 63, 64, 255};
     std::vector<Inputs> cases;
     for (const Word word : kFewEdges)

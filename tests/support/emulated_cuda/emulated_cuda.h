@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,13 @@ enum class Order {
   kSeeded,      ///< between calls, in an order drawn from the seed
 };
 
+/// A fault put into a kernel, to see that it is found: in the PTX of each kernel whose name has `kernel` in it, the nth
+/// line (1 is the first) that has `line` in it becomes `becomes`, or goes where that is empty.
+struct Fault {
+  std::string kernel, line, becomes;
+  int nth = 1;
+};
+
 struct Settings {
   int devices = 2;
   std::size_t capacity_bytes = std::size_t{8} << 30;
@@ -33,6 +41,7 @@ struct Settings {
   bool peer_access = true;
   Order order = Order::kEager;
   std::uint64_t seed = 0;
+  std::vector<Fault> faults;
 };
 
 /// A new machine: contexts, memory, streams and counts of the former one are gone. Nothing may be queued.

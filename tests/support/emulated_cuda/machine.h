@@ -4,6 +4,7 @@
 
 #include "support/emulated_cuda/address_space.h"
 #include "support/emulated_cuda/emulated_cuda.h"
+#include "support/emulated_cuda/ptx/module.h"
 #include "support/emulated_cuda/work.h"
 
 #include <cuda.h>
@@ -105,6 +106,7 @@ struct Machine {
   WorkQueue queue;
   unsigned long long next_id = 1;
   std::map<std::pair<const void*, int>, std::vector<Address>> module_variables;  ///< by module and device
+  std::map<const void*, std::unique_ptr<ptx::Module>> faulty_modules;            ///< by fat binary
   std::map<std::string, std::int64_t, std::less<>> calls;
   std::map<std::pair<std::string, std::int64_t>, int> failures;
 

@@ -3,6 +3,7 @@
 #include "support/emulated_cuda/machine.h"
 #include "support/emulated_cuda/misuse.h"
 #include "support/emulated_cuda/ptx/fat_binary.h"
+#include "support/emulated_cuda/ptx/faults.h"
 #include "support/emulated_cuda/ptx/launch.h"
 
 #include <algorithm>
@@ -33,10 +34,14 @@ std::unordered_map<const void*, Kernel>& kernels() {
   return all;
 }
 
-const ptx::Module& module_of(Binary& binary, int capability) {
-  std::unique_ptr<ptx::Module>& module = binary.modules[capability];
-  if (module == nullptr)
-    module = std::make_unique<ptx::Module>(ptx::read_module(ptx::text_of_fat_binary(binary.wrapper, capability)));
+const ptx::Module& module_of(Binary& binary, Machine& machine) {
+  const Settings& settings = machine.settings;
+  std::unique_ptr<ptx::Module>& module =
+      settings.faults.empty() ? binary.modules[settings.compute_capability] : machine.faulty_modules[&binary];
+  if (module == nullptr) {
+    const std::string text = ptx::text_of_fat_binary(binary.wrapper, settings.compute_capability);
+    module = std::make_unique<ptx::Module>(ptx::read_module(ptx::with_faults(text, settings.faults)));
+  }
   return *module;
 }
 
@@ -77,7 +82,7 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
   if (call.refused()) return call.refusal();
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
-  const ptx::Module& module = module_of(*found->second.binary, call.machine().settings.compute_capability);
+  const ptx::Module& module = module_of(*found->second.binary, call.machine());
   const ptx::Function& kernel = *module.functions.at(found->second.name);
   Machine& machine = call.machine();
   Stream& stream = call.stream(asked.stream);
@@ -154,7 +159,7 @@ cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, 
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
     misuse("the function attribute " + std::to_string(attribute) + " is not emulated");
   const int capability = call.machine().settings.compute_capability;
-  const ptx::Function& kernel = *module_of(*found->second.binary, capability).functions.at(found->second.name);
+  const ptx::Function& kernel = *module_of(*found->second.binary, call.machine()).functions.at(found->second.name);
   if (value < 0 || kernel.shared_bytes + static_cast<std::size_t>(value) > most_shared_bytes(capability))
     return call.result(cudaErrorInvalidValue);
   found->second.dynamic_shared_bytes = static_cast<std::size_t>(value);
@@ -166,7 +171,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* st
   if (call.refused()) return call.refusal();
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
-  const ptx::Module& module = module_of(*found->second.binary, call.machine().settings.compute_capability);
+  const ptx::Module& module = module_of(*found->second.binary, call.machine());
   const ptx::Function& kernel = *module.functions.at(found->second.name);
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(kernel.max_threads);
@@ -183,7 +188,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
   if (threads <= 0) return call.result(cudaErrorInvalidValue);
-  const ptx::Module& module = module_of(*found->second.binary, call.machine().settings.compute_capability);
+  const ptx::Module& module = module_of(*found->second.binary, call.machine());
   const std::size_t shared = module.functions.at(found->second.name)->shared_bytes + dynamic_shared_bytes;
   *blocks = 2048 / threads;
   if (shared > 0) *blocks = std::min(*blocks, static_cast<int>(64 * 1024 / shared));

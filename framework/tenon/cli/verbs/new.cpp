@@ -1,4 +1,5 @@
-// `tenon new allocator NAME`: an out-of-tree project that builds against the installed package.
+// `tenon new allocator NAME`, `tenon new backend NAME`: out-of-tree projects that build against the installed package.
+#include <tenon/cli/new_backend_templates.h>
 #include <tenon/cli/new_templates.h>
 #include <tenon/cli/verb.h>
 #include <tenon/core/files/atomic_file.h>
@@ -14,6 +15,7 @@
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,19 +30,35 @@ struct NewOptions {
   std::string folder;
 };
 
+/// What is begun: its word, how its class ends, and its files.
+struct Project {
+  const char* article;
+  const char* what;
+  const char* class_ending;
+  std::span<const Template> files;
+  std::string (*why_taken)(const std::string& name);
+};
+
 bool is_good_name(const std::string& name) {
   const auto plain = [](unsigned char c) { return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_'; };
   return !name.empty() && name.size() < 60 && std::islower(static_cast<unsigned char>(name.front())) != 0 &&
          std::all_of(name.begin(), name.end(), plain);
 }
 
-/// Why no allocator may be called so though it is a word; empty: one may.
+/// Why no plugin may be called so though it is a word; empty: one may.
 std::string why_taken(const std::string& name) {
   const auto is_it = [&](std::string_view other) { return name == other; };
-  const std::vector<LayerInfo>& layers = built_in_layers();
   if (std::ranges::any_of(shipped_plugins(), is_it) ||
       std::ranges::any_of(shipped_backends(), is_it, &ShippedBackend::kind))
     return "Tenon ships with a plugin of that name";
+  return {};
+}
+
+/// The same of an allocator.
+std::string why_taken_by_settings(const std::string& name) {
+  if (const std::string why = why_taken(name); !why.empty()) return why;
+  const auto is_it = [&](std::string_view other) { return name == other; };
+  const std::vector<LayerInfo>& layers = built_in_layers();
   if (std::ranges::any_of(layers, is_it, &LayerInfo::name))
     return fmt::format("[allocator.{}] in a file is the section of a layer", name);
   if (name == "name" || name == "layers") return fmt::format("allocator.{} in a file is another setting", name);
@@ -48,15 +66,15 @@ std::string why_taken(const std::string& name) {
   return {};
 }
 
-/// my_cache -> MyCachePolicy.
-std::string class_name(const std::string& name) {
+/// my_cache -> MyCache, and an ending that no name in reach has.
+std::string class_name(const std::string& name, const char* ending) {
   std::string text;
   bool upper = true;
   for (const char c : name) {
     if (c != '_') text += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     upper = c == '_';
   }
-  return text + "Policy";
+  return text + ending;
 }
 
 /// Where CMake finds the package that this program belongs to: PREFIX/bin/tenon, or the bin of a build folder.
@@ -69,10 +87,10 @@ std::string package_argument() {
   return shell_word(fmt::format("-D{}={}", is_build ? "Tenon_DIR" : "CMAKE_PREFIX_PATH", prefix.string()));
 }
 
-std::string filled_in(std::string_view pattern, const std::string& name) {
+std::string filled_in(std::string_view pattern, const std::string& name, const char* class_ending) {
   std::string text(pattern);
   for (const auto& [mark, value] :
-       {std::pair{std::string("@NAME@"), name}, std::pair{std::string("@CLASS@"), class_name(name)},
+       {std::pair{std::string("@NAME@"), name}, std::pair{std::string("@CLASS@"), class_name(name, class_ending)},
         std::pair{std::string("@PACKAGE@"), package_argument()}}) {
     for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
       text.replace(at, mark.size(), value);
@@ -80,14 +98,15 @@ std::string filled_in(std::string_view pattern, const std::string& name) {
   return text;
 }
 
-ExitCode make_project(const NewOptions& options) {
+ExitCode make_project(const Project& project, const NewOptions& options) {
   if (!is_good_name(options.name)) {
     throw ConfigError(
-        fmt::format("\"{}\" cannot name an allocator: use lower-case letters, digits and '_', beginning with a letter",
-                    options.name));
+        fmt::format("\"{}\" cannot name {} {}: use lower-case letters, digits and '_', beginning with a letter",
+                    options.name, project.article, project.what));
   }
-  if (const std::string why = why_taken(options.name); !why.empty())
-    throw ConfigError(fmt::format("\"{0}\" cannot name an allocator: {1}; my_{0} can", options.name, why));
+  if (const std::string why = project.why_taken(options.name); !why.empty())
+    throw ConfigError(
+        fmt::format("\"{0}\" cannot name {2} {3}: {1}; my_{0} can", options.name, why, project.article, project.what));
   const fs::path folder = options.folder.empty() ? fs::path(options.name) : fs::path(options.folder);
   std::error_code problem;
   fs::create_directories(folder, problem);
@@ -95,33 +114,41 @@ ExitCode make_project(const NewOptions& options) {
   if (!fs::is_empty(folder, problem)) {
     throw ConfigError(fmt::format("{} is not empty; choose another folder with --dir", folder.string()));
   }
-  for (const Template& file : kAllocatorTemplates) {
-    write_atomically(folder / filled_in(file.path, options.name), filled_in(file.text, options.name));
+  for (const Template& file : project.files) {
+    write_atomically(folder / filled_in(file.path, options.name, project.class_ending),
+                     filled_in(file.text, options.name, project.class_ending));
   }
   print(
-      fmt::format("A project for the allocator '{0}'. Build it, and test it:\n"
+      fmt::format("A project for the {4} '{0}'. Build it, and test it:\n"
                   "  cmake -S {1} -B {2} {3}\n"
                   "  cmake --build {2}\n"
                   "  ctest --test-dir {2} --output-on-failure\n"
-                  "\nfiles: {4}\n",
+                  "\nfiles: {5}\n",
                   options.name, shell_word(folder.string()), shell_word((folder / "build").string()),
-                  package_argument(), folder.string()));
+                  package_argument(), project.what, folder.string()));
   return ExitCode::kDone;
 }
 
 }  // namespace
 
 void add_new(Verb program, Outcome& outcome) {
+  static constexpr Project kAllocator{"an", "allocator", "Policy", kAllocatorTemplates, &why_taken_by_settings};
+  static constexpr Project kBackend{"a", "backend", "", kBackendTemplates, &why_taken};
   const Verb verb = program.add_verb("new", "begin a plugin of your own");
   verb.require_verb(1);
   verb.footer(example("tenon new allocator my_cache"));
-  auto options = std::make_shared<NewOptions>();
-  const Verb allocator =
-      verb.add_verb("allocator", "write a project with one C++ file, a TOML file, a test and a README");
-  allocator.add_option("name", options->name, "name of the allocator: lower-case letters, digits, '_'").required();
-  allocator.add_option("--dir", options->folder, "folder of the project; default: NAME").type_name("DIR");
-  allocator.footer(example("tenon new allocator my_cache --dir ~/my_cache"));
-  allocator.callback([options, &outcome] { outcome.exit_code = make_project(*options); });
+  const auto add = [&](const Project& project, const char* summary, const char* shown) {
+    auto options = std::make_shared<NewOptions>();
+    const Verb one = verb.add_verb(project.what, summary);
+    one.add_option("name", options->name, fmt::format("name of the {}: lower-case letters, digits, '_'", project.what))
+        .required();
+    one.add_option("--dir", options->folder, "folder of the project; default: NAME").type_name("DIR");
+    one.footer(example(shown));
+    one.callback([&project, options, &outcome] { outcome.exit_code = make_project(project, *options); });
+  };
+  add(kAllocator, "write a project with one C++ file, a TOML file, a test and a README",
+      "tenon new allocator my_cache --dir ~/my_cache");
+  add(kBackend, "write a project with a device, three kernels and their tests", "tenon new backend my_device");
 }
 
 }  // namespace tenon::cli

@@ -1,6 +1,8 @@
 // Attributes of fused attention.
 #pragma once
 
+#include <tenon/kernel/attributes/replay.h>
+
 #include <cstdint>
 
 namespace tenon {
@@ -13,6 +15,7 @@ struct AttentionAttributes {
   double dropout = 0;   ///< in [0, 1)
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
+  const ReplayCounters* replay = nullptr;  ///< adds to offset; null: nothing does
 };
 
 }  // namespace tenon

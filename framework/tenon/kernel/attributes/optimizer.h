@@ -1,6 +1,8 @@
 // Attributes of the fused optimiser steps: one call for a whole list of tensors.
 #pragma once
 
+#include <tenon/kernel/attributes/replay.h>
+
 #include <cstdint>
 
 namespace tenon {
@@ -15,6 +17,7 @@ struct SgdAttributes {
   bool nesterov = false;
   bool first_step = false;
   bool maximize = false;
+  const ReplayCounters* replay = nullptr;  ///< where its step is not 0, first_step does not count; null: it does
 };
 
 /// adam_step, as torch.optim.Adam and AdamW (decoupled): m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
@@ -27,7 +30,8 @@ struct AdamAttributes {
   double weight_decay = 0;
   bool decoupled = false;  ///< p *= 1 - lr * weight_decay first, instead of g += weight_decay * p
   bool amsgrad = false;
-  std::int64_t step = 1;  ///< counts from 1
+  std::int64_t step = 1;                   ///< counts from 1
+  const ReplayCounters* replay = nullptr;  ///< adds to step; null: nothing does
 };
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Attributes of sequences and random numbers.
 #pragma once
 
+#include <tenon/kernel/attributes/replay.h>
 #include <tenon/kernel/attributes/scalar.h>
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct RandomAttributes {
   double b = 1;
   std::int64_t low = 0;
   std::int64_t high = 1;
+  const ReplayCounters* replay = nullptr;  ///< adds to offset; null: nothing does
 };
 
 }  // namespace tenon

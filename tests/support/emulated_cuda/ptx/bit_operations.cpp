@@ -104,6 +104,12 @@ u64 funnel(const u64* in, u64&) {
   return static_cast<std::uint32_t>(both >> by);
 }
 
+template <class T>
+u64 find_shift(const u64* in, u64& carry) {
+  const u64 found = find_bit<T>(in, carry);
+  return found == 0xffffffffU ? found : 8 * sizeof(T) - 1 - found;
+}
+
 template <class U>
 void add_width(Table& table, const std::string& width) {
   table["and.b" + width] = {[](const u64* in, u64&) { return put<U>(get<U>(in[0]) & get<U>(in[1])); }, 2};
@@ -130,6 +136,11 @@ void add_counts(Table& table, const std::string& width) {
   table["bfi.b" + width] = {insert_field<U>, 4};
   table["bfe.u" + width] = {extract_field<U>, 3};
   table["bfe.s" + width] = {extract_field<std::make_signed_t<U>>, 3};
+  for (const char* letter : {"u", "s"}) {
+    // How far to shift the bit that is found to the top.
+    table[std::string("bfind.shiftamt.") + letter + width] = {
+        letter[0] == 'u' ? find_shift<U> : find_shift<std::make_signed_t<U>>, 1};
+  }
   table["bfind.u" + width] = {find_bit<U>, 1};
   table["bfind.s" + width] = {find_bit<std::make_signed_t<U>>, 1};
 }

@@ -1,0 +1,346 @@
+// Attention without its matrix of weights, after Dao et al., "FlashAttention", 2022: tiles of scores in shared memory,
+// the softmax carried along from tile to tile. The backward computes the weights again from each row's logarithm of the
+// sum; every gradient is summed by one block in a fixed order.
+//
+// Heads that are wider than a tile are cut into chunks of columns of the result, one a block; each computes the scores.
+#include <tenon/kernel/attributes/attention.h>
+
+#include "kernels/dtypes.cuh"
+#include "kernels/linalg/tiles.cuh"
+#include "kernels/philox.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+using namespace tiles;
+
+constexpr int kDeltaRows = 8;  // of a block: a warp each
+
+// (B, H, rows, columns) with dense rows.
+template <class T>
+struct Heads {
+  explicit Heads(const TensorView& v) : data(v.as<T>()), batch(v.strides[0]), head(v.strides[1]), row(v.strides[2]) {}
+  __device__ T* at(i64 b, i64 h, i64 i) const { return data + b * batch + h * head + i * row; }
+  T* data;
+  i64 batch, head, row;
+};
+
+struct Mask {
+  explicit Mask(const TensorView& v) {
+    if (!v.defined()) return;
+    data = v.data;
+    boolean = v.dtype == Dtype::kBool;
+    for (int d = 0; d < 4; ++d) strides[d] = v.strides[d];
+  }
+  const void* data = nullptr;  // none
+  bool boolean = false;
+  i64 strides[4] = {};
+};
+
+struct Problem {
+  i64 heads, length, keys;
+  int width, value_width;
+  double scale;
+  bool causal;
+  bool drops;
+  std::uint32_t dropped_below;
+  double kept;
+  PhiloxStream stream;
+};
+
+Problem problem_of(const TensorView& q, const TensorView& k, const TensorView& v, const void* attributes) {
+  const auto& a = *static_cast<const AttentionAttributes*>(attributes);
+  return {.heads = q.sizes[1],
+          .length = q.sizes[2],
+          .keys = k.sizes[2],
+          .width = static_cast<int>(q.sizes[3]),
+          .value_width = static_cast<int>(v.sizes[3]),
+          .scale = a.scale,
+          .causal = a.causal,
+          .drops = a.dropout > 0,
+          .dropped_below = static_cast<std::uint32_t>(a.dropout * 0x1p32),
+          .kept = 1 / (1 - a.dropout),
+          .stream = PhiloxStream::of(a)};
+}
+
+// Which tile of which head this block works on, and which columns of its result.
+template <class T>
+struct Place {
+  __device__ Place(i64 length, i64 heads) {
+    const i64 tiles = (length + kTile<T> - 1) / kTile<T>;
+    const i64 unit = blockIdx.x;
+    head = unit / tiles;
+    b = head / heads;
+    h = head % heads;
+    first = unit % tiles * kTile<T>;
+    column = static_cast<int>(blockIdx.y) * kTile<T>;
+  }
+  i64 head, b, h, first;
+  int column;
+};
+template <class T>
+dim3 grid_of(i64 length, i64 heads, int columns) {
+  return dim3(static_cast<unsigned>((length + kTile<T> - 1) / kTile<T> * heads),
+              static_cast<unsigned>((columns + kTile<T> - 1) / kTile<T>));
+}
+
+template <class T>
+__device__ int rows_left(i64 all, i64 first) {
+  return static_cast<int>(all - first < kTile<T> ? all - first : kTile<T>);
+}
+template <class T>
+__device__ Rows<T> rows_of(const Heads<const T>& heads, const Place<T>& place, i64 first, i64 all, int column = 0) {
+  return {heads.at(place.b, place.h, first) + column, heads.row, rows_left<T>(all, first)};
+}
+
+// The score of query i for key j as softmax takes it, from the product of their rows.
+template <class T>
+__device__ T score(const Problem& p, const Mask& mask, const Place<T>& place, i64 i, i64 j, T product) {
+  constexpr T kNever = -static_cast<T>(INFINITY);
+  if (i >= p.length || j >= p.keys || (p.causal && j > i)) return kNever;
+  const T value = product * static_cast<T>(p.scale);
+  if (mask.data == nullptr) return value;
+  const i64 at = place.b * mask.strides[0] + place.h * mask.strides[1] + i * mask.strides[2] + j * mask.strides[3];
+  if (mask.boolean) return static_cast<const std::uint8_t*>(mask.data)[at] != 0 ? value : kNever;
+  return value + static_cast<const T*>(mask.data)[at];
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    forward(Problem p, Heads<T> y, T* lse, Heads<const T> q, Heads<const T> k, Heads<const T> v, Mask mask) {
+  constexpr T kNever = -static_cast<T>(INFINITY);
+  constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
+  constexpr int kOwn = kTile<T> / kParts;      // weights of each
+  __shared__ Slice<T> left, right;
+  __shared__ Square<T> weights;
+  __shared__ T factors[kTile<T>];
+  const Place<T> place(p.length, p.heads);
+  const int row = own_row<T>(), column = own_column<T>();
+  const int line = static_cast<int>(threadIdx.x) / kParts, part = static_cast<int>(threadIdx.x) % kParts;
+  const i64 query = place.first + line;
+  const i64 last = place.first + kTile<T>;
+  const i64 keys = p.causal && last < p.keys ? last : p.keys;  // that any row sees
+
+  T most = kNever, total = 0;  // of the row `line`
+  Sums<T> sums, out;
+  clear<T>(out);
+  PhiloxReader words(p.stream);
+  for (i64 key = 0; key < keys; key += kTile<T>) {
+    multiply_rows<T>(sums, rows_of(q, place, place.first, p.length), rows_of(k, place, key, p.keys), p.width, left,
+                     right);
+#pragma unroll
+    for (int i = 0; i < kSide<T>; ++i) {
+#pragma unroll
+      for (int j = 0; j < kSide<T>; ++j) {
+        weights.of[row + i][column + j] = score<T>(p, mask, place, place.first + row + i, key + column + j, sums[i][j]);
+      }
+    }
+    __syncthreads();
+    T* const own = &weights.of[line][part * kOwn];
+    T highest = most;
+    for (int j = 0; j < kOwn; ++j) highest = own[j] > highest || own[j] != own[j] ? own[j] : highest;
+    for (int lane = kParts / 2; lane > 0; lane /= 2) {
+      const T other = __shfl_xor_sync(0xffffffffu, highest, lane);
+      highest = other > highest || other != other ? other : highest;
+    }
+    T sum = 0;
+    for (int j = 0; j < kOwn; ++j) {
+      const T weight = highest == kNever ? T(0) : exp(own[j] - highest);
+      sum += weight;
+      own[j] = weight;
+      if (p.drops && query < p.length) {
+        const i64 element = (place.head * p.length + query) * p.keys + key + part * kOwn + j;
+        own[j] = words.word(element) < p.dropped_below ? T(0) : weight * static_cast<T>(p.kept);
+      }
+    }
+    for (int lane = kParts / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
+    const T factor = most == kNever ? T(0) : exp(most - highest);
+    most = highest;
+    total = total * factor + sum;
+    if (part == 0) factors[line] = factor;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kSide<T>; ++i) {
+#pragma unroll
+      for (int j = 0; j < kSide<T>; ++j) out[i][j] *= factors[row + i];
+    }
+    add_square<false, T>(out, weights, rows_of(v, place, key, p.keys, place.column), p.value_width - place.column,
+                         right);
+    __syncthreads();
+  }
+
+  // A query that may see nothing has weights of 0, also in the backward: hence infinity.
+  if (part == 0) factors[line] = most == kNever ? T(0) : T(1) / total;
+  if (part == 0 && place.column == 0 && query < p.length)
+    lse[place.head * p.length + query] = most == kNever ? -kNever : most + log(total);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kSide<T>; ++i) {
+    if (place.first + row + i >= p.length) continue;
+    T* const to = y.at(place.b, place.h, place.first + row + i) + place.column + column;
+#pragma unroll
+    for (int j = 0; j < kSide<T>; ++j) {
+      if (place.column + column + j < p.value_width) to[j] = out[i][j] * factors[row + i];
+    }
+  }
+}
+
+// What every weight of a row shares: delta = sum_j w_j dw_j = y . dy.
+template <class T>
+__global__ void row_deltas(Problem p, T* deltas, Heads<const T> y, Heads<const T> dy, i64 rows) {
+  const i64 line = i64{blockIdx.x} * kDeltaRows + threadIdx.y;
+  if (line >= rows) return;
+  const i64 head = line / p.length, b = head / p.heads, h = head % p.heads;
+  const T *const out = y.at(b, h, line % p.length), *const dout = dy.at(b, h, line % p.length);
+  T sum = 0;
+  for (int c = static_cast<int>(threadIdx.x); c < p.value_width; c += 32) sum += out[c] * dout[c];
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
+  if (threadIdx.x == 0) deltas[line] = sum;
+}
+
+template <class T>
+struct Backward {
+  Problem p;
+  Heads<const T> dy, q, k, v;
+  const T *lse, *deltas;
+  Mask mask;
+};
+
+template <class T>
+struct Shared {
+  Slice<T> left, right;
+  Square<T> weights, slopes;
+};
+
+// The weights and the slopes of the scores for a tile of queries and a tile of keys.
+template <class T>
+__device__ void weights_and_slopes(const Backward<T>& of, const Place<T>& place, i64 query, i64 key, Shared<T>& s) {
+  const Problem& p = of.p;
+  const int row = own_row<T>(), column = own_column<T>();
+  Sums<T> scores, dweights;
+  multiply_rows<T>(scores, rows_of(of.q, place, query, p.length), rows_of(of.k, place, key, p.keys), p.width, s.left,
+                   s.right);
+  multiply_rows<T>(dweights, rows_of(of.dy, place, query, p.length), rows_of(of.v, place, key, p.keys), p.value_width,
+                   s.left, s.right);
+  PhiloxReader words(p.stream);
+#pragma unroll
+  for (int i = 0; i < kSide<T>; ++i) {
+    const i64 line = place.head * p.length + query + row + i;
+    const bool there = query + row + i < p.length;
+    const T log_sum = there ? of.lse[line] : T(0), delta = there ? of.deltas[line] : T(0);
+#pragma unroll
+    for (int j = 0; j < kSide<T>; ++j) {
+      const i64 to = key + column + j;
+      const T weight = exp(score<T>(p, of.mask, place, query + row + i, to, scores[i][j]) - log_sum);
+      T factor = 1;
+      if (p.drops && there && to < p.keys)
+        factor = words.word(line * p.keys + to) < p.dropped_below ? T(0) : static_cast<T>(p.kept);
+      s.weights.of[row + i][column + j] = weight * factor;
+      s.slopes.of[row + i][column + j] = weight * (dweights[i][j] * factor - delta);
+    }
+  }
+}
+
+template <class T>
+__device__ void store(const Heads<T>& to, const Place<T>& place, i64 all, int width, const Sums<T>& sums, T scale) {
+  const int row = own_row<T>(), column = place.column + own_column<T>();
+#pragma unroll
+  for (int i = 0; i < kSide<T>; ++i) {
+    if (place.first + row + i >= all) continue;
+    T* const out = to.at(place.b, place.h, place.first + row + i);
+#pragma unroll
+    for (int j = 0; j < kSide<T>; ++j) {
+      if (column + j < width) out[column + j] = sums[i][j] * scale;
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) backward_queries(Backward<T> of, Heads<T> dq) {
+  __shared__ Shared<T> s;
+  const Problem& p = of.p;
+  const Place<T> place(p.length, p.heads);
+  const i64 last = place.first + kTile<T>;
+  const i64 keys = p.causal && last < p.keys ? last : p.keys;
+  Sums<T> sums;
+  clear<T>(sums);
+  for (i64 key = 0; key < keys; key += kTile<T>) {
+    weights_and_slopes(of, place, place.first, key, s);
+    add_square<false, T>(sums, s.slopes, rows_of(of.k, place, key, p.keys, place.column), p.width - place.column,
+                         s.right);
+    __syncthreads();
+  }
+  store(dq, place, p.length, p.width, sums, static_cast<T>(p.scale));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) backward_keys(Backward<T> of, Heads<T> dk, Heads<T> dv) {
+  __shared__ Shared<T> s;
+  const Problem& p = of.p;
+  const Place<T> place(p.keys, p.heads);
+  Sums<T> dkeys, dvalues;
+  clear<T>(dkeys);
+  clear<T>(dvalues);
+  for (i64 query = p.causal ? place.first : 0; query < p.length; query += kTile<T>) {
+    weights_and_slopes(of, place, query, place.first, s);
+    add_square<true, T>(dvalues, s.weights, rows_of(of.dy, place, query, p.length, place.column),
+                        p.value_width - place.column, s.right);
+    add_square<true, T>(dkeys, s.slopes, rows_of(of.q, place, query, p.length, place.column), p.width - place.column,
+                        s.right);
+    __syncthreads();
+  }
+  store(dk, place, p.keys, p.width, dkeys, static_cast<T>(p.scale));
+  store(dv, place, p.keys, p.value_width, dvalues, T(1));
+}
+
+template <class T>
+void run_forward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &q = inputs[0], &k = inputs[1], &v = inputs[2];
+  const Problem p = problem_of(q, k, v, attributes);
+  // Even without columns of values there is a logarithm to write.
+  const dim3 grid = grid_of<T>(p.length, q.sizes[0] * p.heads, p.value_width > 0 ? p.value_width : 1);
+  launch(context, {.grid = grid, .block = kThreads}, forward<T>, p, Heads<T>(outputs[0]), outputs[1].as<T>(),
+         Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), Mask(inputs[3]));
+}
+
+template <class T>
+void run_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const TensorView &dy = inputs[0], &q = inputs[1], &k = inputs[2], &v = inputs[3], &y = inputs[4];
+  const Problem p = problem_of(q, k, v, attributes);
+  const i64 heads = q.sizes[0] * p.heads, rows = heads * p.length;
+  T* const deltas = static_cast<T*>(context.scratch(static_cast<std::size_t>(rows) * sizeof(T)));
+  launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_deltas<T>, p, deltas,
+         Heads<const T>(y), Heads<const T>(dy), rows);
+  const Backward<T> of{
+      p,      Heads<const T>(dy), Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), inputs[5].as<T>(),
+      deltas, Mask(inputs[6])};
+  launch(context, {.grid = grid_of<T>(p.length, heads, p.width), .block = kThreads}, backward_queries<T>, of,
+         Heads<T>(outputs[0]));
+  launch(context,
+         {.grid = grid_of<T>(p.keys, heads, p.width > p.value_width ? p.width : p.value_width), .block = kThreads},
+         backward_keys<T>, of, Heads<T>(outputs[1]), Heads<T>(outputs[2]));
+}
+
+void attention(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const Dtype dtype = inputs[0].dtype;
+  if (outputs[1].element_count() == 0) return;
+  if (dtype == Dtype::kFloat32) return run_forward<float>(context, outputs, inputs, attributes);
+  if (dtype == Dtype::kFloat64) return run_forward<double>(context, outputs, inputs, attributes);
+  refuse_dtype("attention", dtype);
+}
+
+void attention_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const Dtype dtype = inputs[0].dtype;
+  if (dtype == Dtype::kFloat32) return run_backward<float>(context, outputs, inputs, attributes);
+  if (dtype == Dtype::kFloat64) return run_backward<double>(context, outputs, inputs, attributes);
+  refuse_dtype("attention_backward", dtype);
+}
+
+}  // namespace
+
+void add_attention(const KernelSink& sink) {
+  sink.add(sink.host, "attention", &attention);
+  sink.add(sink.host, "attention_backward", &attention_backward);
+}
+
+}  // namespace tenon::cuda

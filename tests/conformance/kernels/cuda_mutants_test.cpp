@@ -1,0 +1,86 @@
+// Faults put into the shipped CUDA kernels, one each: the check that is meant for it finds it.
+#include "harness.h"
+#include "support/emulated_cuda/emulated_cuda.h"
+
+#include <tenon/kernel/attributes/linear.h>
+#include <tenon/kernel/attributes/reduction.h>
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+namespace tenon::conformance {
+
+using emulated_cuda::Fault;
+
+struct Mutant {
+  const char* name;
+  Fault fault;
+  void (*run)(Bench& bench);
+  const char* sentence;
+};
+void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
+
+namespace {
+
+Tensor numbers(Sizes sizes, Layout layout = Layout::kContiguous) {
+  Random random(5);
+  return random_tensor(Dtype::kFloat32, sizes, layout, random);
+}
+
+void copy_transposed(Bench& bench) {
+  bench.run("copy", {Tensor(Dtype::kFloat32, {70, 40})}, {numbers({70, 40}, Layout::kTransposed)});
+}
+void negate(Bench& bench) { bench.run("neg", {Tensor(Dtype::kFloat32, {4099})}, {numbers({4099})}); }
+void softmax(Bench& bench) {
+  const DimAttributes along{.dim = 1};
+  bench.run("softmax", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
+}
+void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
+
+void running_sum(Bench& bench) {
+  const DimAttributes along{.dim = 1};
+  bench.run("cumsum", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
+}
+void product(Bench& bench) {
+  Random random(5);
+  const Tensor a = random_tensor(Dtype::kInt32, {40, 50}, Layout::kContiguous, random, -9, 9);
+  const Tensor b = random_tensor(Dtype::kInt32, {50, 70}, Layout::kContiguous, random, -9, 9);
+  const MatmulAttributes plain;
+  bench.run("matmul", {Tensor(Dtype::kInt32, {40, 70})}, {a, b, Tensor()}, &plain);
+}
+
+class CudaMutants : public testing::TestWithParam<Mutant> {};
+
+TEST_P(CudaMutants, IsFound) {
+  Bench& bench = *benches().front();
+  bench.enter();
+  GetParam().run(bench);  // right as it is shipped
+  EXPECT_DEATH(
+      {
+        bench.enter();
+        emulated_cuda::start({.devices = 1, .compute_capability = 75, .faults = {GetParam().fault}});
+        GetParam().run(bench);
+      },
+      GetParam().sentence);
+}
+
+constexpr const char* kSharedRace = "that was never written|races in shared memory";
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CudaMutants,
+    testing::Values(
+        Mutant{"TileWithoutABarrier", {"transpose_kernelIj", "bar.sync", ""}, copy_transposed, kSharedRace},
+        Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32", 4}, negate, "uses 16 bytes at .* not aligned"},
+        Mutant{"BlocksThatDoTheSame", {"3NegEf", "%ctaid.x", "0"}, negate, "races in global memory .* with block 0"},
+        Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "beyond the end"},
+        Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
+        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6}, softmax, "does not name its own"},
+        Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
+        Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
+        Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
+        Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace tenon::conformance
