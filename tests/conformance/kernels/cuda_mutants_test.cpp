@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
+#include <tenon/kernel/attributes/attention.h>
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
 
@@ -38,6 +39,22 @@ void softmax(Bench& bench) {
 }
 void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
 
+void multiply_integers(Bench& bench) {
+  const Tensor a(Dtype::kInt64, {40, 40}), b(Dtype::kInt64, {40, 40});
+  bench.run("matmul", {Tensor(Dtype::kInt64, {40, 40})}, {a, b, Tensor()});
+}
+void attend(Bench& bench) {
+  const AttentionAttributes plain;
+  const Tensor q = numbers({1, 1, 70, 8});
+  bench.run("attention", {Tensor(Dtype::kFloat32, q.sizes()), Tensor(Dtype::kFloat32, {1, 1, 70})}, {q, q, q, Tensor()},
+            &plain);
+}
+void unpool(Bench& bench) {
+  Tensor index(Dtype::kInt64, {1, 1, 100});
+  for (i64 i = 0; i < index.count(); ++i) index.set_integer(i, i / 3);
+  bench.run("max_pool_backward", {Tensor(Dtype::kFloat32, {1, 1, 40})}, {numbers({1, 1, 100}), index});
+}
+
 class CudaMutants : public testing::TestWithParam<Mutant> {};
 
 TEST_P(CudaMutants, IsFound) {
@@ -64,7 +81,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"AnElementTooMany", {"3NegEf", "setp.gt.u32", "setp.lt.u32"}, negate, "beyond the end"},
         Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
         Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;"}, softmax, "does not name its own thread"},
-        Mutant{"SumWithoutABarrier", {"reduce_kernel", "bar.sync", ""}, sum_columns, kSharedRace}),
+        Mutant{"SumWithoutABarrier", {"reduce_kernel", "bar.sync", ""}, sum_columns, kSharedRace},
+        Mutant{"ProductWithoutABarrier", {"product_kernelIl", "bar.sync", "", 2}, multiply_integers, kSharedRace},
+        Mutant{"SliceOverwrittenEarly", {"product_kernelIl", "bar.sync", ""}, multiply_integers, kSharedRace},
+        Mutant{"AttentionWithoutABarrier", {"orwardIfEEvNS1_7Problem", "bar.sync", "", 3}, attend, kSharedRace},
+        Mutant{"WarpThatDoesNotWait",
+               {"max_backward_kernelIff", "bar.warp.sync", ""},
+               unpool,
+               "races in global memory .* of its block"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
