@@ -1,9 +1,9 @@
 // index, index_put, index_select, index_add, gather, scatter, embedding_backward.
 //
 // Reading: each element of y finds its place in self by the offset that its index says.
-// Writing: each index, with the elements that belong to it, is a cell. Cells are sorted by where they write, so that those
-// with one place lie in a run, in their order; then the last of a run writes, or one thread adds up the run. So the order
-// is the one of the indices, whatever the device does first.
+// Writing: each index, with the elements that belong to it, is a cell. Cells are sorted by where they write, so that
+// those with one place lie in a run, in their order; then the last of a run writes, or one thread adds up the run. So
+// the order is the one of the indices, whatever the device does first.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
 
@@ -198,10 +198,10 @@ void gather(KernelContext& context, Views outputs, Views inputs, const void* att
 
 /// Sorted cells, what each brings along, and the elements of a cell.
 struct Writes {
-  Pairs sorted;    ///< keys: offset in elements; values: number of the cell
-  u64 end;         ///< no cell is there: the key of those that are nowhere
-  Nest<1> cells;   ///< where the values of a cell begin, by its number
-  Nest<2> block;   ///< elements of a cell: in self, in the values
+  Pairs sorted;   ///< keys: offset in elements; values: number of the cell
+  u64 end;        ///< no cell is there: the key of those that are nowhere
+  Nest<1> cells;  ///< where the values of a cell begin, by its number
+  Nest<2> block;  ///< elements of a cell: in self, in the values
 };
 
 template <class T>
@@ -277,9 +277,8 @@ void assign(KernelContext& context, Dtype dtype, const Writes& w) {
 }
 
 void accumulate(KernelContext& context, Dtype dtype, const Writes& w, double alpha, bool by_frequency = false) {
-  any_dtype(dtype, [&]<class T>(Type<T>) {
-    launch(context, shape_of(w), accumulate_kernel<T>, w, alpha, by_frequency);
-  });
+  any_dtype(dtype,
+            [&]<class T>(Type<T>) { launch(context, shape_of(w), accumulate_kernel<T>, w, alpha, by_frequency); });
 }
 
 void index_put(KernelContext& context, Views outputs, Views inputs, const void* attributes) {

@@ -3,7 +3,7 @@
 #include "support/emulated_cuda/emulated_cuda.h"
 
 #include <tenon/kernel/attributes/attention.h>
-#include <tenon/kernel/attributes/indexing.h>
+#include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
@@ -39,10 +39,6 @@ void softmax(Bench& bench) {
 }
 void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
 
-void multiply_integers(Bench& bench) {
-  const Tensor a(Dtype::kInt64, {40, 40}), b(Dtype::kInt64, {40, 40});
-  bench.run("matmul", {Tensor(Dtype::kInt64, {40, 40})}, {a, b, Tensor()});
-}
 void attend(Bench& bench) {
   const AttentionAttributes plain;
   const Tensor q = numbers({1, 1, 70, 8});
@@ -53,6 +49,17 @@ void unpool(Bench& bench) {
   Tensor index(Dtype::kInt64, {1, 1, 100});
   for (i64 i = 0; i < index.count(); ++i) index.set_integer(i, i / 3);
   bench.run("max_pool_backward", {Tensor(Dtype::kFloat32, {1, 1, 40})}, {numbers({1, 1, 100}), index});
+}
+void running_sum(Bench& bench) {
+  const DimAttributes along{.dim = 1};
+  bench.run("cumsum", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
+}
+void product(Bench& bench) {
+  Random random(5);
+  const Tensor a = random_tensor(Dtype::kInt32, {40, 50}, Layout::kContiguous, random, -9, 9);
+  const Tensor b = random_tensor(Dtype::kInt32, {50, 70}, Layout::kContiguous, random, -9, 9);
+  const MatmulAttributes plain;
+  bench.run("matmul", {Tensor(Dtype::kInt32, {40, 70})}, {a, b, Tensor()}, &plain);
 }
 
 class CudaMutants : public testing::TestWithParam<Mutant> {};
@@ -76,14 +83,15 @@ INSTANTIATE_TEST_SUITE_P(
     All, CudaMutants,
     testing::Values(
         Mutant{"TileWithoutABarrier", {"transpose_kernelIj", "bar.sync", ""}, copy_transposed, kSharedRace},
-        Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32"}, negate, "uses 16 bytes at .* not aligned"},
+        Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32", 4}, negate, "uses 16 bytes at .* not aligned"},
         Mutant{"BlocksThatDoTheSame", {"3NegEf", "%ctaid.x", "0"}, negate, "races in global memory .* with block 0"},
-        Mutant{"AnElementTooMany", {"3NegEf", "setp.gt.u32", "setp.lt.u32"}, negate, "beyond the end"},
+        Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "beyond the end"},
         Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
-        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;"}, softmax, "does not name its own thread"},
-        Mutant{"SumWithoutABarrier", {"reduce_kernel", "bar.sync", ""}, sum_columns, kSharedRace},
-        Mutant{"ProductWithoutABarrier", {"product_kernelIl", "bar.sync", "", 2}, multiply_integers, kSharedRace},
-        Mutant{"SliceOverwrittenEarly", {"product_kernelIl", "bar.sync", ""}, multiply_integers, kSharedRace},
+        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6}, softmax, "does not name its own"},
+        Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
+        Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
+        Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
+        Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace},
         Mutant{"AttentionWithoutABarrier", {"orwardIfEEvNS1_7Problem", "bar.sync", "", 3}, attend, kSharedRace},
         Mutant{"WarpThatDoesNotWait",
                {"max_backward_kernelIff", "bar.warp.sync", ""},

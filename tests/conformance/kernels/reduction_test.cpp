@@ -335,7 +335,7 @@ TEST(NllLoss, WeightsIgnoredClassesAndReductions) {
           bench.run("nll_loss", {loss, total}, {x, bad, Tensor()}, &attributes);
           FAIL() << "a class out of range was accepted";
         } catch (const Error& error) {
-          EXPECT_STREQ(error.what(), "Target 12 is out of bounds.");
+          EXPECT_TRUE(std::string_view(error.what()).starts_with("Target 12 is out of bounds.")) << error.what();
         }
       }
     }

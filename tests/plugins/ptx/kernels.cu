@@ -175,6 +175,29 @@ __global__ void votes_kernel(unsigned* y, const int* x) {
   out[6] = odd;
 }
 
+__global__ void block_votes_kernel(int* y, const int* x) {
+  const int v = x[threadIdx.x];
+  int* out = y + threadIdx.x * kBlockVotes;
+  out[0] = __syncthreads_count(v > 0);
+  out[1] = __syncthreads_and(v > -100);
+  out[2] = __syncthreads_and(v != 7);
+  out[3] = __syncthreads_or(v == 7);
+  // The predicate in the braces is not the one outside, though it has its name.
+  const bool positive = v > 0;
+  int seven;
+  asm volatile("{ .reg .pred %%p1; setp.eq.s32 %%p1, %1, 7; selp.s32 %0, 1, 0, %%p1; }" : "=r"(seven) : "r"(v));
+  out[4] = seven * 2 + positive;
+}
+
+__global__ void halves_of_words_kernel(std::uint16_t* y) {
+  __shared__ unsigned words[32];
+  words[threadIdx.x] = threadIdx.x << 16 | 7;
+  __syncthreads();
+  const volatile std::uint16_t* halves = reinterpret_cast<const volatile std::uint16_t*>(words);
+  y[2 * threadIdx.x] = halves[2 * threadIdx.x];
+  y[2 * threadIdx.x + 1] = halves[2 * threadIdx.x + 1];
+}
+
 __global__ void where_kernel(int* y) {
   const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -279,6 +302,8 @@ void histogram(unsigned* counts, const unsigned char* x, int n, cudaStream_t str
   histogram_kernel<<<3, 64, 0, stream>>>(counts, x, n);
 }
 void votes(unsigned* y, const int* x, cudaStream_t stream) { votes_kernel<<<1, 32, 0, stream>>>(y, x); }
+void block_votes(int* y, const int* x, cudaStream_t stream) { block_votes_kernel<<<1, 96, 0, stream>>>(y, x); }
+void halves_of_words(std::uint16_t* y, cudaStream_t stream) { halves_of_words_kernel<<<1, 32, 0, stream>>>(y); }
 void where(int* y, dim3 grid, dim3 block, cudaStream_t stream) { where_kernel<<<grid, block, 0, stream>>>(y); }
 
 void run_mutant(Mutant mutant, float* y, unsigned* counter, cudaStream_t stream) {

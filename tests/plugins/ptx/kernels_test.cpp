@@ -239,6 +239,29 @@ TEST_P(PtxKernels, VotesAndShuffles) {
   }
 }
 
+TEST_P(PtxKernels, VotesOfABlockAndNamesInBraces) {
+  std::vector<int> x(96);
+  std::iota(x.begin(), x.end(), -4);
+  int* y = on_device(std::vector<int>(96 * kBlockVotes));
+  block_votes(y, on_device(x), nullptr);
+  const auto got = fetched(y, 96 * kBlockVotes);
+  for (int i = 0; i < 96; ++i) {
+    const int* out = got.data() + i * kBlockVotes;
+    EXPECT_EQ(out[0], 91);
+    EXPECT_EQ(out[1], 1);
+    EXPECT_EQ(out[2], 0);
+    EXPECT_EQ(out[3], 1);
+    EXPECT_EQ(out[4], (i == 11 ? 2 : 0) + (i > 4));
+  }
+}
+
+TEST_P(PtxKernels, SharedMemoryIsReadInOtherSizesThanItWasWritten) {
+  std::uint16_t* y = on_device(std::vector<std::uint16_t>(64));
+  halves_of_words(y, nullptr);
+  const auto got = fetched(y, 64);
+  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(got[i], i % 2 == 0 ? 7 : i / 2);
+}
+
 TEST_P(PtxKernels, IndicesInThreeDimensions) {
   int* y = on_device(std::vector<int>(2 * 3 * 24));
   where(y, dim3(2, 3), dim3(4, 3, 2), nullptr);

@@ -20,6 +20,7 @@ References all_references() {
   References all;
   add_whole_references(all);
   add_float_references(all);
+  add_half_references(all);
   return all;
 }
 

@@ -23,6 +23,7 @@ using References = std::map<std::string, Reference>;
 
 void add_whole_references(References& references);
 void add_float_references(References& references);
+void add_half_references(References& references);
 
 /// Every choice of `count` words out of these.
 std::vector<Inputs> choices(const std::vector<Word>& words, std::size_t count);

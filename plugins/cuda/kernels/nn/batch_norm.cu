@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) normalize_kernel(Shape s, T* y, const T* x,
-                                                             const Statistics<Compute<T>>* statistics, const T* weight,
-                                                             const T* bias, i64 total) {
+__global__ void __launch_bounds__(kThreads)
+    normalize_kernel(Shape s, T* y, const T* x, const Statistics<Compute<T>>* statistics, const T* weight,
+                     const T* bias, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
     const i64 c = s.channel(i);
@@ -104,13 +104,14 @@ void batch_norm(KernelContext& context, Views outputs, Views inputs, const void*
   const FloatArray old_mean = float_array(optional(inputs, 3)), old_var = float_array(optional(inputs, 4));
   floats_only("batch_norm", x.dtype, [&]<class T>(Type<T>) {
     using A = Compute<T>;
-    auto* const exact = static_cast<Statistics<A>*>(
-        context.scratch(static_cast<std::size_t>(s.channels) * sizeof(Statistics<A>)));
+    auto* const exact =
+        static_cast<Statistics<A>*>(context.scratch(static_cast<std::size_t>(s.channels) * sizeof(Statistics<A>)));
     const StatisticsOut<A> out{exact, float_array(outputs[1]), float_array(outputs[2]), a.eps};
     if (a.training) {
       const ChannelViews views(x, s.batch, s.channels, s.inner);
-      const BatchFold<A> fold{out,       old_mean, old_var, float_array(optional(outputs, 3)),
-                              float_array(optional(outputs, 4)), a.momentum, s.batch * s.inner};
+      const BatchFold<A> fold{
+          out,        old_mean,         old_var, float_array(optional(outputs, 3)), float_array(optional(outputs, 4)),
+          a.momentum, s.batch * s.inner};
       run_reduction(context, views.plan(), Elements<T>{x.as<const char>()}, fold);
     } else {
       launch(context, {.grid = blocks_for(s.channels), .block = kThreads}, running_statistics_kernel<A>, out, old_mean,

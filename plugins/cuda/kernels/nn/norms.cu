@@ -10,8 +10,8 @@
 namespace tenon::cuda {
 namespace {
 
-/// rows of n elements. Element i of row r has the weight of channel r % groups * channels + i / inner; a layer is a group
-/// whose every element is a channel.
+/// rows of n elements. Element i of row r has the weight of channel r % groups * channels + i / inner; a layer is a
+/// group whose every element is a channel.
 struct Rows {
   i64 rows, n;
   i64 groups, channels, inner;  ///< channels of a group
@@ -45,9 +45,8 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    input_gradient_kernel(Rows r, int lanes, T* dx, const T* dy, const T* x, FloatArray mean, FloatArray rstd,
-                          const T* weight) {
+__global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int lanes, T* dx, const T* dy, const T* x,
+                                                                  FloatArray mean, FloatArray rstd, const T* weight) {
   using A = Compute<T>;
   __shared__ Gradients<A> shared[kWarps];
   const Team team(lanes);

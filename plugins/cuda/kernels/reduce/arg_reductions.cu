@@ -22,7 +22,8 @@ struct Best {
     if (b.index < 0) return a;
     const bool nan_a = a.value != a.value, nan_b = b.value != b.value;
     const bool equal = (nan_a && nan_b) || a.value == b.value;
-    const bool first = equal ? a.index < b.index : nan_a || (!nan_b && (largest ? a.value > b.value : a.value < b.value));
+    const bool first =
+        equal ? a.index < b.index : nan_a || (!nan_b && (largest ? a.value > b.value : a.value < b.value));
     return first ? a : b;
   }
   /// The index, then the value.

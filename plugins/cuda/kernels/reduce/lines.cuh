@@ -34,9 +34,9 @@ class PartView {
 /// Operands of equal sizes but for `dim`, cut into lines along it. `length` is that of the last operand's lines.
 template <int kOperands>
 struct Lines {
-  Nest<kOperands> nest;     ///< of everything but dim: position = line
+  Nest<kOperands> nest;  ///< of everything but dim: position = line
   i64 length = 1;
-  i64 strides[kOperands];   ///< along the line, in bytes
+  i64 strides[kOperands];  ///< along the line, in bytes
 
   bool empty() const { return nest.total == 0 || length == 0; }
   /// Neighbouring lines of operand k lie closer together than neighbours on a line.

@@ -55,9 +55,8 @@ __global__ void __launch_bounds__(kThreads) offsets_kernel(i64* counts, i64 bloc
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    write_kernel(Nest<1> x, u64 mask, const i64* offsets, Shape shape, char* indices, i64 row_bytes, i64 column_bytes,
-                 i64 room) {
+__global__ void __launch_bounds__(kThreads) write_kernel(Nest<1> x, u64 mask, const i64* offsets, Shape shape,
+                                                         char* indices, i64 row_bytes, i64 column_bytes, i64 room) {
   bool is_one;
   u32 all;
   const i64 row = offsets[blockIdx.x] + rank_in_block<T>(x, mask, is_one, all) - 1;

@@ -1,7 +1,7 @@
 // The engine of reductions.
 //
-// Dimensions are kept or reduced. An output belongs to `lanes` threads of a block; the block has `across` outputs. Where
-// the reduced elements lie side by side, so do the lanes, else the outputs: a warp reads neighbours either way.
+// Dimensions are kept or reduced. An output belongs to `lanes` threads of a block; the block has `across` outputs.
+// Where the reduced elements lie side by side, so do the lanes, else the outputs: a warp reads neighbours either way.
 //
 //   rows     o0 o0 o0 o0 o1 o1 o1 o1 …      columns     o0 o1 o2 o3 … o0 o1 o2 o3 …
 //
@@ -37,7 +37,8 @@ inline Reduction plan_reduction(const TensorView& x, const TensorView& y0, const
   r.reduced = make_nest<1>({&reduced.view()});
   const i64 length = r.reduced.total;
   r.rows = r.kept.sizes[0].divisor() == 1 || r.reduced.strides[0][0] <= r.kept.strides[0][0];
-  r.lanes = r.rows ? power_of_two(length / 4 < kThreads ? length / 4 : kThreads) : power_of_two(length < 8 ? length : 8);
+  r.lanes =
+      r.rows ? power_of_two(length / 4 < kThreads ? length / 4 : kThreads) : power_of_two(length < 8 ? length : 8);
   r.across = kThreads / r.lanes;
   constexpr i64 kBlocks = 256, kLeast = 32;  // about so many blocks, and at least so many elements for each thread
   const i64 blocks = ceil_div(r.kept.total, r.across);

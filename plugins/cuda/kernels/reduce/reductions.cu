@@ -137,8 +137,7 @@ void extreme(KernelContext& context, Views outputs, Views inputs, const void*) {
 
 void count(KernelContext& context, const TensorView& y, const TensorView& x, Counting kind) {
   if (is_floating_point(x.dtype)) {
-    floats_only("any", x.dtype,
-                [&]<class T>(Type<T>) { reduce<T>(context, y, x, Count<Compute<T>>{kind, y.dtype}); });
+    floats_only("any", x.dtype, [&]<class T>(Type<T>) { reduce<T>(context, y, x, Count<Compute<T>>{kind, y.dtype}); });
   } else {
     bits_of(x.dtype, [&]<class T>(Type<T>) { reduce<T>(context, y, x, Count<Compute<T>>{kind, y.dtype}); });
   }

@@ -1,5 +1,5 @@
-// softmax, log_softmax and their backwards. A team goes along its line twice: once for what the line has in common, once
-// to write; the second time finds in cache what the first one read.
+// softmax, log_softmax and their backwards. A team goes along its line twice: once for what the line has in common,
+// once to write; the second time finds in cache what the first one read.
 #include <tenon/kernel/attributes/reduction.h>
 
 #include "kernels/reduce/lines.cuh"
@@ -78,14 +78,14 @@ void run(KernelContext& context, const TensorView* const (&views)[kOperands], co
   const Lines<kOperands> lines = make_lines(views, static_cast<const DimAttributes*>(attributes)->dim);
   if (lines.empty()) return;
   const int lanes = lanes_for(lines.length, lines.nest.total, lines.across(0));
-  floats_only("softmax", views[0]->dtype, [&](auto type) {
-    launch(context, team_shape(lines.nest.total, lanes), kernel_of(type), lines, lanes);
-  });
+  floats_only("softmax", views[0]->dtype,
+              [&](auto type) { launch(context, team_shape(lines.nest.total, lanes), kernel_of(type), lines, lanes); });
 }
 
 template <bool logarithm>
 void softmax(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  run<2>(context, {&outputs[0], &inputs[0]}, attributes, []<class T>(Type<T>) { return &softmax_kernel<T, logarithm>; });
+  run<2>(context, {&outputs[0], &inputs[0]}, attributes,
+         []<class T>(Type<T>) { return &softmax_kernel<T, logarithm>; });
 }
 template <bool logarithm>
 void softmax_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {

@@ -23,8 +23,9 @@ Pairs sort_pairs(KernelContext& context, const Pairs& pairs, int bits) {
   void* workspace = nullptr;
   std::size_t bytes = 0;
   const auto sort = [&] {
-    check(cub::DeviceRadixSort::SortPairs(workspace, bytes, keys, values, pairs.count, 0, bits, native(context.stream())),
-          "cub::DeviceRadixSort::SortPairs");
+    check(
+        cub::DeviceRadixSort::SortPairs(workspace, bytes, keys, values, pairs.count, 0, bits, native(context.stream())),
+        "cub::DeviceRadixSort::SortPairs");
   };
   sort();  // says how much it needs
   workspace = context.scratch(bytes);

@@ -37,13 +37,13 @@ struct Order {
       case Dtype::kUInt8:
         return *reinterpret_cast<const u8*>(at);
       case Dtype::kInt8:
-        return *reinterpret_cast<const u8*>(at) ^ u64{0x80};
+        return *reinterpret_cast<const u8*>(at) ^ u64 { 0x80 };
       case Dtype::kInt16:
-        return *reinterpret_cast<const u16*>(at) ^ u64{0x8000};
+        return *reinterpret_cast<const u16*>(at) ^ u64 { 0x8000 };
       case Dtype::kInt32:
-        return *reinterpret_cast<const u32*>(at) ^ u64{0x80000000};
+        return *reinterpret_cast<const u32*>(at) ^ u64 { 0x80000000 };
       case Dtype::kInt64:
-        return *reinterpret_cast<const u64*>(at) ^ u64{1} << 63;
+        return *reinterpret_cast<const u64*>(at) ^ u64 { 1 } << 63;
       case Dtype::kFloat16:
         return key_of_float<u16>(*reinterpret_cast<const u16*>(at), 0x7c00);
       case Dtype::kBFloat16:
@@ -60,10 +60,10 @@ struct Order {
     return descending ? ascending ^ (~u64{0} >> (64 - size_of_element() * 8)) : ascending;
   }
   __device__ int size_of_element() const {
-    return dtype == Dtype::kInt64 || dtype == Dtype::kFloat64                                   ? 8
-           : dtype == Dtype::kInt32 || dtype == Dtype::kFloat32                                 ? 4
+    return dtype == Dtype::kInt64 || dtype == Dtype::kFloat64                                ? 8
+           : dtype == Dtype::kInt32 || dtype == Dtype::kFloat32                              ? 4
            : dtype == Dtype::kInt16 || dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16 ? 2
-                                                                                                : 1;
+                                                                                             : 1;
   }
 };
 
@@ -185,8 +185,8 @@ void sort_all(KernelContext& context, const Job& job, const Candidates& from) {
   launch(context, {.grid = blocks_for(lines * job.wanted), .block = kThreads}, write_kernel, job, from, pairs);
 }
 
-/// The best `wanted` of each line in the order of their positions: a block finds the key of the last of them, a digit at
-/// a time, and takes what is better and the first of its equals.
+/// The best `wanted` of each line in the order of their positions: a block finds the key of the last of them, a digit
+/// at a time, and takes what is better and the first of its equals.
 __global__ void __launch_bounds__(kThreads) select_kernel(Job job, u64* keys, i64* positions) {
   constexpr int kDigits = 256;
   static_assert(kDigits == kThreads);
@@ -199,8 +199,8 @@ __global__ void __launch_bounds__(kThreads) select_kernel(Job job, u64* keys, i6
   char* begin[3];
   job.lines.locate(team.line, begin);
   const auto key = [&](i64 i) { return job.order.key(begin[2] + i * job.lines.strides[2]); };
-  u64 found = 0;                // the digits that are known
-  i64 left = job.wanted;        // how many are wanted of those with these digits
+  u64 found = 0;          // the digits that are known
+  i64 left = job.wanted;  // how many are wanted of those with these digits
   const int bits = job.order.size_of_element() * 8;
   for (int shift = bits - 8; shift >= 0; shift -= 8) {
     counts[team.lane] = 0;

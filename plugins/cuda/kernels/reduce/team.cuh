@@ -1,12 +1,12 @@
-// Teams: the threads that work on one line together, and what they do with a value of each: put all of them together, or
-// put together those up to each.
+// Teams: the threads that work on one line together, and what they do with a value of each: put all of them together,
+// or put together those up to each.
 //
 // A team is a power of two of threads side by side, up to a warp, or a whole block of kThreads. Blocks have kThreads
 // threads, and all of them come to every function here, also those without a line.
 #pragma once
 
-#include "kernels/launch.h"
 #include "kernels/dtypes.cuh"
+#include "kernels/launch.h"
 
 #include <cstring>
 
@@ -22,8 +22,8 @@ constexpr int power_of_two(i64 n) {
   return power;
 }
 
-/// Lanes for lines of `length`. `across`: neighbouring lines lie closer together than neighbours on a line; then a thread
-/// takes a line by itself, and a warp reads 32 of them side by side.
+/// Lanes for lines of `length`. `across`: neighbouring lines lie closer together than neighbours on a line; then a
+/// thread takes a line by itself, and a warp reads 32 of them side by side.
 constexpr int lanes_for(i64 length, i64 lines, bool across) {
   if (across && (length <= kWarp || lines >= 4096)) return 1;
   if (length > 1024) return kThreads;

@@ -50,13 +50,6 @@ const Where* AccessLog::conflict(std::uint64_t address, std::size_t bytes, Acces
   return nullptr;
 }
 
-bool AccessLog::written(std::uint64_t address, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += step_of(bytes)) {
-    if (!record(address + i).write.any) return false;
-  }
-  return true;
-}
-
 void AccessLog::synchronize(std::uint64_t address, const Where& where) {
   auto& released = released_[address];
   auto& acquired = acquired_[where.block];

@@ -1,4 +1,4 @@
-// Who read and wrote what: finds data races within and across blocks, and shared memory that was never written.
+// Who read and wrote what: finds data races within and across blocks.
 //
 // Two accesses of one place, one of them a write and not both atomic, must be ordered: by a barrier of the block, by
 // __syncwarp within a warp, or across blocks by a fence and an atomic after the first and an atomic before the second.
@@ -28,8 +28,6 @@ class AccessLog {
  public:
   /// What was done before that is not ordered with this access, or null.
   const Where* conflict(std::uint64_t address, std::size_t bytes, Access access, const Where& where);
-  /// Whether all of these bytes were written.
-  bool written(std::uint64_t address, std::size_t bytes);
   /// An atomic access at `address`: what came before a fence and an atomic there is ordered from now on.
   void synchronize(std::uint64_t address, const Where& where);
 

@@ -1,7 +1,7 @@
 // cvt: between all types, with the rounding, flushing and saturation of the opcode.
 #include "support/emulated_cuda/ptx/operation_table.h"
+#include "support/emulated_cuda/ptx/small_floats.h"
 
-#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -13,55 +13,11 @@ namespace {
 
 using u64 = std::uint64_t;
 
-struct Half {
-  std::uint16_t bits;
-};
-struct Brain {
-  std::uint16_t bits;
-};
-
 float flushed(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value; }
-
-/// Rounds to `digits` binary digits of a format whose smallest normal number is 2^least, to nearest, ties to even.
-double rounded_to(double value, int digits, int least) {
-  if (!std::isfinite(value) || value == 0) return value;
-  const int exponent = std::max(std::ilogb(value), least);
-  const double unit = std::ldexp(1.0, exponent - digits + 1);
-  return std::nearbyint(value / unit) * unit;
-}
-
-std::uint16_t half_bits(double value) {
-  if (std::isnan(value)) return 0x7fff;
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::fabs(rounded_to(value, 11, -14));
-  if (magnitude >= 65536) return sign | 0x7c00;
-  if (magnitude < std::ldexp(1.0, -14)) return sign | static_cast<std::uint16_t>(std::ldexp(magnitude, 24));
-  const int exponent = std::ilogb(magnitude);
-  const auto fraction = static_cast<std::uint16_t>(std::ldexp(magnitude, 10 - exponent) - 1024);
-  return static_cast<std::uint16_t>(sign | (exponent + 15) << 10 | fraction);
-}
-
-float half_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  const float sign = bits & 0x8000 ? -1.0F : 1.0F;
-  if (exponent == 31)
-    return fraction != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-}
-
-std::uint16_t brain_bits(double value) {
-  if (std::isnan(value)) return 0x7fff;
-  const double once = rounded_to(value, 8, -126);
-  if (std::fabs(once) > 3.3961775292304957e38) return std::signbit(value) ? 0xff80 : 0x7f80;
-  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(once)) >> 16);
-}
 
 template <class T>
 double value_of(u64 word) {
-  if constexpr (std::is_same_v<T, Half>) return half_value(get<std::uint16_t>(word));
-  if constexpr (std::is_same_v<T, Brain>) return std::bit_cast<float>(static_cast<std::uint32_t>(word & 0xffff) << 16);
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Brain>) return T{static_cast<std::uint16_t>(word)}.value();
   if constexpr (std::is_floating_point_v<T>) return static_cast<double>(get<T>(word));
 }
 
@@ -122,8 +78,8 @@ u64 whole_to_float(const u64* in, u64&) {
 template <class To, class From, int kRounding>
 u64 float_to_float(const u64* in, u64&) {
   const double value = value_of<From>(in[0]);
-  if constexpr (std::is_same_v<To, Half>) return half_bits(value);
-  if constexpr (std::is_same_v<To, Brain>) return brain_bits(value);
+  if constexpr (std::is_same_v<To, Half>) return Half::nearest(value).bits;
+  if constexpr (std::is_same_v<To, Brain>) return Brain::nearest(value).bits;
   if constexpr (std::is_floating_point_v<To>) {
     volatile double from = value;
     std::fesetround(kRounding);

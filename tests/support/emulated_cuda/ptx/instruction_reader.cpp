@@ -64,7 +64,9 @@ Operand operand_of(const std::string& text, Names& names, std::string& unknown) 
     operand.value = variable->second;
   } else if (text[0] == '%' || names.registers.contains(text) || text == "_") {
     operand.kind = Operand::Kind::kRegister;
-    operand.value = names.registers.try_emplace(text, names.registers.size()).first->second;
+    const auto [found, added] = names.registers.try_emplace(text, names.register_count);
+    names.register_count += added;
+    operand.value = found->second;
   } else {
     unknown = text;
   }
@@ -171,6 +173,11 @@ bool read_control(Instruction& instruction, const std::vector<std::string>& part
   } else if ((base == "bar" || base == "barrier") && has(parts, "sync") && operands.size() == 1) {
     instruction.kind = Kind::kBarrier;
     take(0);
+  } else if ((base == "bar" || base == "barrier") && has(parts, "red") && operands.size() == 3) {
+    instruction.kind = Kind::kBarrier;
+    instruction.mode = has(parts, "popc") ? "popc" : has(parts, "and") ? "and" : "or";
+    instruction.out.push_back(operand_of(operands[0], names, instruction.name));
+    take(1);
   } else if (base == "shfl" || base == "vote" || base == "match") {
     instruction.kind = base == "shfl" ? Kind::kShuffle : base == "vote" ? Kind::kVote : Kind::kMatch;
     instruction.mode = parts.at(base == "match" ? 1 : 2);

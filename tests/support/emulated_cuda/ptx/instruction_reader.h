@@ -12,6 +12,7 @@ namespace tenon::emulated_cuda::ptx {
 /// What the names in a function mean.
 struct Names {
   std::map<std::string, std::uint64_t> registers;  ///< grows as they are met
+  std::uint64_t register_count = 0;                ///< of all scopes
   std::map<std::string, std::uint64_t> addresses;  ///< of shared and local variables
   std::map<std::string, std::size_t> variables;    ///< of the module
 };

@@ -87,6 +87,7 @@ void Launch::begin_block(std::uint64_t block) {
   block_id_ = at_index(block, config_.grid);
   const std::size_t dynamic_at = (kernel_.shared_bytes + 15) / 16 * 16;
   shared_.assign(dynamic_at + config_.dynamic_shared_bytes, kPoison);
+  shared_written_.assign(shared_.size(), 0);
   shared_log_ = {};
   block_phase_ = 0;
   fences_ = 0;

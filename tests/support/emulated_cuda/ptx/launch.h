@@ -56,6 +56,7 @@ class Launch {
   bool step(Thread& thread, const Instruction& instruction);
   bool release_warps();
   bool release_barrier();
+  void reduce_at_barrier(const Instruction& instruction);
   void run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
@@ -90,6 +91,7 @@ class Launch {
   Dimensions block_id_;
   std::vector<Thread> threads_;
   std::vector<unsigned char> shared_;
+  std::vector<unsigned char> shared_written_;  ///< 1 for each byte that somebody wrote
   AccessLog shared_log_;
   std::uint32_t block_phase_ = 0;
   std::vector<std::uint32_t> warp_phases_;

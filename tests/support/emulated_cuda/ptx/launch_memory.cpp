@@ -89,8 +89,10 @@ unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, 
              (space == Space::kShared ? "shared" : "local") + " memory");
   }
   if (space == Space::kShared) {
-    if (access != Access::kWrite && !shared_log_.written(address, bytes))
+    unsigned char* const written = shared_written_.data() + address;
+    if (instruction.kind != Kind::kStore && std::memchr(written, 0, bytes) != nullptr)
       stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
+    if (instruction.kind != Kind::kLoad) std::memset(written, 1, bytes);
     check_race(shared_log_, thread, instruction, address, bytes, access, "shared");
   }
   return memory.data() + address;

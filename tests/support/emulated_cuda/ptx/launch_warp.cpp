@@ -30,10 +30,29 @@ bool Launch::release_barrier() {
   const std::uint64_t barrier = value(*first, first->waits_at->in[0]);
   if (barrier > 15) stop(*first, *first->waits_at, "names barrier " + std::to_string(barrier));
   ++block_phase_;
+  reduce_at_barrier(*first->waits_at);
   for (Thread& thread : threads_) {
     if (thread.state == State::kAtBarrier) thread.state = State::kReady;
   }
   return true;
+}
+
+/// bar.red.MODE d, barrier, p: what all predicates together say.
+void Launch::reduce_at_barrier(const Instruction& instruction) {
+  if (instruction.mode.empty()) return;
+  std::uint64_t all = 0;
+  std::uint64_t count = 0;
+  for (const Thread& thread : threads_) {
+    if (thread.state != State::kAtBarrier) continue;
+    ++all;
+    count += value(thread, instruction.in[1]) & 1;
+  }
+  const std::uint64_t result = instruction.mode == "popc"  ? count
+                               : instruction.mode == "and" ? count == all
+                                                           : count > 0;
+  for (Thread& thread : threads_) {
+    if (thread.state == State::kAtBarrier) set(thread, instruction.out[0], result);
+  }
 }
 
 /// Threads that wait with the same mask at the same instruction go on when all of the mask are there.

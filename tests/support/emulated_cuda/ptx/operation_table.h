@@ -14,6 +14,7 @@ using Table = std::unordered_map<std::string, Operation>;
 void add_integer_operations(Table& table);
 void add_bit_operations(Table& table);
 void add_float_operations(Table& table);
+void add_half_operations(Table& table);
 void add_comparisons(Table& table);
 void add_conversions(Table& table);
 

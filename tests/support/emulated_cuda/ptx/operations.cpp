@@ -14,6 +14,7 @@ Table make_table() {
   add_integer_operations(table);
   add_bit_operations(table);
   add_float_operations(table);
+  add_half_operations(table);
   add_comparisons(table);
   add_conversions(table);
   return table;

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -230,6 +232,7 @@ class Reader {
     int file = 0;
     int line = 0;
     std::vector<std::string> dynamic;
+    hidden_.clear();
     for (const std::string& statement : shared_of_module_) {
       const Declared variable = declared(statement);
       if (!body_names(variable.name)) continue;
@@ -245,8 +248,10 @@ class Reader {
       const std::string& statement = statements_[at_];
       if (statement == "{") {
         ++depth;
+        hidden_.emplace_back();
       } else if (statement == "}") {
         --depth;
+        leave_braces(names);
       } else if (is_directive(statement, ".loc")) {
         const auto words = words_of(statement);
         if (statement.find("inlined_at") == std::string::npos && words[2] != "0")
@@ -277,7 +282,19 @@ class Reader {
       if (found == labels.end()) misuse("PTX branches to " + instruction.name + ", which is nowhere");
       instruction.target = found->second;
     }
-    function.registers = names.registers.size();
+    function.registers = names.register_count;
+  }
+
+  /// A name that the inner braces declared means what it meant outside.
+  void leave_braces(Names& names) {
+    for (const auto& [name, outside] : hidden_.back()) {
+      if (outside) {
+        names.registers[name] = *outside;
+      } else {
+        names.registers.erase(name);
+      }
+    }
+    hidden_.pop_back();
   }
 
   /// Whether the body that begins here uses a variable of the module: a kernel has the shared ones that it uses.
@@ -312,7 +329,10 @@ class Reader {
       std::string list = statement.substr(statement.find_first_of(" \t", statement.find('.', 1)));
       std::replace(list.begin(), list.end(), ',', ' ');
       for (const std::string& name : words_of(list)) {
-        if (name.find('<') == std::string::npos) names.registers.try_emplace(name, names.registers.size());
+        if (name.find('<') != std::string::npos) continue;
+        const auto outside = names.registers.find(name);
+        hidden_.back().emplace(name, outside == names.registers.end() ? std::nullopt : std::optional(outside->second));
+        names.registers[name] = names.register_count++;
       }
       return;
     }
@@ -334,6 +354,7 @@ class Reader {
   std::size_t at_ = 0;
   Module module_;
   std::vector<std::string> shared_of_module_;
+  std::vector<std::map<std::string, std::optional<std::uint64_t>>> hidden_;  ///< by each open brace
 };
 
 }  // namespace
