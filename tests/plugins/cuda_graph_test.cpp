@@ -64,7 +64,7 @@ Trained trained(std::unique_ptr<Optim> (*make)(std::vector<Tensor>), std::int64_
   Trained result;
   for (const Tensor& parameter : model->parameters()) result.parameters.push_back(parameter.detach().to(kCPU));
   result.steps_counted =
-      count(static_cast<const State&>(*optimizer->state().at(model->parameters()[0].unsafeGetTensorImpl())));
+      count(static_cast<const State&>(*optimizer->state().at(optim::state_key(model->parameters()[0]))));
   return result;
 }
 
@@ -77,7 +77,8 @@ TEST_F(CudaGraph, OfAStepWithDropoutAndAdamEqualsTheSteps) {
   const Trained eager = trained<optim::AdamW, optim::AdamWParamState>(adamw, count, false);
   const Trained graph = trained<optim::AdamW, optim::AdamWParamState>(adamw, count, true);
   for (std::size_t i = 0; i < eager.parameters.size(); ++i)
-    EXPECT_TRUE(equal(eager.parameters[i], graph.parameters[i])) << "parameter " << i;
+    EXPECT_TRUE(equal(eager.parameters[i], graph.parameters[i]))
+        << "parameter " << i << ": " << (eager.parameters[i] - graph.parameters[i]).abs().max().item<double>();
   EXPECT_EQ(graph.steps_counted, 5);
   EXPECT_EQ(eager.steps_counted, 5);
 }
@@ -136,27 +137,14 @@ TEST_F(CudaGraph, OfAttentionWithDropoutDrawsNewOnesForwardAndBackward) {
   EXPECT_FALSE(equal(want[0], want[1]));
 }
 
-TEST_F(CudaGraph, OfAFirstStepOfMomentumFillsTheBufferOnceOnly) {
-  const auto parameter_after = [&](bool captured) {
-    const Tensor p = ones({4}, kCuda).set_requires_grad(true);
-    p.mutable_grad() = ones({4}, kCuda);
-    optim::SGD sgd({p}, optim::SGDOptions(0.1).momentum(0.9));
-    CapturedGraph graph(kCuda);
-    if (captured) {
-      graph.capture_begin();
-      sgd.step();
-      graph.capture_end();
-    }
-    for (int i = 0; i < 3; ++i) {
-      if (captured) {
-        graph.replay();
-      } else {
-        sgd.step();
-      }
-    }
-    return p.detach().to(kCPU);
-  };
-  EXPECT_TRUE(equal(parameter_after(false), parameter_after(true)));
+TEST_F(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
+  const Tensor p = ones({4}, kCuda).set_requires_grad(true);
+  p.mutable_grad() = ones({4}, kCuda);
+  optim::SGD sgd({p}, optim::SGDOptions(0.1).momentum(0.9));
+  CapturedGraph graph(kCuda);
+  graph.capture_begin();
+  expect_error([&] { sgd.step(); }, "take one step before capture_begin()");
+  graph.capture_end();
 }
 
 TEST_F(CudaGraph, AnOrderThatTheHostDrawsCannotBeCaptured) {

@@ -8,7 +8,6 @@
 #include <tenon/ops/ops.h>
 #include <tenon/optim/check.h>
 #include <tenon/optim/fused.h>
-#include <tenon/tensor/captured_graph.h>
 
 #include <array>
 
@@ -80,12 +79,8 @@ Tensor SGD::step(LossClosure closure) {
       to.gradients.push_back(matching_gradient(parameter));
     }
     for (int first = 0; first < 2; ++first) {
-      const Lists& list = lists[static_cast<std::size_t>(first)];
-      if (list.parameters.empty()) continue;
       attributes.first_step = first != 0;
-      attributes.replay = nullptr;
-      CapturedGraph* const graph = first != 0 ? CapturedGraph::current(list.parameters[0].device()) : nullptr;
-      if (graph != nullptr) attributes.replay = graph->counters([] { return ReplayCounters{.step = 1}; });
+      const Lists& list = lists[static_cast<std::size_t>(first)];
       call_fused("sgd_step", {list.parameters, list.buffers}, list.gradients, &attributes);
     }
   }

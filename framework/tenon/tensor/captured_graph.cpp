@@ -1,4 +1,6 @@
-// Captures and runs. Counters lie in blocks of many, which are written as a whole before each run.
+// Captures and runs. Counters lie in blocks of many, which are written as a whole before each run. These blocks have a
+// pool to themselves: in that of the captured work they would be memory which some operator has used before and given
+// back, and which every run would use again after the counters were written.
 #include <tenon/tensor/captured_graph.h>
 
 #include <tenon/core/error.h>
@@ -34,7 +36,11 @@ struct CapturedGraph::Parts {
     std::vector<std::function<ReplayCounters()>> next;
   };
 
-  explicit Parts(Device of) : device(with_index(of)), state(device_state(device)), pool(make_mem_pool(device)) {}
+  explicit Parts(Device of)
+      : device(with_index(of)),
+        state(device_state(device)),
+        pool(make_mem_pool(device)),
+        counter_pool(make_mem_pool(device)) {}
 
   void end_capture() {
     std::erase_if(graphs_of_thread(), [&](const CapturedGraph* graph) { return graph->parts_.get() == this; });
@@ -45,7 +51,7 @@ struct CapturedGraph::Parts {
 
   const Device device;
   DeviceState& state;
-  std::unique_ptr<MemPool> pool;
+  std::unique_ptr<MemPool> pool, counter_pool;
   std::optional<UseMemPool> scope;
   StreamRef stream;
   bool capturing = false;
@@ -64,7 +70,7 @@ CapturedGraph::~CapturedGraph() {
   } catch (const Error&) {  // the capture failed, or the device is lost: there is nothing to wait for
   }
   p.state.driver().destroy_graph(p.graph);
-  for (const auto& counters : p.counters) p.pool->allocator().deallocate(counters->block);
+  for (const auto& counters : p.counters) p.counter_pool->allocator().deallocate(counters->block);
 }
 
 void CapturedGraph::capture_begin() {
@@ -108,8 +114,9 @@ const ReplayCounters* CapturedGraph::counters(std::function<ReplayCounters()> ne
   Parts& p = *parts_;
   if (p.counters.empty() || p.counters.back()->next.size() == kOfBlock) {
     auto more = std::make_unique<Parts::Counters>();
-    more->block =
-        p.pool->allocator().allocate({.bytes = sizeof more->host, .stream = p.stream, .purpose = Purpose::kWorkspace});
+    const UseMemPool of_counters(*p.counter_pool);
+    more->block = p.counter_pool->allocator().allocate(
+        {.bytes = sizeof more->host, .stream = p.stream, .purpose = Purpose::kWorkspace});
     p.counters.push_back(std::move(more));
   }
   Parts::Counters& last = *p.counters.back();
