@@ -11,8 +11,6 @@
 namespace tenon::test {
 namespace {
 
-const Device kGpu("cuda:0");
-
 using Optimizer = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;
 
 nn::Sequential mlp() {
@@ -42,7 +40,7 @@ std::vector<Tensor> trained(const Device& device, const Optimizer& make, int ste
 
 void expect_equal_training(const Optimizer& make) {
   const std::vector<Tensor> here = trained(kCPU, make, 4);
-  const std::vector<Tensor> there = trained(kGpu, make, 4);
+  const std::vector<Tensor> there = trained(Device("cuda:0"), make, 4);
   ASSERT_EQ(here.size(), there.size());
   for (std::size_t i = 0; i < here.size(); ++i)
     EXPECT_LT((here[i] - there[i]).abs().max().item<double>(), 2e-6) << "parameter " << i;
