@@ -1,5 +1,6 @@
 // A stand-in of cuDNN for the calls of the plugin: plain loops on emulated memory, in stream order. Algorithm 0 of each
 // kind is the fastest by its own account and is not deterministic: its sums run forwards and backwards in turn.
+// Long: the calls of one library.
 #include <cudnn.h>
 
 #include "support/emulated_cuda/libraries/operands.h"
