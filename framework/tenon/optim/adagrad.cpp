@@ -5,6 +5,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/check.h>
+#include <tenon/tensor/captured_graph.h>
 
 namespace tenon::optim {
 
@@ -64,6 +65,8 @@ Tensor Adagrad::step(LossClosure closure) {
       if (!parameter.grad().defined()) continue;
       auto& state = state_of<AdagradParamState>(parameter);
       if (!state.sum().defined()) state.sum(new_state(parameter).fill_(options.initial_accumulator_value()));
+      if (options.lr_decay() != 0 && CapturedGraph::current(parameter.device()) != nullptr)
+        throw Error("Adagrad with lr_decay cannot be captured: a graph would take every step at the same rate");
       state.step(state.step() + 1);
       Tensor gradient = parameter.grad();
       if (options.weight_decay() != 0) gradient = gradient.add(parameter, options.weight_decay());

@@ -7,6 +7,7 @@
 #include <tenon/ops/ops.h>
 #include <tenon/optim/check.h>
 #include <tenon/optim/fused.h>
+#include <tenon/tensor/captured_graph.h>
 
 #include <map>
 
@@ -63,7 +64,7 @@ void check(const Options& options) {
 }
 
 /// One group's step. `state_of` finds or makes a parameter's state.
-template <class Options, class StateOf>
+template <class Options, class State, class StateOf>
 void adam_step(const OptimizerParamGroup& group, bool decoupled, StateOf state_of) {
   const auto& options = static_cast<const Options&>(group.options());
   AdamAttributes attributes{.learning_rate = options.lr(),
@@ -75,6 +76,7 @@ void adam_step(const OptimizerParamGroup& group, bool decoupled, StateOf state_o
                             .amsgrad = options.amsgrad()};
   struct Lists {
     std::vector<Tensor> parameters, averages, squares, maxima, gradients;
+    std::vector<State*> states;
   };
   // Parameters that got their first gradient later have counted fewer steps: a call for each count.
   std::map<std::int64_t, Lists> by_step;
@@ -93,9 +95,17 @@ void adam_step(const OptimizerParamGroup& group, bool decoupled, StateOf state_o
     to.squares.push_back(state.exp_avg_sq());
     to.maxima.push_back(options.amsgrad() ? state.max_exp_avg_sq() : Tensor());
     to.gradients.push_back(matching_gradient(parameter));
+    to.states.push_back(&state);
   }
   for (const auto& [step, lists] : by_step) {
     attributes.step = step;
+    attributes.replay = nullptr;
+    if (CapturedGraph* graph = CapturedGraph::current(lists.parameters[0].device())) {
+      attributes.replay = graph->counters([states = lists.states, first = step] {
+        for (State* state : states) state->step(state->step() + 1);
+        return ReplayCounters{.step = states[0]->step() - first};
+      });
+    }
     call_fused("adam_step", {lists.parameters, lists.averages, lists.squares, lists.maxima}, lists.gradients,
                &attributes);
   }
@@ -112,8 +122,8 @@ Tensor Adam::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
-    adam_step<AdamOptions>(group, /*decoupled=*/false,
-                           [&](const Tensor& p) -> AdamParamState& { return state_of<AdamParamState>(p); });
+    adam_step<AdamOptions, AdamParamState>(
+        group, /*decoupled=*/false, [&](const Tensor& p) -> AdamParamState& { return state_of<AdamParamState>(p); });
   }
   return loss;
 }
@@ -127,8 +137,8 @@ Tensor AdamW::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = loss_of(closure);
   for (auto& group : groups_) {
-    adam_step<AdamWOptions>(group, /*decoupled=*/true,
-                            [&](const Tensor& p) -> AdamWParamState& { return state_of<AdamWParamState>(p); });
+    adam_step<AdamWOptions, AdamWParamState>(
+        group, /*decoupled=*/true, [&](const Tensor& p) -> AdamWParamState& { return state_of<AdamWParamState>(p); });
   }
   return loss;
 }

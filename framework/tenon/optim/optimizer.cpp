@@ -6,6 +6,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/old_archive.h>
+#include <tenon/tensor/captured_graph.h>
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
@@ -57,6 +58,10 @@ std::string state_key(const Tensor& parameter) {
 }
 
 Tensor new_state(const Tensor& parameter) {
+  if (CapturedGraph::current(parameter.device()) != nullptr)
+    throw Error(
+        "an optimiser makes its state at its first step, and a graph would make it anew in each run: take one "
+        "step before capture_begin()");
   PurposeGuard purpose(Purpose::kOptimizerState);
   return tenon::zeros_like(parameter);
 }

@@ -48,8 +48,7 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(Tensors<T> tensors, SgdAt
   using C = Compute<T>;
   const C rate = static_cast<C>(a.learning_rate), mu = static_cast<C>(a.momentum),
           decay = static_cast<C>(a.weight_decay), sign = a.maximize ? C(-1) : C(1);
-  const bool first = a.first_step && (a.replay == nullptr || a.replay->step == 0);
-  const C take = first ? C(1) : static_cast<C>(1 - a.dampening);
+  const C take = a.first_step ? C(1) : static_cast<C>(1 - a.dampening);
   const int own = tensors.own();
   T* const parameter = tensors.states[0][own];
   T* const buffer = tensors.states[1][own];
@@ -58,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(Tensors<T> tensors, SgdAt
     const C p = load_as(parameter[i]);
     C g = sign * load_as(gradient[i]) + decay * p;
     if constexpr (kMomentum) {
-      const C old = first ? C(0) : mu * load_as(buffer[i]);  // an uninitialised buffer may hold nan
+      const C old = a.first_step ? C(0) : mu * load_as(buffer[i]);  // an uninitialised buffer may hold nan
       const C b = old + take * g;
       buffer[i] = store_as<T>(b);
       g = a.nesterov ? g + mu * b : b;
@@ -67,13 +66,18 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(Tensors<T> tensors, SgdAt
   });
 }
 
-// By squaring: the same bits on the host and on the device.
-TENON_HOST_DEVICE inline double power(double base, i64 exponent) {
+// 1 - base ^ exponent by squaring: the same bits on the host and on the device, which must not join the last
+// multiplication and the subtraction to one instruction.
+TENON_HOST_DEVICE inline double one_minus_power(double base, i64 exponent) {
   double result = 1;
   for (; exponent > 0; exponent /= 2, base *= base) {
     if (exponent % 2 == 1) result *= base;
   }
-  return result;
+#if defined(__CUDA_ARCH__)
+  return __dadd_rn(1, -result);
+#else
+  return 1 - result;
+#endif
 }
 
 // What depends on the number of the step.
@@ -81,7 +85,7 @@ struct AdamSizes {
   double step_size, root_of_correction;
 };
 TENON_HOST_DEVICE inline AdamSizes adam_sizes(const AdamAttributes& a, i64 step) {
-  return {a.learning_rate / (1 - power(a.beta1, step)), sqrt(1 - power(a.beta2, step))};
+  return {a.learning_rate / one_minus_power(a.beta1, step), sqrt(one_minus_power(a.beta2, step))};
 }
 
 template <class T>

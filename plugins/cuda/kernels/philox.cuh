@@ -18,6 +18,7 @@ struct PhiloxStream {
   static PhiloxStream of(const Attributes& attributes) {
     return {attributes.seed, attributes.offset, attributes.replay};
   }
+  __device__ std::uint64_t key() const { return seed + (replay != nullptr ? replay->seed : 0); }
   __device__ std::uint64_t first_block() const { return offset + (replay != nullptr ? replay->offset : 0); }
 };
 
@@ -51,7 +52,7 @@ TENON_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t seed, std::uint64_t bl
 /// Words of single elements in growing order: a block is computed once for its four.
 class PhiloxReader {
  public:
-  __device__ explicit PhiloxReader(const PhiloxStream& stream) : seed_(stream.seed), first_(stream.first_block()) {}
+  __device__ explicit PhiloxReader(const PhiloxStream& stream) : seed_(stream.key()), first_(stream.first_block()) {}
   __device__ std::uint32_t word(std::int64_t element) {
     if (element / 4 != held_) {
       held_ = element / 4;

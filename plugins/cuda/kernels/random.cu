@@ -87,10 +87,10 @@ struct Integers {
 template <class T, class Draw>
 __global__ void fill_kernel(T* y, i64 n, PhiloxStream stream, Draw draw) {
   constexpr int kOfBlock = 4 / Draw::kWords;
-  const u64 first = stream.first_block();
+  const u64 key = stream.key(), first = stream.first_block();
   const i64 all = static_cast<i64>(gridDim.x) * blockDim.x;
   for (i64 block = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; block * kOfBlock < n; block += all) {
-    const PhiloxBlock words = philox(stream.seed, first + static_cast<u64>(block));
+    const PhiloxBlock words = philox(key, first + static_cast<u64>(block));
 #pragma unroll
     for (int k = 0; k < kOfBlock; ++k) {
       const i64 i = block * kOfBlock + k;

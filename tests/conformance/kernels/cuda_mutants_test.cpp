@@ -2,7 +2,10 @@
 #include "harness.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
+#include <tenon/kernel/attributes/attention.h>
+#include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/linear.h>
+#include <tenon/kernel/attributes/normalization.h>
 #include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
@@ -38,6 +41,17 @@ void softmax(Bench& bench) {
 }
 void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
 
+void attend(Bench& bench) {
+  const AttentionAttributes plain;
+  const Tensor q = numbers({1, 1, 70, 8});
+  bench.run("attention", {Tensor(Dtype::kFloat32, q.sizes()), Tensor(Dtype::kFloat32, {1, 1, 70})}, {q, q, q, Tensor()},
+            &plain);
+}
+void unpool(Bench& bench) {
+  Tensor index(Dtype::kInt64, {1, 1, 100});
+  for (i64 i = 0; i < index.count(); ++i) index.set_integer(i, i / 3);
+  bench.run("max_pool_backward", {Tensor(Dtype::kFloat32, {1, 1, 40})}, {numbers({1, 1, 100}), index});
+}
 void running_sum(Bench& bench) {
   const DimAttributes along{.dim = 1};
   bench.run("cumsum", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
@@ -49,6 +63,33 @@ void product(Bench& bench) {
   const MatmulAttributes plain;
   bench.run("matmul", {Tensor(Dtype::kInt32, {40, 70})}, {a, b, Tensor()}, &plain);
 }
+
+void sort(Bench& bench) {
+  const SortAttributes along{.dim = 1};
+  bench.run("sort", {Tensor(Dtype::kFloat32, {1, 200}), Tensor(Dtype::kInt64, {1, 200})}, {numbers({1, 200})}, &along);
+}
+void best_five(Bench& bench) {
+  const TopkAttributes five{.k = 5, .dim = 1};
+  bench.run("topk", {Tensor(Dtype::kFloat32, {1, 5}), Tensor(Dtype::kInt64, {1, 5})}, {numbers({1, 1500})}, &five);
+}
+void layer_norm(Bench& bench) {
+  const LayerNormAttributes rows{.normalized = 1100};
+  bench.run("layer_norm",
+            {Tensor(Dtype::kFloat32, {2, 1100}), Tensor(Dtype::kFloat32, {2}), Tensor(Dtype::kFloat32, {2})},
+            {numbers({2, 1100}), Tensor(), Tensor()}, &rows);
+}
+Tensor two_places() {
+  return Tensor(Dtype::kInt64, {600}).fill([](i64 i) { return static_cast<double>(i % 2); });
+}
+void put(Bench& bench) {
+  const IndexAttributes assign;
+  bench.run("index_put", {numbers({2})}, {numbers({600}), two_places()}, &assign);
+}
+void add(Bench& bench) {
+  const IndexAddAttributes rows;
+  bench.run("index_add", {numbers({2})}, {two_places(), numbers({600})}, &rows);
+}
+void nonzero(Bench& bench) { bench.run("nonzero", {Tensor(Dtype::kInt64, {600, 1})}, {numbers({600})}); }
 
 class CudaMutants : public testing::TestWithParam<Mutant> {};
 
@@ -73,13 +114,27 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"TileWithoutABarrier", {"transpose_kernelIj", "bar.sync", ""}, copy_transposed, kSharedRace},
         Mutant{"PacketsThatOverlap", {"3NegEf", "mul.lo.s32", "add.s32", 4}, negate, "uses 16 bytes at .* not aligned"},
         Mutant{"BlocksThatDoTheSame", {"3NegEf", "%ctaid.x", "0"}, negate, "races in global memory .* with block 0"},
-        Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "beyond the end"},
+        Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "uses 4 bytes at .*, where nothing is"},
         Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
-        Mutant{"HalfAWarpsMask", {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6}, softmax, "does not name its own"},
+        Mutant{"HalfAWarpsMask",
+               {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6},
+               softmax,
+               "from lane 16, which its mask does not name"},
         Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
         Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
+        Mutant{"SortWithoutABarrier", {"block_sort_kernel", "bar.sync", ""}, sort, kSharedRace},
+        Mutant{"SelectionWithoutABarrier", {"select_kernel", "bar.sync", "", 2}, best_five, kSharedRace},
+        Mutant{"NormWithoutABarrier", {"11norm_kernelIf", "bar.sync", "", 2}, layer_norm, kSharedRace},
+        Mutant{"RanksWithoutABarrier", {"write_kernelIj", "bar.sync", "", 2}, nonzero, kSharedRace},
+        Mutant{"AllEqualIndicesWrite", {"assign_kernelIj", "@%p5 bra", ""}, put, "races in global memory"},
+        Mutant{"EachOfARunAddsItUp", {"accumulate_kernelIf", "@%p5 bra", ""}, add, "races in global memory"},
         Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
-        Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace}),
+        Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace},
+        Mutant{"AttentionWithoutABarrier", {"orwardIfEEvNS1_7Problem", "bar.sync", "", 3}, attend, kSharedRace},
+        Mutant{"WarpThatDoesNotWait",
+               {"max_backward_kernelIff", "bar.warp.sync", ""},
+               unpool,
+               "races in global memory .* of its block"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace

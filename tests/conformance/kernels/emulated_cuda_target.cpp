@@ -1,4 +1,6 @@
-// The CUDA backend on an emulated device, with the PTX of its oldest and of its newest architecture.
+// The CUDA backend on an emulated device of one compute capability: the oldest that there is PTX for in the order of
+// the program, the newest with blocks and threads in an order drawn by lot. A process has one, as it has one machine:
+// CUB remembers it.
 #include "support/emulated_cuda/emulated_cuda.h"
 #include "target.h"
 
@@ -6,18 +8,20 @@
 
 namespace tenon::conformance {
 
-namespace {
-
-Level level_of(int compute_capability) {
-  return {.name = "sm_" + std::to_string(compute_capability),
-          .enter = [=] { emulated_cuda::start({.devices = 1, .compute_capability = compute_capability}); }};
-}
-
-}  // namespace
-
 const Target& target() {
+  using emulated_cuda::Order;
   ::setenv("TENON_CUDA_LIBRARIES", TENON_EMULATED_CUDA_LIBRARIES, 0);
-  static const Target cuda{.plugin = TENON_EMULATED_CUDA_PLUGIN, .levels = {level_of(75), level_of(90)}, .slow = true};
+  static const Target cuda{
+      .plugin = TENON_EMULATED_CUDA_PLUGIN,
+      .levels = {{.name = "sm_" + std::to_string(TENON_EMULATED_CAPABILITY),
+                  .enter =
+                      [] {
+                        emulated_cuda::start({.devices = 1,
+                                              .compute_capability = TENON_EMULATED_CAPABILITY,
+                                              .order = TENON_EMULATED_CAPABILITY < 90 ? Order::kEager : Order::kSeeded,
+                                              .seed = 47});
+                      }}},
+      .slow = true};
   return cuda;
 }
 

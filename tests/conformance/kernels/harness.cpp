@@ -217,6 +217,11 @@ double exact_value(Dtype dtype, Random& random, double low, double high) {
   }
 }
 
+Tensor random_indices(const Sizes& sizes, i64 low, i64 high, Random& random) {
+  Tensor t(Dtype::kInt64, sizes);
+  return t.fill([&](i64) { return static_cast<double>(random.integer(low, high)); });
+}
+
 Tensor random_tensor(Dtype dtype, const Sizes& sizes, Layout layout, Random& random, double low, double high) {
   Tensor tensor(dtype, sizes, layout);
   return tensor.fill([&](i64) { return exact_value(dtype, random, low, high); });

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <set>
 #include <span>
@@ -82,6 +83,11 @@ class Random {
 /// A value that the dtype holds exactly, spread over [low, high).
 double exact_value(Dtype dtype, Random& random, double low, double high);
 Tensor random_tensor(Dtype dtype, const Sizes& sizes, Layout layout, Random& random, double low = -2, double high = 2);
+
+/// Of int64, low <= index < high.
+Tensor random_indices(const Sizes& sizes, i64 low, i64 high, Random& random);
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// One backend at one level.
 class Bench {

@@ -18,11 +18,6 @@
 namespace tenon::conformance {
 namespace {
 
-Tensor indices(const Sizes& sizes, i64 low, i64 high, Random& random) {
-  Tensor t(Dtype::kInt64, sizes);
-  return t.fill([&](i64) { return static_cast<double>(random.integer(low, high)); });
-}
-
 TEST(Copy, EveryTypeToEveryTypeAndLayout) {
   for_each_bench([](Bench& bench) {
     for (const Dtype from : kAllTypes) {
@@ -124,7 +119,8 @@ TEST(Indexing, IndexAndPut) {
     for (const Dtype dtype : kAllTypes) {
       Random random(139);
       const Tensor x = random_tensor(dtype, {7, 5, 11}, Layout::kTransposed, random, 0, 9);
-      const Tensor i0 = indices({3, 4}, -7, 7, random), i1 = indices({3, 1}, 0, 5, random).expanded({3, 4});
+      const Tensor i0 = random_indices({3, 4}, -7, 7, random),
+                   i1 = random_indices({3, 1}, 0, 5, random).expanded({3, 4});
       Tensor y(dtype, {3, 4, 11}, Layout::kStrided);
       IndexAttributes attributes;
       attributes.dims[1] = 1;
@@ -174,7 +170,7 @@ TEST(Indexing, SelectAddGatherScatterEmbedding) {
         Sizes out = sizes;
         const auto d = static_cast<std::size_t>(dim);
         out[d] = 9;
-        const Tensor index = indices({9}, 0, sizes[d], random);
+        const Tensor index = random_indices({9}, 0, sizes[d], random);
         Tensor y(dtype, out);
         DimAttributes attributes{.dim = dim};
         bench.run("index_select", {y}, {x, index}, &attributes);
@@ -199,7 +195,7 @@ TEST(Indexing, SelectAddGatherScatterEmbedding) {
         expect_near(
             self, [&](i64 i) { return want.real(i); }, 64 * epsilon_of(dtype), "index_add");
 
-        const Tensor many = indices(out, 0, sizes[d], random);
+        const Tensor many = random_indices(out, 0, sizes[d], random);
         bench.run("gather", {y}, {x, many}, &attributes);
         expect_near(
             y, [&](i64 i) { return x.real(from(i, many.integer(i))); }, 0, "gather");
@@ -218,7 +214,7 @@ TEST(Indexing, SelectAddGatherScatterEmbedding) {
       }
       Random random(157);
       const Tensor dy = random_tensor(dtype, {40, 33}, Layout::kContiguous, random, -4, 4);
-      const Tensor index = indices({40}, 0, 11, random);
+      const Tensor index = random_indices({40}, 0, 11, random);
       for (const bool scale : {false, true}) {
         if (scale && dtype == Dtype::kInt64) continue;
         Tensor dw(dtype, {11, 33});

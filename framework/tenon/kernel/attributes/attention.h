@@ -15,7 +15,7 @@ struct AttentionAttributes {
   double dropout = 0;   ///< in [0, 1)
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
-  const ReplayCounters* replay = nullptr;  ///< adds to offset; null: nothing does
+  const ReplayCounters* replay = nullptr;  ///< adds to seed and offset; null: nothing does
 };
 
 }  // namespace tenon

@@ -17,7 +17,6 @@ struct SgdAttributes {
   bool nesterov = false;
   bool first_step = false;
   bool maximize = false;
-  const ReplayCounters* replay = nullptr;  ///< where its step is not 0, first_step does not count; null: it does
 };
 
 /// adam_step, as torch.optim.Adam and AdamW (decoupled): m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;

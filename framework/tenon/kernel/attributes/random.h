@@ -35,7 +35,7 @@ struct RandomAttributes {
   double b = 1;
   std::int64_t low = 0;
   std::int64_t high = 1;
-  const ReplayCounters* replay = nullptr;  ///< adds to offset; null: nothing does
+  const ReplayCounters* replay = nullptr;  ///< adds to seed and offset; null: nothing does
 };
 
 }  // namespace tenon

@@ -9,6 +9,7 @@ namespace tenon {
 /// same step again. Hence attributes with a position or a count point to these too: device memory that the owner of the
 /// graph writes before each run, and that kernels add to what they hold by value. Null outside of a capture.
 struct ReplayCounters {
+  std::uint64_t seed = 0;    ///< of random numbers; sums wrap
   std::uint64_t offset = 0;  ///< of random numbers
   std::int64_t step = 0;     ///< of optimisers
 };

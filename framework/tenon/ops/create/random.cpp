@@ -2,6 +2,7 @@
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/with_grad.h>
+#include <tenon/ops/support/draw.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
@@ -15,12 +16,10 @@ using namespace ops;
 namespace {
 
 RandomAttributes draw(const Tensor& tensor, const std::optional<Generator>& generator) {
-  Generator source = generator ? *generator : default_generator(tensor.device());
-  // As many blocks as elements, rounded up to 4: more than any draw takes.
-  const Generator::State state = source.reserve(static_cast<std::uint64_t>(tensor.numel() + 3) / 4 * 4);
   RandomAttributes attributes;
-  attributes.seed = state.seed;
-  attributes.offset = state.offset;
+  // As many blocks as elements, rounded up to 4: more than any draw takes.
+  ops::draw(attributes, generator ? *generator : default_generator(tensor.device()),
+            static_cast<std::uint64_t>(tensor.numel() + 3) / 4 * 4, tensor.device());
   return attributes;
 }
 

@@ -11,6 +11,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/softmax.h>
+#include <tenon/ops/support/draw.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ Tensor draw_kept(const Tensor& like, IntArrayRef sizes, const AttentionAttribute
   NoGradGuard no_grad;
   const Tensor kept = empty(sizes, like.options());
   // A word below p * 2^32 drops: that is what bernoulli with probability p calls 1.
-  const RandomAttributes random{.seed = a.seed, .offset = a.offset, .a = a.dropout};
+  const RandomAttributes random{.seed = a.seed, .offset = a.offset, .a = a.dropout, .replay = a.replay};
   ops::run(TENON_OP("bernoulli"), ops::state_of(kept), {ops::view_of(kept)}, {undefined_view()}, &random);
   return kept.mul_(-1 / (1 - a.dropout)).add_(1 / (1 - a.dropout));
 }
@@ -75,9 +76,7 @@ AttentionAttributes attributes_for(const Tensor& query, const Tensor& key, doubl
   AttentionAttributes a{.scale = scale, .causal = is_causal, .dropout = dropout_p};
   if (dropout_p > 0) {
     const std::int64_t weights = query.numel() / std::max<std::int64_t>(1, query.size(-1)) * key.size(-2);
-    const auto state = default_generator(query.device()).reserve(static_cast<std::uint64_t>(weights + 3) / 4 * 4);
-    a.seed = state.seed;
-    a.offset = state.offset;
+    ops::draw(a, default_generator(query.device()), static_cast<std::uint64_t>(weights + 3) / 4 * 4, query.device());
   }
   return a;
 }
