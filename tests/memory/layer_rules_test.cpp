@@ -46,6 +46,71 @@ TEST(LayerRules, ALeakHasNoStackUnlessStacksAreAskedFor) {
   EXPECT_THAT(text, Not(HasSubstr("TestBody")));
 }
 
+TEST(LayerRules, StatsBeginAnewWithTheProgramsOwn) {
+  AddressOnlySource source({.capacity_bytes = 4 * KiB});
+  const auto stack = make_stack(source, {{"stats", {}}});
+  EXPECT_THROW(stack->allocate({.bytes = 8 * KiB}), OutOfMemory);
+  stack->deallocate(stack->allocate({.bytes = 1000}));
+  EXPECT_EQ(test::reported(*stack, "stats", "failures"), "1");
+  stack->reset_accumulated_stats();
+  for (const char* sum : {"failures", "allocations", "frees", "total_requested_bytes"})
+    EXPECT_EQ(test::reported(*stack, "stats", sum), "0") << sum;
+  EXPECT_EQ(test::reported(*stack, "stats", "sizes_from_power_of_two"), "");
+  EXPECT_EQ(test::reported(*stack, "stats", "peak_requested_bytes"), "1000");
+  stack->reset_peak_stats();
+  EXPECT_EQ(test::reported(*stack, "stats", "peak_requested_bytes"), "0");
+}
+
+TEST(LayerRules, ARoutesBothAllocatorsAreToldOfALimit) {
+  static std::vector<std::pair<std::string, std::size_t>> told;
+  told.clear();
+  struct Told final : Allocator {
+    Told(std::string its_name, MemorySource& its_source) : name(std::move(its_name)), source(its_source) {}
+    Block allocate(const Request& request) override {
+      return {.data = source.acquire(request.bytes), .bytes = request.bytes, .request = request};
+    }
+    void deallocate(const Block& block, StreamRef) noexcept override { source.release(block.data, block.bytes); }
+    void limit_changed(std::size_t limit_bytes) override { told.emplace_back(name, limit_bytes); }
+    const std::string name;
+    MemorySource& source;
+  };
+  const auto named = [](const std::string& name) {
+    return AllocatorInfo{.name = name, .create = [name](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+                           return std::make_unique<Told>(name, context.source);
+                         }};
+  };
+  static AllocatorInfo other;
+  other = named("other");
+  set_allocator_resolver([](std::string_view) { return ResolvedAllocator{other, {}}; });
+  AddressOnlySource source;
+  LayerConfig route{"route", Options(find_layer("route").options)};
+  route.options.set_text("to", "other");
+  StackConfig config;
+  config.policy = named("one");
+  config.layers.push_back(route);
+  const auto stack = AllocatorStack::make(source, config);
+  told.clear();
+  stack->set_reserved_limit(5 * MiB);
+  EXPECT_THAT(told, ::testing::UnorderedElementsAre(std::pair("one", 5 * MiB), std::pair("other", 5 * MiB)));
+  set_allocator_resolver(nullptr);
+}
+
+TEST(LayerRules, OfSeveralLimitsTheLowestIsReported) {
+  const auto reported_limit = [](std::size_t of_allocated, std::size_t of_reserved) {
+    AddressOnlySource source;
+    const auto stack = make_stack(source, {{"limit", {{"bytes", std::to_string(of_allocated)}, {"of", "allocated"}}},
+                                           {"limit", {{"bytes", std::to_string(of_reserved)}}}});
+    try {
+      stack->allocate({.bytes = 8 * MiB});
+    } catch (const OutOfMemory& error) {
+      return error.info().limit_bytes;
+    }
+    return std::size_t{0};
+  };
+  EXPECT_EQ(reported_limit(2 * MiB, 3 * MiB), 2 * MiB);
+  EXPECT_EQ(reported_limit(3 * MiB, 2 * MiB), 2 * MiB);
+}
+
 /// Remembers where it handed a block out, and which one it was told of.
 class Rememberer final : public Allocator {
  public:

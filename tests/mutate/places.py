@@ -55,7 +55,7 @@ def from_main_file(location):
     return bool(function(location))
 
 
-READ_WITH = 1 | 4  # libclang: macros are remembered, and what a file includes is read once
+READ_WITH = 0x1 | 0x4 | 0x100  # libclang: macros are remembered, and what a file includes is read once
 
 
 class Finder:

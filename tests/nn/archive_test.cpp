@@ -96,6 +96,40 @@ TEST(Archive, AModuleComesBackByItsNames) {
   }
 }
 
+/// Has a parameter, and wants to be left out.
+struct UnsavedImpl : nn::Cloneable<UnsavedImpl> {
+  UnsavedImpl() { reset(); }
+  void reset() override { own = register_parameter("own", tenon::full({2}, 5.0)); }
+  bool is_serializable() const override { return false; }
+  Tensor own;
+};
+TENON_MODULE(Unsaved);
+
+struct PartlySavedImpl : nn::Cloneable<PartlySavedImpl> {
+  PartlySavedImpl() { reset(); }
+  void reset() override {
+    linear = register_module("linear", nn::Linear(2, 2));
+    unsaved = register_module("unsaved", Unsaved());
+  }
+  nn::Linear linear{nullptr};
+  Unsaved unsaved{nullptr};
+};
+TENON_MODULE(PartlySaved);
+
+TEST(Archive, AChildThatIsNotSerializableIsNeitherWrittenNorRead) {
+  PartlySaved from, to;
+  std::stringstream stream;
+  save(from, stream);
+  const nn::TensorFile file = parse(stream.str());
+  for (const auto& item : file.tensors) EXPECT_THAT(item.key(), ::testing::Not(HasSubstr("unsaved")));
+  EXPECT_EQ(file.tensors.size(), 2u);
+  const NoGradGuard guard;
+  to->unsaved->own.fill_(7);
+  load(to, stream);
+  EXPECT_TRUE(to->linear->weight.equal(from->linear->weight));
+  EXPECT_TRUE(to->unsaved->own.equal(tenon::full({2}, 7.0)));
+}
+
 TEST(Archive, PlainValuesAndNestingComeBack) {
   OutputArchive out, inner;
   inner.write("i", 7);

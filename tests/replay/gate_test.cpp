@@ -41,6 +41,27 @@ TEST(Gate, ComparesWithTheBaseline) {
   EXPECT_NE(tripped(gate, {row(1)}, {}).front().find("no such row"), std::string::npos);
 }
 
+TEST(Gate, TheBaselineOfARowIsThatOfItsTraceAllocatorOptionsAndCapacity) {
+  const ReplayRow mine = row(1000);
+  const auto is_mine = [&](const ReplayRow& other) { return matching_row({other}, mine) != nullptr; };
+  EXPECT_TRUE(is_mine(row(5)));
+  ReplayRow other = mine;
+  other.capacity_bytes = 8 * GiB;
+  EXPECT_FALSE(is_mine(other));
+  other = mine, other.trace = "u";
+  EXPECT_FALSE(is_mine(other));
+  other = mine, other.allocator = "keeping";
+  EXPECT_FALSE(is_mine(other));
+  other = mine, other.options = {{"page", "2MiB"}};
+  EXPECT_FALSE(is_mine(other));
+  // Of several builds of one plugin the one that was typed so; else the first.
+  ReplayRow first = mine, second = mine;
+  first.label = "a.so", second.label = "b.so";
+  const std::vector<ReplayRow> rows = {first, second};
+  EXPECT_EQ(matching_row(rows, second), &rows[1]);
+  EXPECT_EQ(matching_row(rows, mine), &rows[0]);
+}
+
 TEST(Gate, DoesNotJudgeTheIdealRow) {
   ReplayRow ideal = row(5000);
   ideal.allocator = "ideal";

@@ -55,6 +55,43 @@ TEST(WouldFit, TellsTenonsOwnApartFromWhatIsRecommended) {
   EXPECT_TRUE(report.own.front().is_planned);
 }
 
+/// Takes more from the device than it is asked for.
+StackConfig wide_policy(std::size_t more_bytes) {
+  return policy_of("wide by " + std::to_string(more_bytes),
+                   [more_bytes](const AllocatorContext& context) -> std::unique_ptr<Allocator> {
+                     class Wide final : public PlainPolicy {
+                      public:
+                       Wide(MemorySource& source, std::size_t more) : PlainPolicy(source), more_(more) {}
+                       Block allocate(const Request& request) override {
+                         Request wider = request;
+                         wider.bytes += more_;
+                         Block block = PlainPolicy::allocate(wider);
+                         block.request = request;
+                         return block;
+                       }
+
+                      private:
+                       std::size_t more_;
+                     };
+                     return std::make_unique<Wide>(context.source, more_bytes);
+                   });
+}
+
+TEST(WouldFit, TheFirstIsWhatFitsAndNeedsLeastAndOfEqualOnesTheOneThatWasNamedFirst) {
+  StackConfig other = plain_policy(), keeping = keeping_policy();
+  other.policy.name = "other", keeping.policy.name = "keeping, too";  // of one name and options one is tried
+  const FitReport report = what_would_fit(rising(KiB), {"keeping", keeping_policy()},
+                                          {{"keeps, too", keeping},
+                                           {"needs more", wide_policy(50 * KiB)},
+                                           {"plain", plain_policy()},
+                                           {"as plain", other},
+                                           {"needs a little more", wide_policy(10 * KiB)}},
+                                          500 * KiB);
+  std::vector<std::string> order;
+  for (const FitAttempt& attempt : report.others) order.push_back(attempt.label);
+  EXPECT_THAT(order, ::testing::ElementsAre("plain", "as plain", "needs a little more", "needs more", "keeps, too"));
+}
+
 TEST(PlanOfHistory, ServesEveryRequestOfTheHistoryAtItsPeak) {
   load_all_plugins();
   const Trace trace = read_one(test::pinned_segments(test::kSmallPinned));

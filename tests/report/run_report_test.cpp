@@ -1,5 +1,6 @@
 // What `tenon run` says of runs: honest rows after an out of memory, where the peak lies, the page of a sweep.
 #include <tenon/core/units.h>
+#include <tenon/report/run/estimate_report.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
@@ -25,6 +26,17 @@ RunSummary run_of(std::int64_t peak, const std::string& phase, std::map<std::str
   run.peak_phase = phase;
   run.bytes_in_peak_phase = std::move(held);
   return run;
+}
+
+TEST(EstimateComment, CountsParametersInGroupsOfThreeDigits) {
+  const std::pair<std::int64_t, const char*> numbers[] = {
+      {7, "7"}, {123, "123"}, {1234, "1,234"}, {123456, "123,456"}, {1234567, "1,234,567"}};
+  for (const auto& [number, text] : numbers) {
+    Estimate estimate;
+    estimate.memory.emplace().parameters = number;
+    EXPECT_THAT(estimate_comment(estimate),
+                testing::HasSubstr(std::string("# parameters                ") + text + "\n"));
+  }
 }
 
 TEST(RunReport, AfterAnOutOfMemoryPeopleSeeWhereAndProgramsTheFigure) {

@@ -72,6 +72,17 @@ TEST_F(PluginLoader, TheFirstFolderWins) {
   EXPECT_EQ(find_plugin("thing"), late.path() / "thing.so");
 }
 
+TEST_F(PluginLoader, AFolderThatIsSearchedTwiceIsListedOnce) {
+  const Folder folder;
+  std::filesystem::copy_file(fixture("tiny"), folder.path() / "thing.so");
+  set_plugin_search({folder.path(), folder.path() / "."});
+  ::setenv("TENON_PLUGIN_PATH", folder.path().c_str(), 1);
+  const auto all = discover_plugins();
+  EXPECT_EQ(std::ranges::count(all, folder.path() / "thing.so", &DiscoveredPlugin::path), 1);
+  EXPECT_TRUE(std::ranges::none_of(
+      all, [&](const DiscoveredPlugin& plugin) { return plugin.path.filename() == "thing.so" && plugin.shadowed; }));
+}
+
 TEST_F(PluginLoader, AnUnknownNameListsWhereItLookedAndTheNearestThere) {
   set_plugin_search({TENON_FIXTURE_DIR});
   const std::string message = message_of<PluginError>([] { load_plugin("tinny"); });

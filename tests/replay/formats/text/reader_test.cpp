@@ -84,6 +84,14 @@ TEST(TextReader, NamesLineAndReasonOfEachMistake) {
     EXPECT_NE(refusal_of(text).find(reason), std::string::npos) << text << "\n" << refusal_of(text);
 }
 
+TEST(TextReader, RefusesAHistoryWhoseSumOfRequestsIsMoreThanAFigureHolds) {
+  std::string text;
+  for (int i = 0; i < 2; ++i) text += fmt::format("a {0} {1} 0\nf {0}\n", i, std::int64_t{1} << 61);
+  EXPECT_EQ(read_one(text).facts.total_requested_bytes, std::uint64_t{1} << 62);
+  for (int i = 2; i < 4; ++i) text += fmt::format("a {0} {1} 0\nf {0}\n", i, std::int64_t{1} << 61);
+  EXPECT_NE(refusal_of(text).find("file:7: "), std::string::npos) << refusal_of(text);
+}
+
 TEST(TextReader, RefusesAFileThatWasCutAtALineEnd) {
   const std::string reason = refusal_of("# events: 4\na 0 8 0\nf 0\n");
   EXPECT_NE(reason.find("file:3: the file ends after 2 allocations and frees, its header states 4: it is truncated"),
