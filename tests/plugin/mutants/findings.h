@@ -90,7 +90,7 @@ inline constexpr ReplayFinding kReplayFindings[] = {
     {"throws_from_noexcept", "crashed: Aborted, an exception"},
     {"throws_out_of_range", ") threw std::out_of_range"},
     {"segfault", "crashed: Segmentation fault at event"},
-    {"recursion", "crashed: Segmentation fault at event"},
+    {"recursion", "crashed: Segmentation fault, the stack is full: endless recursion?"},
     {"deadlock", "did not end within 1 s at event"},
     {"spin", "did not end within 1 s at event"},
     {"null_on_oom", "handed out 0 bytes for a request of", true},
