@@ -198,6 +198,21 @@ TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
   }
 }
 
+TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"construct", "crashed: Segmentation fault while it was being made"},
+      {"construct_hang", "did not end within 1 s while it was being made"},
+      {"destroy", "crashed: Segmentation fault when it was destroyed"},
+      {"destroy_hang", "did not end within 1 s when it was destroyed"}};
+  for (const auto& [how, words] : faults) {
+    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:how=" + how, "-a",
+                              "caching", "--format", "json", "--deadline", "1"});
+    ASSERT_EQ(said.code, 1) << how << ": " << said.error;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr(words))) << how;
+    EXPECT_TRUE(parse_json(said.out).at("rows").at(1).at("failure").is_null()) << how;
+  }
+}
+
 TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
