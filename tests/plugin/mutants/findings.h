@@ -52,6 +52,7 @@ inline constexpr KitFinding kKitFindings[] = {
     {"trims_too_much", "trims", "of them back"},
     {"trim_lies", "trims", "the source got"},
     {"report_lies", "reports_truly", "cached_bytes"},
+    {"counts_every_chunk", "reports_truly", "gives retries as"},
     {"host_leak", "needs_no_growing_memory", "the host's memory grows by"},
     {"host_log", "needs_no_growing_memory", "the host's memory grows by"},
     {"host_leak_on_trim", "needs_no_growing_memory", "the host's memory grows by"},
