@@ -268,7 +268,7 @@ class OneRun {
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
       return true;
-    } catch (const conformance::ForeignException&) {
+    } catch (const conformance::EndOfService&) {
       record_.result = watch_->finished();
       fail(RunStatus::kDisqualified, disqualifications(experiment_.allocator.policy.name, all_faults()).front(),
            ExitCode::kFailed);
