@@ -218,6 +218,8 @@ TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
       {{"steps.trace", "--capacity", ""}, "an empty size"},
       {{"steps.trace", "-a", "caching:max_split=1"}, "max_split"},
+      {{"steps.trace", "-a", "caching:max_split_size=1GiB,max_split_size=2GiB"}, "'max_split_size' is set twice"},
+      {{"steps.trace", "-a", "caching,expandable"}, "give each by itself"},
       {{"steps.trace", "--capacity", "12 parsecs"}, "12 parsecs"},
       {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
       {{"steps.trace", "--fail-if", "peak_reserved_bytes > +2%"}, "--baseline"},

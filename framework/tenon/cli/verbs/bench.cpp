@@ -39,6 +39,9 @@ struct BenchVerbOptions {
 };
 
 std::vector<std::string> specs_of(const BenchVerbOptions& options) {
+  for (const std::string& spec : options.specs)
+    if (options.is_json && spec.ends_with(".json"))
+      throw ConfigError(fmt::format("--json takes no file, it writes to standard output: --json > {}", spec));
   std::vector<std::string> specs = options.specs;
   specs.insert(specs.end(), options.more_specs.begin(), options.more_specs.end());
   return specs.empty() ? unnamed_allocators(options.quiet) : specs;
