@@ -28,10 +28,6 @@ const Option& Option::range(double least, double most) const {
   option_->check(CLI::Range(least, most));
   return *this;
 }
-const Option& Option::positive() const {
-  option_->check(CLI::PositiveNumber);
-  return *this;
-}
 const Option& Option::check(std::function<std::string(const std::string&)> problem) const {
   option_->check(std::move(problem));
   return *this;

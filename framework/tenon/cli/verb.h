@@ -53,8 +53,6 @@ class Option {
   /// Numbers outside the closed range are refused; the help shows it.
   const Option& range(int least, int most) const;
   const Option& range(double least, double most) const;
-  /// Numbers that are not above 0 are refused.
-  const Option& positive() const;
   /// A value is refused with the words that `problem` returns for it; none if it is fine.
   const Option& check(std::function<std::string(const std::string&)> problem) const;
   /// The words that completion offers.
