@@ -253,6 +253,17 @@ TEST_F(ReplayVerb, ViewWritesAPage) {
               HasSubstr("no history of device 3; it has: 0"));
 }
 
+TEST_F(ReplayVerb, AHistoryWithoutARequestHasNoPageAndNoPlan) {
+  folder_.write("none.trace", "m start\n");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"view", "none.trace", "-o", "none.html"}, {"plan", "none.trace", "-o", "none.plan"}}) {
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2) << words[0];
+    EXPECT_THAT(said.error, HasSubstr("none.trace: the history holds no allocation")) << words[0];
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.html"));
+}
+
 TEST_F(ReplayVerb, TheViewOfWhatAReplayWroteShowsThatReplayAndSimulatesNone) {
   folder_.write("steps.trace", "a 1 3000000 0\na 2 3000000 0\nf 1\n");
   ASSERT_EQ(tenon({"replay", "steps.trace", "-a", "direct", "--snapshot", "r.pickle"}).code, 0);
