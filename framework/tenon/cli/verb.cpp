@@ -160,6 +160,13 @@ Option add_capacity_option(Verb verb, std::string& capacity, const std::string& 
   return verb.add_option("--capacity", capacity, help).type_name("SIZE").check(problem);
 }
 
+Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help) {
+  const auto problem = [](const std::string& text) -> std::string {
+    return text.starts_with('-') ? text + ": a seed has no sign" : "";
+  };
+  return verb.add_option("--seed", seed, help).type_name("N").check(problem);
+}
+
 std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }
 
 }  // namespace tenon::cli

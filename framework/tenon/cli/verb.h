@@ -23,6 +23,7 @@
 #include <tenon/report/table.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -147,6 +148,9 @@ void add_quiet_option(Verb verb, bool& quiet);
 Option add_capacity_option(Verb verb, std::string& capacity, const std::string& help);
 
 /// The footer of a verb's help.
+/// A seed of what is random. One with a sign is refused.
+Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help);
+
 std::string example(std::string_view command_line);
 
 }  // namespace tenon::cli

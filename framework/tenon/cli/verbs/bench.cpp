@@ -142,7 +142,7 @@ void add_bench(Verb program, Outcome& outcome) {
                   "rounds of measurements; default: 20 to 60, more where there are few allocators and workloads")
       .type_name("N")
       .range(1, 10000);
-  verb.add_option("--seed", options->seed, "of the random order of turns").type_name("N").shows_default();
+  add_seed_option(verb, options->seed, "of the random order of turns").shows_default();
   verb.add_option("--deadline", options->deadline_s, "seconds for one turn; a plugin that takes longer has no figures")
       .type_name("S")
       .range(0.1, 86400.0)
