@@ -214,6 +214,7 @@ TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
 }
 
 TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
+  folder_.write("result.json", replay({"steps.trace", "-a", "caching", "--format", "json"}).out);
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
       {{"steps.trace", "--capacity", ""}, "an empty size"},
@@ -224,6 +225,8 @@ TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
       {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
       {{"steps.trace", "--fail-if", "peak_reserved_bytes > +2%"}, "--baseline"},
       {{"steps.trace", "--pytorch-conf", "expandable_segment:True"}, "expandable_segment"},
+      {{"steps.trace", "--pytorch-conf", "expandable_segments=True"}, "a ':' stands between a key and its value"},
+      {{"result.json"}, "read by `tenon compare`"},
       {{"steps.trace", "--alocator", "caching"}, "--allocator"},
       {{"steps.trace", "--format", "yaml"}, "yaml"}};
   for (const auto& [words, message] : mistakes) {
