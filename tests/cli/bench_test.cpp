@@ -107,6 +107,8 @@ TEST_F(BenchVerb, AMistakeIsAUsageErrorBeforeAnythingIsMeasured) {
   EXPECT_EQ(bench({"direct", "--workload", "cold/4KiB"}).code, 2);
   EXPECT_EQ(bench({"direct", "--fail-if", "b > 1.05 * a"}).code, 2) << "there is no b";
   EXPECT_EQ(bench({"direct", "--history", "missing.trace"}).code, 2);
+  EXPECT_THAT(bench({"direct", "--seed", "-1"}).error, HasSubstr("a seed has no sign"));
+  EXPECT_THAT(bench({"direct", "--json", "out.json"}).error, HasSubstr("writes to standard output: --json > out.json"));
 }
 
 }  // namespace

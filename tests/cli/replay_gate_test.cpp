@@ -35,6 +35,12 @@ TEST_F(ReplayGate, RunningOutIsAResultUntilAGateSaysOtherwise) {
   EXPECT_EQ(replay({"--capacity", "1GiB", "--fail-if", "ooms > 0"}).code, 0);
 }
 
+TEST_F(ReplayGate, AShareIsToldAsThePercentageOfTheTable) {
+  const Said said = replay({"--capacity", "1GiB", "--fail-if", "excess < 2000%"});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.error, testing::ContainsRegex("excess is [0-9.]+ %: tripped 'excess < 2000%'"));
+}
+
 TEST_F(ReplayGate, ARowThatRanOutFlattersNoGateAndNoVerdict) {
   const Said said = replay({"--capacity", "420MiB", "--fail-if", "excess > 2000%"});
   EXPECT_EQ(said.code, 3);

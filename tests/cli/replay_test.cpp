@@ -198,15 +198,35 @@ TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
   }
 }
 
+TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"construct", "crashed: Segmentation fault while it was being made"},
+      {"construct_hang", "did not end within 1 s while it was being made"},
+      {"destroy", "crashed: Segmentation fault when it was destroyed"},
+      {"destroy_hang", "did not end within 1 s when it was destroyed"}};
+  for (const auto& [how, words] : faults) {
+    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:how=" + how, "-a",
+                              "caching", "--format", "json", "--deadline", "1"});
+    ASSERT_EQ(said.code, 1) << how << ": " << said.error;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr(words))) << how;
+    EXPECT_TRUE(parse_json(said.out).at("rows").at(1).at("failure").is_null()) << how;
+  }
+}
+
 TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
+  folder_.write("result.json", replay({"steps.trace", "-a", "caching", "--format", "json"}).out);
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
       {{"steps.trace", "--capacity", ""}, "an empty size"},
       {{"steps.trace", "-a", "caching:max_split=1"}, "max_split"},
+      {{"steps.trace", "-a", "caching:max_split_size=1GiB,max_split_size=2GiB"}, "'max_split_size' is set twice"},
+      {{"steps.trace", "-a", "caching,expandable"}, "give each by itself"},
       {{"steps.trace", "--capacity", "12 parsecs"}, "12 parsecs"},
       {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
       {{"steps.trace", "--fail-if", "peak_reserved_bytes > +2%"}, "--baseline"},
       {{"steps.trace", "--pytorch-conf", "expandable_segment:True"}, "expandable_segment"},
+      {{"steps.trace", "--pytorch-conf", "expandable_segments=True"}, "a ':' stands between a key and its value"},
+      {{"result.json"}, "read by `tenon compare`"},
       {{"steps.trace", "--alocator", "caching"}, "--allocator"},
       {{"steps.trace", "--format", "yaml"}, "yaml"}};
   for (const auto& [words, message] : mistakes) {
@@ -234,6 +254,17 @@ TEST_F(ReplayVerb, ViewWritesAPage) {
   EXPECT_EQ(tenon({"view", "-"}).code, 2) << "standard input has no name";
   EXPECT_THAT(tenon({"view", "steps.trace", "-o", "x.html", "--device", "3"}).error,
               HasSubstr("no history of device 3; it has: 0"));
+}
+
+TEST_F(ReplayVerb, AHistoryWithoutARequestHasNoPageAndNoPlan) {
+  folder_.write("none.trace", "m start\n");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"view", "none.trace", "-o", "none.html"}, {"plan", "none.trace", "-o", "none.plan"}}) {
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2) << words[0];
+    EXPECT_THAT(said.error, HasSubstr("none.trace: the history holds no allocation")) << words[0];
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.html"));
 }
 
 TEST_F(ReplayVerb, TheViewOfWhatAReplayWroteShowsThatReplayAndSimulatesNone) {

@@ -51,6 +51,8 @@ TEST_F(ConfigMistake, AnUnknownSectionNamesTheNearest) {
       << "empty, but still a mistake";
   EXPECT_THAT(mistake("[device.simulatd]\ncount = 1\n"), HasSubstr("did you mean [device.simulated]?"));
   EXPECT_THAT(mistake("[allocator.limt]\nbytes = 1\n"), HasSubstr("did you mean [allocator.limit]?"));
+  EXPECT_THAT(mistake("[allocator.stars]\nx = 1\n"),
+              HasSubstr("[allocator.stats]? One of a plugin is known where its .so is named in this file"));
 }
 
 TEST_F(ConfigMistake, ASectionIsNoValue) {

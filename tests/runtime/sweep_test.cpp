@@ -148,6 +148,25 @@ TEST_F(Sweep, PathsInAListOfTheCommandLineAreRelativeToTheCurrentFolder) {
             std::filesystem::canonical(fixture("tiny")));
 }
 
+// A section of a plugin that is loaded is known for good: each of these has a process of its own in ctest.
+TEST_F(Sweep, ASectionOfASweptAllocatorMayStandInTheFileWhereAnotherIsChosen) {
+  const std::string text = "[allocator.crasher]\nafter = 5\n[sweep]\n\"allocator.name\" = [\"" +
+                           fixture("crasher").string() + "\", \"direct\"]\n";
+  EXPECT_THAT(load(text, {"allocator.name=direct"}).sweep_cells(), IsEmpty()) << "as in a cell";
+}
+
+TEST_F(Sweep, ASectionOfTheFilesAllocatorMayStandThereWhereOthersAreSwept) {
+  const std::string text =
+      "[allocator]\nname = \"" + fixture("crasher").string() + "\"\n[allocator.crasher]\nafter = 5\n";
+  EXPECT_THAT(load(text, {"allocator.name=direct,caching"}, /*sweep=*/true).sweep_cells(), SizeIs(2));
+}
+
+TEST_F(Sweep, ASectionOfARowsAllocatorMayStandInTheFileWhereOthersAreSwept) {
+  const std::string text = "[allocator.crasher]\nafter = 5\n[sweep.rows]\nmine = { \"allocator.name\" = \"" +
+                           fixture("crasher").string() + "\" }\n";
+  EXPECT_THAT(load(text, {"allocator.name=direct,caching"}, /*sweep=*/true).sweep_cells(), SizeIs(2));
+}
+
 constexpr char kRows[] =
     "[sweep.rows]\n\"as it is\" = {}\ncheckpointing = { \"train.checkpoint\" = true }\n"
     "both = { \"train.checkpoint\" = true, \"train.epochs\" = 3 }\n";

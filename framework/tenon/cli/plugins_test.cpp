@@ -214,7 +214,7 @@ void add_plugins_test(Verb plugins, Outcome& outcome) {
       .required()
       .type_name("SPEC");
   verb.add_option("--only", options->only, "checks whose name contains this").type_name("TEXT");
-  verb.add_option("--seed", options->seed, "of the random histories; default: 47").type_name("N");
+  add_seed_option(verb, options->seed, "of the random histories; default: 47");
   verb.add_option("--deadline", options->deadline_seconds,
                   "time limit of each check; default: 60; one call of the allocator gets a tenth of it")
       .type_name("SECONDS")

@@ -3,7 +3,9 @@
 
 #include <tenon/cli/sections.h>
 #include <tenon/cli/terminal/print.h>
+#include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
+#include <tenon/core/files/write_all.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -11,22 +13,51 @@
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/plugins/plugins.h>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
+
+#include <csignal>
 
 namespace tenon::cli {
 
 namespace {
 
-/// What an allocator says of options that do not go together is the user's mistake, not the replay's result.
+constexpr int kConstructorMilliseconds = 2000;
+
+/// In a child, which ends without destroying what it made: whatever else goes wrong is told by the row.
+void answer_with_refusal(const StackConfig& config, int answer_to) {
+  leave_no_core_file();
+  ::close(STDERR_FILENO);  // of std::terminate
+  static AddressOnlySource device;
+  try {
+    static_cast<void>(config.policy.create({.source = device, .options = config.options}).release());
+  } catch (const ConfigError& error) {
+    write_all(answer_to, error.what());
+  } catch (...) {  // told by the row
+  }
+}
+
+/// What an allocator says of options that do not go together is the user's mistake, not the replay's result. Its
+/// constructor may crash or hang: it is tried in a process of its own.
 void check_options(const StackConfig& config) {
   if (config.options.spec().empty()) return;
-  AddressOnlySource device;
-  try {
-    config.policy.create({.source = device, .options = config.options});
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), error.what()));
-  } catch (const std::exception&) {  // told by the row
+  const ChildProcess child =
+      fork_to_answer("the options of an allocator", [&](int answer_to) { answer_with_refusal(config, answer_to); });
+  std::string refusal;
+  pollfd wait{child.answer, POLLIN, 0};
+  char part[1024];
+  while (::poll(&wait, 1, kConstructorMilliseconds) > 0) {
+    const ssize_t count = ::read(child.answer, part, sizeof part);
+    if (count <= 0) break;
+    refusal.append(part, static_cast<std::size_t>(count));
   }
+  ::kill(child.pid, SIGKILL);  // one that hangs
+  wait_for_end(child.pid);
+  ::close(child.answer);
+  if (!refusal.empty())
+    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), refusal));
 }
 
 }  // namespace

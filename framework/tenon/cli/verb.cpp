@@ -28,10 +28,6 @@ const Option& Option::range(double least, double most) const {
   option_->check(CLI::Range(least, most));
   return *this;
 }
-const Option& Option::positive() const {
-  option_->check(CLI::PositiveNumber);
-  return *this;
-}
 const Option& Option::check(std::function<std::string(const std::string&)> problem) const {
   option_->check(std::move(problem));
   return *this;
@@ -162,6 +158,13 @@ Option add_capacity_option(Verb verb, std::string& capacity, const std::string& 
     return {};
   };
   return verb.add_option("--capacity", capacity, help).type_name("SIZE").check(problem);
+}
+
+Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help) {
+  const auto problem = [](const std::string& text) -> std::string {
+    return text.starts_with('-') ? text + ": a seed has no sign" : "";
+  };
+  return verb.add_option("--seed", seed, help).type_name("N").check(problem);
 }
 
 std::string example(std::string_view command_line) { return fmt::format("Example:\n  {}", command_line); }

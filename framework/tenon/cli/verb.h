@@ -23,6 +23,7 @@
 #include <tenon/report/table.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -53,8 +54,6 @@ class Option {
   /// Numbers outside the closed range are refused; the help shows it.
   const Option& range(int least, int most) const;
   const Option& range(double least, double most) const;
-  /// Numbers that are not above 0 are refused.
-  const Option& positive() const;
   /// A value is refused with the words that `problem` returns for it; none if it is fine.
   const Option& check(std::function<std::string(const std::string&)> problem) const;
   /// The words that completion offers.
@@ -149,6 +148,9 @@ void add_quiet_option(Verb verb, bool& quiet);
 Option add_capacity_option(Verb verb, std::string& capacity, const std::string& help);
 
 /// The footer of a verb's help.
+/// A seed of what is random. One with a sign is refused.
+Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help);
+
 std::string example(std::string_view command_line);
 
 }  // namespace tenon::cli

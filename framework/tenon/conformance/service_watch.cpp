@@ -21,11 +21,14 @@ constexpr std::string_view kTheFirstOf = "; the first of ", kSoDid = "; so did "
 
 void ServiceFaults::add(Kind kind, const std::string& what) {
   const std::string moment = moment_ ? moment_() : "";
-  const std::lock_guard lock(mutex_);
-  Fault& fault = faults_[static_cast<std::size_t>(kind)];
-  if (fault.times++ != 0) return;
-  fault.text = what + moment;
-  fault.order = kinds_++;
+  {
+    const std::lock_guard lock(mutex_);
+    Fault& fault = faults_[static_cast<std::size_t>(kind)];
+    if (fault.times++ != 0) return;
+    fault.text = what + moment;
+    fault.order = kinds_++;
+  }
+  if (on_new_) on_new_();
 }
 
 bool ServiceFaults::empty() const {
@@ -122,9 +125,7 @@ class ServiceWatcher final : public CallWatcher {
 
   void handed_out(const Block& block, const Request& request) override {
     if (block.data == nullptr) [[unlikely]]
-      return faults_.add(Kind::kNull, fmt::format("answered a request of {} bytes with a null address, where it had to "
-                                                  "throw OutOfMemory",
-                                                  request.bytes));
+      return null_address(request);
     if (block.bytes < request.bytes) [[unlikely]]
       faults_.add(Kind::kBytes, fmt::format("handed out {} bytes for a request of {}", block.bytes, request.bytes));
     if (block.request.bytes != request.bytes || block.request.stream != request.stream ||
@@ -141,7 +142,7 @@ class ServiceWatcher final : public CallWatcher {
     faults_.add(Kind::kException,
                 fmt::format("ended {} with an exception that is neither tenon::OutOfMemory nor tenon::Error: {}",
                             text_of(facts), what));
-    throw ForeignException(
+    throw EndOfService(
         fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave", name_,
                     text_of(facts), what));
   }
@@ -153,6 +154,13 @@ class ServiceWatcher final : public CallWatcher {
   }
 
  private:
+  void null_address(const Request& request) {
+    const std::string what = fmt::format(
+        "answered a request of {} bytes with a null address, where it had to throw OutOfMemory", request.bytes);
+    faults_.add(Kind::kNull, what);
+    throw EndOfService(fmt::format("allocator '{}' {}", name_, what));
+  }
+
   const std::string name_;
   const std::uint8_t number_;
   CallBoard& board_;

@@ -33,10 +33,12 @@ class TENON_API ServiceFaults {
     kException,
     kCount
   };
-  /// Told of the first of each kind; returns what is known of the moment: ", in step 3 of 100".
+  /// Returns what is known of the moment: ", in step 3 of 100".
   using Moment = std::function<std::string()>;
 
-  explicit ServiceFaults(Moment moment) : moment_(std::move(moment)) {}
+  /// `on_new` is called after the first of each kind was added.
+  explicit ServiceFaults(Moment moment, std::function<void()> on_new = {})
+      : moment_(std::move(moment)), on_new_(std::move(on_new)) {}
   void add(Kind kind, const std::string& what);
   bool empty() const;
   /// "handed out 512 bytes for a request of 1024, in step 1 of 4; the first of 311 times".
@@ -49,6 +51,7 @@ class TENON_API ServiceFaults {
     std::uint64_t order = 0;
   };
   const Moment moment_;
+  const std::function<void()> on_new_;
   mutable std::mutex mutex_;
   std::array<Fault, static_cast<std::size_t>(Kind::kCount)> faults_;
   std::uint64_t kinds_ = 0;
@@ -57,15 +60,16 @@ class TENON_API ServiceFaults {
 /// A sentence without how often it happened: two parts of a run may have counted the same fault.
 TENON_API std::string_view without_times(std::string_view sentence);
 
-/// An allocator threw what may not leave it; the message names it, the call and what was thrown.
-class TENON_EXPORT ForeignException : public Error {
+/// An allocator did what nothing above it can go on from: it threw what may not leave it, or answered with a null
+/// address. The message names it, the call and what it did.
+class TENON_EXPORT EndOfService : public Error {
  public:
   using Error::Error;
 };
 
 /// What makes `info`'s allocators: each of their calls is on the board while it is under way, as one of `number`, and
 /// what they do wrong in `faults`. A segment that is given back twice, or with another size than it has, goes back as
-/// it was taken. Board and faults outlive the allocators, whose calls may throw ForeignException, a fault too.
+/// it was taken. Board and faults outlive the allocators, whose calls may throw EndOfService, a fault too.
 TENON_API AllocatorInfo watched_in_service(const AllocatorInfo& info, CallBoard& board, ServiceFaults& faults,
                                            std::uint8_t number = 0);
 

@@ -62,7 +62,10 @@ std::vector<std::pair<std::string, std::string>> options_of_spec(std::string_vie
       throw ConfigError(fmt::format(
           "allocator \"{}\": expected NAME=VALUE, as in caching:max_split_size=128MiB, not \"{}\"", spec, item));
     }
-    options.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+    const std::string name(item.substr(0, equals));
+    if (std::ranges::find(options, name, &std::pair<std::string, std::string>::first) != options.end())
+      throw ConfigError(fmt::format("allocator \"{}\": option '{}' is set twice", spec, name));
+    options.emplace_back(name, item.substr(equals + 1));
   }
   return options;
 }
@@ -78,6 +81,8 @@ void set_options_from_spec(Options& options, std::string_view spec) {
 }
 
 StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+  if (const std::string_view word = word_of_spec(spec); word.find(',') != std::string_view::npos && !names_a_file(spec))
+    throw ConfigError(fmt::format("\"{}\" names several allocators, where one is expected: give each by itself", word));
   StackConfig config;
   config.policy = find_allocator(word_of_spec(spec), base);
   config.options = Options(config.policy.options);

@@ -123,6 +123,7 @@ TEST_F(FullDisk, NamesEveryRecordingThatIsMissingAndHowItIsMade) {
     mount_with_room(room);
     const Said said = tenon({"run", "run.toml", "train.epochs=2", "--record", "all", "--out", "disk/out"});
     if (said.error.find("epoch 1/") == std::string::npos) continue;
+    EXPECT_THAT(said.error, testing::Not(testing::ContainsRegex("\n  tenon [^\n]*;"))) << "a line to be copied";
     make_space();
     for (const char* name : {"memory.tenon", "memory.trace.gz", "memory.pickle", "memory.chrome.json", "memory.folded",
                              "report.html", "result.json"}) {

@@ -185,6 +185,15 @@ TEST_F(SweepVerb, OutOfMemoryOfACellIsARowThatSaysSo) {
   EXPECT_EQ(rows(said)[1]["status"], "done");
 }
 
+TEST_F(SweepVerb, ACellWhoseAllocatorRefusesItsOptionsHasNoFigures) {
+  const Said said = tenon({"run", "exp.toml", "allocator.name=caching:max_split_size=32,caching", "--sweep", "--format",
+                           "json", "--quiet"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(rows(said)[0]["status"], "failed");
+  EXPECT_TRUE(rows(said)[0]["peak_reserved_bytes"].is_null());
+  EXPECT_EQ(rows(said)[1]["status"], "done");
+}
+
 TEST_F(SweepVerb, AMistakeInAnyCellStopsItBeforeTheFirst) {
   const Said said = tenon({"run", "exp.toml", "train.batch_size=[16, 0]", "--sweep", "--out", "res"});
   EXPECT_EQ(said.code, 2);

@@ -132,6 +132,7 @@ bool Buddy::grow(std::size_t bytes, StreamRef stream) {
   const std::size_t wanted = std::max({bytes, chunk_bytes_, page});
   std::shared_ptr<Pages> pages;
   void* address = page != 0 ? map_chunk(wanted, pages) : source_.acquire(wanted);
+  if (has("counts_every_chunk")) ++retries_;
   if (address == nullptr && has("drops_cache_on_oom"))
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.second.free_bytes == chunk.second.bytes; });
   if (address == nullptr && !has("never_releases")) {

@@ -14,7 +14,7 @@ struct Flaw {
 };
 inline void PrintTo(const Flaw& flaw, std::ostream* out) { *out << flaw.name; }
 
-inline constexpr std::array<Flaw, 43> kFlaws = {
+inline constexpr std::array<Flaw, 44> kFlaws = {
     Flaw{"none", "nothing: it keeps the contract"},
     Flaw{"shifted_overlap", "now and then a block begins 512 bytes before its place"},
     Flaw{"rare_double", "every 40th block stays in the free list while it is out"},
@@ -52,6 +52,7 @@ inline constexpr std::array<Flaw, 43> kFlaws = {
     Flaw{"trims_too_much", "trim gives everything back, whatever it may keep"},
     Flaw{"trim_lies", "trim says that it gave back twice as much"},
     Flaw{"report_lies", "cached_bytes is twice the truth"},
+    Flaw{"counts_every_chunk", "counts a retry for each chunk that it takes"},
     Flaw{"host_leak", "a record of each block is never deleted"},
     Flaw{"host_log", "each call is written down in a vector that only grows"},
     Flaw{"host_leak_on_trim", "every second trim forgets to delete a record"},

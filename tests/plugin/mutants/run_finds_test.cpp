@@ -216,6 +216,25 @@ TEST_F(RunOfAMutant, AForeignExceptionDisqualifiesWithItsCallItsStepAndWhatWasFi
   }
 }
 
+TEST_F(RunOfAMutant, ANullAddressDisqualifiesWhereItIsHandedOut) {
+  const Said said = tenon(
+      {"run", "exp.toml", "allocator.name=" + fixture("faulty").string() + ":how=null,after=150", "--out", "res"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("tenon: allocator 'faulty' is disqualified: it answered a request of "),
+                                HasSubstr("with a null address"), HasSubstr(", in step "), HasSubstr("\nfinished: "),
+                                HasSubstr("tenon plugins test "), HasSubstr("results: res\n")));
+  EXPECT_EQ(result()["status"], "disqualified");
+}
+
+TEST_F(RunOfAMutant, ACrashNamesWhatWentWrongBeforeItInTheSameStep) {
+  const Said said = tenon(
+      {"run", "exp.toml", "allocator.name=" + fixture("faulty").string() + ":how=outside,after=150", "--out", "res"});
+  EXPECT_EQ(said.code, 128 + SIGSEGV);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("crashed"), HasSubstr("before that allocator 'faulty' handed out [0x1000, "),
+                                HasSubstr("tenon plugins test ")));
+  EXPECT_THAT(result()["disqualified"].dump(), HasSubstr("handed out [0x1000, "));
+}
+
 TEST_F(RunOfAMutant, OfADeviceThatComputesNothingNoLossIsTold) {
   const Said said = run("throws_42,after=150",
                         {"train.epochs=40", "device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\""});

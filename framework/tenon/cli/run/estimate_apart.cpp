@@ -117,7 +117,7 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment) {
     keep(page.figures, estimate_memory(watched));
     page.has_figures = true;
     look_for_shortage(page, experiment);
-  } catch (const conformance::ForeignException& error) {
+  } catch (const conformance::EndOfService& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
     page.exit_code = static_cast<int>(error.exit_code());  // the faults say it too
   } catch (const std::exception& error) {

@@ -257,8 +257,9 @@ class OneRun {
 
   /// Why, what is missing for it, and the way to get it.
   std::string what_is_unwritten() const {
-    return unwritten_->what() + recording_->what_is_missing(report_section().boolean("html")) +
-           how_to_write_again(writing_command());
+    const std::string missing = recording_->what_is_missing(report_section().boolean("html"));
+    const bool has_commands = missing.find('\n') != std::string::npos;
+    return unwritten_->what() + missing + how_to_write_again(writing_command(), has_commands);
   }
 
   /// False where the allocator is disqualified for what ended the run, which is told.
@@ -268,7 +269,7 @@ class OneRun {
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
       return true;
-    } catch (const conformance::ForeignException&) {
+    } catch (const conformance::EndOfService&) {
       record_.result = watch_->finished();
       fail(RunStatus::kDisqualified, disqualifications(experiment_.allocator.policy.name, all_faults()).front(),
            ExitCode::kFailed);

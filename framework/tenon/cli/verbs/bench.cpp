@@ -39,6 +39,9 @@ struct BenchVerbOptions {
 };
 
 std::vector<std::string> specs_of(const BenchVerbOptions& options) {
+  for (const std::string& spec : options.specs)
+    if (options.is_json && spec.ends_with(".json"))
+      throw ConfigError(fmt::format("--json takes no file, it writes to standard output: --json > {}", spec));
   std::vector<std::string> specs = options.specs;
   specs.insert(specs.end(), options.more_specs.begin(), options.more_specs.end());
   return specs.empty() ? unnamed_allocators(options.quiet) : specs;
@@ -139,7 +142,7 @@ void add_bench(Verb program, Outcome& outcome) {
                   "rounds of measurements; default: 20 to 60, more where there are few allocators and workloads")
       .type_name("N")
       .range(1, 10000);
-  verb.add_option("--seed", options->seed, "of the random order of turns").type_name("N").shows_default();
+  add_seed_option(verb, options->seed, "of the random order of turns").shows_default();
   verb.add_option("--deadline", options->deadline_s, "seconds for one turn; a plugin that takes longer has no figures")
       .type_name("S")
       .range(0.1, 86400.0)

@@ -58,6 +58,7 @@ Subject read_problem(replay::InputFile& input) {
 
 Subject read_history(const PlanVerbOptions& options) {
   const replay::Trace trace = one_trace(options.file, options.device, {.with_columns = true});
+  if (trace.facts.allocations == 0) throw ConfigError(trace.name + ": the history holds no allocation");
   Subject subject{.name = trace.name, .time_unit = "requests", .recording = replay::recording_of(trace)};
   subject.problem.buffers = packing::buffers_of(subject.recording);
   for (std::size_t i = 0; i < subject.problem.buffers.size(); ++i) subject.problem.ids.push_back(std::to_string(i));

@@ -119,7 +119,7 @@ void add_run(Verb program, Outcome& outcome) {
       verb.add_option("--deadline", options->call_seconds,
                       "for one call of the allocator (60): one that takes longer hangs, and the run says where")
           .type_name("SECONDS")
-          .positive();
+          .range(0.1, 86400.0);
   verb.add_option("--record", options->record,
                   fmt::format("record its memory: {} or {}", recording_words(), kAllRecordings))
       .type_name("LIST");

@@ -60,6 +60,10 @@ ExitCode view(ViewOptions options) {
   check_files({.read = {options.file}, .written = {options.output}});  // a plugin is known by now, and stays
   const replay::Trace trace =
       one_trace(options.file, options.device, {.with_stacks = true, .with_columns = true, .as_replayed = true});
+  if (!options.quiet) {
+    for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
+  }
+  if (trace.facts.allocations == 0) throw ConfigError(trace.name + ": the history holds no allocation");
   const std::vector<replay::ReplayRow> rows = replayed(trace, policy, options);
   write_trace_html(options.output, trace, rows);
   if (!options.quiet) say("report: " + options.output);

@@ -20,9 +20,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 
 namespace tenon::cli {
 
@@ -86,10 +89,20 @@ void write_result(const RunPage& page, const RunRecord& record) {
   if (page.writes_page) write_atomically(folder / kReportFile, run_html(json));
 }
 
-/// Whose call it died in.
+/// Whose fault it is; one without a title is of the run's own allocator.
+const KeptAllocator& at_fault(const RunPage& page, std::string_view title) {
+  if (title.empty()) return page.allocators[0];
+  const auto* const found =
+      std::ranges::find_if(page.allocators, [&](const KeptAllocator& one) { return one.title == title; });
+  return found == std::end(page.allocators) ? page.allocators[0] : *found;
+}
+
+/// Whose call it died in, or who had done something wrong before.
 std::string culprit(const RunPage& page) {
-  const CallSlot* const call = deadly_call(page);
-  return call == nullptr ? "" : page.allocators[call->facts.allocator].spec;
+  if (const CallSlot* const call = deadly_call(page); call != nullptr)
+    return page.allocators[call->facts.allocator].spec;
+  const KeptFault& first = page.faults[0];
+  return first.what[0] == 0 ? "" : at_fault(page, first.title).spec;
 }
 
 void tell(const RunPage& page) {
@@ -98,7 +111,8 @@ void tell(const RunPage& page) {
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");  // a progress line may stand there
   say(label + "tenon: " + record.error + crash_stack_text(record.crash->stack));
   for (const RunFault& fault : record.faults)
-    say(fmt::format("{}tenon: before that {} {}", label, fault.allocator.empty() ? "it" : fault.allocator, fault.what));
+    say(fmt::format("{}tenon: before that {} {}", label,
+                    fault.allocator.empty() ? page.allocators[0].title : fault.allocator.c_str(), fault.what));
   if (const std::string spec = culprit(page); !spec.empty()) say(label + kit_advice({spec}));
   say(label + finished_sentence(record.result));
   try {

@@ -159,7 +159,7 @@ RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
       call_seconds_(run.call_seconds),
       earlier_faults_(run.earlier_faults),
       on_new_faults_(run.on_new_faults) {
-  faults_.emplace_back([this] { return moment(); });
+  faults_.emplace_back([this] { return moment(); }, [this] { keep_faults_on_page(); });
   hangs_ = std::make_unique<HangWatch>(
       page_->board, [this] { return patience(); },
       [this](std::size_t slot, double seconds) { overdue(slot, seconds); });
@@ -181,7 +181,7 @@ AllocatorInfo RunWatch::watched_behind_route(const AllocatorInfo& info, const st
   const auto kept = std::span(page_->allocators).first(faults_.size());
   auto number = static_cast<std::size_t>(std::ranges::find_if(kept, is_it) - kept.begin());
   if (number == kept.size() && number < RunPage::kMostAllocators) {
-    faults_.emplace_back([this] { return moment(); });
+    faults_.emplace_back([this] { return moment(); }, [this] { keep_faults_on_page(); });
     page_->allocators[number] = wanted;
   }
   number = std::min(number, RunPage::kMostAllocators - 1);  // the last one stands for those that follow
@@ -197,6 +197,13 @@ std::vector<RunFault> RunWatch::faults() const {
       all.push_back({.allocator = title, .what = std::move(what), .spec = page_->allocators[i].spec});
   }
   return all;
+}
+
+/// At once: the step may end in a crash.
+void RunWatch::keep_faults_on_page() {
+  const std::vector<RunFault> faults = this->faults();
+  const std::lock_guard lock(page_faults_mutex_);
+  keep_faults(*page_, faults, earlier_faults_.size());
 }
 
 std::string RunWatch::moment() const {
@@ -234,10 +241,10 @@ void RunWatch::figures(const ExperimentResult& part) {
   KeptFigures now = earlier_;
   add(now, part);
   page_->figures = now;
-  const std::vector<RunFault> faults = this->faults();
-  keep_faults(*page_, faults, earlier_faults_.size());
-  if (faults.size() > told_faults_ && on_new_faults_) on_new_faults_();
-  told_faults_ = faults.size();
+  keep_faults_on_page();  // how often, too
+  const std::size_t faults = this->faults().size();
+  if (faults > told_faults_ && on_new_faults_) on_new_faults_();
+  told_faults_ = faults;
   inner_.figures(part);
 }
 

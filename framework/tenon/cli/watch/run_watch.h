@@ -70,6 +70,7 @@ class RunWatch final : public ProgressSink {
  private:
   std::string moment() const;
   void overdue(std::size_t slot, double seconds);
+  void keep_faults_on_page();
   double patience() const;
 
   RunPage* const page_;
@@ -77,6 +78,7 @@ class RunWatch final : public ProgressSink {
   mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
   ProgressSink& inner_;
   const double call_seconds_;
+  std::mutex page_faults_mutex_;                   ///< of the page's `faults`, where this process writes it
   mutable std::mutex faults_mutex_;                ///< of the list; each of its members has one of its own
   std::deque<conformance::ServiceFaults> faults_;  ///< by CallFacts::allocator
   const std::vector<RunFault> earlier_faults_;

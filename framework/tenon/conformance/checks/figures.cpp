@@ -105,6 +105,10 @@ Finding report_of_cache(const Subject& subject) {
     return {cause::kReport, fmt::format("nothing is handed out and {} bytes are reserved; report() gives cached_bytes "
                                         "as {}",
                                         bed.source.reserved_bytes(), own.cached_bytes)};
+  if (const MemoryStats all = bed.stack->stats();
+      bed.source.refusals() == 0 && all.device_frees + all.device_unmaps == 0 && all.policy.retries != 0)
+    return {cause::kReport, fmt::format("the device refused nothing and got nothing back; report() gives retries as {}",
+                                        all.policy.retries)};
   bed.stack->trim(0);
   if (const PolicyStats own = reported();
       bed.source.reserved_bytes() == 0 && (own.cached_bytes != 0 || own.largest_free_bytes != 0))

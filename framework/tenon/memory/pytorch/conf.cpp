@@ -104,9 +104,11 @@ const std::vector<std::string>& known_keys() {
 }
 
 [[noreturn]] void refuse_key(std::string_view text, const std::string& key) {
-  const std::string nearest = nearest_name(key, known_keys());
-  refuse_conf(text, "Unrecognized key '" + key + "' in Accelerator allocator config" +
-                        (nearest.empty() ? "" : "; the nearest known one is '" + nearest + "'"));
+  std::string hint;
+  if (const std::string nearest = nearest_name(key, known_keys()); !nearest.empty())
+    hint = "; the nearest known one is '" + nearest + "'";
+  if (key.find('=') != std::string::npos) hint += "; a ':' stands between a key and its value";
+  refuse_conf(text, "Unrecognized key '" + key + "' in Accelerator allocator config" + hint);
 }
 
 void set(PytorchConf& conf, const std::string& name, std::string value) {

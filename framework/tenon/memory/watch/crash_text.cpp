@@ -49,23 +49,28 @@ std::vector<Frame> frames_of(const CrashNote& note) {
 bool is_of_the_handler(const Frame& frame) {
   const auto is_module = [&](const char* name) { return frame.module.starts_with(name); };
   const auto names = [&](const char* name) { return frame.function.find(name) != std::string::npos; };
-  return names("on_crash") || names("on_terminate") || names("__restore_rt") || is_module("libc.so") ||
-         is_module("libstdc++") || is_module("libgcc") || is_module("libpthread");
+  return names("told_of_exit") || names("ExitWatch") || names("::tell(int)") || names("on_crash") ||
+         names("on_terminate") || names("__restore_rt") || is_module("libc.so") || is_module("libstdc++") ||
+         is_module("libgcc") || is_module("libpthread");
 }
 
 /// From here on it is the host.
 bool is_of_the_host(const Frame& frame) {
-  for (const char* name : {"WatchedAllocator::", "AllocatorStack::"})
+  for (const char* name :
+       {"WatchedAllocator::", "AllocatorStack::", "_Function_handler<std::unique_ptr<tenon::Allocator"})
     if (frame.function.find(name) != std::string::npos) return true;
   return false;
 }
 
 }  // namespace
 
+bool is_endless_recursion(const CrashNote& note, int signal) {
+  return signal == SIGSEGV && note.frame_count >= CrashNote::kMostFrames - 1;
+}
+
 std::string crash_cause(const CrashNote& note, int signal) {
   std::string text = fmt::format("{} ({})", signal_name(signal), ::strsignal(signal));
-  if (signal == SIGSEGV && note.frame_count >= CrashNote::kMostFrames - 1)
-    text += ", the stack is full: endless recursion?";
+  if (is_endless_recursion(note, signal)) text += fmt::format(", {}", kEndlessRecursion);
   if (note.fault_address != 0) text += fmt::format(" at address {:#x}", note.fault_address);
   if (signal == SIGKILL) text += "; the system may have run out of memory";
   if (note.words[0] != 0) text += fmt::format(": {}", note.words);

@@ -9,6 +9,10 @@
 
 namespace tenon {
 
+/// Whether so many calls were under way that the stack was full.
+TENON_API bool is_endless_recursion(const CrashNote& note, int signal);
+inline constexpr const char* kEndlessRecursion = "the stack is full: endless recursion?";
+
 /// "SIGSEGV (Segmentation fault), the stack is full: endless recursion? at address 0x0: what an exception said".
 TENON_API std::string crash_cause(const CrashNote& note, int signal);
 

@@ -75,8 +75,9 @@ ReplayRow run_job(const Trace& trace, const StackConfig& policy, const JobOption
   row.options = policy.options.entries(true);
   try {
     if (options.observe) {
+      ObservedPass pass(trace, policy, options, row, progress);
       enter(progress, 1);
-      ObservedPass(trace, policy, options, row, progress).run();
+      pass.run();
       if (row.failure.empty() && options.check_placement && has_last_uses(trace))
         check_last_uses(trace, policy, options, row, progress);
       if (!row.failure.empty()) return row;

@@ -102,6 +102,8 @@ ReplayRow crashed(const Job& job, const JobProgress& progress, int status, const
   const std::uint32_t phase = progress.phase.load();
   std::string how = WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
                                         : "ended its process with code " + std::to_string(WEXITSTATUS(status));
+  if (child.note != nullptr && WIFSIGNALED(status) && is_endless_recursion(*child.note, WTERMSIG(status)))
+    how += std::string(", ") + kEndlessRecursion;
   if (child.note != nullptr && child.note->words[0] != 0) how += std::string(", ") + child.note->words;
   if (child.is_overdue) {
     char text[64];

@@ -46,6 +46,7 @@ std::optional<double> time_of(double number, std::string_view unit) {
 }
 
 std::string figure(std::string_view metric, double value) {
+  if (is_share(metric)) return fmt::format("{:.1f} %", 100 * value);
   return metric.ends_with("_bytes") ? format_bytes(static_cast<std::size_t>(std::max(0.0, value)))
                                     : fmt::format("{:.6g}", value);
 }

@@ -73,8 +73,11 @@ std::string interrupted_message(const std::string& interruption, const Experimen
   return fmt::format("{}; go on{} with\n  {}", ended, from, command);
 }
 
-std::string how_to_write_again(const std::string& command) {
-  return command.empty() ? "" : "; once there is room, write the results with\n  " + command;
+std::string how_to_write_again(const std::string& command, bool stands_below_commands) {
+  if (command.empty()) return {};
+  return (stands_below_commands ? "\nand write the results with\n  "
+                                : "; once there is room, write the results with\n  ") +
+         command;
 }
 
 std::string once_mended_message(const std::string& command) {

@@ -37,6 +37,12 @@ RunFault fault_of(const std::string& line) {
 /// JSON has no other numbers.
 std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
+/// What ended before its first request has no peak.
+void forget_peaks(RunSummary& run) {
+  run.peak_requested_bytes = run.peak_allocated_bytes = run.peak_reserved_bytes = std::nullopt;
+  run.peak_bytes_by_purpose.clear();
+}
+
 }  // namespace
 
 std::string losses_hash(const std::vector<double>& losses) {
@@ -87,6 +93,7 @@ RunSummary summary_of(const RunRecord& record) {
     if (!std::isfinite(value)) continue;
     run.figures[name] = name.ends_with("_bytes") ? std::trunc(value) : value;
   }
+  if (stats.allocations.allocated == 0) forget_peaks(run);
   return run;
 }
 
@@ -127,6 +134,7 @@ RunSummary read_summary(const std::filesystem::path& path) {
     run.peak_phase = *phase;
   const nlohmann::json in_phase = memory.value("requested_bytes_by_purpose_in_peak_phase", nlohmann::json::object());
   for (const auto& [purpose, bytes] : in_phase.items()) run.bytes_in_peak_phase[purpose] = bytes;
+  if (number<std::int64_t>(memory, "allocations") == 0) forget_peaks(run);
   run.first_oom_event = number<std::uint64_t>(block("out_of_memory"), "failed_event");
   run.cells_at_a_time = number<std::int64_t>(json, "cells_at_a_time").value_or(1);
   for (const auto& line : json.value("disqualified", nlohmann::json::array()))

@@ -82,8 +82,8 @@ void load_named_plugins(State& state) {
   }
 }
 
-/// Allocators that are given as paths, so that their sections [allocator.NAME] are known. That of the file counts where
-/// the command line names another one, too: its section stands in the file all the same.
+/// Allocators that are given as paths, so that their sections [allocator.NAME] are known. Those of the file count where
+/// the command line names others, too: their sections stand in the file all the same.
 void load_allocator_files(State& state) {
   const auto load = [&](const ConfigValue& value) {
     const auto* word = std::get_if<std::string>(&value.value);
@@ -101,10 +101,12 @@ void load_allocator_files(State& state) {
     if (axis.key != "allocator.name") continue;
     for (const ConfigValue& value : axis.values) load(value);
   }
-  if (name == nullptr) return;
-  for (std::size_t i = 0; i + 1 < name->entries.size(); ++i) {
+  ConfigList displaced = state.displaced_allocators;
+  for (std::size_t i = 0; name != nullptr && i + 1 < name->entries.size(); ++i)
+    displaced.push_back(name->entries[i].value);
+  for (const ConfigValue& value : displaced) {
     try {
-      load(name->entries[i].value);
+      load(value);
     } catch (const Error&) {  // nobody asks for it
     }
   }

@@ -39,6 +39,7 @@ struct Config::State {
   std::vector<Setting> settings;                        ///< in the order of their first appearance
   std::vector<SweepRow> rows;
   std::vector<Axis> axes;
+  ConfigList displaced_allocators;  ///< those that something stronger outranks: their sections may stand in the file
   std::vector<std::string> remarks;
   Device device{kCPU, 0};
   StackConfig allocator;

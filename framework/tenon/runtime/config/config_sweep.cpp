@@ -116,6 +116,11 @@ std::string nothing_to_sweep(const Config::State& state) {
       fmt::join(state.remarks, "; "));
 }
 
+void keep_displaced(Config::State& state, std::string_view key, const ConfigList& values) {
+  if (key != "allocator.name") return;
+  state.displaced_allocators.insert(state.displaced_allocators.end(), values.begin(), values.end());
+}
+
 }  // namespace
 
 void take_sweep(Config::State& state, const ConfigRequest& request) {
@@ -124,6 +129,8 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
     std::erase_if(state.settings, [&](const Setting& setting) {
       auto values = swept_values(state, setting);
       if (!values) return false;
+      for (std::size_t i = 0; i + 1 < setting.entries.size(); ++i)
+        keep_displaced(state, setting.key, {setting.entries[i].value});
       from_arguments.push_back({setting.key, std::move(*values), setting.winner().key_position});
       return true;
     });
@@ -146,8 +153,11 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
       const ConfigValue& stronger = state.find(key)->winner().value;
       state.remarks.push_back(fmt::format("{} is {} in every cell: {} overrides the sweep over it", key, stronger.text,
                                           stronger.position.str()));
+      keep_displaced(state, key, *values);
     } else if (!has_axis(from_arguments, key)) {
       state.axes.push_back({key, *values, setting.winner().key_position});
+    } else {
+      keep_displaced(state, key, *values);
     }
   }
   state.axes.insert(state.axes.end(), from_arguments.begin(), from_arguments.end());
@@ -157,7 +167,10 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
   }
   for (SweepRow& row : state.rows) {
     std::erase_if(row.settings, [&](const ConfigEntry& entry) {
-      return is_pinned(state, entry.key, entry.value.position) || has_axis(from_arguments, entry.key);
+      const bool is_displaced =
+          is_pinned(state, entry.key, entry.value.position) || has_axis(from_arguments, entry.key);
+      if (is_displaced) keep_displaced(state, entry.key, {entry.value});
+      return is_displaced;
     });
     for (const ConfigEntry& entry : row.settings) {
       if (!has_axis(state.axes, entry.key)) continue;

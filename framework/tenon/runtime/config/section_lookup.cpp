@@ -102,8 +102,9 @@ const SectionSpec* SectionLookup::find_section(const std::string& name, const Po
     if (is_device && contains(shipped_kinds(), wanted)) return nullptr;
     const std::string near = nearest_name(wanted, is_device ? known_kinds() : known_policies());
     if (near.empty()) throw config_error(position, fmt::format("[{}]: {}", name, error.what()));
-    throw config_error(position, fmt::format("unknown section [{}]; did you mean [{}{}]?", name,
-                                             is_device ? kDevice : kAllocator, near));
+    throw config_error(
+        position, fmt::format("unknown section [{}]; did you mean [{}{}]?{}", name, is_device ? kDevice : kAllocator,
+                              near, is_device ? "" : " One of a plugin is known where its .so is named in this file"));
   } catch (const PluginError& error) {
     throw PluginError(fmt::format("{}: [{}]: {}", position.str(), name, error.what()));
   }

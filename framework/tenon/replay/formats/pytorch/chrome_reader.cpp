@@ -195,7 +195,8 @@ std::vector<Trace> read_chrome(InputFile& input, const ReadOptions& options) {
   ProfilerEvents found = read_profiler_events(input);
   if (found.memory.empty()) {
     throw TraceError(input.path() +
-                     ": no [memory] events in this JSON; record with torch.profiler.profile(profile_memory=True)");
+                     ": no [memory] events in this JSON; record with torch.profiler.profile(profile_memory=True). What "
+                     "`tenon replay` and `tenon bench` print is read by `tenon compare`");
   }
   std::ranges::stable_sort(found.steps, {}, &ProfilerStep::time);
   EventsByDevice by_device;
