@@ -103,7 +103,7 @@ class FreeTiles {
   static constexpr std::size_t kNone = kLists - 1;
   static constexpr std::size_t kWords = kLists / 64;
   static constexpr std::uint64_t kLastBit = std::uint64_t{1} << 63;
-  static constexpr int kTries = 16;
+  static constexpr int kTries = 4;
   static_assert(kWords == 64);
 
   static std::size_t list_of(std::size_t bytes) {
