@@ -134,7 +134,7 @@ class FreeTiles {
     return found * 64 + static_cast<std::size_t>(std::countr_zero(bits));
   }
 
-  mutable Tile end_;  ///< of every list
+  Tile end_;  ///< of every list
   std::array<Tile*, kLists> lists_;
   std::array<std::uint64_t, kWords> words_{};
   std::uint64_t summary_ = kLastBit;

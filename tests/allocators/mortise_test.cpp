@@ -4,6 +4,7 @@
 #include <mortise/home.h>
 #include <mortise/joint.h>
 #include <mortise/stripes.h>
+#include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
