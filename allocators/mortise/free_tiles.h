@@ -103,7 +103,7 @@ class FreeTiles {
   static constexpr std::size_t kNone = kLists - 1;
   static constexpr std::size_t kWords = kLists / 64;
   static constexpr std::uint64_t kLastBit = std::uint64_t{1} << 63;
-  static constexpr int kTries = 16;
+  static constexpr int kTries = 4;
   static_assert(kWords == 64);
 
   static std::size_t list_of(std::size_t bytes) {
@@ -134,7 +134,7 @@ class FreeTiles {
     return found * 64 + static_cast<std::size_t>(std::countr_zero(bits));
   }
 
-  mutable Tile end_;  ///< of every list
+  Tile end_;  ///< of every list
   std::array<Tile*, kLists> lists_;
   std::array<std::uint64_t, kWords> words_{};
   std::uint64_t summary_ = kLastBit;

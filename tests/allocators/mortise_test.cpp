@@ -4,10 +4,12 @@
 #include <mortise/home.h>
 #include <mortise/joint.h>
 #include <mortise/stripes.h>
+#include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/runtime/allocator_spec.h>
+#include <tiled/rhythm.h>
 
 #include <gtest/gtest.h>
 
@@ -104,68 +106,6 @@ TEST(MortiseJoint, WithoutSharedEndsBeginsWithAPage) {
   }
   EXPECT_GT(made, 50);
   EXPECT_GT(others, 20);
-}
-
-/// A range of one tile, which is cut and joined at random.
-class CutRange {
- public:
-  CutRange() : live_{&first_} {
-    first_.address = kBegin;
-    first_.bytes = kBytes;
-    stripes.cover(kBegin, kBytes);
-    stripes.came(&first_);
-  }
-  void change(std::mt19937_64& random) {
-    Tile* tile = live_[random() % live_.size()];
-    if (live_.size() < 300 && tile->bytes > kGrain) {
-      const std::size_t kept = (1 + random() % (tile->bytes / kGrain - 1)) * kGrain;
-      spare_.push_back(std::make_unique<Tile>(
-          Tile{.address = tile->address + kept, .bytes = tile->bytes - kept, .left = tile, .right = tile->right}));
-      Tile* rest = spare_.back().get();
-      if (rest->right != nullptr) rest->right->left = rest;
-      tile->right = rest;
-      tile->bytes = kept;
-      stripes.came(rest);
-      live_.push_back(rest);
-    } else if (tile->left != nullptr) {
-      stripes.goes(tile);
-      tile->left->bytes += tile->bytes;
-      tile->left->right = tile->right;
-      if (tile->right != nullptr) tile->right->left = tile->left;
-      std::erase(live_, tile);
-    }
-  }
-  void ask(std::mt19937_64& random) {
-    const std::uintptr_t address = kBegin + random() % kBytes;
-    const Tile* found = stripes.containing(address, &first_);
-    EXPECT_LE(found->address, address);
-    EXPECT_GT(found->end(), address);
-  }
-  bool is_right() { return stripes.agrees_with(&first_); }
-
- private:
-  static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 40;
-  static constexpr std::size_t kBytes = 256 * MiB;
-  Stripes stripes;
-  Tile first_;
-  std::vector<Tile*> live_;
-  std::vector<std::unique_ptr<Tile>> spare_;
-};
-
-TEST(MortiseStripes, KnowWhereTilesLieAfterNobodyHasAskedForAWhile) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  std::mt19937_64 random(kSeed);
-  CutRange range;
-  for (int phase = 0; phase < 4; ++phase) {
-    for (int step = 0; step < 500; ++step) {
-      range.change(random);
-      ASSERT_TRUE(range.is_right());
-      range.ask(random);
-    }
-    for (int step = 0; step < 10'000; ++step) range.change(random);
-    for (int step = 0; step < 500; ++step) range.ask(random);
-    ASSERT_TRUE(range.is_right());
-  }
 }
 
 class MortiseSteps : public testing::Test {

@@ -29,10 +29,10 @@ after() {
   printf '%s' "${2:-}"
 }
 
-if [[ $1 == --table ]]; then
+if [[ $1 == --table ]]; then # not of commands that a project wrote itself, as those of nvcc
   build=$2
   shift 2
-  ninja -C "$build" -t commands "$@" | grep -F ' -c ' | while IFS= read -r line; do
+  ninja -C "$build" -t commands "$@" | grep -F ' -c ' | grep -v '^cd ' | while IFS= read -r line; do
     eval "words=($line)"
     while [[ ${words[0]} != "$CXX" ]]; do words=("${words[@]:1}"); done # without its launcher
     printf '%s\t%s\n' "$(key "${words[@]}")" "$build/$(after -o "${words[@]}")"

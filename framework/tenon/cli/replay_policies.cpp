@@ -3,9 +3,9 @@
 
 #include <tenon/cli/sections.h>
 #include <tenon/cli/terminal/print.h>
-#include <tenon/core/child_process.h>
 #include <tenon/core/error.h>
 #include <tenon/core/files/write_all.h>
+#include <tenon/core/process/child_process.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>

@@ -1,0 +1,158 @@
+// The parts of mortise that are asked at every request: where a tile lies, which free tile suffices, what a step
+// expects.
+#include <mortise/free_tiles.h>
+#include <mortise/stripes.h>
+#include <tiled/rhythm.h>
+
+#include <tenon/core/units.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace tenon::mortise {
+namespace {
+
+constexpr unsigned kPartsSeed = 47;
+
+/// A range of one tile, which is cut and joined at random.
+class CutRange {
+ public:
+  CutRange() : live_{&first_} {
+    first_.address = kBegin;
+    first_.bytes = kBytes;
+    stripes.cover(kBegin, kBytes);
+    stripes.came(&first_);
+  }
+  void change(std::mt19937_64& random) {
+    Tile* tile = live_[random() % live_.size()];
+    if (live_.size() < 300 && tile->bytes > kGrain) {
+      const std::size_t kept = (1 + random() % (tile->bytes / kGrain - 1)) * kGrain;
+      spare_.push_back(std::make_unique<Tile>(
+          Tile{.address = tile->address + kept, .bytes = tile->bytes - kept, .left = tile, .right = tile->right}));
+      Tile* rest = spare_.back().get();
+      if (rest->right != nullptr) rest->right->left = rest;
+      tile->right = rest;
+      tile->bytes = kept;
+      stripes.came(rest);
+      live_.push_back(rest);
+    } else if (tile->left != nullptr) {
+      stripes.goes(tile);
+      tile->left->bytes += tile->bytes;
+      tile->left->right = tile->right;
+      if (tile->right != nullptr) tile->right->left = tile->left;
+      std::erase(live_, tile);
+    }
+  }
+  void ask(std::mt19937_64& random) {
+    const std::uintptr_t address = kBegin + random() % kBytes;
+    const Tile* found = stripes.containing(address, &first_);
+    EXPECT_LE(found->address, address);
+    EXPECT_GT(found->end(), address);
+  }
+  bool is_right() { return stripes.agrees_with(&first_); }
+
+ private:
+  static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 40;
+  static constexpr std::size_t kBytes = 256 * MiB;
+  Stripes stripes;
+  Tile first_;
+  std::vector<Tile*> live_;
+  std::vector<std::unique_ptr<Tile>> spare_;
+};
+
+TEST(MortiseStripes, KnowWhereTilesLieAfterNobodyHasAskedForAWhile) {
+  SCOPED_TRACE(testing::Message() << "seed " << kPartsSeed);
+  std::mt19937_64 random(kPartsSeed);
+  CutRange range;
+  for (int phase = 0; phase < 4; ++phase) {
+    for (int step = 0; step < 500; ++step) {
+      range.change(random);
+      ASSERT_TRUE(range.is_right());
+      range.ask(random);
+    }
+    for (int step = 0; step < 10'000; ++step) range.change(random);
+    for (int step = 0; step < 500; ++step) range.ask(random);
+    ASSERT_TRUE(range.is_right());
+  }
+}
+
+TEST(MortiseFreeTiles, AreFoundAsLongAsTheyAreThere) {
+  SCOPED_TRACE(testing::Message() << "seed " << kPartsSeed);
+  std::mt19937_64 random(kPartsSeed);
+  const auto bytes = [&] { return (1 + random() % (std::size_t{1} << random() % 27)) * kGrain; };  // up to 64 GiB
+  const auto free = std::make_unique<FreeTiles>();
+  std::vector<std::unique_ptr<Tile>> tiles;
+  EXPECT_EQ(free->any(), nullptr);
+  for (int step = 0; step < 20'000; ++step) {
+    if (tiles.size() < 3 || (tiles.size() < 200 && random() % 2 == 0)) {
+      tiles.push_back(std::make_unique<Tile>());
+      tiles.back()->bytes = bytes();
+      free->insert(tiles.back().get());
+    } else {
+      std::swap(tiles[random() % tiles.size()], tiles.back());
+      free->erase(tiles.back().get());
+      tiles.pop_back();
+    }
+    const std::size_t wanted = bytes();
+    std::size_t shortest = std::numeric_limits<std::size_t>::max();
+    for (const auto& tile : tiles)
+      if (tile->bytes >= wanted) shortest = std::min(shortest, tile->bytes);
+    const Tile* found = free->find(wanted);
+    const Tile* best =
+        free->shortest(wanted, std::numeric_limits<std::size_t>::max(), [](const Tile&) { return true; });
+    ASSERT_EQ(best != nullptr ? best->bytes : std::numeric_limits<std::size_t>::max(), shortest);
+    if (found != nullptr) {
+      ASSERT_GE(found->bytes, wanted);
+    }
+    std::size_t count = 0;
+    free->for_each([&](const Tile*) { ++count; });
+    ASSERT_EQ(count, tiles.size());
+  }
+  while (Tile* tile = free->any()) free->erase(tile);
+  EXPECT_EQ(free->find(kGrain), nullptr);
+}
+
+/// A step of forty activations; a burst of gradients comes at another moment in each.
+template <class Request>
+void play_step(int step, Request&& request) {
+  for (int i = 0; i < 40; ++i) {
+    if (i == 5 + 9 * step)
+      for (int gradient = 0; gradient < 12; ++gradient) request(Purpose::kGradient, 100 + gradient);
+    request(Purpose::kActivation, i % 4 == 0 ? 4 : i);
+  }
+}
+
+TEST(MortiseRhythms, RequestsOfAnotherPurposeDoNotComeBetween) {
+  using Counting = tiled::Rhythm<int>;
+  const auto found_in_the_third_step = [](auto&& rhythm_of) {
+    std::map<Counting*, int> noted;
+    int found = 0;
+    for (int step = 0; step < 3; ++step) {
+      std::map<Counting*, int> in_step;
+      play_step(step, [&](Purpose purpose, int size) {
+        Counting* const rhythm = rhythm_of(purpose);
+        const Counting::Key key = Counting::key_of({}, static_cast<std::size_t>(size) * MiB);
+        const int* const place = rhythm->expect(key);
+        // As far in the step before.
+        if (step == 2 && place != nullptr && *place == 1000 + in_step[rhythm]) ++found;
+        rhythm->note(key, 1000 * step + in_step[rhythm]++);
+      });
+    }
+    return found;
+  };
+  tiled::Rhythms<Counting> apart;
+  EXPECT_EQ(found_in_the_third_step([&](Purpose purpose) { return apart.of(purpose); }), 40 + 12);
+  Counting together(false);
+  EXPECT_LT(found_in_the_third_step([&](Purpose) { return &together; }), 40)
+      << "the test has to see what comes between";
+  EXPECT_EQ(apart.of(Purpose::kParameter), nullptr) << "it is kept, and does not come again";
+}
+
+}  // namespace
+}  // namespace tenon::mortise
