@@ -27,7 +27,7 @@ class EmulatedCublasLt : public EmulatedCuda {
     memory_ = static_cast<float*>(memory(0).acquire(4 * kBytes));
     device(0).fill(memory_, 0, 4 * kBytes, {});
     for (std::size_t i = 0; i < 4; ++i) matrices_[i] = memory_ + i * kBytes / sizeof(float);
-    workspace_ = memory(0).acquire(1 << 20);
+    workspace_ = all_workspace_ = memory(0).acquire(1 << 20);
     LT(cublasLtCreate)(&handle_);
     LT(cublasLtMatmulDescCreate)(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     for (auto& layout : layouts_) LT(cublasLtMatrixLayoutCreate)(&layout, CUDA_R_32F, 16, 16, 16);
@@ -38,7 +38,7 @@ class EmulatedCublasLt : public EmulatedCuda {
   void TearDown() override {
     device(0).synchronize();
     memory(0).release(memory_, 4 * kBytes);
-    memory(0).release(workspace_, 1 << 20);
+    memory(0).release(all_workspace_, 1 << 20);
     LT(cublasLtDestroy)(handle_);
     EmulatedCuda::TearDown();
   }
@@ -64,7 +64,7 @@ class EmulatedCublasLt : public EmulatedCuda {
   const void* alpha_ = &one_;
   float* memory_ = nullptr;
   std::array<float*, 4> matrices_{};
-  void* workspace_ = nullptr;
+  void *workspace_ = nullptr, *all_workspace_ = nullptr;
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDesc_t desc_ = nullptr;
   std::array<cublasLtMatrixLayout_t, 4> layouts_{};
@@ -144,7 +144,7 @@ TEST_F(EmulatedCublasLt, MemoryThatIsFreedBeforeTheProductRanIsFound) {
   void* const all = memory(0).acquire(4 * kBytes);
   memory_ = static_cast<float*>(all);
   for (std::size_t i = 0; i < 4; ++i) matrices_[i] = memory_ + i * kBytes / sizeof(float);
-  workspace_ = memory(0).acquire(1 << 20);
+  workspace_ = all_workspace_ = memory(0).acquire(1 << 20);
   LT(cublasLtCreate)(&handle_);
   const auto result = found();
   EXPECT_DEATH(

@@ -163,7 +163,7 @@ class TENON_EXPORT Optimizer {
   std::unique_ptr<OptimizerOptions> defaults_;
 };
 
-/// Zeros like a parameter, with the purpose "optimizer_state".
+/// Zeros like a parameter, with the purpose "optimizer_state". Throws Error while a graph is captured.
 TENON_API Tensor new_state(const Tensor& parameter);
 
 }  // namespace tenon::optim

@@ -30,10 +30,12 @@ class TENON_API CapturedGraph {
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
-  /// From here on, what this thread queues on the device's current stream is kept instead of run.
+  /// From here on, what this thread queues on the device's current stream is kept instead of run. Throws Error on
+  /// stream 0, and where this graph has been captured already.
   void capture_begin();
+  /// Makes the graph of what was kept. Throws Error where something in between cannot be captured, such as item().
   void capture_end();
-  /// Queues a run on the current stream. The first is the one that was captured.
+  /// Queues a run on the current stream. The first is the one that was captured. Throws Error before capture_end().
   void replay();
 
   /// The graph that this thread captures on the device, or null.

@@ -1,5 +1,6 @@
 // A stand-in of cuDNN for the calls of the plugin: plain loops on emulated memory, in stream order. Algorithm 0 of each
 // kind is the fastest by its own account and is not deterministic: its sums run forwards and backwards in turn.
+// Long: the calls of one library.
 #include <cudnn.h>
 
 #include "support/emulated_cuda/libraries/operands.h"
@@ -36,7 +37,7 @@ Objects<cudnnTensorDescriptor_t, Tensor> g_tensors;
 Objects<cudnnFilterDescriptor_t, Tensor> g_filters;
 Objects<cudnnConvolutionDescriptor_t, Convolution> g_convolutions;
 Objects<cudnnActivationDescriptor_t, bool> g_activations;  // whether it was set; there is the identity only
-int g_runs = 0;                                            // of algorithm 0
+std::array<int, 3> g_runs{};                               // of algorithm 0, by kind
 
 void expect(const Call& call, bool holds, const std::string& sentence) {
   if (!holds) misuse(std::string(call.name()) + ": " + sentence);
@@ -234,7 +235,7 @@ cudnnStatus_t run(Call& call, cudnnHandle_t handle, const Problem& p, Kind kind,
     expect_device(call, machine, a.bias, size_of(of[2].element), "the bias");
     of[3] = {reinterpret_cast<Address>(a.bias), of[2].element, static_cast<std::size_t>(p.y.sizes[1])};
   }
-  const bool backwards = a.algorithm == 0 && ++g_runs % 2 == 0;
+  const bool backwards = a.algorithm == 0 && ++g_runs.at(static_cast<std::size_t>(kind)) % 2 == 0;
   Work work{
       .run = [&machine, context = stream.context, p, kind, a, of, backwards, wide, what = std::string(call.name())] {
         use_workspace(machine, *context, a.workspace, a.workspace_bytes, what);

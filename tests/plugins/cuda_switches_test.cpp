@@ -1,0 +1,83 @@
+// The options of the CUDA plugin that choose between speed and exactness, on an emulated device with stand-ins of the
+// libraries.
+#include "support/emulated_cuda/emulated_cuda.h"
+
+#include <tenon/runtime/plugins/plugins.h>
+#include <tenon/tenon.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+class CudaSwitches : public testing::Test {
+ protected:
+  void TearDown() override { reopen({}); }
+
+  static void reopen(const std::vector<std::pair<std::string, std::string>>& settings) {
+    close_devices();
+    Backend& backend = find_backend("cuda");
+    backend.shutdown();
+    emulated_cuda::start({});
+    Options options(backend.options());
+    for (const auto& [name, value] : settings) options.set_text(name, value);
+    backend.configure(options);
+  }
+  static Tensor on_device(double value, IntArrayRef sizes) { return full(sizes, value).to(Device("cuda:0")); }
+  static double product() {
+    return matmul(on_device(1 + 0x1p-12, {1, 1}), on_device(1, {1, 1})).to(kCPU).item<double>();
+  }
+  static Tensor convolved() { return conv2d(on_device(1, {2, 3, 5, 5}), on_device(0.5, {4, 3, 3, 3})).to(kCPU); }
+};
+
+TEST_F(CudaSwitches, ProductsAreExactUnlessTf32IsAllowed) {
+  reopen({});
+  EXPECT_EQ(product(), 1 + 0x1p-12);
+  reopen({{"matmul_allow_tf32", "true"}});
+  EXPECT_EQ(product(), 1);
+}
+
+TEST_F(CudaSwitches, AConvolutionIsMeasuredOnceForEachShape) {
+  reopen({});
+  convolved();
+  EXPECT_EQ(emulated_cuda::calls("cudnnFindConvolutionForwardAlgorithmEx"), 0);
+  EXPECT_EQ(emulated_cuda::calls("cudnnGetConvolutionForwardAlgorithm_v7"), 1);
+  reopen({{"cudnn_benchmark", "true"}});
+  const Tensor first = convolved(), second = convolved();
+  EXPECT_EQ(emulated_cuda::calls("cudnnFindConvolutionForwardAlgorithmEx"), 1);
+  EXPECT_EQ(emulated_cuda::calls("cudnnConvolutionForward"), 2);
+  EXPECT_TRUE(equal(first, second));
+}
+
+TEST_F(CudaSwitches, GradientsGiveTheSameBitsUnlessThatIsGivenUp) {
+  const auto gradient = [] {
+    manual_seed(4);
+    const Tensor x = rand({6, 3, 9, 9}).to(Device("cuda:0"));
+    const Tensor w = rand({4, 3, 3, 3}).to(Device("cuda:0")).set_requires_grad(true);
+    conv2d(x, w).square().sum().backward();
+    return w.grad().to(kCPU);
+  };
+  reopen({});
+  EXPECT_TRUE(equal(gradient(), gradient()));
+  reopen({{"cudnn_deterministic", "false"}});
+  EXPECT_FALSE(equal(gradient(), gradient()));
+}
+
+TEST_F(CudaSwitches, HandlesGoWithTheirDevice) {
+  reopen({});
+  product();
+  convolved();
+  EXPECT_EQ(emulated_cuda::calls("cublasLtCreate"), 1);
+  EXPECT_EQ(emulated_cuda::calls("cudnnCreate"), 1);
+  close_devices();
+  find_backend("cuda").shutdown();
+  EXPECT_EQ(emulated_cuda::calls("cublasLtDestroy"), 1);
+  EXPECT_EQ(emulated_cuda::calls("cudnnDestroy"), 1);
+}
+
+}  // namespace
+}  // namespace tenon::test
