@@ -1,6 +1,6 @@
 // Experiments on an emulated CUDA device: small models of each kind, under the allocators that a user has. Losses equal
 // the cpu's to rounding, and a step that is warm asks the device for no memory. Without dropout: a device kind has
-// random numbers of its own, as in PyTorch.
+// random numbers of its own, as in PyTorch. `driver_async` asks the driver each time; that is what it is for.
 #include "train/experiment_fixture.h"
 
 #include <tenon/train/model.h>
@@ -61,13 +61,13 @@ TEST_P(CudaExperiments, EqualTheCpusAndNeedNoMemoryOnceWarm) {
   }
   EXPECT_NEAR(there.epochs.back().test_loss, here.epochs.back().test_loss, 2e-5 * here.epochs.back().test_loss);
   EXPECT_EQ(there.warmup_steps, 3);
-  EXPECT_EQ(there.device_calls_after_warmup, 0);
+  if (std::string(GetParam().allocator) != "driver_async") EXPECT_EQ(there.device_calls_after_warmup, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaExperiments,
                          testing::Values(OnCuda{"mlp", "caching"}, OnCuda{"mlp", "expandable"},
-                                         OnCuda{"resnet8", "caching"}, OnCuda{"gpt", "caching"},
-                                         OnCuda{"gpt", "expandable"}),
+                                         OnCuda{"mlp", "driver_async"}, OnCuda{"resnet8", "caching"},
+                                         OnCuda{"gpt", "caching"}, OnCuda{"gpt", "expandable"}),
                          [](const auto& one) { return std::string(one.param.model) + "_" + one.param.allocator; });
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "support/emulated_cuda/emulated_cuda.h"
 
 #include <tenon/kernel/attributes/attention.h>
+#include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/linear.h>
+#include <tenon/kernel/attributes/normalization.h>
 #include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
@@ -62,6 +64,33 @@ void product(Bench& bench) {
   bench.run("matmul", {Tensor(Dtype::kInt32, {40, 70})}, {a, b, Tensor()}, &plain);
 }
 
+void sort(Bench& bench) {
+  const SortAttributes along{.dim = 1};
+  bench.run("sort", {Tensor(Dtype::kFloat32, {1, 200}), Tensor(Dtype::kInt64, {1, 200})}, {numbers({1, 200})}, &along);
+}
+void best_five(Bench& bench) {
+  const TopkAttributes five{.k = 5, .dim = 1};
+  bench.run("topk", {Tensor(Dtype::kFloat32, {1, 5}), Tensor(Dtype::kInt64, {1, 5})}, {numbers({1, 1500})}, &five);
+}
+void layer_norm(Bench& bench) {
+  const LayerNormAttributes rows{.normalized = 1100};
+  bench.run("layer_norm",
+            {Tensor(Dtype::kFloat32, {2, 1100}), Tensor(Dtype::kFloat32, {2}), Tensor(Dtype::kFloat32, {2})},
+            {numbers({2, 1100}), Tensor(), Tensor()}, &rows);
+}
+Tensor two_places() {
+  return Tensor(Dtype::kInt64, {600}).fill([](i64 i) { return static_cast<double>(i % 2); });
+}
+void put(Bench& bench) {
+  const IndexAttributes assign;
+  bench.run("index_put", {numbers({2})}, {numbers({600}), two_places()}, &assign);
+}
+void add(Bench& bench) {
+  const IndexAddAttributes rows;
+  bench.run("index_add", {numbers({2})}, {two_places(), numbers({600})}, &rows);
+}
+void nonzero(Bench& bench) { bench.run("nonzero", {Tensor(Dtype::kInt64, {600, 1})}, {numbers({600})}); }
+
 class CudaMutants : public testing::TestWithParam<Mutant> {};
 
 TEST_P(CudaMutants, IsFound) {
@@ -93,6 +122,12 @@ INSTANTIATE_TEST_SUITE_P(
                "from lane 16, which its mask does not name"},
         Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
         Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
+        Mutant{"SortWithoutABarrier", {"block_sort_kernel", "bar.sync", ""}, sort, kSharedRace},
+        Mutant{"SelectionWithoutABarrier", {"select_kernel", "bar.sync", "", 2}, best_five, kSharedRace},
+        Mutant{"NormWithoutABarrier", {"11norm_kernelIf", "bar.sync", "", 2}, layer_norm, kSharedRace},
+        Mutant{"RanksWithoutABarrier", {"write_kernelIj", "bar.sync", "", 2}, nonzero, kSharedRace},
+        Mutant{"AllEqualIndicesWrite", {"assign_kernelIj", "@%p5 bra", ""}, put, "races in global memory"},
+        Mutant{"EachOfARunAddsItUp", {"accumulate_kernelIf", "@%p5 bra", ""}, add, "races in global memory"},
         Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
         Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace},
         Mutant{"AttentionWithoutABarrier", {"orwardIfEEvNS1_7Problem", "bar.sync", "", 3}, attend, kSharedRace},

@@ -1,6 +1,6 @@
-// The CUDA backend on an emulated device of one compute capability: the oldest that there is PTX for in the order of the
-// program, the newest with blocks and threads in an order drawn by lot. A process has one, as it has one machine: CUB
-// remembers it.
+// The CUDA backend on an emulated device of one compute capability: the oldest that there is PTX for in the order of
+// the program, the newest with blocks and threads in an order drawn by lot. A process has one, as it has one machine:
+// CUB remembers it.
 #include "support/emulated_cuda/emulated_cuda.h"
 #include "target.h"
 

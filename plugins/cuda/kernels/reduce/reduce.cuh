@@ -16,6 +16,8 @@
 #include "kernels/reduce/lines.cuh"
 #include "kernels/reduce/team.cuh"
 
+#include <algorithm>
+
 namespace tenon::cuda {
 
 struct Reduction {
@@ -37,14 +39,18 @@ inline Reduction plan_reduction(const TensorView& x, const TensorView& y0, const
   r.reduced = make_nest<1>({&reduced.view()});
   const i64 length = r.reduced.total;
   r.rows = r.kept.sizes[0].divisor() == 1 || r.reduced.strides[0][0] <= r.kept.strides[0][0];
-  r.lanes =
-      r.rows ? power_of_two(length / 4 < kThreads ? length / 4 : kThreads) : power_of_two(length < 8 ? length : 8);
+  if (r.rows) {
+    r.lanes = power_of_two(std::min<i64>(length / 4, kThreads));
+  } else {
+    const int columns = power_of_two(std::min<i64>(static_cast<i64>(r.kept.sizes[0].divisor()), kWarp));
+    r.lanes = power_of_two(std::min<i64>(length, kThreads / columns));
+  }
   r.across = kThreads / r.lanes;
   constexpr i64 kBlocks = 256, kLeast = 32;  // about so many blocks, and at least so many elements for each thread
   const i64 blocks = ceil_div(r.kept.total, r.across);
   if (blocks > 0 && blocks <= kBlocks / 2 && length > r.lanes * kLeast * 2) {
     const i64 most = ceil_div(length, r.lanes * kLeast);
-    r.parts = static_cast<int>(most < kBlocks / blocks ? most : kBlocks / blocks);
+    r.parts = static_cast<int>(std::min(most, kBlocks / blocks));
   }
   r.part = ceil_div(ceil_div(length, r.parts), r.lanes) * r.lanes;
   return r;

@@ -4,7 +4,7 @@
 #include "kernels/reduce/lines.cuh"
 #include "kernels/reduce/team.cuh"
 
-#include <limits>
+#include <algorithm>
 
 namespace tenon::cuda {
 namespace {
@@ -61,38 +61,67 @@ struct RunningExtreme {
   }
 };
 
-/// Each team goes along its line, as many elements at a time as it has lanes.
+/// What a line is cut into, a team each: where lines are few and long, more than one part. `totals` has the result of
+/// each part; a run that writes nothing else comes first for it.
+template <class Acc>
+struct Parts {
+  i64 length;  ///< of a part
+  int count = 1;
+  Acc* totals = nullptr;
+};
+
+/// Each team goes along its part, as many elements at a time as it has lanes.
 template <class T, class Scan>
-__global__ void __launch_bounds__(kThreads) scan_kernel(Lines<3> lines, int lanes, Scan scan) {
+__global__ void __launch_bounds__(kThreads)
+    scan_kernel(Lines<3> lines, int lanes, Scan scan, Parts<typename Scan::Acc> parts, bool only_totals) {
   using Acc = typename Scan::Acc;
   __shared__ Acc shared[kWarps];
   const Team team(lanes);
-  const bool active = team.line < lines.nest.total;
+  const i64 line = team.line / parts.count;
+  const int part = static_cast<int>(team.line % parts.count);
+  const bool active = line < lines.nest.total;
   const auto combine = [&](const Acc& a, const Acc& b) { return scan.combine(a, b); };
-  char* line[3];
-  if (active) lines.locate(team.line, line);
+  char* begin[3];
+  if (active) lines.locate(line, begin);
   Acc carried = scan.start();
-  for (i64 first = 0; first < lines.length; first += lanes) {
+  if (active && !only_totals) {
+    for (int before = 0; before < part; ++before) carried = combine(carried, parts.totals[line * parts.count + before]);
+  }
+  const i64 end = min(lines.length, (part + 1) * parts.length);
+  for (i64 first = part * parts.length; first < end; first += lanes) {
     const i64 i = first + team.lane;
-    const bool mine = active && i < lines.length;
+    const bool mine = active && i < end;
     Acc value = scan.start();
-    if (mine) value = scan.one(load_as<T>(*element<const T>(line[2], i * lines.strides[2])), i);
+    if (mine) value = scan.one(load_as<T>(*element<const T>(begin[2], i * lines.strides[2])), i);
     Acc last;
     value = team_scan(team, value, shared, last, combine);
-    if (mine) {
-      scan.finish(combine(carried, value), line[0] + i * lines.strides[0], line[1] + i * lines.strides[1]);
+    if (mine && !only_totals) {
+      scan.finish(combine(carried, value), begin[0] + i * lines.strides[0], begin[1] + i * lines.strides[1]);
     }
     carried = combine(carried, last);
   }
+  if (only_totals && active && team.lane == 0) parts.totals[team.line] = carried;
 }
 
 template <class T, class Scan>
 void run(KernelContext& context, const TensorView& y, const TensorView& index, const TensorView& x, int dim,
          const Scan& scan) {
+  using Acc = typename Scan::Acc;
   const Lines<3> lines = make_lines<3>({&y, &index, &x}, dim);
   if (lines.empty()) return;
-  const int lanes = lanes_for(lines.length, lines.nest.total, lines.across(2));
-  launch(context, team_shape(lines.nest.total, lanes), scan_kernel<T, Scan>, lines, lanes, scan);
+  const i64 count = lines.nest.total;
+  const int lanes = lanes_for(lines.length, count, lines.across(2));
+  Parts<Acc> parts{lines.length};
+  if (lanes == kThreads && count <= 32) {  // about 64 blocks, each with at least 4096 elements
+    parts.count = static_cast<int>(std::clamp<i64>(lines.length / 4096, 1, 64 / count));
+    parts.length = ceil_div(ceil_div(lines.length, parts.count), kThreads) * kThreads;
+  }
+  const LaunchShape shape = team_shape(count * parts.count, lanes);
+  if (parts.count > 1) {
+    parts.totals = static_cast<Acc*>(context.scratch(static_cast<std::size_t>(count * parts.count) * sizeof(Acc)));
+    launch(context, shape, scan_kernel<T, Scan>, lines, lanes, scan, parts, true);
+  }
+  launch(context, shape, scan_kernel<T, Scan>, lines, lanes, scan, parts, false);
 }
 
 int dim_of(const void* attributes) { return static_cast<const DimAttributes*>(attributes)->dim; }
