@@ -138,15 +138,16 @@ TEST(CudaNetworks, AttentionOfWideHeadsAndOfViews) {
         const auto heads = [&](std::int64_t rows, std::int64_t columns) {
           return leaf(numbers({2, rows, 3, columns}, dtype), device);
         };
-        const Tensor q = heads(9, width), k = heads(67, width), v = heads(67, value_width);
+        const Tensor q = heads(9, width), k = heads(35, width), v = heads(35, value_width);
+        manual_seed(9);  // on each device the numbers begin where its own generator stands
         const Tensor y = scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
                                                       std::nullopt, dropout, causal);
         return with_gradients(y, {q, k, v});
       });
     };
-    attended("wide", 70, 130, false, 0);
-    attended("wide and causal", 130, 20, true, 0);
-    attended("wide with dropout", 70, 80, false, 0.3);
+    const std::int64_t chunk = dtype == kFloat32 ? 64 : 32;
+    attended("wide values", 6, chunk + 5, true, 0);
+    attended("wide with dropout", chunk + 3, 9, false, 0.3);
     expect_like_the_cpu("a mask for some, blind rows", tolerance_of(dtype), [&](const Device& device) {
       const Tensor q = leaf(numbers({2, 2, 5, 6}, dtype), device);
       Tensor mask = ones({2, 1, 5, 5}, kBool);
