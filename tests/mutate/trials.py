@@ -74,7 +74,7 @@ def kill_group(child):
 class Runner:
     def __init__(self, scratch: Path, jobs: int):
         self.scratch, self.jobs = scratch, jobs
-        self.children = set()
+        self.children, self.is_stopped = set(), False
         scratch.mkdir(parents=True, exist_ok=True)
 
     def all_at_once(self, function, items):
@@ -83,6 +83,7 @@ class Runner:
         try:
             list(pool.map(function, items))
         except BaseException:
+            self.is_stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             for child in list(self.children):
                 kill_group(child)
@@ -90,7 +91,9 @@ class Runner:
         pool.shutdown()
 
     def run(self, program, names, environment, cpu_s, wall_s):
-        """None if the cases pass, else how the first one failed: (case, "failed", "crashed" or "hang")."""
+        """None if the cases pass, else how the first one failed: (case, "failed", "crashed", "hang" or "late")."""
+        if self.is_stopped:
+            raise InterruptedError
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         log = folder / "log"
 
@@ -99,7 +102,7 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-        hung = False
+        late = False
         with open(log, "wb") as out:
             child = subprocess.Popen([program, "--gtest_filter=" + ":".join(names), "--gtest_fail_fast", "--gtest_color=no"],
                                      cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
@@ -109,7 +112,7 @@ class Runner:
             try:
                 code = child.wait(wall_s)
             except subprocess.TimeoutExpired:
-                hung, code = True, -signal.SIGKILL
+                late, code = True, -signal.SIGKILL
             kill_group(child)  # and what it left behind
             child.wait()
             self.children.discard(child)
@@ -119,9 +122,9 @@ class Runner:
             return None
         failed = re.findall(r"(?m)^\[  FAILED  \] ([^\s,]+)", text)
         begun = re.findall(r"(?m)^\[ RUN      \] (\S+)", text)
-        if failed and not hung and code == 1:
+        if failed and not late and code == 1:
             return failed[0], "failed"
-        return (begun[-1] if begun else Path(program).name), "hang" if hung or code == -signal.SIGXCPU else "crashed"
+        return (begun[-1] if begun else Path(program).name), "late" if late else "hang" if code == -signal.SIGXCPU else "crashed"
 
 
 class Reach:
@@ -211,13 +214,18 @@ class Trials:
                 if outcome is None:
                     break
                 name, how = outcome
-                if how == "hang":
-                    return "killed", f"{name} (hangs)", count
                 alone = [c for c in left if c.name == name]
-                if not alone or self._run(program, alone, number) is not None:
-                    return "killed", name + (" (crashes)" if how == "crashed" else ""), count
+                if not alone or how == "hang" or self._fails_alone(program, alone, number, how):
+                    told = {"failed": "", "crashed": " (crashes)"}.get(how, " (hangs)")
+                    return "killed", name + told, count
                 left = left[left.index(alone[0]) + 1:]  # it fails in company only: on with the others
         return "survived", "", count
+
+    def _fails_alone(self, program, case, number, how):
+        """Again, and where it came late, on a machine that may be busy, only if it comes in time without the mutant."""
+        if self._run(program, case, number) is None:
+            return False
+        return how != "late" or self._run(program, case, 0) is None
 
     def _run(self, program, cases, number):
         seconds = sum(self.reach.entry(c)["seconds"] for c in cases)

@@ -26,7 +26,6 @@ class NodeMap {
     Slot& slot = find_slot(node);
     return slot.node ? &slot.value : nullptr;
   }
-  bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
  private:
