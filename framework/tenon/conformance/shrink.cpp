@@ -56,6 +56,7 @@ class Shrinker {
     for (std::size_t stretch = history_.size() / 2; stretch > 1; stretch /= 2) leave_out(stretch);
     leave_out_one_by_one();
     merge_allocations();
+    try_instead(numbered_for_reading(history_));  // before what may take all the time there is
     // All numbers at once, as where only the order counts; then one by one.
     bool is_plain = try_instead(changed([](Operation& op) { plain_bytes(op), plain_stream(op), plain_alignment(op); }));
     if (!is_plain) {
