@@ -29,7 +29,7 @@ class Divider {
   __device__ u32 quotient32(u32 n) const { return (__umulhi(n, factor_) + n) >> shift_; }
   __device__ u64 quotient64(u64 n) const { return n / divisor_; }
 #endif
-  u64 divisor() const { return divisor_; }
+  constexpr u64 divisor() const { return divisor_; }
 
  private:
   u64 divisor_ = 1;

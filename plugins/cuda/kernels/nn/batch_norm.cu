@@ -13,7 +13,7 @@ struct Shape {
     for (int d = 2; d < x.rank; ++d) inner *= x.sizes[d];
   }
   i64 total() const { return batch * channels * inner; }
-  __device__ i64 channel(i64 i) const { return (inner == 1 ? i : i / inner) % channels; }
+  ChannelOf channel_of() const { return ChannelOf(total(), inner, channels); }
 };
 
 /// What y is made with, in full precision, beside the mean and rstd that are outputs.
@@ -28,7 +28,7 @@ struct StatisticsOut {
   FloatArray mean, rstd;
   double eps;
   __device__ void write(i64 channel, A m, A variance) const {
-    const A r = 1 / sqrt(variance + static_cast<A>(eps));
+    const A r = rsqrt(variance + static_cast<A>(eps));
     exact[channel] = {m, r};
     mean.set(channel, m);
     rstd.set(channel, r);
@@ -64,11 +64,11 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    normalize_kernel(Shape s, T* y, const T* x, const Statistics<Compute<T>>* statistics, const T* weight,
+    normalize_kernel(ChannelOf channel_of, T* y, const T* x, const Statistics<Compute<T>>* statistics, const T* weight,
                      const T* bias, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
-    const i64 c = s.channel(i);
+    const i64 c = channel_of(i);
     const Statistics<A> own = statistics[c];
     A value = (load_as<T>(x[i]) - own.mean) * own.rstd;
     if (weight) value *= load_as<T>(weight[c]);
@@ -79,11 +79,11 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    input_gradient_kernel(Shape s, T* dx, const T* dy, const T* x, FloatArray mean, FloatArray rstd, const T* weight,
-                          const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
+    input_gradient_kernel(ChannelOf channel_of, T* dx, const T* dy, const T* x, FloatArray mean, FloatArray rstd,
+                          const T* weight, const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
-    const i64 c = s.channel(i);
+    const i64 c = channel_of(i);
     const A r = rstd.get<A>(c), hat = (load_as<T>(x[i]) - mean.get<A>(c)) * r;
     const A scale = weight ? r * load_as<T>(weight[c]) : r;
     dx[i] = store_as<T>(scale * (load_as<T>(dy[i]) - sums[c].total * share - hat * (sums[c].dot * share)));
@@ -117,8 +117,8 @@ void batch_norm(KernelContext& context, Views outputs, Views inputs, const void*
       launch(context, {.grid = blocks_for(s.channels), .block = kThreads}, running_statistics_kernel<A>, out, old_mean,
              old_var, s.channels);
     }
-    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, normalize_kernel<T>, s, outputs[0].as<T>(),
-           x.as<const T>(), exact, weight.as<const T>(), bias.as<const T>(), s.total());
+    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, normalize_kernel<T>, s.channel_of(),
+           outputs[0].as<T>(), x.as<const T>(), exact, weight.as<const T>(), bias.as<const T>(), s.total());
   });
 }
 
@@ -132,14 +132,14 @@ void batch_norm_backward(KernelContext& context, Views outputs, Views inputs, co
     auto* const sums =
         static_cast<Gradients<A>*>(context.scratch(static_cast<std::size_t>(s.channels) * sizeof(Gradients<A>)));
     const ChannelViews views(x, s.batch, s.channels, s.inner);
-    const GradientSource<T> source{dy.as<const T>(), x.as<const T>(), mean, rstd, s.inner, s.channels};
+    const GradientSource<T> source{dy.as<const T>(), x.as<const T>(), mean, rstd, s.channel_of()};
     run_reduction(context, views.plan(), source,
                   GradientFold<A>{float_array(outputs[1]), float_array(outputs[2]), sums});
     if (!dx.defined()) return;
     // In evaluation the statistics are constants: their part of the gradient is none.
     const A share = a.training ? static_cast<A>(1.0 / static_cast<double>(s.batch * s.inner)) : A(0);
-    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, input_gradient_kernel<T>, s, dx.as<T>(),
-           dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const T>(), sums, share, s.total());
+    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, input_gradient_kernel<T>, s.channel_of(),
+           dx.as<T>(), dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const T>(), sums, share, s.total());
   });
 }
 

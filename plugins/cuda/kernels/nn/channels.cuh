@@ -27,6 +27,26 @@ class ChannelViews {
   TensorView x_, out_;
 };
 
+/// i / inner % count for 0 <= i < total: the channel of an element, say.
+class ChannelOf {
+ public:
+  ChannelOf(i64 total, i64 inner, i64 count)
+      : inner_(static_cast<u64>(std::max<i64>(inner, 1))),
+        count_(static_cast<u64>(std::max<i64>(count, 1))),
+        wide_(total > 0x7fffffff) {}
+#if defined(__CUDACC__)
+  __device__ i64 operator()(i64 i) const {
+    if (wide_) return static_cast<i64>(inner_.quotient64(static_cast<u64>(i)) % count_.divisor());
+    const u32 whole = inner_.quotient32(static_cast<u32>(i));
+    return whole - count_.quotient32(whole) * static_cast<u32>(count_.divisor());
+  }
+#endif
+
+ private:
+  Divider inner_, count_;
+  bool wide_;
+};
+
 #if defined(__CUDACC__)
 
 template <class A>
@@ -34,16 +54,16 @@ struct Gradients {
   A dot, total;  ///< sums of dy * xhat and of dy
 };
 
-/// dy * xhat and dy of an element. Its mean and rstd are number `element / length % count` of theirs.
+/// dy * xhat and dy of an element.
 template <class T>
 struct GradientSource {
   const T *dy, *x;
   FloatArray mean, rstd;
-  i64 length, count;
+  ChannelOf statistic_of;  ///< which mean and rstd are an element's
   __device__ Gradients<Compute<T>> operator()(i64 offset) const {
     using A = Compute<T>;
     const i64 i = offset / static_cast<i64>(sizeof(T));
-    const i64 statistic = i / length % count;
+    const i64 statistic = statistic_of(i);
     const A g = load_as<T>(dy[i]);
     return {g * ((load_as<T>(x[i]) - mean.get<A>(statistic)) * rstd.get<A>(statistic)), g};
   }

@@ -15,8 +15,16 @@ namespace {
 struct Rows {
   i64 rows, n;
   i64 groups, channels, inner;  ///< channels of a group
+  ChannelOf channel_in_group;
 
-  __device__ i64 channel(i64 row, i64 i) const { return row % groups * channels + (inner == 1 ? i : i / inner); }
+  Rows(i64 count, i64 groups_of, i64 channels_of, i64 inner_of)
+      : rows(count),
+        n(channels_of * inner_of),
+        groups(groups_of),
+        channels(channels_of),
+        inner(inner_of),
+        channel_in_group(n, inner, channels) {}
+  __device__ i64 first_channel(i64 row) const { return row % groups * channels; }
 };
 
 template <class T>
@@ -27,12 +35,13 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
   const Team team(lanes);
   const i64 length = team.line < r.rows ? r.n : 0;
   const T* const in = x + team.line * r.n;
+  const i64 channel = r.first_channel(team.line);
   Moments<A> all;
   for (i64 i = team.lane; i < length; i += lanes) all.add(load_as<T>(in[i]));
   all = team_reduce(team, all, shared, [](const auto& a, const auto& b) { return Moments<A>::merged(a, b); });
-  const A scale = 1 / sqrt(all.squares / static_cast<A>(r.n) + static_cast<A>(eps));
+  const A scale = rsqrt(all.squares / static_cast<A>(r.n) + static_cast<A>(eps));
   for (i64 i = team.lane; i < length; i += lanes) {
-    const i64 c = r.channel(team.line, i);
+    const i64 c = channel + r.channel_in_group(i);
     A value = (load_as<T>(in[i]) - all.mean) * scale;
     if (weight) value *= load_as<T>(weight[c]);
     if (bias) value += load_as<T>(bias[c]);
@@ -53,9 +62,10 @@ __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int la
   const i64 length = team.line < r.rows ? r.n : 0;
   const i64 first = team.line * r.n;
   const A center = length > 0 ? mean.get<A>(team.line) : A(0), scale = length > 0 ? rstd.get<A>(team.line) : A(0);
+  const i64 channel = r.first_channel(team.line);
   const auto gradient = [&](i64 i) -> Gradients<A> {
     A g = load_as<T>(dy[first + i]);
-    if (weight) g *= load_as<T>(weight[r.channel(team.line, i)]);
+    if (weight) g *= load_as<T>(weight[channel + r.channel_in_group(i)]);
     return {g * ((load_as<T>(x[first + i]) - center) * scale), g};
   };
   const auto sum = [](const Gradients<A>& a, const Gradients<A>& b) -> Gradients<A> {
@@ -73,14 +83,14 @@ __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int la
 
 Rows layer_rows(const TensorView& x, const void* attributes) {
   const i64 n = static_cast<const LayerNormAttributes*>(attributes)->normalized;
-  return {.rows = n > 0 ? x.element_count() / n : 0, .n = n, .groups = 1, .channels = n, .inner = 1};
+  return Rows(n > 0 ? x.element_count() / n : 0, 1, n, 1);
 }
 Rows group_rows(const TensorView& x, const void* attributes) {
   const i64 groups = static_cast<const GroupNormAttributes*>(attributes)->groups;
   const i64 channels = x.sizes[1] / groups;
   i64 inner = 1;
   for (int d = 2; d < x.rank; ++d) inner *= x.sizes[d];
-  return {.rows = x.sizes[0] * groups, .n = channels * inner, .groups = groups, .channels = channels, .inner = inner};
+  return Rows(x.sizes[0] * groups, groups, channels, inner);
 }
 
 template <auto rows_of, class Attributes>
@@ -109,7 +119,8 @@ void norm_backward(KernelContext& context, Views outputs, Views inputs, const vo
     }
     if (!outputs[1].defined() && !outputs[2].defined()) return;
     const ChannelViews views(x, r.rows / r.groups, r.groups * r.channels, r.inner);
-    const GradientSource<T> source{dy.as<const T>(), x.as<const T>(), mean, rstd, r.n, r.rows};
+    const GradientSource<T> source{dy.as<const T>(), x.as<const T>(), mean, rstd,
+                                   ChannelOf(x.element_count(), r.n, r.rows)};
     const GradientFold<Compute<T>> fold{float_array(outputs[1]), float_array(outputs[2]), nullptr};
     run_reduction(context, views.plan(), source, fold);
   });
