@@ -188,7 +188,8 @@ void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexce
   const bool is_used = awaited_.knows_any() && tile->has_uses;
   if (last_use != block.request.stream || is_used) [[unlikely]]
     return defer(tile, block.request.stream, last_use);
-  give_back(cache_of(last_use), tile, block.bytes);
+  if (last_cache_->stream != last_use) last_cache_ = tile->cache;
+  give_back(*last_cache_, tile, block.bytes);
 }
 
 [[gnu::noinline]] void MortiseAllocator::deallocate_marked(const Block& block, StreamRef last_use) noexcept {
