@@ -316,6 +316,11 @@ void MortiseAllocator::report(PolicyStats& stats) const {
 void MortiseAllocator::check_invariants() const {
   home_.check();
   joined_.check();
+  for (const auto& cache : caches_) {
+    std::size_t bytes = 0;
+    for (const FreeTiles& free : cache->free) free.for_each([&](const Tile* tile) { bytes += tile->bytes; });
+    if (bytes != cache->free_bytes) throw Error("mortise: the free tiles of a stream differ from what is counted");
+  }
   if (plan_ != nullptr) plan_->check();
 }
 
