@@ -188,7 +188,8 @@ void MortiseAllocator::deallocate(const Block& block, StreamRef last_use) noexce
   const bool is_used = awaited_.knows_any() && tile->has_uses;
   if (last_use != block.request.stream || is_used) [[unlikely]]
     return defer(tile, block.request.stream, last_use);
-  give_back(cache_of(last_use), tile, block.bytes);
+  if (last_cache_->stream != last_use) last_cache_ = tile->cache;
+  give_back(*last_cache_, tile, block.bytes);
 }
 
 [[gnu::noinline]] void MortiseAllocator::deallocate_marked(const Block& block, StreamRef last_use) noexcept {
@@ -315,6 +316,11 @@ void MortiseAllocator::report(PolicyStats& stats) const {
 void MortiseAllocator::check_invariants() const {
   home_.check();
   joined_.check();
+  for (const auto& cache : caches_) {
+    std::size_t bytes = 0;
+    for (const FreeTiles& free : cache->free) free.for_each([&](const Tile* tile) { bytes += tile->bytes; });
+    if (bytes != cache->free_bytes) throw Error("mortise: the free tiles of a stream differ from what is counted");
+  }
   if (plan_ != nullptr) plan_->check();
 }
 
