@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace tenon::test {
@@ -17,9 +18,13 @@ namespace {
 
 const Device kCuda("cuda:0");
 
-class CudaGraph : public testing::Test {
+/// Under an allocator that has private pools.
+class CudaGraph : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    shutdown();
+    emulated_cuda::start({});
+    set_allocator("cuda", allocator_from_spec(GetParam()));
     stream_ = device_state(kCuda).driver().create_stream(0);
     guard_.emplace(kCuda, stream_);
   }
@@ -27,11 +32,20 @@ class CudaGraph : public testing::Test {
     device_state(kCuda).driver().synchronize();
     guard_.reset();
     device_state(kCuda).driver().destroy_stream(stream_);
+    shutdown();
+    set_allocator("cuda", allocator_from_spec(kDefaultAllocator));
   }
 
   StreamRef stream_;
   std::optional<StreamGuard> guard_;
 };
+
+/// Calls that take memory of the device or give it back.
+std::int64_t memory_calls() {
+  std::int64_t all = 0;
+  for (const char* name : {"cudaMalloc", "cudaFree", "cuMemCreate", "cuMemMap"}) all += emulated_cuda::calls(name);
+  return all;
+}
 
 struct Trained {
   std::vector<Tensor> parameters;
@@ -60,7 +74,11 @@ Trained trained(std::unique_ptr<Optim> (*make)(std::vector<Tensor>), std::int64_
     step();
     graph.capture_end();
   }
+  const std::int64_t before = memory_calls();
   for (int i = 2; i < 5; ++i) captured ? graph.replay() : step();
+  if (captured) {
+    EXPECT_EQ(memory_calls(), before);
+  }
   Trained result;
   for (const Tensor& parameter : model->parameters()) result.parameters.push_back(parameter.detach().to(kCPU));
   result.steps_counted =
@@ -72,7 +90,7 @@ std::unique_ptr<optim::AdamW> adamw(std::vector<Tensor> parameters) {
   return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions(1e-2));
 }
 
-TEST_F(CudaGraph, OfAStepWithDropoutAndAdamEqualsTheSteps) {
+TEST_P(CudaGraph, OfAStepWithDropoutAndAdamEqualsTheSteps) {
   const auto count = +[](const optim::AdamWParamState& state) { return state.step(); };
   const Trained eager = trained<optim::AdamW, optim::AdamWParamState>(adamw, count, false);
   const Trained graph = trained<optim::AdamW, optim::AdamWParamState>(adamw, count, true);
@@ -83,7 +101,7 @@ TEST_F(CudaGraph, OfAStepWithDropoutAndAdamEqualsTheSteps) {
   EXPECT_EQ(eager.steps_counted, 5);
 }
 
-TEST_F(CudaGraph, DrawsNewNumbersInEachRunAndLeavesTheGeneratorBehindThem) {
+TEST_P(CudaGraph, DrawsNewNumbersInEachRunAndLeavesTheGeneratorBehindThem) {
   const auto draws = [] { return rand({6}, kCuda); };
   manual_seed(3);
   std::vector<Tensor> want;
@@ -101,7 +119,7 @@ TEST_F(CudaGraph, DrawsNewNumbersInEachRunAndLeavesTheGeneratorBehindThem) {
   EXPECT_TRUE(equal(draws().to(kCPU), want[4]));
 }
 
-TEST_F(CudaGraph, FollowsASeedThatIsSetAfterTheCapture) {
+TEST_P(CudaGraph, FollowsASeedThatIsSetAfterTheCapture) {
   CapturedGraph graph(kCuda);
   graph.capture_begin();
   const Tensor drawn = randn({6}, kCuda);
@@ -114,7 +132,7 @@ TEST_F(CudaGraph, FollowsASeedThatIsSetAfterTheCapture) {
   EXPECT_TRUE(equal(drawn.to(kCPU), want));
 }
 
-TEST_F(CudaGraph, OfAttentionWithDropoutDrawsNewOnesForwardAndBackward) {
+TEST_P(CudaGraph, OfAttentionWithDropoutDrawsNewOnesForwardAndBackward) {
   const Tensor q = rand({1, 2, 9, 8}, kCuda).set_requires_grad(true);
   const auto gradient = [&] {
     q.mutable_grad() = Tensor();
@@ -137,7 +155,7 @@ TEST_F(CudaGraph, OfAttentionWithDropoutDrawsNewOnesForwardAndBackward) {
   EXPECT_FALSE(equal(want[0], want[1]));
 }
 
-TEST_F(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
+TEST_P(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
   const Tensor p = ones({4}, kCuda).set_requires_grad(true);
   p.mutable_grad() = ones({4}, kCuda);
   optim::SGD sgd({p}, optim::SGDOptions(0.1).momentum(0.9));
@@ -147,14 +165,14 @@ TEST_F(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
   graph.capture_end();
 }
 
-TEST_F(CudaGraph, AnOrderThatTheHostDrawsCannotBeCaptured) {
+TEST_P(CudaGraph, AnOrderThatTheHostDrawsCannotBeCaptured) {
   CapturedGraph graph(kCuda);
   graph.capture_begin();
   expect_error([&] { randperm(5, kCuda); }, "draw it before the capture begins");
   graph.capture_end();
 }
 
-TEST_F(CudaGraph, WantsAStreamOfItsOwnAndOneCapture) {
+TEST_P(CudaGraph, WantsAStreamOfItsOwnAndOneCapture) {
   CapturedGraph graph(kCuda);
   expect_error([&] { graph.replay(); }, "captured before it is replayed");
   expect_error([&] { graph.capture_end(); }, "capture_begin() comes first");
@@ -165,6 +183,17 @@ TEST_F(CudaGraph, WantsAStreamOfItsOwnAndOneCapture) {
   graph.capture_begin();
   graph.capture_end();
   expect_error([&] { graph.capture_begin(); }, "make another one");
+}
+
+INSTANTIATE_TEST_SUITE_P(Allocators, CudaGraph, testing::Values("caching", "expandable"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(CudaGraphs, NeedPrivatePools) {
+  shutdown();
+  set_allocator("cuda", allocator_from_spec("direct"));
+  expect_error([] { CapturedGraph graph(kCuda); }, "private pools");
+  shutdown();
+  set_allocator("cuda", allocator_from_spec(kDefaultAllocator));
 }
 
 }  // namespace

@@ -67,6 +67,38 @@ TEST_F(CudaSwitches, GradientsGiveTheSameBitsUnlessThatIsGivenUp) {
   EXPECT_FALSE(equal(gradient(), gradient()));
 }
 
+TEST_F(CudaSwitches, NothingIsMeasuredWithoutMemoryForItOrWhileAGraphIsCaptured) {
+  reopen({{"cudnn_benchmark", "true"}, {"capacity", "64MiB"}});
+  EXPECT_TRUE((convolved() == 13.5).all().item<bool>());
+  EXPECT_EQ(emulated_cuda::calls("cudnnFindConvolutionForwardAlgorithmEx"), 0);
+
+  reopen({{"cudnn_benchmark", "true"}});
+  const Device device("cuda:0");
+  const StreamRef stream = device_state(device).driver().create_stream(0);
+  const Tensor x = on_device(1, {2, 3, 5, 5}), w = on_device(0.5, {4, 3, 3, 3});
+  device_state(device).driver().synchronize();
+  {
+    const StreamGuard guard(device, stream);
+    CapturedGraph graph(device);
+    graph.capture_begin();
+    const Tensor y = conv2d(x, w);
+    graph.capture_end();
+    graph.replay();
+    EXPECT_TRUE((y.to(kCPU) == 13.5).all().item<bool>());
+  }
+  EXPECT_EQ(emulated_cuda::calls("cudnnFindConvolutionForwardAlgorithmEx"), 0);
+  device_state(device).driver().destroy_stream(stream);
+}
+
+TEST_F(CudaSwitches, ASecondDeviceUsesHandlesOfItsOwnAndNoContextOfTheFirst) {
+  reopen({});
+  const Device second("cuda:1");
+  const Tensor x = ones({2, 3, 5, 5}).to(second), w = ones({4, 3, 3, 3}).to(second);
+  const Tensor y = matmul(conv2d(x, w).reshape({8, 9}), ones({9, 2}).to(second));
+  EXPECT_EQ(y.to(kCPU).sum().item<double>(), 27 * 9 * 2 * 8);
+  EXPECT_EQ(emulated_cuda::contexts(), std::vector<int>{1});
+}
+
 TEST_F(CudaSwitches, HandlesGoWithTheirDevice) {
   reopen({});
   product();

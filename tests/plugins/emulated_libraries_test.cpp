@@ -2,6 +2,9 @@
 #include "plugins/emulated_device.h"
 
 #include <cublasLt.h>
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -156,6 +159,85 @@ TEST_F(EmulatedCublasLt, MemoryThatIsFreedBeforeTheProductRanIsFound) {
       },
       "takes memory at .* away that a queued cublasLtMatmul has not used yet");
 }
+
+#if __has_include(<cudnn.h>)
+#define DNN(name) function_of<decltype(name)>("libcudnn.so.9", #name)
+
+/// A convolution of one picture of 4 by 4 by a filter of 3 by 3.
+class EmulatedCudnn : public EmulatedCuda {
+ protected:
+  void SetUp() override {
+    EmulatedCuda::SetUp();
+    memory_ = static_cast<float*>(memory(0).acquire(kBytes));
+    device(0).fill(memory_, 0, kBytes, {});
+    DNN(cudnnCreate)(&handle_);
+    for (auto* tensor : {&x_, &y_}) DNN(cudnnCreateTensorDescriptor)(tensor);
+    DNN(cudnnCreateFilterDescriptor)(&w_);
+    DNN(cudnnCreateConvolutionDescriptor)(&conv_);
+    describe(x_, {1, 1, 4, 4});
+    describe(y_, {1, 1, 2, 2});
+    const int filter[4] = {1, 1, 3, 3}, zeros[2] = {0, 0}, ones[2] = {1, 1};
+    DNN(cudnnSetFilterNdDescriptor)(w_, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 4, filter);
+    DNN(cudnnSetConvolutionNdDescriptor)(conv_, 2, zeros, ones, ones, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  }
+  void TearDown() override {
+    device(0).synchronize();
+    memory(0).release(memory_, kBytes);
+    DNN(cudnnDestroy)(handle_);
+    EmulatedCuda::TearDown();
+  }
+  static void describe(cudnnTensorDescriptor_t tensor, const std::array<int, 4>& sizes) {
+    const int strides[4] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+    DNN(cudnnSetTensorNdDescriptor)(tensor, CUDNN_DATA_FLOAT, 4, sizes.data(), strides);
+  }
+  void convolve(const void* w, std::size_t workspace_bytes) {
+    const float one = 1, zero = 0;
+    DNN(cudnnConvolutionForward)
+    (handle_, &one, x_, memory_, w_, w, conv_, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, memory_ + 1024,
+     workspace_bytes, &zero, y_, memory_ + 128);
+    device(0).synchronize();
+  }
+
+  static constexpr std::size_t kBytes = 16384, kWanted = 3072;
+  float* memory_ = nullptr;
+  cudnnHandle_t handle_ = nullptr;
+  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;
+  cudnnFilterDescriptor_t w_ = nullptr;
+  cudnnConvolutionDescriptor_t conv_ = nullptr;
+};
+
+TEST_F(EmulatedCudnn, ConvolvesWhereAllIsRight) {
+  convolve(memory_ + 64, kWanted);
+  EXPECT_EQ(fetch(0, memory_ + 128, 4)[0], 0);
+}
+TEST_F(EmulatedCudnn, AWorkspaceThatIsTooSmallIsFound) {
+  EXPECT_DEATH(convolve(memory_ + 64, 1024), "the workspace has 1024 bytes, and the algorithm wants 3072");
+}
+TEST_F(EmulatedCudnn, AFilterInMemoryOfTheHostIsFound) {
+  const float host[9] = {};
+  EXPECT_DEATH(convolve(host, kWanted), "w at .* is not device memory");
+}
+TEST_F(EmulatedCudnn, ASizeThatTheConvolutionDoesNotGiveIsFound) {
+  describe(y_, {1, 1, 2, 3});
+  EXPECT_DEATH(convolve(memory_ + 64, kWanted), "y has a size that the convolution does not give");
+}
+TEST_F(EmulatedCudnn, ADescriptorThatWasNeverSetIsFound) {
+  DNN(cudnnCreateTensorDescriptor)(&x_);
+  EXPECT_DEATH(convolve(memory_ + 64, kWanted), "a descriptor was never set");
+}
+TEST_F(EmulatedCudnn, AMeasurementInACaptureIsFound) {
+  const StreamRef stream = device(0).create_stream(0);
+  DNN(cudnnSetStream)(handle_, reinterpret_cast<cudaStream_t>(stream.id));
+  device(0).begin_capture(stream);
+  int found = 0;
+  cudnnConvolutionFwdAlgoPerf_t results[2];
+  EXPECT_DEATH(DNN(cudnnFindConvolutionForwardAlgorithmEx)(handle_, x_, memory_, w_, memory_ + 64, conv_, y_,
+                                                           memory_ + 128, 2, &found, results, memory_ + 1024, 4096),
+               "was called while its stream is captured");
+  device(0).destroy_graph(device(0).end_capture(stream));
+  device(0).destroy_stream(stream);
+}
+#endif
 
 }  // namespace
 }  // namespace tenon::test

@@ -138,12 +138,15 @@ class LevelBench final : public Bench {
   const std::string& level() const override { return level_; }
   bool has(std::string_view kernel) const override { return kernels_.contains(kernel); }
   bool is_whole() const override { return chosen_plugin() == nullptr; }
+  void require(std::string_view kernel) const override {
+    if (!has(kernel) && !is_whole()) throw MissingKernel{std::string(kernel)};
+  }
   DeviceDriver& driver() override { return backend_.device(0); }
   void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
            const void* attributes) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
-      if (!is_whole()) throw MissingKernel{std::string(kernel)};
+      require(kernel);
       ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
       return;
     }

@@ -99,6 +99,8 @@ class Bench {
   virtual bool has(std::string_view kernel) const = 0;
   /// It must have every kernel; else a test that needs one which is not there is skipped, and says so.
   virtual bool is_whole() const = 0;
+  /// For tests of what a kernel refuses: skips the test where the backend need not have it and has not.
+  virtual void require(std::string_view kernel) const = 0;
   virtual void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                    const void* attributes = nullptr) = 0;
   virtual DeviceDriver& driver() = 0;

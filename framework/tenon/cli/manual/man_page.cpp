@@ -89,6 +89,7 @@ constexpr char kEnvironment[] =
     ".TP\n\\fBCOLUMNS\\fR\nthe width that tables fit, whatever the terminal says\n"
     ".TP\n\\fBNO_COLOR\\fR\nno colours, when it is not empty\n"
     ".TP\n\\fBCLICOLOR_FORCE\\fR\ncolours in a file or a pipe too, when it is neither empty nor 0\n"
+    ".TP\n\\fBTENON_CUDA_LIBRARIES\\fR\nthe folder of cuBLASLt and cuDNN; empty: neither is used\n"
     ".TP\n\\fBTENON_PLUGIN_PATH\\fR\nfolders of plugins, with colons between them\n"
     ".TP\n\\fBTENON_\\fISECTION\\fB__\\fIKEY\\fR\na setting of an experiment, stronger than its file\n";
 

@@ -40,6 +40,12 @@ void set_attribute(Set* function, const T& of, Which which, const Value& value) 
   cublaslt().check(function(of.get(), which, &value, sizeof value), "setting an attribute");
 }
 
+/// The largest power of two up to 256 that the address is a multiple of.
+std::uint32_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(address & -address, 256));
+}
+
 // A matrix as cuBLASLt reads it: column-major, perhaps transposed.
 struct ColumnMajor {
   const void* data;
@@ -54,11 +60,7 @@ struct ColumnMajor {
     columns = m.columns;
     leading = m.columns == 1 ? m.rows : std::max(m.column_stride, m.rows);
   }
-  /// The largest power of two up to 256 that the address is a multiple of.
-  std::uint32_t alignment() const {
-    const auto address = reinterpret_cast<std::uintptr_t>(data);
-    return static_cast<std::uint32_t>(std::min<std::uintptr_t>(address & -address, 256));
-  }
+  std::uint32_t alignment() const { return alignment_of(data); }
   OfCublas<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t batch) const {
     cublasLtMatrixLayout_t made = nullptr;
     cublaslt().check(cublaslt().layout_create(&made, type, static_cast<std::uint64_t>(rows),
@@ -87,9 +89,14 @@ struct CublasProblem {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType_t scale = CUDA_R_32F;
 
+  /// That of what is written; of a bias, too, which is read in the same steps.
+  std::uint32_t result_alignment() const {
+    return bias == nullptr ? d.alignment() : std::min(d.alignment(), alignment_of(bias));
+  }
   ProblemKey key() const {
     ProblemKey key;
-    key.add({static_cast<std::int64_t>(of.dtype), of.batch, static_cast<std::int64_t>(adding), beta != 0, compute});
+    key.add({static_cast<std::int64_t>(of.dtype), of.batch, static_cast<std::int64_t>(adding), beta != 0, compute,
+             result_alignment()});
     for (const ColumnMajor* operand : {&a, &b, &c, &d}) operand->add_to(key);
     return key;
   }
@@ -126,7 +133,7 @@ bool run_cublas(KernelContext& context, const CublasProblem& p) {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.a.alignment());
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.b.alignment());
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.c.alignment());
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.d.alignment());
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.result_alignment());
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     const cublasStatus_t status = library.heuristic(driver.libraries().cublaslt(), desc.get(), a.get(), b.get(),
@@ -193,6 +200,7 @@ bool cublaslt_product(KernelContext& context, const Product& given) {
     problem.adding = Adding::kBias;
     problem.bias = addend.data;
     if (run_cublas(context, problem)) return true;
+    problem.bias = nullptr;
   }
   problem.beta = p.beta;
   problem.adding = Adding::kInPlace;

@@ -7,6 +7,8 @@
 #include "kernels/libraries/cudnn.h"
 #include "kernels/nn/convolution.h"
 
+#include <tenon/core/error.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -34,6 +36,9 @@ cudnnDataType_t cudnn_type(Dtype dtype) {
       return CUDNN_DATA_DOUBLE;
   }
 }
+
+// Says in one of several ways that it has no such convolution.
+bool is_refusal(cudnnStatus_t status) { return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED; }
 
 using Strides = std::array<std::int64_t, 5>;
 
@@ -139,7 +144,7 @@ struct CudnnProblem {
         library.set_groups(conv.get(), static_cast<int>(c.attributes.groups)),
         library.set_math(conv.get(), math)};
     for (const cudnnStatus_t status : statuses) {
-      if (status == CUDNN_STATUS_NOT_SUPPORTED) return false;
+      if (is_refusal(status)) return false;
       library.check(status, "describing a convolution");
     }
     return true;
@@ -155,9 +160,18 @@ struct Factors {
 };
 
 struct Workspace {
-  void* data;
-  std::size_t bytes;
+  void* data = nullptr;
+  std::size_t bytes = 0;
 };
+
+/// Without memory for it nothing is measured.
+Workspace room_to_measure(KernelContext& context) {
+  try {
+    return {context.scratch(kMostWorkspace), kMostWorkspace};
+  } catch (const OutOfMemory&) {
+    return {};
+  }
+}
 
 // The three kinds: the same questions in another order of operands.
 struct Forward {
@@ -252,7 +266,7 @@ bool run_with_bias(cudnnHandle_t handle, const Convolution& c, const CudnnProble
       library.forward_fused(handle, f.one(), p.x.get(), p.x_data, p.w.get(), p.w_data, p.conv.get(),
                             static_cast<cudnnConvolutionFwdAlgo_t>(kFusing), room.data, room.bytes, f.zero(), p.y.get(),
                             p.y_data, bias.get(), c.bias.data, identity.get(), p.y.get(), p.y_data);
-  if (status == CUDNN_STATUS_NOT_SUPPORTED) return false;
+  if (is_refusal(status)) return false;
   library.check(status, "cudnnConvolutionBiasActivationForward");
   return true;
 }
@@ -285,10 +299,10 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
   const ConvolutionChoice choice = driver.libraries().convolutions.get(key_of(c, channels_last, measured), [&] {
     typename Kind::Found found[kMostAlgorithms];
     int count = 0;
-    const cudnnStatus_t status = measured ? Kind::measure(handle.get(), problem, &count, found,
-                                                          {context.scratch(kMostWorkspace), kMostWorkspace})
-                                          : Kind::ask(handle.get(), problem, &count, found);
-    if (status == CUDNN_STATUS_NOT_SUPPORTED) return ConvolutionChoice{};
+    const Workspace room = measured ? room_to_measure(context) : Workspace{};
+    const cudnnStatus_t status = room.data != nullptr ? Kind::measure(handle.get(), problem, &count, found, room)
+                                                      : Kind::ask(handle.get(), problem, &count, found);
+    if (is_refusal(status)) return ConvolutionChoice{};
     library.check(status, "asking for an algorithm");
     const bool fuses = c.bias.defined() && size_of(c.y.dtype) < 4;  // reduced types are rounded once
     return chosen(found, count, switches.cudnn_deterministic, fuses ? kFusing : -1);

@@ -1,6 +1,6 @@
 // A stand-in of cuBLASLt for the calls of the plugin: plain loops on emulated memory, in stream order. Arguments are
 // held to what its documentation asks; what it leaves open ends the program with a sentence. It refuses an added bias
-// in float64, so that the way without is gone, too.
+// in float64, so that the way without it is tried, too.
 #include <cublasLt.h>
 
 #include "support/emulated_cuda/libraries/operands.h"
@@ -353,7 +353,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
              .c = region(c, p.c),
              .d = region(d, p.d)};
   if (desc.epilogue == CUBLASLT_EPILOGUE_BIAS) {
-    expect_device(call, machine, desc.bias, size_of(o.d.element), "the bias");
+    expect_device(call, machine, desc.bias, p.alignments[3], "the bias");
     o.bias = {reinterpret_cast<Address>(desc.bias), o.d.element, p.d.rows};
   }
   Work work{.run = [&machine, context = stream.context, p, o, workspace, workspace_bytes] {

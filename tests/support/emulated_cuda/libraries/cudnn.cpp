@@ -1,5 +1,6 @@
 // A stand-in of cuDNN for the calls of the plugin: plain loops on emulated memory, in stream order. Algorithm 0 of each
 // kind is the fastest by its own account and is not deterministic: its sums run forwards and backwards in turn.
+// It has no convolution of three dimensions in float64, so that the way without it is tried, too.
 // Long: the calls of one library.
 #include <cudnn.h>
 
@@ -182,6 +183,9 @@ void convolve(Machine& machine, const Context& context, const Problem& p, Kind k
   }
   output.write_back();
 }
+
+/// As the real one, which says in many ways what it has no algorithm for: here three dimensions in float64.
+bool is_refused(const Problem& p) { return p.x.type == CUDNN_DATA_DOUBLE && p.w.sizes[2] > 1; }
 
 template <class Found>
 void describe(Found* found, int wanted, int* count) {
@@ -389,7 +393,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnConvolutionFwdAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionForwardAlgorithm_v7");
   g_handles.get(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -401,7 +405,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, cudnn
                                                      std::size_t bytes) {
   Call call("cudnnFindConvolutionForwardAlgorithmEx");
   expect_no_capture(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   expect_workspace(call, call.machine(), workspace, bytes, 0);
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
@@ -440,7 +444,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, 
                                                           cudnnConvolutionBwdDataAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionBackwardDataAlgorithm_v7");
   g_handles.get(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -452,7 +456,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle, 
                                                           std::size_t bytes) {
   Call call("cudnnFindConvolutionBackwardDataAlgorithmEx");
   expect_no_capture(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   expect_workspace(call, call.machine(), workspace, bytes, 0);
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
@@ -474,7 +478,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
                                                             cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionBackwardFilterAlgorithm_v7");
   g_handles.get(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -486,7 +490,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle
                                                             void* workspace, std::size_t bytes) {
   Call call("cudnnFindConvolutionBackwardFilterAlgorithmEx");
   expect_no_capture(call, handle);
-  problem_of(call, x, w, conv, y);
+  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
   expect_workspace(call, call.machine(), workspace, bytes, 0);
   describe(results, wanted, found);
   return CUDNN_STATUS_SUCCESS;
