@@ -3,6 +3,8 @@
 
 #include "support/emulated_cuda/misuse.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 namespace tenon::emulated_cuda {
@@ -29,6 +31,9 @@ Machine::Machine(const Settings& settings)
       settings(settings),
       used(static_cast<std::size_t>(settings.devices)),
       queue(g_mutex, settings.order, settings.seed) {
+  // Each launch keeps a log of its accesses and drops it: the memory for that stays with the process.
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   for (int device = 0; device < settings.devices; ++device) {
     devices.push_back(std::make_unique<Context>(Context{.device = device}));
     auto stream = std::make_unique<Stream>();
