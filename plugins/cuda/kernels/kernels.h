@@ -7,6 +7,8 @@
 //   dtypes.cuh     Tenon's ten dtypes on the device, and the dispatch over them
 //   offsets.cuh    from a position to the elements of strided operands
 //   errors.cuh     how a kernel says that an index is out of bounds
+//   reduce/        team.cuh: threads that share a line; reduce.cuh: the engine of reductions; sort_pairs.h: the one
+//   sort
 #pragma once
 
 #include <tenon/kernel/kernel.h>

@@ -212,6 +212,38 @@ TEST(Scan, LongSumsProductsAndExponentials) {
   });
 }
 
+TEST(Scan, SumsAndProductsOfEveryType) {
+  for_each_bench([](Bench& bench) {
+    for (const Dtype dtype : kAllTypes) {
+      if (dtype == Dtype::kBool) continue;
+      const Sizes sizes{3, 100, 2};
+      Tensor x(dtype, sizes, Layout::kTransposed), sum(dtype, sizes), product(dtype, sizes, Layout::kStrided);
+      x.fill([](i64 i) { return i / 2 % 3 == 0 ? 1.0 : 0.0; });
+      DimAttributes attributes{.dim = 1};
+      bench.run("cumsum", {sum}, {x}, &attributes);
+      bench.run("cumprod", {product}, {x}, &attributes);
+      for (i64 line = 0; line < 6; ++line) {
+        double total = 0, times = 1;
+        for (i64 k = 0; k < 100; ++k) {
+          const i64 i = on_line(sizes, line, k);
+          total += x.real(i);
+          times *= x.real(i);
+          ASSERT_EQ(sum.real(i), total) << name_of(dtype);
+          ASSERT_EQ(product.real(i), times) << name_of(dtype);
+        }
+      }
+      if (!is_floating_point(dtype)) continue;
+      Tensor logs(dtype, sizes);
+      bench.run("logcumsumexp", {logs}, {x}, &attributes);
+      double exponentials = 0;
+      for (i64 k = 0; k < 100; ++k) {
+        exponentials += std::exp(x.real(k * 2));
+        ASSERT_NEAR(logs.real(k * 2), std::log(exponentials), 64 * epsilon_of(dtype)) << name_of(dtype);
+      }
+    }
+  });
+}
+
 TEST(Softmax, LongLinesAndInfinities) {
   for_each_bench([](Bench& bench) {
     Random random(223);

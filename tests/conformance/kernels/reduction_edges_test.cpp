@@ -102,6 +102,38 @@ TEST(Reduction, IntegersWrapAndEveryTypeHasExtremes) {
   });
 }
 
+TEST(Reduction, ReducedTypesKeepTheirNanAndMaySumToFloat32) {
+  for_each_bench([](Bench& bench) {
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
+      Random random(251);
+      Tensor x = random_tensor(dtype, {3, 70}, Layout::kStrided, random, -1, 1);
+      Tensor wide(Dtype::kFloat32, {3, 1}), euclid(dtype, {3, 1}), most(dtype, {3, 1}), least(dtype, {3, 1});
+      NormAttributes attributes;
+      x.set(150, std::nan(""));
+      bench.run("sum", {wide}, {x});
+      bench.run("norm", {euclid}, {x}, &attributes);
+      bench.run("amax", {most}, {x});
+      attributes.p = -kInfinity;
+      bench.run("norm", {least}, {x}, &attributes);
+      for (i64 r = 0; r < 2; ++r) {
+        double sum = 0, squares = 0, high = -2, low = 2;
+        for (i64 i = r * 70; i < (r + 1) * 70; ++i) {
+          const double value = x.real(i);
+          sum += value;
+          squares += value * value;
+          high = std::max(high, value);
+          low = std::min(low, std::fabs(value));
+        }
+        ASSERT_NEAR(wide.real(r), sum, 1e-4);
+        ASSERT_NEAR(euclid.real(r), std::sqrt(squares), 4 * epsilon_of(dtype) * std::sqrt(squares));
+        ASSERT_EQ(most.real(r), high);
+        ASSERT_EQ(least.real(r), low);
+      }
+      for (const Tensor& result : {wide, euclid, most, least}) ASSERT_TRUE(std::isnan(result.real(2)));
+    }
+  });
+}
+
 TEST(Reduction, OfNothingIsTheIdentity) {
   for_each_bench([](Bench& bench) {
     const Tensor x(Dtype::kFloat32, {3, 0, 2});
