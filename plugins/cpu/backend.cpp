@@ -71,8 +71,9 @@ OptionSchema CpuBackend::options() const {
 void CpuBackend::configure(const Options& options) {
   memory_.capacity_bytes = options.size("capacity");
   memory_.page_bytes = options.size("page");
-  isa_ = choose_isa(options.text("isa"));
-  if (isa_ != widest_isa()) use_isa_(isa_);
+  const Isa chosen = choose_isa(options.text("isa"));
+  if (chosen != isa_) use_isa_(chosen);  // the widest is registered already
+  isa_ = chosen;
   if (!options.is_default("threads")) set_thread_count(static_cast<int>(options.integer("threads")));
 }
 

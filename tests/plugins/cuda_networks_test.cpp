@@ -66,6 +66,11 @@ TEST(CudaNetworks, ProductsTakeAddendsOfEveryShape) {
   }
 }
 
+TEST(CudaNetworks, ProductsOfManyTermsKeepTheirDigits) {
+  const Tensor tenths = full({1, 20000}, 0.1).to(Device("cuda:0"));
+  EXPECT_NEAR(matmul(tenths, tenths.t()).to(kCPU).item<double>(), 200, 200 * 1e-5);
+}
+
 TEST(CudaNetworks, IntegersAreMultipliedModuloTheirRange) {
   for (const Dtype dtype : {kUInt8, kInt8, kInt16, kInt32, kInt64}) {
     expect_like_the_cpu("integers", 0, [&](const Device& device) {

@@ -1,5 +1,6 @@
 // A plain program: device_state() with no configuration at all.
 #include <tenon/device/device_state.h>
+#include <tenon/dispatch/dispatch.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -57,6 +58,23 @@ TEST_F(Devices, AnOptionOfABackendIsSetByNameAndValue) {
               AllOf(HasSubstr("device.simulated"), HasSubstr("did you mean 'capacity'?")));
   EXPECT_THAT(message_of<ConfigError>([] { set_backend_option("simulated", "capacity", "1GiB"); }),
               HasSubstr("too late"));
+}
+
+// It registers other kernels when it is configured, long after its register function.
+TEST_F(Devices, AnOptionOfTheCpuChoosesItsKernels) {
+  const OperatorId add = intern_operator("add");
+  device_state("cpu");
+  const Kernel widest = require_kernel(kCPU, add);
+  shutdown();
+  set_backend_option("cpu", "isa", "sse2");
+  device_state("cpu");
+  const Kernel narrow = require_kernel(kCPU, add);
+  shutdown();
+  set_backend_option("cpu", "isa", "auto");
+  device_state("cpu");
+  EXPECT_EQ(require_kernel(kCPU, add), widest);
+  if (find_backend("cpu").device(0).properties().details.front().second == "sse2") GTEST_SKIP() << "it has one level";
+  EXPECT_NE(narrow, widest);
 }
 
 TEST_F(Devices, AnAllocatorForAnOpenDeviceIsRefusedWithWhatToDo) {

@@ -23,7 +23,8 @@ namespace plugin {
 
 enum class LogLevel { kDebug, kInfo, kWarning };
 
-/// What a plugin's register function talks to.
+/// What a plugin's register function talks to. It outlives the plugin: a backend that is configured may add kernels
+/// once more, in place of the former ones.
 class TENON_EXPORT Host {
  public:
   Host() = default;

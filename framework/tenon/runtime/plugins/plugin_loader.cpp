@@ -53,13 +53,15 @@ Registry& registry() {
 /// What an allocator's name that is taken means for the plugin that brings it along.
 enum class TakenName { kRefuse, kReachByPath };
 
-// What one plugin registers, kept aside until its register function has returned.
+// What one plugin registers, kept aside until its register function has returned. It lives as long as the plugin's
+// code, since a backend may change its kernels when it is configured: then they are registered at once.
 class Staging final : public plugin::Host {
  public:
   Staging(const Registry& registry, const PluginFile& file, TakenName taken_name)
       : registry_(registry), file_(file), taken_name_(taken_name) {}
 
   void add_allocator(AllocatorInfo info) override {
+    if (is_committed_) refuse("allocators are added by its register function only");
     const auto taken = registry_.allocators.find(info.name);
     if (taken != registry_.allocators.end() && taken_name_ == TakenName::kRefuse)
       refuse("allocator", info.name, *taken->second.by);
@@ -72,6 +74,7 @@ class Staging final : public plugin::Host {
     if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
   }
   void add_backend(std::unique_ptr<Backend> backend) override {
+    if (is_committed_) refuse("backends are added by its register function only");
     if (backend == nullptr || backend->name().empty()) refuse("a backend needs a name");
     const std::string name = backend->name();
     DeviceType::named(name);  // from now on "NAME:0" is a device
@@ -81,10 +84,17 @@ class Staging final : public plugin::Host {
   }
   void add_kernel(DeviceType type, std::string_view operator_name, Kernel kernel) override {
     if (kernel == nullptr) refuse(fmt::format("its kernel for '{}' is null", operator_name));
+    if (is_committed_) return register_kernel(type, operator_name, kernel);
     kernels.push_back({type, std::string(operator_name), kernel});
   }
   void log(plugin::LogLevel level, std::string_view message) override {
     log_line(level, fmt::format("{}: {}", file_.name, message));
+  }
+
+  /// What was kept aside is registered.
+  void commit() {
+    for (const KernelEntry& entry : kernels) register_kernel(entry.type, entry.name, entry.kernel);
+    is_committed_ = true;
   }
 
   struct KernelEntry {
@@ -105,8 +115,9 @@ class Staging final : public plugin::Host {
                        by.path.string()));
   }
   const Registry& registry_;
-  const PluginFile& file_;
+  const PluginFile file_;
   const TakenName taken_name_;
+  bool is_committed_ = false;
 };
 
 /// The loader's own sentence out of a Boost message, which ends in an unrelated errno text.
@@ -189,7 +200,8 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
         fmt::format("plugin {}: its descriptor vanished while loading; the file was changed meanwhile", path.string()));
   }
   const auto& descriptor = library.get<const plugin::Descriptor>(plugin::kDescriptorSymbol);
-  Staging staging(registry, file, taken_name);
+  static auto& hosts = *new std::deque<Staging>;
+  Staging& staging = hosts.emplace_back(registry, file, taken_name);
   registry.libraries.push_back(library);  // from here on it stays mapped, whatever happens
   run_registration(descriptor, file, staging);
 
@@ -211,7 +223,7 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
     record.backends.push_back(name);
     registry.backends.emplace(name, Supplied<std::unique_ptr<Backend>>{std::move(backend), &record});
   }
-  for (const auto& entry : staging.kernels) register_kernel(entry.type, entry.name, entry.kernel);
+  staging.commit();
   record.kernels = staging.kernels.size();
   log_line(plugin::LogLevel::kInfo, fmt::format("loaded plugin {} {} from {}", file.name, file.version, path.string()));
   return record;

@@ -16,6 +16,9 @@ struct Operand {
   i64 row, column, batch;
 };
 
+// A sum of many terms is made of sums of this many slices, so that it keeps the digits of the last ones.
+constexpr i64 kRun = 8;
+
 struct Extent {
   i64 m, n, k;
 };
@@ -33,6 +36,16 @@ __device__ void load_strided(Slice<C>& slice, const T* m, i64 row_stride, i64 te
   }
 }
 
+template <class C>
+__device__ void take(Sums<C>& all, Sums<C>& run) {
+#pragma unroll
+  for (int i = 0; i < kSide<C>; ++i) {
+#pragma unroll
+    for (int j = 0; j < kSide<C>; ++j) all[i][j] += run[i][j];
+  }
+  clear<C>(run);
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     product_kernel(Extent extent, Operand<const T> a, Operand<const T> b, Operand<T> y, Operand<const T> addend,
@@ -42,15 +55,18 @@ __global__ void __launch_bounds__(kThreads)
   const i64 row_tiles = (extent.m + kTile<C> - 1) / kTile<C>, column_tiles = (extent.n + kTile<C> - 1) / kTile<C>;
   const i64 unit = blockIdx.x, batch = unit / (row_tiles * column_tiles);
   const i64 row = unit / column_tiles % row_tiles * kTile<C>, column = unit % column_tiles * kTile<C>;
-  Sums<C> sums;
+  Sums<C> sums, run;
   clear<C>(sums);
+  clear<C>(run);
   for (i64 from = 0; from < extent.k; from += kSlice) {
     __syncthreads();
     load_strided(left, a.data + batch * a.batch, a.row, a.column, row, extent.m, from, extent.k);
     load_strided(right, b.data + batch * b.batch, b.column, b.row, column, extent.n, from, extent.k);
     __syncthreads();
-    add_slice<C>(sums, left, right);
+    add_slice<C>(run, left, right);
+    if (kIsFloating<T> && from / kSlice % kRun == kRun - 1) take<C>(sums, run);
   }
+  take<C>(sums, run);
   const i64 own_r = row + own_row<C>(), own_c = column + own_column<C>();
 #pragma unroll
   for (int i = 0; i < kSide<C>; ++i) {

@@ -140,7 +140,7 @@ struct Operands {
   Region a, b, c, d, bias;
 };
 
-template <class T>
+/// In float64, rounded once: how the real one adds up is its own affair.
 void multiply(Machine& machine, const Context& context, const Problem& p, const Operands& o) {
   const std::string what = "cublasLtMatmul";
   const Elements a(machine, context, o.a, what + " (A)"), b(machine, context, o.b, what + " (B)"),
@@ -152,15 +152,15 @@ void multiply(Machine& machine, const Context& context, const Problem& p, const 
   for (std::int64_t batch = 0; batch < p.d.batch; ++batch) {
     for (std::uint64_t column = 0; column < p.d.columns; ++column) {
       for (std::uint64_t row = 0; row < p.d.rows; ++row) {
-        T sum = 0;
+        double sum = 0;
         for (std::uint64_t k = 0; k < terms; ++k) {
           const double left = a[at(p.a, p.op_a, batch, row, k)], right = b[at(p.b, p.op_b, batch, k, column)];
-          sum += static_cast<T>(tf32 ? as_tf32(left) : left) * static_cast<T>(tf32 ? as_tf32(right) : right);
+          sum += tf32 ? as_tf32(left) * as_tf32(right) : left * right;
         }
-        T value = static_cast<T>(o.alpha) * sum;
-        if (o.beta != 0) value += static_cast<T>(o.beta) * static_cast<T>(c[at(p.c, CUBLAS_OP_N, batch, row, column)]);
-        if (o.bias.count != 0) value += static_cast<T>(bias[row]);
-        d.set(at(p.d, CUBLAS_OP_N, batch, row, column), static_cast<double>(value));
+        double value = o.alpha * sum;
+        if (o.beta != 0) value += o.beta * c[at(p.c, CUBLAS_OP_N, batch, row, column)];
+        if (o.bias.count != 0) value += bias[row];
+        d.set(at(p.d, CUBLAS_OP_N, batch, row, column), value);
       }
     }
   }
@@ -358,11 +358,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   Work work{.run = [&machine, context = stream.context, p, o, workspace, workspace_bytes] {
     use_workspace(machine, *context, workspace, workspace_bytes, "cublasLtMatmul");
-    if (p.d.type == CUDA_R_64F) {
-      multiply<double>(machine, *context, p, o);
-    } else {
-      multiply<float>(machine, *context, p, o);
-    }
+    multiply(machine, *context, p, o);
   }};
   for (const Region& region : {o.a, o.b, o.c, o.d, o.bias}) work.touches.push_back({region.address, region.bytes()});
   work.touches.push_back({reinterpret_cast<Address>(workspace), workspace_bytes});
