@@ -35,6 +35,11 @@ class CompileError(Exception):
         self.lines = lines
 
 
+def is_asked(object: str, labels) -> bool:
+    first, second = (object.split("/") + [""])[:2]
+    return second in labels if first == "tests" else first not in ("bench", "fuzz", "examples")
+
+
 class BuiltTree:
     def __init__(self, root: Path, work: Path, preset="release"):
         self.root, self.build, self.work = root, root / "build" / preset, work
@@ -106,14 +111,15 @@ class BuiltTree:
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(source, copy)
 
-    def compile(self, mutated: dict, jobs: int, say):
-        """Compiles every object that has one of the sources {name: text}; returns {object: file}."""
+    def compile(self, mutated: dict, labels, jobs: int, say):
+        """Compiles every object that has one of the sources {name: text}; returns {object: file}. Of the tests, which compile some
+        sources a second time, those in the folders `labels`."""
         self.refresh_copy()
         for name, text in mutated.items():
             target = self.copy / name
             target.write_bytes(text)
             os.utime(target, ns=(0, 0))  # the next refresh copies it anew
-        units = {u.object: u for name in mutated for u in self.units_of(name)}
+        units = {u.object: u for name in mutated for u in self.units_of(name) if is_asked(u.object, labels)}
         objects, errors = {}, []
 
         def one(unit):

@@ -51,22 +51,25 @@ def planned(root, tree, options, targets, folder):
         kept = pickle.loads(file.read_bytes())
         if kept["digest"] == key:
             return kept["mutants"], kept["looked"]
-        for old in folder.iterdir():
+        for old in folder.iterdir():  # of other sources
             old.unlink()
     mutants, looked = plan.draw(tree, targets, options.mutants, options.seed, options.jobs, say)
     file.write_bytes(pickle.dumps({"digest": key, "mutants": mutants, "looked": looked}))
     return mutants, looked
 
 
-def compiled(root, tree, mutants, jobs):
+def compiled(root, tree, mutants, asked, jobs, folder):
     """Compiles and links all mutants that g++ takes: (what was linked, the mutants it refused)."""
     import built_tree
     import schema
-    left, refused = list(mutants), []
+    labels = {case.label for case in asked}
+    file = folder / "refused.json"
+    numbers = json.loads(file.read_text()) if file.exists() else []
+    left, refused = [m for m in mutants if m.number not in numbers], [m for m in mutants if m.number in numbers]
     while True:
         mutated = {name: schema.write((root / name).read_bytes(), [m for m in left if m.file == name]) for name in {m.file for m in left}}
         try:
-            return tree.link(tree.compile(mutated, jobs, say), jobs, say), refused
+            return tree.link(tree.compile(mutated, labels, jobs, say), jobs, say), refused
         except built_tree.CompileError as error:
             span = lambda m: range(m.line, m.line + (root / m.file).read_bytes()[m.place.start:m.place.end].count(b"\n") + 1)
             bad = [m for m in left if any(f == m.file and l in span(m) for f, l in error.lines)]
@@ -74,20 +77,25 @@ def compiled(root, tree, mutants, jobs):
                 raise SystemExit(f"mutate: the mutated sources do not compile:\n{error}")
             say(f"g++ does not take {len(bad)} mutants")
             refused += bad
+            file.write_text(json.dumps([m.number for m in refused]))
             left = [m for m in left if m not in bad]
 
 
-def tried(tree, mutants, folder, options):
+def asked_cases(tree, mutants, options):
+    import trials
+    cases = trials.cases_of(tree.build)
+    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests)}
+    return [c for c in cases if c in wanted]
+
+
+def tried(tree, mutants, asked, folder, options):
     """Runs the tests; what is known from an earlier run of the same plan and tests is not run again."""
     import trials
     file = folder / "results.json"
     results = json.loads(file.read_text()) if file.exists() else {}
     stamp_of = lambda program: _stamp(tree, program)
-    cases = trials.cases_of(tree.build)
-    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests)}
     runner = trials.Runner(tree.work / "scratch", options.jobs)
     reach = trials.Reach(runner, folder / "reach.json")
-    asked = [c for c in cases if c in wanted]
     reach.measure(asked, stamp_of, say)
     broken = [c.name for c in asked if reach.entry(c).get("fails")]
     if broken:
@@ -177,10 +185,11 @@ def main():
         for m in mutants:
             print(f"{m.number:>4} {m.file}:{m.line}: {m.change}\n       {m.code}")
         return
-    linked, refused = compiled(root, tree, mutants, options.jobs)
+    asked = asked_cases(tree, mutants, options)
+    linked, refused = compiled(root, tree, mutants, asked, options.jobs, folder)
     try:
         tree.install(linked)
-        results = tried(tree, [m for m in mutants if m not in refused], folder, options)
+        results = tried(tree, [m for m in mutants if m not in refused], asked, folder, options)
     finally:
         tree.restore()
     table, enough = report(mutants, refused, results, looked, options)

@@ -12,6 +12,7 @@ try:
 except Exception as reason:  # of several kinds: no module, no library
     print(f"python3-clang-14 is not installed ({type(reason).__name__})")
     sys.exit(77)
+import built_tree
 import places
 import plan
 import schema
@@ -114,6 +115,10 @@ class TargetsTest(unittest.TestCase):
     def test_tests_below_a_layer_are_not_asked(self):
         cases = [trials.Case("A.B", "p", label, 1) for label in ("memory", "ops", "cli", "schedules")]
         self.assertEqual([c.label for c in trials.asked_of("ops", cases, None)], ["ops", "cli", "schedules"])
+
+    def test_a_second_copy_of_a_source_is_compiled_where_its_tests_are_asked(self):
+        objects = ["framework/a.o", "tests/memory/a.o", "tests/fuzz/a.o", "bench/a.o"]
+        self.assertEqual([o for o in objects if built_tree.is_asked(o, {"memory"})], objects[:2])
 
     def test_slow_tests_are_asked_about_their_own_layer_only(self):
         cases = [trials.Case("A.B", "p", label, 1, 100) for label in ("ops", "nn")]
