@@ -47,6 +47,8 @@ TEST(DisplayWidth, CountsColumnsAndNotBytes) {
 TEST(DisplayWidth, ACellIsBrokenAtSpacesThenBehindMarksThenAnywhere) {
   EXPECT_THAT(lines_of_cell("needs a GPU", 7), ElementsAre("needs a", "GPU"));
   EXPECT_THAT(lines_of_cell("/usr/lib/plugins", 9), ElementsAre("/usr/lib/", "plugins"));
+  EXPECT_THAT(lines_of_cell("threshold:0.85", 12), ElementsAre("threshold:", "0.85")) << "a number stays whole";
+  EXPECT_EQ(longest_piece("a:0.85"), 4U);
   EXPECT_THAT(lines_of_cell("abcdefgh", 3), ElementsAre("abc", "def", "gh"));
   EXPECT_THAT(lines_of_cell("メモリ", 1), ElementsAre("メ", "モ", "リ")) << "a wide character is never halved";
   EXPECT_THAT(lines_of_cell("", 3), ElementsAre(""));

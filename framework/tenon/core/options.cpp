@@ -244,8 +244,10 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     }
   }
   if (!best.empty() || name.size() < 3) return best;
-  // Too far, but the beginning of one.
-  const auto begun = std::ranges::find_if(candidates, [&](const std::string& it) { return it.starts_with(name); });
+  // Too far, but the beginning of one, or begun by one.
+  const auto begun = std::ranges::find_if(candidates, [&](const std::string& it) {
+    return it.starts_with(name) || (it.size() > 3 && name.starts_with(it));
+  });
   return begun == candidates.end() ? std::string() : *begun;
 }
 

@@ -54,10 +54,27 @@ std::string_view without_spaces_before(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Whether the mark at `at` is the point of a number.
+bool is_decimal_point(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && text[at] == '.' && is_digit(text[at - 1]) && is_digit(text[at + 1]);
+}
+
+/// The first place behind which a word may be broken; npos where there is none.
+std::size_t first_mark(std::string_view text) {
+  std::size_t mark = text.find_first_of(kBreakBehind);
+  while (mark != std::string_view::npos && is_decimal_point(text, mark))
+    mark = text.find_first_of(kBreakBehind, mark + 1);
+  return mark;
+}
+
 /// Where a cell's line of `room` bytes is best ended.
 std::size_t break_of(std::string_view text, std::size_t room) {
   if (const std::size_t space = text.rfind(' ', room); space != std::string_view::npos && space > 0) return space;
-  const std::size_t mark = text.find_last_of(kBreakBehind, room - 1);
+  std::size_t mark = text.find_last_of(kBreakBehind, room - 1);
+  while (mark != std::string_view::npos && is_decimal_point(text, mark))
+    mark = text.find_last_of(kBreakBehind, mark - 1);
   return mark != std::string_view::npos && mark + 1 > room / 3 ? mark + 1 : room;
 }
 
@@ -139,7 +156,7 @@ std::vector<std::string> lines_of_cell(std::string_view text, std::size_t width)
 std::size_t longest_piece(std::string_view text) {
   std::size_t longest = 0;
   while (!text.empty()) {
-    const std::size_t mark = std::min(text.find(' '), text.find_first_of(kBreakBehind));
+    const std::size_t mark = std::min(text.find(' '), first_mark(text));
     const bool is_end = mark == std::string_view::npos;
     longest = std::max(longest, display_width(is_end ? text : text.substr(0, text[mark] == ' ' ? mark : mark + 1)));
     if (is_end) break;
