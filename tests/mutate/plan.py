@@ -172,7 +172,7 @@ def draw(tree, targets, count, seed, jobs, say):
             weight = [sum(b - a + 1 for a, b in t.lines) or text[t.file].count(b"\n") for t in files]
             for turn in range(4):
                 missing = count - sum(map(len, chosen.values()))
-                if missing <= 0 or not files:
+                if missing <= 0 or not any(weight):
                     break
                 wanted = collections.Counter(rng.choices(range(len(files)), weight, k=missing))
                 wishes = [Wish(str(tree.root), files[i], tuple(tree.parse_arguments(files[i].file)),
@@ -180,6 +180,8 @@ def draw(tree, targets, count, seed, jobs, say):
                 say(f"{layer}: reading {len(wishes)} files")
                 for wish, (good, *counts) in zip(wishes, pool.map(sample, wishes, chunksize=1)):
                     chosen[wish.target.file], seen[wish.target.file] = good, counts
+                    if len(good) < wish.wanted:  # there are no more
+                        weight[files.index(wish.target)] = 0
             looked[layer] = [sum(c) for c in zip(*seen.values())] or [0, 0, 0]
             for file in sorted(chosen):
                 for place in sorted(chosen[file], key=lambda p: (p.start, -p.end, p.change)):
