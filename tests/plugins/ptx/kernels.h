@@ -21,7 +21,7 @@ void histogram(unsigned* counts, const unsigned char* x, int n, cudaStream_t str
 void votes(unsigned* y, const int* x, cudaStream_t stream);                            // of one warp
 void block_votes(int* y, const int* x, cudaStream_t stream);                           // of 96 threads
 inline constexpr int kBlockVotes = 5;
-void halves_of_words(std::uint16_t* y, cudaStream_t stream);  // shared memory written in words, of 32 threads
+void halves_of_words(std::uint16_t* y, cudaStream_t stream);     // shared memory written in words, of 32 threads
 void where(int* y, dim3 grid, dim3 block, cudaStream_t stream);  // indices in three dimensions
 
 /// Kernels with one fault each.
