@@ -111,6 +111,20 @@ TEST(ViewRules, AViewMadeWithoutGradKeepsItsKindAboveAndBelowOrdinaryOnes) {
   EXPECT_NO_THROW(ordinary.mul_(2));
 }
 
+TEST(ViewRules, AViewMadeWithoutGradOfOneMadeInInferenceModeIsOfInferenceMode) {
+  const Tensor base = ones({4}, requires_grad()) * 1.;
+  Tensor of_inference, of_both;
+  {
+    const InferenceMode inference;
+    of_inference = base.view({2, 2});
+  }
+  {
+    const NoGradGuard no_grad;
+    of_both = of_inference.view({4});
+  }
+  EXPECT_THAT([&] { of_both.mul_(2); }, ThrowsMessage<Error>(HasSubstr("created in inference mode")));
+}
+
 // --- custom functions -----------------------------------------------------------------------------------------------
 
 /// Notes which of its inputs need a gradient, one by one and in ranges.
