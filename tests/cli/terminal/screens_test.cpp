@@ -171,6 +171,11 @@ ScreensByVerb screens_of_allocators() {
         {{"new", "allocator", "mine", "--dir", "a folder@"}},
         {{"new", "allocator", "mine", "--dir", "one"}, 2},
         {{"new", "allocator", "9lives"}, 2}}},
+      {"new backend",
+       {{{"new", "backend", "mine@"}},
+        {{"new", "backend", "mine", "--dir", "a folder@"}},
+        {{"new", "backend", "cpu"}, 2},
+        {{"new", "backend", "9lives"}, 2}}},
   };
 }
 
