@@ -2,11 +2,13 @@
 """Step time and peak memory of training, Tenon against PyTorch eager: same model, batch, optimiser and threads.
 
   python bench/train/against_pytorch.py build/release/bin/tenon [--rounds 5] [--models mlp,lenet,resnet18,gpt] [--out FILE]
+      [--device cuda] [--pictures DIR] [--text FILE] [--alone]
 
 Each figure is the median over rounds in which the two take turns, each run in a process of its own; the time of a run is
 the median of its steps without the first few. Memory is the peak of what tensors asked for: Tenon's own statistics,
 PyTorch's profiler in a run that is not timed. The peak of the process's resident memory stands beside it, less that of a
-process that only loads the framework. Exit code 1 when a ratio is above 1.
+process that only loads the framework. Exit code 1 when a ratio is above 1; on another device than the cpu no ratio is
+judged. There PyTorch's peak is its allocator's own figure, workspaces of the libraries included. --alone runs no PyTorch.
 """
 import argparse
 import gzip
@@ -41,14 +43,31 @@ def child(command, **options):
     return output, usage.ru_maxrss * 1024
 
 
-def run_tenon(program, name, steps=None):
-    batch, usual, words = COURSES[name]
+def steps_of(name, device):
+    """A device's first steps load libraries and compile kernels: more of them follow there."""
+    steps = COURSES[name][1]
+    return steps if device == "cpu" else max(steps, 50)
+
+
+def settings_of(name, device="cpu", pictures=None, text=None):
+    """The settings of `tenon run`; where the data lies: `pictures`, a folder as MNIST's, and the file or folder `text`."""
+    batch, _, words = COURSES[name]
+    settings = [*words, f"train.batch_size={batch}", f"train.max_steps={steps_of(name, device)}", "train.epochs=1000",
+                "data.test_limit=1", "train.test_batch_size=1", f"train.threads={THREADS}", "report.html=false",
+                "report.estimate=false", "data.limit=6000"]
+    if device != "cpu":
+        settings.append(f'device.name="{device}"')
+    if device == "cuda":
+        settings.append("device.cuda.cudnn_deterministic=false")  # as PyTorch's default
+    path = text if name == "gpt" else pictures
+    return settings + ([f'data.path="{path}"'] if path else [])
+
+
+def run_tenon(program, name, settings):
     with tempfile.TemporaryDirectory() as folder:
         toml = pathlib.Path(folder) / "experiment.toml"
         toml.write_text("")
-        command = [program, "run", toml, *words, f"train.batch_size={batch}", f"train.max_steps={steps or usual}",
-                   "train.epochs=1000", "data.test_limit=1", "train.test_batch_size=1", f"train.threads={THREADS}",
-                   "report.html=false", "report.estimate=false", "data.limit=6000", "--out", pathlib.Path(folder) / "out", "--quiet"]
+        command = [program, "run", toml, *settings, "--out", pathlib.Path(folder) / "out", "--quiet"]
         _, resident = child(command)
         result = json.load(open(pathlib.Path(folder) / "out" / "result.json"))
     # Between steps there are parameters, two moments, and the data set, which is not part of the comparison.
@@ -58,7 +77,7 @@ def run_tenon(program, name, steps=None):
             "peak_bytes": result["memory"]["peak_requested_bytes"] - data_set}
 
 
-def train_in_pytorch(name, profile):
+def train_in_pytorch(name, profile, device, text):
     """In a process of its own: prints one line of JSON."""
     import torch
     from torch.nn import functional as F
@@ -67,9 +86,9 @@ def train_in_pytorch(name, profile):
 
     torch.set_num_threads(THREADS)
     torch.manual_seed(47)
-    batch, steps, _ = COURSES[name]
+    batch, steps = COURSES[name][0], steps_of(name, device)
     if name == "gpt":
-        training, _, vocabulary = common.read_text("/usr/share/common-licenses")
+        training, _, vocabulary = common.read_text(text or "/usr/share/common-licenses")
         model = common.Gpt(vocabulary, 128, 384, 6, 6)
         windows = training[: len(training) // 128 * 128].view(-1, 128)
 
@@ -86,10 +105,11 @@ def train_in_pytorch(name, profile):
             which = torch.randint(6000, (batch,))
             x = pictures.index_select(0, which).float().mul_(1 / 90.0).sub_(0.81)
             return (x.index_select(2, rows).index_select(3, rows) if side != 28 else x), labels.index_select(0, which)
+    model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
 
     def step():
-        x, y = example()
+        x, y = (part.to(device) for part in example())
         logits = model(x)
         loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if name == "gpt" else F.cross_entropy(logits, y)
         del logits
@@ -106,8 +126,11 @@ def train_in_pytorch(name, profile):
         start = time.perf_counter()
         step()
         times.append(1000 * (time.perf_counter() - start))
-    print(json.dumps({"step_ms": statistics.median(times), "torch": torch.__version__,
-                      "parameters": sum(p.numel() for p in model.parameters())}))
+    figures = {"step_ms": statistics.median(times), "torch": torch.__version__,
+               "parameters": sum(p.numel() for p in model.parameters())}
+    if device != "cpu":
+        figures["peak_bytes"] = torch.cuda.memory_stats()["requested_bytes.all.peak"]
+    print(json.dumps(figures))
 
 
 def profiled_peak(torch, model, step):
@@ -133,56 +156,86 @@ def idle_resident(command):
     return child(command)[1]
 
 
-def main():
+def middle(runs, key):
+    return statistics.median(run[key] for run in runs)
+
+
+def row_of(name, ours, theirs, idle):
+    """A line of the table, and the larger of its ratios of time and of peak memory; without PyTorch 0."""
+    mib = lambda size: size / 1024 ** 2
+    figures = [middle(ours, "step_ms"), mib(middle(ours, "peak_bytes")), mib(middle(ours, "resident_bytes") - idle["tenon"])]
+    start = f"{name:<10} {ours[0]['parameters']:>11,} {COURSES[name][0]:>5}  {figures[0]:>9.2f} "
+    if not theirs:
+        return start + f"{'-':>10} {'-':>6}  {figures[1]:>14.1f} {'-':>8} {'-':>6}  {figures[2]:>12.1f} {'-':>8}", 0.0
+    assert ours[0]["parameters"] == theirs[0]["parameters"], (name, ours[0], theirs[0])
+    step, peak = middle(theirs, "step_ms"), mib(middle(theirs, "peak_bytes"))
+    resident = mib(middle(theirs, "resident_bytes") - idle["pytorch"])
+    return (start + f"{step:>10.2f} {figures[0] / step:>6.2f}  {figures[1]:>14.1f} {peak:>8.1f} {figures[1] / peak:>6.2f}  "
+            f"{figures[2]:>12.1f} {resident:>8.1f}", max(figures[0] / step, figures[1] / peak))
+
+
+def heading(arguments, version):
+    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    device = "" if arguments.device == "cpu" else f", on {arguments.device}"
+    return [f"# Training, Tenon against PyTorch eager: {THREADS} threads on {cpu}, {os.cpu_count()} cores{device}.",
+            f"# Medians of {arguments.rounds} rounds in turn: python bench/train/against_pytorch.py TENON",
+            f"# {version}. Peaks are what tensors ask for within a step, data sets left out.",
+            f"{'model':<10} {'parameters':>11} {'batch':>5}  {'Tenon ms':>9} {'PyTorch ms':>10} {'ratio':>6}  "
+            f"{'Tenon peak MiB':>14} {'PyTorch':>8} {'ratio':>6}  {'resident MiB':>12} {'PyTorch':>8}"]
+
+
+def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", default=",".join(COURSES))
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--pictures")
+    parser.add_argument("--text")
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--pytorch", help=argparse.SUPPRESS)
     parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parsed()
     if arguments.pytorch:
-        train_in_pytorch(arguments.pytorch, arguments.profile)
+        train_in_pytorch(arguments.pytorch, arguments.profile, arguments.device, arguments.text)
         return 0
+    place = ["--device", arguments.device, *(["--text", arguments.text] if arguments.text else [])]
 
     def run_pytorch(name, *more):
-        output, resident = child([sys.executable, __file__, "--pytorch", name, *more])
+        output, resident = child([sys.executable, __file__, "--pytorch", name, *place, *more])
         return {**json.loads(output), "resident_bytes": resident}
 
-    idle = {"tenon": idle_resident([arguments.program, "devices"]),
-            "pytorch": idle_resident([sys.executable, "-c", "import torch"])}
-    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    lines = [f"# Training, Tenon against PyTorch eager: {THREADS} threads on {cpu}, {os.cpu_count()} cores.",
-             f"# Medians of {arguments.rounds} rounds in turn: python bench/train/against_pytorch.py TENON",
-             f"{'model':<10} {'parameters':>11} {'batch':>5}  {'Tenon ms':>9} {'PyTorch ms':>10} {'ratio':>6}  "
-             f"{'Tenon peak MiB':>14} {'PyTorch':>8} {'ratio':>6}  {'resident MiB':>12} {'PyTorch':>8}"]
-    worst = 0.0
+    idle = {"tenon": idle_resident([arguments.program, "devices"])}
+    if not arguments.alone:
+        idle["pytorch"] = idle_resident([sys.executable, "-c", "import torch"])
+    rows, worst, version = [], 0.0, "Without PyTorch"
     for name in arguments.models.split(","):
+        settings = settings_of(name, arguments.device, arguments.pictures, arguments.text)
         ours, theirs = [], []
         for _ in range(arguments.rounds):
-            ours.append(run_tenon(arguments.program, name))
-            theirs.append(run_pytorch(name))
-        assert ours[0]["parameters"] == theirs[0]["parameters"], (name, ours[0], theirs[0])
-        peak = run_pytorch(name, "--profile")["peak_bytes"]
-        middle = lambda runs, key: statistics.median(run[key] for run in runs)
-        mib = lambda size: size / 1024 ** 2
-        time_ratio = middle(ours, "step_ms") / middle(theirs, "step_ms")
-        memory_ratio = middle(ours, "peak_bytes") / peak
-        worst = max(worst, time_ratio, memory_ratio)
-        lines.append(
-            f"{name:<10} {ours[0]['parameters']:>11,} {COURSES[name][0]:>5}  {middle(ours, 'step_ms'):>9.2f} "
-            f"{middle(theirs, 'step_ms'):>10.2f} {time_ratio:>6.2f}  {mib(middle(ours, 'peak_bytes')):>14.1f} "
-            f"{mib(peak):>8.1f} {memory_ratio:>6.2f}  {mib(middle(ours, 'resident_bytes') - idle['tenon']):>12.1f} "
-            f"{mib(middle(theirs, 'resident_bytes') - idle['pytorch']):>8.1f}")
-        print(lines[-1], file=sys.stderr)
-        version = theirs[0]["torch"]
-    lines.insert(2, f"# PyTorch {version}. Peaks are what tensors ask for within a step, data sets left out.")
-    text = "\n".join(lines) + "\n"
+            ours.append(run_tenon(arguments.program, name, settings))
+            if not arguments.alone:
+                theirs.append(run_pytorch(name))
+        if theirs:
+            version = f"PyTorch {theirs[0]['torch']}"
+            if arguments.device == "cpu":
+                peak = run_pytorch(name, "--profile")["peak_bytes"]
+                theirs = [{**run, "peak_bytes": peak} for run in theirs]
+        row, ratio = row_of(name, ours, theirs, idle)
+        worst = max(worst, ratio)
+        rows.append(row)
+        if sys.stderr.isatty():
+            print(row, file=sys.stderr)
+    text = "\n".join(heading(arguments, version) + rows) + "\n"
     print(text, end="")
     if arguments.out:
         pathlib.Path(arguments.out).write_text(text)
-    return 0 if worst <= 1.0 else 1
+    return 0 if worst <= 1.0 or arguments.device != "cpu" else 1
 
 
 if __name__ == "__main__":
