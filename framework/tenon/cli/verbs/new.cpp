@@ -56,7 +56,7 @@ std::string why_taken(const std::string& name) {
 
 /// The same of an allocator.
 std::string why_taken_by_settings(const std::string& name) {
-  if (const std::string why = why_taken(name); !why.empty()) return why;
+  if (std::string why = why_taken(name); !why.empty()) return why;
   const auto is_it = [&](std::string_view other) { return name == other; };
   const std::vector<LayerInfo>& layers = built_in_layers();
   if (std::ranges::any_of(layers, is_it, &LayerInfo::name))
