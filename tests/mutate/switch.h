@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#pragma GCC visibility push(hidden)
 namespace tenon_mutants {
 
 inline constexpr int kUnread = -1;  // the environment has not been asked yet
@@ -17,10 +16,10 @@ inline constexpr int kWatch = -2;   // none is on, and which are reached is writ
 inline constexpr int kMost = 1 << 16;
 
 // No std::atomic: the sources under tests/schedules are compiled with another one.
-inline int active = kUnread;
-inline unsigned char seen[kMost];
+[[gnu::visibility("hidden")]] inline int active = kUnread;
+[[gnu::visibility("hidden")]] inline unsigned char seen[kMost];
 
-inline void note(int id) noexcept {
+[[gnu::visibility("hidden")]] inline void note(int id) noexcept {
   if (__atomic_load_n(&seen[id], __ATOMIC_RELAXED) != 0 || __atomic_exchange_n(&seen[id], 1, __ATOMIC_RELAXED) != 0) {
     return;
   }
@@ -39,7 +38,7 @@ inline void note(int id) noexcept {
   errno = before;
 }
 
-inline bool decide(int id) noexcept {
+[[gnu::visibility("hidden")]] inline bool decide(int id) noexcept {
   int now = __atomic_load_n(&active, __ATOMIC_RELAXED);
   if (now == kUnread) {
     const char* chosen = getenv("MUTANT");
@@ -53,7 +52,8 @@ inline bool decide(int id) noexcept {
 }
 
 // In a constant expression no mutant is on.
-constexpr bool on(int id) noexcept { return __builtin_is_constant_evaluated() ? false : decide(id); }
+[[gnu::visibility("hidden")]] constexpr bool on(int id) noexcept {
+  return __builtin_is_constant_evaluated() ? false : decide(id);
+}
 
 }  // namespace tenon_mutants
-#pragma GCC visibility pop
