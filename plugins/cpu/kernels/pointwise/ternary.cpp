@@ -50,6 +50,7 @@ void lerp_scalar_body(char* const* pointers, i64 n, i64, const void* params) {
 }
 
 // A bound lets nan of either side through, as torch.maximum does.
+// NOLINTBEGIN(misc-redundant-expression): what differs from itself is nan
 template <class T>
 T at_least(T x, T low) {
   return x != x ? x : (low != low ? low : (x < low ? low : x));
@@ -58,6 +59,7 @@ template <class T>
 T at_most(T x, T high) {
   return x != x ? x : (high != high ? high : (x > high ? high : x));
 }
+// NOLINTEND(misc-redundant-expression)
 template <class T>
 void clamp_low_body(char* const* pointers, i64 n, i64, const void*) {
   T* y = reinterpret_cast<T*>(pointers[0]);
