@@ -6,6 +6,8 @@
 //   new     from the third on, any other: another length, other pictures
 //
 //   tenon_mapping_cost [-a SPEC]... HISTORY...
+#include "../history_arguments.h"
+
 #include <tenon/core/error.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -15,10 +17,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,15 +112,8 @@ std::optional<std::int64_t> dearest(const std::vector<Step>& steps, bool is_warm
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::vector<std::string> specs, files;
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "-a" && i + 1 < argc)
-      specs.emplace_back(argv[++i]);
-    else
-      files.emplace_back(argv[i]);
-  }
-  if (specs.empty()) specs = {"expandable", "caching", "mortise", "stitching"};
-  if (files.empty()) throw Error("usage: tenon_mapping_cost [-a SPEC]... HISTORY...");
+  const auto [specs, files] =
+      bench::read_history_arguments(argc, argv, {"expandable", "caching", "mortise", "stitching"});
   std::string title = "| history |", rule = "|---|";
   for (const char* const step : {"first", "warm", "new"}) {
     for (const std::string& spec : specs) {
@@ -136,8 +129,7 @@ int main(int argc, char** argv) try {
     for (const replay::Trace& trace : replay::read_traces(file, {.with_columns = true})) {
       std::vector<std::vector<Step>> found;
       for (const std::string& spec : specs) found.push_back(steps_of(trace, spec));
-      const std::string name = std::filesystem::path(file).filename().string();
-      std::printf("| %s |", name.substr(0, name.find('.')).c_str());
+      std::printf("| %s |", bench::history_name(file).c_str());
       for (const auto& steps : found) print(steps.front().calls);
       for (const bool is_warm : {true, false})
         for (const auto& steps : found) print(dearest(steps, is_warm));

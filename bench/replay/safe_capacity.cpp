@@ -5,6 +5,8 @@
 //                              ^ safe from here on          does not: so it is looked for from above
 //
 //   tenon_safe_capacity [-a SPEC]... HISTORY...
+#include "../history_arguments.h"
+
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/capacity_walk.h>
@@ -16,10 +18,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace {
@@ -72,15 +72,8 @@ double geometric_mean(const std::vector<double>& values) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::vector<std::string> specs, files;
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "-a" && i + 1 < argc)
-      specs.emplace_back(argv[++i]);
-    else
-      files.emplace_back(argv[i]);
-  }
-  if (specs.empty()) specs = {"direct", "mortise", "tlsf", "expandable", "stitching", "caching"};
-  if (files.empty()) throw Error("usage: tenon_safe_capacity [-a SPEC]... HISTORY...");
+  const auto [specs, files] =
+      bench::read_history_arguments(argc, argv, {"direct", "mortise", "tlsf", "expandable", "stitching", "caching"});
   std::string title = "| history |", rule = "|---|";
   for (const std::string& spec : specs) {
     title += " `" + spec + "` |";
@@ -93,8 +86,7 @@ int main(int argc, char** argv) try {
     for (const replay::Trace& trace : replay::read_traces(file)) {
       if (trace.facts.peak_requested_bytes < kLeastBytes) continue;
       ++histories;
-      const std::string name = std::filesystem::path(file).filename().string();
-      std::printf("| %s |", name.substr(0, name.find('.')).c_str());
+      std::printf("| %s |", bench::history_name(file).c_str());
       for (std::size_t i = 0; i < specs.size(); ++i) {
         const std::optional<double> safe = safe_from(trace, allocator_from_spec(specs[i]));
         if (safe) found[i].push_back(*safe);
