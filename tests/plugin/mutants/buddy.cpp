@@ -124,7 +124,9 @@ Buddy::Record* Buddy::take_from(Chunks::iterator chunk, std::size_t bytes) {
   record->chunk = chunk->first;
   record->offset = offset;
   record->bytes = bytes;
-  return (records_[chunk->first + offset] = std::move(record)).get();
+  auto& place = records_[chunk->first + offset];
+  if (place != nullptr) doubled_.push_back(std::move(place));
+  return (place = std::move(record)).get();
 }
 
 bool Buddy::grow(std::size_t bytes, StreamRef stream) {
@@ -193,7 +195,7 @@ void Buddy::deallocate(const Block& block, StreamRef last_use) noexcept {
   auto* record = static_cast<Record*>(block.cookie);
   if (has("deadlock") && !record->users.empty()) mutex_.lock();
   const auto at = records_.find(record->chunk + record->offset);
-  if (at == records_.end()) return;
+  if (at == records_.end() || at->second.get() != record) return;
   const bool is_twice = has("double_free_elsewhere") && record->owner != std::this_thread::get_id();
   auto& same_size = chunks_.at(record->chunk).free[record->bytes];
   const std::size_t offset = record->offset;

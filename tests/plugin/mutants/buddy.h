@@ -79,6 +79,7 @@ class Buddy final : public Allocator {
   std::weak_ptr<Pages> last_pages_;
   Chunks chunks_;
   Records records_;
+  std::vector<std::unique_ptr<Record>> doubled_;  ///< of live blocks whose place a flaw gave to another
 };
 
 }  // namespace tenon::test

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -23,6 +24,7 @@ class Shared {
     std::lock_guard lock(mutex_);
     const bool overlaps = !live_.add(address, address + block.bytes).second;
     if (overlaps && wrong_.empty()) wrong_ = fmt::format("a block of {} bytes overlaps a live one", block.bytes);
+    is_wrong_ = is_wrong_ || overlaps;
   }
   void remove(const Block& block) {
     std::lock_guard lock(mutex_);
@@ -40,9 +42,12 @@ class Shared {
     return true;
   }
   std::string wrong() const { return wrong_; }
+  /// From then on the allocator may do anything: a crash would hide what was found.
+  bool is_wrong() const { return is_wrong_; }
 
  private:
   std::mutex mutex_;
+  std::atomic<bool> is_wrong_ = false;
   AddressRanges<> live_;
   std::vector<Block> orphans_;
   std::string wrong_;
@@ -64,7 +69,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
           shared.remove(block);
           stack->deallocate(block);
         };
-        for (int i = 0; i < 400; ++i) {
+        for (int i = 0; i < 400 && !shared.is_wrong(); ++i) {
           if (random() % 2 == 0 || mine.empty()) {
             try {
               mine.push_back(
@@ -89,6 +94,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
       });
     }
     for (std::thread& thread : threads) thread.join();
+    if (shared.is_wrong()) return {cause::kOverlap, shared.wrong()};
     try {
       stack->check_invariants();
     } catch (const Error& error) {
@@ -99,7 +105,6 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
     shared.remove(block);
     stack->deallocate(block);
   }
-  if (!shared.wrong().empty()) return {cause::kOverlap, shared.wrong()};
   const MemoryStats stats = stack->stats();
   if (stats.requested_bytes.current != 0 || stats.allocations.current != 0)
     return fmt::format("all is freed, and {} bytes in {} blocks count as live", stats.requested_bytes.current,
