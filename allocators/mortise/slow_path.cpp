@@ -97,7 +97,10 @@ Tile* MortiseAllocator::from_other_threads(StreamCache& cache, std::size_t bytes
     if (others.has(*other) || (!other->seems_unused() && !is_short)) continue;
     if (other->cached_bytes() != 0 && is_idle(*other)) others.lock(*other);
   }
-  return others.locked().size() != before ? from_cached(cache, bytes, others) : nullptr;
+  if (others.locked().size() == before) return nullptr;
+  Tile* const tile = from_cached(cache, bytes, others);
+  for (StreamCache* other : others.locked()) other->was_taken_from();
+  return tile;
 }
 
 Tile* MortiseAllocator::from_other_region(StreamCache& cache, std::size_t bytes) {

@@ -45,6 +45,8 @@ struct StreamCache final : tiled::HeapBase {
     seen_bytes_ = bytes;
     return unchanged_ >= kLong;
   }
+  /// What another stream takes is no use of this one.
+  void was_taken_from() noexcept { seen_bytes_ = cached_bytes(); }
 
   /// May be asked without the lock: then it was so a moment ago.
   std::size_t cached_bytes() const { return free_bytes.get() + quick.bytes() + held_bytes.get(); }
@@ -85,7 +87,7 @@ struct StreamCache final : tiled::HeapBase {
   void move_all_to(StreamCache& to);
 
  private:
-  static constexpr int kLong = 64;
+  static constexpr int kLong = 16;
 
   Tile* cut(Tile* tile, std::size_t bytes);
   void enter(Tile* tile) noexcept { free[tile->region].insert(tile); }
