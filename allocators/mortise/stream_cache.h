@@ -87,7 +87,7 @@ struct StreamCache final : tiled::HeapBase {
   void move_all_to(StreamCache& to);
 
  private:
-  static constexpr int kLong = 16;
+  static constexpr int kLong = 32;
 
   Tile* cut(Tile* tile, std::size_t bytes);
   void enter(Tile* tile) noexcept { free[tile->region].insert(tile); }
