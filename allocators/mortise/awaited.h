@@ -1,11 +1,13 @@
 // Awaited: blocks that other streams use. A block that was given back waits until each of them has come past that
-// moment.
+// moment. All of it under the lock over all streams, but for what says so.
 #pragma once
 
 #include "tile.h"
 
 #include <tenon/memory/memory_source.h>
 
+#include <atomic>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <unordered_map>
@@ -19,6 +21,7 @@ class Awaited {
 
   void add_use(Tile* tile, StreamRef stream) {
     std::vector<StreamRef>& uses = used_[tile].uses;
+    used_count_.store(used_.size(), std::memory_order_relaxed);
     for (const StreamRef known : uses)
       if (known == stream) return;
     uses.push_back(stream);
@@ -28,7 +31,7 @@ class Awaited {
   /// Marks every stream that uses the tile. A stream that cannot be marked keeps it until the device is synchronised.
   void defer(Tile* tile) noexcept {
     tile->state = TileState::kAwaiting;
-    ++count_;
+    count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     try {
       Used& used = used_.find(tile)->second;
       for (const StreamRef stream : used.uses) {
@@ -41,9 +44,11 @@ class Awaited {
     }
   }
 
-  bool empty() const { return count_ == 0; }
-  /// Whether add_use() named any tile that has not been free since.
-  bool knows_any() const { return !used_.empty(); }
+  /// Asked without the lock: whoever misses what another thread gave back just now finds it at its next request.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  /// Whether add_use() named any tile that has not been free since. Asked without the lock, by who knows whether it
+  /// named its own.
+  bool knows_any() const { return used_count_.load(std::memory_order_relaxed) != 0; }
 
   /// Calls give_back(tile) for each that no stream uses any more. Of each stream only the first mark is polled.
   template <class GiveBack>
@@ -84,7 +89,8 @@ class Awaited {
     const auto used = used_.find(tile);
     if (--used->second.pending != 0) return;
     used_.erase(used);
-    --count_;
+    used_count_.store(used_.size(), std::memory_order_relaxed);
+    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     tile->has_uses = false;
     give_back(tile);
   }
@@ -93,7 +99,8 @@ class Awaited {
   std::unordered_map<Tile*, Used> used_;
   std::map<StreamRef, std::deque<Mark>> marks_;
   std::vector<Tile*> unmarked_;
-  std::size_t count_ = 0;
+  std::atomic<std::size_t> count_{0};       ///< that wait
+  std::atomic<std::size_t> used_count_{0};  ///< in used_
 };
 
 }  // namespace tenon::mortise

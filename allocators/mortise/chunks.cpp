@@ -58,44 +58,60 @@ Home::Chunks Home::acquire_chunks(std::uintptr_t address, std::size_t bytes, std
 }
 
 /// The free tile contains the chunk: what lies beside it stays free.
-void Home::release_chunk(Range& range, std::size_t index, Tile* tile) noexcept {
+void Home::release_chunk(StreamCache& cache, Range& range, std::size_t index, Tile* tile) {
+  range.gaps.reserve(range.gaps.size() + 1);
   const Chunk& chunk = *range.chunks[index];
-  Tile* hole = take_part(tile, chunk.address, chunk.bytes);
+  const Gap hole{chunk.address, chunk.bytes};
+  Tile* const gone = cache.take_part(tile, hole.address, hole.bytes);
+  cache.chains[range.number].erase(gone);
+  cache.records.give(gone);
   drop_chunk(chunk);
-  reserved_bytes_ -= chunk.bytes;
-  range.mapped_bytes -= chunk.bytes;
-  for (std::size_t page = (chunk.address - range.address) / page_bytes_, end = page + chunk.bytes / page_bytes_;
+  reserved_bytes_ -= hole.bytes;
+  range.mapped_bytes -= hole.bytes;
+  for (std::size_t page = (hole.address - range.address) / page_bytes_, end = page + hole.bytes / page_bytes_;
        page < end; ++page)
     range.pages[page] = nullptr;
   range.chunks.erase(range.chunks.begin() + static_cast<std::ptrdiff_t>(index));
-  range.has_holes = true;
-  hole->state = TileState::kUnmapped;
-  hole->cache = nullptr;
-  if (Tile* right = hole->right; right != nullptr && right->state == TileState::kUnmapped) unlink(right);
-  if (Tile* left = hole->left; left != nullptr && left->state == TileState::kUnmapped) unlink(hole);
+  auto right = std::ranges::upper_bound(range.gaps, hole.address, {}, &Gap::address);
+  const auto end_of = [](const Gap& gap) { return gap.address + gap.bytes; };
+  if (right != range.gaps.end() && end_of(hole) == right->address) {
+    *right = {hole.address, hole.bytes + right->bytes};
+  } else {
+    right = range.gaps.insert(right, hole);
+  }
+  if (right == range.gaps.begin() || end_of(right[-1]) != right->address) return;
+  right[-1].bytes += right->bytes;
+  range.gaps.erase(right);
 }
 
-std::size_t Home::shrink(std::size_t cached_bytes, std::size_t keep_bytes) noexcept {
+/// The free tile is all of a range without pages.
+void Home::release_range(StreamCache& cache, std::size_t index, Tile* tile) noexcept {
+  const Range& range = *ranges_[index];
+  cache.chains[range.number].erase(tile);
+  cache.records.give(tile);
+  source_.release(pointer(range.address), range.bytes);
+  reserved_bytes_ -= range.bytes;
+  unused_numbers_.push_back(range.number);
+  ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+std::size_t Home::shrink(StreamCache& cache, std::size_t cached_bytes, std::size_t keep_bytes) {
   std::size_t given_back = 0;
   for (std::size_t r = ranges_.size(); r-- > 0;) {
     Range& range = *ranges_[r];
+    if (range.number >= cache.chains.size()) continue;
     for (std::size_t i = range.chunks.size(); i-- > 0;) {
       if (cached_bytes - given_back <= keep_bytes) return given_back;
       const Chunk& chunk = *range.chunks[i];
-      Tile* tile = containing(range, chunk.address);
-      if (tile->state != TileState::kFree || tile->end() < chunk.address + chunk.bytes) continue;
+      Tile* tile = cache.chains[range.number].at_or_before(chunk.address);
+      if (tile == nullptr || tile->state != TileState::kFree || tile->end() < chunk.address + chunk.bytes) continue;
       given_back += chunk.bytes;
       if (has_virtual_memory_) {
-        release_chunk(range, i, tile);
+        release_chunk(cache, range, i, tile);
         continue;
       }
-      take_part(tile, tile->address, tile->bytes);
-      tiles_.give(tile);
-      source_.release(pointer(chunk.address), chunk.bytes);
-      reserved_bytes_ -= chunk.bytes;
-      numbered_[range.number] = nullptr;
-      unused_numbers_.push_back(range.number);
-      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(r));
+      cache.take_part(tile, tile->address, tile->bytes);
+      release_range(cache, r, tile);
       break;  // its only chunk
     }
   }

@@ -12,26 +12,29 @@ JoinedRanges::~JoinedRanges() {
   for (const auto& [serial, range] : ranges_) unmap(*range);
 }
 
-bool JoinedRanges::is_free(const StreamCache& cache, const JoinedRange& range) const {
+bool JoinedRanges::is_free(StreamCache& cache, const JoinedRange& range) {
   for (const Piece& piece : range.pieces) {
-    const Tile* tile = home_.containing(piece.address);
-    if (tile->state != TileState::kFree || tile->cache != &cache || tile->end() < piece.address + piece.bytes)
-      return false;
+    const Tile* tile = cache.containing(piece.address);
+    if (tile == nullptr || tile->state != TileState::kFree || tile->end() < piece.address + piece.bytes) return false;
   }
   return true;
 }
 
+/// occupy() needs no memory of the host after this.
+void JoinedRanges::prepare(StreamCache& cache, JoinedRange& range) {
+  cache.records.provide(2 * range.pieces.size() + 1);
+  range.lent.reserve(range.pieces.size());
+}
+
 /// The pieces are free: they are lent from now on.
 Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
-  home_.tiles().provide(2 * range.pieces.size() + 1);
-  range.lent.reserve(range.pieces.size());
   for (const Piece& piece : range.pieces) {
-    Tile* part = home_.take_part(home_.containing(piece.address), piece.address, piece.bytes);
+    Tile* part = cache.take_part(cache.containing(piece.address), piece.address, piece.bytes);
     part->state = TileState::kLent;
     part->borrower = &range;
     range.lent.push_back(part);
   }
-  Tile* tile = home_.tiles().take();
+  Tile* tile = cache.records.take();
   tile->address = range.address + range.pieces.front().address % home_.page_bytes();
   tile->bytes = range.bytes;
   tile->cache = &cache;
@@ -41,6 +44,7 @@ Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
 }
 
 Tile* JoinedRanges::take_waiting(StreamCache& cache, std::size_t bytes) {
+  const BiasedLock::Guard lock(mutex_);
   const auto found = of_size_.find(bytes);
   if (found == of_size_.end()) return nullptr;
   for (JoinedRange* range : found->second)
@@ -49,6 +53,7 @@ Tile* JoinedRanges::take_waiting(StreamCache& cache, std::size_t bytes) {
 }
 
 Tile* JoinedRanges::take_again(StreamCache& cache, std::uint64_t serial, std::size_t bytes) {
+  const BiasedLock::Guard lock(mutex_);
   const auto found = ranges_.find(serial);
   if (found == ranges_.end()) return nullptr;
   JoinedRange& range = *found->second;
@@ -56,9 +61,9 @@ Tile* JoinedRanges::take_again(StreamCache& cache, std::uint64_t serial, std::si
 }
 
 Tile* JoinedRanges::take(StreamCache& cache, JoinedRange& range) {
-  Tile* tile = occupy(cache, range);
+  prepare(cache, range);
   busy_.splice(busy_.end(), of_size_.find(range.bytes)->second, range.place);
-  return tile;
+  return occupy(cache, range);
 }
 
 void JoinedRanges::map_pieces(JoinedRange& range) {
@@ -91,47 +96,39 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
   range.pieces = std::move(pieces);
   for (const Piece& piece : range.pieces)
     range.range_bytes += align_up(piece.address + piece.bytes, page) - piece.address / page * page;
-  // All that give_back will need is there from now on.
-  of_size_.try_emplace(bytes);
-  range.place = busy_.insert(busy_.end(), &range);
-  range.turn = turns_.insert(turns_.end(), &range);
-  const auto entry = ranges_.emplace(range.serial, std::move(made)).first;
-  const auto undo = [&] {
-    busy_.erase(range.place);
-    turns_.erase(range.turn);
-    ranges_.erase(entry);
-  };
+  prepare(cache, range);
+  std::list<JoinedRange*> place{&range}, turn{&range};
+  range.address = addresses_.take(range.range_bytes);
+  if (range.address == 0) return nullptr;
   try {
-    range.address = addresses_.take(range.range_bytes);
-    if (range.address == 0) {
-      undo();
-      return nullptr;
-    }
-    try {
-      map_pieces(range);
-    } catch (...) {
-      addresses_.give(range.address, range.range_bytes);
-      throw;
-    }
+    map_pieces(range);  // nobody knows it yet: the device is called without the lock
   } catch (...) {
-    undo();
+    addresses_.give(range.address, range.range_bytes);
     throw;
   }
+  const BiasedLock::Guard lock(mutex_);
   try {
-    return occupy(cache, range);
+    of_size_.try_emplace(bytes);  // all that give_back will need is there from now on
+    ranges_.emplace(range.serial, std::move(made));
   } catch (...) {
     unmap(range);
-    undo();
     throw;
   }
+  range.place = place.begin();
+  range.turn = turn.begin();
+  busy_.splice(busy_.end(), place);
+  turns_.splice(turns_.end(), turn);
+  return occupy(cache, range);
 }
 
 void JoinedRanges::give_back(Tile* tile) noexcept {
+  const BiasedLock::Guard lock(mutex_);
   JoinedRange& range = *tile->joined;
-  for (Tile* part : range.lent) home_.give_back(part);
+  StreamCache& cache = *tile->cache;
+  for (Tile* part : range.lent) cache.give_back(part);
   range.lent.clear();
   range.tile = nullptr;
-  home_.tiles().give(tile);
+  cache.records.give(tile);
   std::list<JoinedRange*>& waiting = of_size_.find(range.bytes)->second;
   waiting.splice(waiting.end(), busy_, range.place);
   turns_.splice(turns_.end(), turns_, range.turn);
@@ -143,7 +140,8 @@ void JoinedRanges::unmap(const JoinedRange& range) noexcept {
 }
 
 void JoinedRanges::forget_waiting(std::size_t left) noexcept {
-  for (auto turn = turns_.begin(); turn != turns_.end() && waiting() > left;) {
+  const BiasedLock::Guard lock(mutex_);  // under which no other stream takes one again that is being unmapped
+  for (auto turn = turns_.begin(); turn != turns_.end() && waiting_locked() > left;) {
     JoinedRange* range = *turn;
     if (range->tile != nullptr) {
       ++turn;
@@ -163,6 +161,7 @@ void JoinedRanges::forget_waiting(std::size_t left) noexcept {
 }
 
 void JoinedRanges::check() const {
+  const BiasedLock::Guard lock(mutex_);
   for (const auto& [serial, range] : ranges_) {
     if ((range->tile == nullptr) != range->lent.empty()) throw Error("mortise: a range without a block borrows");
     std::size_t bytes = 0;

@@ -1,5 +1,6 @@
 // PlanPlaces: the blocks of a plan have their places, reserved ahead at addresses of their own and backed page by page
-// as they are used. What the plan has not, or what does not find its place free, is served as without a plan.
+// as they are used. What the plan has not, or what does not find its place free, is served as without a plan. One lock
+// is over all of it, taken last: which request comes next is one question for all streams.
 #pragma once
 
 #include "../planned/planned_allocator.h"
@@ -8,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -20,25 +22,48 @@ class PlanPlaces {
 
   /// In its place, or where the plan leaves room until its end; none where neither is free.
   std::optional<Block> take(const Request& request) {
+    const std::lock_guard lock(mutex_);
     std::optional<Block> block = planned_.allocate_by_plan(request);
     if (block) block->cookie = static_cast<char*>(block->cookie) + kMark;
     return block;
   }
   /// Whether take() has handed it out.
   static bool has(const Block& block) { return (reinterpret_cast<std::uintptr_t>(block.cookie) & kMark) != 0; }
-  void give(const Block& block, StreamRef last_use) noexcept { planned_.deallocate(unmarked(block), last_use); }
-  void record_use(const Block& block, StreamRef stream) { planned_.record_use(unmarked(block), stream); }
+  void give(const Block& block, StreamRef last_use) noexcept {
+    const std::lock_guard lock(mutex_);
+    planned_.deallocate(unmarked(block), last_use);
+  }
+  void record_use(const Block& block, StreamRef stream) {
+    const std::lock_guard lock(mutex_);
+    planned_.record_use(unmarked(block), stream);
+  }
 
-  std::size_t reserved_bytes() const { return planned_.reserved_bytes(); }
-  std::size_t cached_bytes() const { return planned_.reserved_bytes() - planned_.active_bytes(); }
-  std::size_t trim(std::size_t keep_bytes) { return planned_.trim(keep_bytes); }
-  void walk(SegmentVisitor& visitor) const { planned_.walk(visitor); }
+  std::size_t reserved_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return planned_.reserved_bytes();
+  }
+  std::size_t cached_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return planned_.reserved_bytes() - planned_.active_bytes();
+  }
+  std::size_t trim(std::size_t keep_bytes) {
+    const std::lock_guard lock(mutex_);
+    return planned_.trim(keep_bytes);
+  }
+  void walk(SegmentVisitor& visitor) const {
+    const std::lock_guard lock(mutex_);
+    planned_.walk(visitor);
+  }
   std::size_t largest_free_bytes() const {
+    const std::lock_guard lock(mutex_);
     PolicyStats stats;
     planned_.report(stats);
     return stats.largest_free_bytes;
   }
-  void check() const { planned_.check_invariants(); }
+  void check() const {
+    const std::lock_guard lock(mutex_);
+    planned_.check_invariants();
+  }
 
  private:
   /// Records are at even addresses: an odd cookie is one of these.
@@ -54,6 +79,7 @@ class PlanPlaces {
     return planned::PlannedAllocator({.source = context.source, .options = options});
   }
 
+  mutable std::mutex mutex_;
   planned::PlannedAllocator planned_;
 };
 

@@ -29,19 +29,30 @@ constexpr std::size_t kMostWaiting = 4096;
 Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
   if (tiles_seen_ > kManyTiles)
     if (Tile* tile = from_plenty(cache, bytes)) return tile;
-  if (Tile* tile = from_cached(cache, bytes)) return tile;
-  if (Tile* tile = from_pages(cache, bytes, allowed_bytes(bytes))) return tile;
-  // The device has no more: wait for whatever may become free, then give back what is cached and ask again.
+  OtherStreams others(caches_.all(), cache);
+  others.lock_at_hand();
+  if (Tile* tile = from_cached(cache, bytes, others)) return tile;
+  const std::size_t allowed = allowed_bytes(bytes);
+  if (!others.has_all())
+    if (Tile* tile = from_other_threads(cache, bytes, allowed, others)) return tile;
+  others.unlock();  // they need not wait for the device
+  if (Tile* tile = from_pages(cache, bytes, allowed, others)) return tile;
+  others.lock_all();
+  return serve_in_need(cache, bytes, others);
+}
+
+/// The device has no more: wait for whatever may become free, then give back what is cached and ask again.
+Tile* MortiseAllocator::serve_in_need(StreamCache& cache, std::size_t bytes, OtherStreams& others) {
   synchronize();
   adopt_all(cache);
-  if (Tile* tile = from_cached(cache, bytes)) return tile;
+  if (Tile* tile = from_cached(cache, bytes, others)) return tile;
   if (Tile* tile = from_other_region(cache, bytes)) return tile;
-  if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
+  if (Tile* tile = from_pages(cache, bytes, 0, others)) return tile;
   joined_.forget_waiting(0);
   const std::size_t of_plan = plan_ != nullptr ? plan_->trim(0) : 0;
-  if (home_.shrink(cached_bytes(), 0) + of_plan != 0) {
+  if (home_.shrink(cache, cached_bytes(), 0) + of_plan != 0) {
     ++retries_;
-    if (Tile* tile = from_pages(cache, bytes, 0)) return tile;
+    if (Tile* tile = from_pages(cache, bytes, 0, others)) return tile;
   }
   return nullptr;
 }
@@ -53,46 +64,69 @@ Tile* MortiseAllocator::from_plenty(StreamCache& cache, std::size_t bytes) {
   const std::size_t pages = std::max(growth.pages, peak_live_bytes_ / 64 / home_.page_bytes());
   if (home_.reserved_bytes() + pages * home_.page_bytes() > allowed_bytes(bytes)) return nullptr;
   if (!home_.grow(cache, region, growth, pages - growth.pages)) return nullptr;
-  return home_.take_any(cache, region, bytes);
+  return cache.take_any(region, bytes);
 }
 
 /// Without the device.
-Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes) {
-  flush_quick();
+Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes, const OtherStreams& others) {
+  cache.flush_quick();
+  for (StreamCache* other : others.locked()) other->flush_quick();
   const Region region = region_of(bytes);
-  if (caches_.size() > 1) {
-    if (Tile* tile = from_idle(cache, region, bytes)) return tile;
-    adopt_idle(cache);
+  if (!others.locked().empty()) {
+    if (Tile* tile = from_idle(cache, region, bytes, others)) return tile;
+    adopt_idle(cache, others);
   }
-  if (Tile* tile = home_.take(cache, region, bytes)) return tile;
-  if (Tile* tile = home_.take_any(cache, region, bytes)) return tile;
+  if (Tile* tile = cache.take(region, bytes)) return tile;
+  if (Tile* tile = cache.take_any(region, bytes)) return tile;
   if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
   // A page is not taken for a small block as long as it fits between two large ones.
-  return region == kSmall ? home_.take_fragment(cache, kLarge, bytes) : nullptr;
+  return region == kSmall ? cache.take_fragment(kLarge, bytes, home_.page_bytes()) : nullptr;
+}
+
+/// What streams of other threads cache, where the device would have to give more than is allowed: one tile, else all
+/// that they have. Streams in use keep it, unless somebody has set a limit.
+Tile* MortiseAllocator::from_other_threads(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes,
+                                           OtherStreams& others) {
+  const std::size_t wanted =
+      home_.reserved_bytes() + home_.growth(cache, region_of(bytes), bytes).pages * home_.page_bytes();
+  if (wanted <= allowed_bytes) return nullptr;
+  const auto is_beyond = [&](std::size_t limit) { return limit != 0 && wanted > limit; };
+  const bool is_short = is_beyond(limit_) || is_beyond(soft_limit_);
+  const std::size_t before = others.locked().size();
+  for (const auto& other : caches_.all()) {
+    if (others.has(*other) || (!other->seems_unused() && !is_short)) continue;
+    if (other->cached_bytes() != 0 && is_idle(*other)) others.lock(*other);
+  }
+  if (others.locked().size() == before) return nullptr;
+  Tile* const tile = from_cached(cache, bytes, others);
+  for (StreamCache* other : others.locked()) other->was_taken_from();
+  return tile;
 }
 
 Tile* MortiseAllocator::from_other_region(StreamCache& cache, std::size_t bytes) {
-  return home_.take_any(cache, region_of(bytes) == kSmall ? kLarge : kSmall, bytes);
+  return cache.take_any(region_of(bytes) == kSmall ? kLarge : kSmall, bytes);
 }
 
 /// From new pages, as long as no more than `allowed_bytes` is reserved then; else from as few as are missing together
 /// with free pieces. Null when the device has no more.
-Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes) {
+Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes,
+                                   OtherStreams& others) {
   const Region region = region_of(bytes);
   Home::Growth growth = home_.growth(cache, region, bytes);
   const bool may_grow = home_.reserved_bytes() + growth.pages * home_.page_bytes() <= allowed_bytes;
   if (!may_grow)  // nor is a page, as long as what was taken for others suffices
     if (Tile* tile = from_other_region(cache, bytes)) return tile;
   if (joins_ && home_.can_join() && region == kLarge && !may_grow) {
-    if (Tile* tile = from_pieces(cache, bytes, growth.pages)) return tile;
+    if (Tile* tile = from_pieces(cache, bytes, growth.pages, others)) return tile;
     growth = home_.growth(cache, region, bytes);
   }
   if (!home_.grow(cache, region, growth, spare_pages(growth.pages))) return nullptr;
-  return home_.take_any(cache, region, bytes);
+  return cache.take_any(region, bytes);
 }
 
 /// From free pieces and fewer new pages than `most_pages`. Null where that cannot be.
-Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages) {
+Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages,
+                                    OtherStreams& others) {
   const std::vector<Tile*> free = free_tiles(cache);
   tiles_seen_ += free.size();
   Joint joint = plan_joint(free, bytes, home_.page_bytes(), shares_ends_);
@@ -102,10 +136,11 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
     if (!home_.grow(cache, kLarge, growth, spare_pages(growth.pages))) return nullptr;
     joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes(), shares_ends_);
   }
-  if (Tile* tile = home_.take_any(cache, kLarge, bytes)) return tile;
+  if (Tile* tile = cache.take_any(kLarge, bytes)) return tile;
   if (joint.pieces.empty()) return nullptr;
   if (joint.pieces.size() > kFewPieces && joint.missing_pages == 0 && may_grow_instead(most_pages)) return nullptr;
   if (joined_.waiting() >= kMostWaiting) {
+    others.lock_all();
     synchronize();  // nothing is unmapped that a stream may still use
     joined_.forget_waiting(kMostWaiting / 2);
   }
@@ -146,42 +181,45 @@ std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache) const 
   return tiles;
 }
 
-void MortiseAllocator::flush_quick() noexcept {
-  for (const auto& cache : caches_) {
-    while (Tile* tile = cache->quick.pop_any()) home_.give_back(tile);
-    if (Tile* tile = std::exchange(cache->held, nullptr)) home_.give_back(tile);
+/// All streams are locked, here and in adopt_all().
+void MortiseAllocator::flush_all() noexcept {
+  for (const auto& cache : caches_.all()) cache->flush_quick();
+}
+
+/// One tile, which becomes this stream's. Null where the other one has none.
+Tile* MortiseAllocator::take_from(StreamCache& from, StreamCache& to, Region region, std::size_t bytes) {
+  Tile* tile = from.take(region, bytes);
+  if (tile == nullptr) return nullptr;
+  try {
+    from.move_to(to, tile);
+  } catch (...) {
+    from.give_back(tile);
+    throw;
   }
+  return tile;
 }
 
 /// One tile, here or on a stream that has done all its work. That one keeps the others: streams that take all from each
 /// other in turn would do nothing else.
-Tile* MortiseAllocator::from_idle(StreamCache& to, Region region, std::size_t bytes) {
-  if (Tile* tile = home_.take(to, region, bytes)) return tile;
-  for (const auto& from : caches_) {
-    if (from.get() == &to || from->free_bytes == 0 || !source_.reached(source_.mark(from->stream))) continue;
-    if (Tile* tile = home_.take(*from, region, bytes)) {
-      tile->cache = &to;
-      return tile;
-    }
+Tile* MortiseAllocator::from_idle(StreamCache& to, Region region, std::size_t bytes, const OtherStreams& others) {
+  if (Tile* tile = to.take(region, bytes)) return tile;
+  for (StreamCache* from : others.locked()) {
+    if (from->free_bytes.get() == 0 || !is_idle(*from)) continue;
+    if (Tile* tile = take_from(*from, to, region, bytes)) return tile;
   }
   return nullptr;
 }
 
 /// What is free on streams that have done all their work becomes this one's.
-void MortiseAllocator::adopt_idle(StreamCache& to) {
-  for (const auto& from : caches_)
-    if (from.get() != &to && from->free_bytes != 0 && source_.reached(source_.mark(from->stream))) adopt(*from, to);
+void MortiseAllocator::adopt_idle(StreamCache& to, const OtherStreams& others) {
+  for (StreamCache* from : others.locked())
+    if (from->free_bytes.get() != 0 && is_idle(*from)) from->move_all_to(to);
 }
 
-void MortiseAllocator::adopt_all(StreamCache& to) noexcept {
-  flush_quick();
-  for (const auto& from : caches_)
-    if (from.get() != &to) adopt(*from, to);
-}
-
-void MortiseAllocator::adopt(StreamCache& from, StreamCache& to) noexcept {
-  for (FreeTiles& free : from.free)
-    while (Tile* tile = free.any()) home_.change_stream(tile, to);
+void MortiseAllocator::adopt_all(StreamCache& to) {
+  flush_all();
+  for (const auto& from : caches_.all())
+    if (from.get() != &to) from->move_all_to(to);
 }
 
 }  // namespace tenon::mortise

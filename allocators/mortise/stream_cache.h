@@ -1,71 +1,102 @@
-// StreamCache: what is free for one stream: tiles in the index of their region, and small ones that wait as they are
-// for a request of just their size.
+// StreamCache: all that is kept for one stream, under its lock: its tiles, of which the free ones are in the index of
+// their region, small ones that wait as they are for a request of just their size, and where its steps were served.
 #pragma once
 
+#include "chain.h"
 #include "free_tiles.h"
+#include "place.h"
+#include "quick_tiles.h"
+#include "shared_bytes.h"
 #include "tile.h"
 
-#include <tenon/core/units.h>
-#include <tenon/memory/stream_ref.h>
+#include "../tiled/heaps.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace tenon::mortise {
 
-/// Tiles of up to kLargest bytes, a stack for each size.
-class QuickTiles {
- public:
-  static constexpr std::size_t kLargest = 1 * MiB;
+struct StreamCache final : tiled::HeapBase {
+  StreamCache(StreamRef stream, std::size_t lane, TilePool& pool) : HeapBase(stream, lane), records(pool) {}
 
-  Tile* pop(std::size_t bytes) noexcept {
-    const std::size_t size = bytes / kGrain;
-    Tile* tile = tops_[size];
-    if (tile == nullptr) return nullptr;
-    tops_[size] = tile->next;
-    --counts_[size];
-    bytes_ -= bytes;
-    return tile;
+  QuickTiles quick;
+  Tile* held = nullptr;    ///< the large tile that was given back last, as it is
+  SharedBytes held_bytes;  ///< its size
+  std::array<FreeTiles, kRegions> free;
+  SharedBytes free_bytes;     ///< in the indices
+  std::vector<Chain> chains;  ///< all its tiles, by the numbers of their ranges
+  TileStore records;
+  Rhythms rhythms;
+  StreamCache* next = nullptr;  ///< in the table of all; set once
+
+  /// Said by whoever asks or frees, unless it owns the lock: then it said so before.
+  void is_used_by_this_thread() noexcept { user_.store(__builtin_thread_pointer(), std::memory_order_relaxed); }
+  bool was_used_by_this_thread() const noexcept {
+    return user_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
   }
-  /// False where enough of that size are there. `bytes` are the tile's, known before it has come to the processor's
-  /// cache.
-  bool push(Tile* tile, std::size_t bytes) noexcept {
-    const std::size_t size = bytes / kGrain;
-    if (counts_[size] == kDepth) return false;
-    tile->state = TileState::kQuick;
-    tile->next = tops_[size];
-    tops_[size] = tile;
-    ++counts_[size];
-    bytes_ += bytes;
-    return true;
+  /// Whether what is cached has been the same for long: asked under the lock over all streams, where memory is short.
+  bool seems_unused() noexcept {
+    const std::size_t bytes = cached_bytes();
+    unchanged_ = bytes == seen_bytes_ ? unchanged_ + 1 : 0;
+    seen_bytes_ = bytes;
+    return unchanged_ >= kLong;
   }
-  /// Takes one by one whatever is there; null when nothing is left.
-  Tile* pop_any() noexcept {
-    for (; bytes_ != 0; ++next_) {
-      if (next_ == tops_.size()) next_ = 0;
-      if (Tile* tile = pop(next_ * kGrain)) return tile;
-    }
-    return nullptr;
+  /// What another stream takes is no use of this one.
+  void was_taken_from() noexcept { seen_bytes_ = cached_bytes(); }
+
+  /// May be asked without the lock: then it was so a moment ago.
+  std::size_t cached_bytes() const { return free_bytes.get() + quick.bytes() + held_bytes.get(); }
+
+  /// A tile of at least so many bytes is taken out of the index and cut to size. Null where there is none.
+  Tile* take(Region region, std::size_t bytes);
+  /// The same, after a look at every tile.
+  Tile* take_any(Region region, std::size_t bytes);
+  /// The same of tiles that hold no whole page.
+  Tile* take_fragment(Region region, std::size_t bytes, std::size_t page_bytes);
+  /// Takes just this part of a free tile.
+  Tile* take_part(Tile* tile, std::uintptr_t address, std::size_t bytes);
+  /// Into the index, merged with its free neighbours.
+  void give_back(Tile* tile) noexcept;
+  /// What waits as it is goes into the index.
+  void flush_quick() noexcept;
+
+  Tile* take_held() noexcept {
+    held_bytes.set(0);
+    return std::exchange(held, nullptr);
   }
-  std::size_t bytes() const { return bytes_; }
+  /// Returns the one that was held before.
+  Tile* hold(Tile* tile, std::size_t bytes) noexcept {
+    held_bytes.set(bytes);
+    return std::exchange(held, tile);
+  }
+
+  /// Its tile that contains this address; null where it is not this stream's.
+  Tile* containing(std::uintptr_t address) noexcept;
+  /// Tiles may come in that range from here on, up to `end`. Throws std::bad_alloc.
+  void provide_chain(std::uint32_t range, std::uintptr_t address, std::uintptr_t end);
+  /// New memory, in a chain and with a record that were provided.
+  void add(std::uint32_t range, Region region, std::uintptr_t address, std::size_t bytes) noexcept;
+  /// A tile that nobody has becomes the other stream's, in no index there; both are locked. Throws std::bad_alloc, and
+  /// then has done nothing.
+  void move_to(StreamCache& to, Tile* tile);
+  /// All that is free becomes the other stream's; both are locked. Throws std::bad_alloc.
+  void move_all_to(StreamCache& to);
 
  private:
-  static constexpr std::uint8_t kDepth = 16;
-  std::array<Tile*, kLargest / kGrain + 1> tops_{};  ///< by size; null where there is none
-  std::array<std::uint8_t, kLargest / kGrain + 1> counts_{};
-  std::size_t bytes_ = 0;
-  std::size_t next_ = 0;  ///< where pop_any goes on
-};
+  static constexpr int kLong = 32;
 
-struct StreamCache {
-  StreamRef stream;
-  QuickTiles quick;
-  Tile* held = nullptr;  ///< the large tile that was given back last, as it is
-  std::array<FreeTiles, kRegions> free;
-  std::size_t free_bytes = 0;  ///< in the indices
+  Tile* cut(Tile* tile, std::size_t bytes);
+  void enter(Tile* tile) noexcept { free[tile->region].insert(tile); }
+  void leave(Tile* tile) noexcept { free[tile->region].erase(tile); }
+  void unlink(Tile* tile) noexcept;
 
-  std::size_t cached_bytes() const { return free_bytes + quick.bytes() + (held != nullptr ? held->bytes : 0); }
+  std::atomic<const void*> user_{nullptr};  ///< the thread that used it last
+  std::size_t seen_bytes_ = 0;
+  int unchanged_ = 0;
 };
 
 }  // namespace tenon::mortise

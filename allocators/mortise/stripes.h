@@ -1,5 +1,5 @@
-// Stripes: which tile of a range contains an address. Of each stripe of addresses the last tile that begins in it is
-// known.
+// Stripes: which tile of a stream's in a range contains an address. Of each stripe of addresses the last tile that
+// begins in it is known.
 //
 // Note [Unasked]
 // To know it costs every split and every merge a line of memory. A program that repeats itself asks at nearly every
@@ -21,16 +21,12 @@ class Stripes {
   /// Tiles that begin beyond these bytes are not looked for.
   void cover(std::uintptr_t address, std::size_t bytes) {
     address_ = address;
-    last_.resize(((bytes - 1) >> kShift) + 1);
+    last_.resize(std::max(last_.size(), ((bytes - 1) >> kShift) + 1));
   }
 
   /// A tile begins here from now on.
   void came(Tile* tile) noexcept {
     ++tiles_;
-    note(tile);
-  }
-  /// It has for long, and its beginning is covered now.
-  void note(Tile* tile) noexcept {
     if (!is_kept()) return;
     const std::size_t stripe = of(tile->address);
     if (stripe >= last_.size()) return;
@@ -46,13 +42,14 @@ class Stripes {
     last_[stripe] = before != nullptr && of(before->address) == stripe ? before : nullptr;
   }
 
-  /// `first`: the range's.
-  Tile* containing(std::uintptr_t address, Tile* first) noexcept {
+  /// The last tile that begins at this address or before it; null where none does. `first`: the stream's in the range.
+  Tile* at_or_before(std::uintptr_t address, Tile* first) noexcept {
+    if (first == nullptr || address < first->address) return nullptr;
     changes_ = 0;
     if (!is_known_) [[unlikely]]
       learn(first);
-    std::size_t stripe = of(address);
-    while (last_[stripe] == nullptr) --stripe;  // a tile begins in the first
+    std::size_t stripe = std::min(of(address), last_.size() - 1);
+    while (last_[stripe] == nullptr) --stripe;  // the first one begins somewhere
     Tile* tile = last_[stripe];
     while (tile->address > address) tile = tile->left;
     return tile;

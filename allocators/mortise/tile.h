@@ -1,8 +1,9 @@
-// Tile: one piece of the home space, from where it begins to where the next one does. The tiles of a range stand side
-// by side without a gap between them, so that each knows its neighbours.
+// Tile: one piece of the home space. The tiles of a range stand side by side, as far as it has memory. Each is one
+// stream's, and knows the tiles of its own stream to its left and right; they are its neighbours where they touch it.
 //
-//   range   | active | free | lent | free |        unmapped           |      left/right link them in address order
-//           |<---- pages, backed by physical memory --->|
+//   range      | active | free | lent |  free  | active | free |      gap, without memory      |
+//   stream     |   0    |  0   |  0   |   1    |   0    |  0   |
+//   left/right    ------------------------------------            of stream 0: no other one's tile is ever looked at
 //
 // A joined block has a tile of its own, which stands in no range: its bytes are the lent tiles'.
 #pragma once
@@ -10,9 +11,11 @@
 #include "../tiled/record_slabs.h"
 
 #include <tenon/memory/allocator.h>
+#include <tenon/memory/concurrent/spin_lock.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 namespace tenon::mortise {
@@ -32,7 +35,6 @@ enum class TileState : std::uint8_t {
   kActive,    ///< handed out
   kAwaiting,  ///< given back, but a stream still uses it
   kLent,      ///< a piece of a joined block
-  kUnmapped,  ///< addresses without memory
 };
 
 /// One cache line.
@@ -52,9 +54,9 @@ struct alignas(64) Tile {
     Tile** link = nullptr;  ///< while free: what points to it, the head of its list or another tile's next
     JoinedRange* joined;    ///< of a joined block's own tile
   };
-  StreamCache* cache = nullptr;    ///< whose it is; of nobody while unmapped
+  StreamCache* cache = nullptr;    ///< whose it is
   std::uint32_t range = kNoRange;  ///< its number; a joined block's own tile stands in none
-  TileState state = TileState::kUnmapped;
+  TileState state = TileState::kFree;
   Region region = kLarge;
   bool has_uses = false;  ///< record_use named it
 
@@ -63,9 +65,45 @@ struct alignas(64) Tile {
 };
 static_assert(sizeof(Tile) == 64);
 
-/// Records come from arrays and go back to a list: neighbours in time are neighbours in memory.
+/// Records for all streams. What one has too many of goes to others: tiles that change streams take theirs along.
+class TilePool {
+ public:
+  static constexpr std::size_t kBatch = 1024;
+
+  /// Some records, at most kBatch, linked by `next`. Throws std::bad_alloc.
+  Tile* more(std::size_t& count) {
+    const std::lock_guard lock(mutex_);
+    if (returned_ != nullptr) {
+      count = kBatch;
+      Tile* const first = returned_;
+      returned_ = first->left;
+      return first;
+    }
+    const std::span<Tile> tiles = slabs_.more();
+    for (std::size_t i = 0; i + 1 < tiles.size(); ++i) tiles[i].next = &tiles[i + 1];
+    tiles.back().next = nullptr;
+    count = tiles.size();
+    return tiles.data();
+  }
+  /// kBatch of them, linked likewise.
+  void give(Tile* first) noexcept {
+    const std::lock_guard lock(mutex_);
+    first->left = returned_;
+    returned_ = first;
+  }
+
+ private:
+  SpinLock mutex_;  ///< nobody takes another lock under it
+  tiled::RecordSlabs<Tile> slabs_;
+  Tile* returned_ = nullptr;  ///< batches, linked by `left`
+};
+
+/// The spare records of one stream. Records come from arrays and go back to a list: neighbours in time are neighbours
+/// in memory.
 class TileStore {
  public:
+  explicit TileStore(TilePool& pool) : pool_(pool) {}
+
   /// Throws std::bad_alloc, unless provide() has seen to it.
   Tile* take() {
     if (spare_ == nullptr) provide(1);
@@ -82,14 +120,33 @@ class TileStore {
   }
   /// So many records can be taken after this without memory from the host.
   void provide(std::size_t count) {
-    while (spares_ < count) [[unlikely]] {
-        const std::span<Tile> tiles = slabs_.more();
-        for (std::size_t i = tiles.size(); i-- > 0;) give(&tiles[i]);
-      }
+    while (spares_ < count) [[unlikely]] add();
+  }
+  /// What other streams may need sooner.
+  void give_surplus() noexcept {
+    while (spares_ >= 3 * TilePool::kBatch) {
+      Tile* const first = spare_;
+      Tile* last = first;
+      for (std::size_t i = 1; i < TilePool::kBatch; ++i) last = last->next;
+      spare_ = last->next;
+      last->next = nullptr;
+      spares_ -= TilePool::kBatch;
+      pool_.give(first);
+    }
   }
 
  private:
-  tiled::RecordSlabs<Tile> slabs_;
+  [[gnu::noinline, gnu::cold]] void add() {
+    std::size_t count = 0;
+    Tile* const first = pool_.more(count);
+    Tile* last = first;
+    while (last->next != nullptr) last = last->next;
+    last->next = spare_;
+    spare_ = first;
+    spares_ += count;
+  }
+
+  TilePool& pool_;
   Tile* spare_ = nullptr;
   std::size_t spares_ = 0;
 };

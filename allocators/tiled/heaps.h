@@ -9,8 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace tenon::tiled {
@@ -29,6 +31,12 @@ struct HeapBase {
 template <class Heap>
 class HeapTable {
  public:
+  using Make = std::function<std::unique_ptr<Heap>(StreamRef, std::size_t lane)>;
+
+  explicit HeapTable(Make make = [](StreamRef stream,
+                                    std::size_t lane) { return std::make_unique<Heap>(stream, lane); })
+      : make_(std::move(make)) {}
+
   [[gnu::always_inline]] Heap& of(StreamRef stream, std::size_t lane = 0) {
     if (Heap* const heap = likely(stream, lane)) [[likely]]
       return *heap;
@@ -75,7 +83,7 @@ class HeapTable {
     if (Heap* const heap = find(bucket, stream, lane)) return *heap;
     const std::lock_guard lock(mutex_);
     if (Heap* const heap = find(bucket, stream, lane)) return *heap;
-    heaps_.push_back(std::make_unique<Heap>(stream, lane));
+    heaps_.push_back(make_(stream, lane));
     Heap& heap = *heaps_.back();
     heap.next = bucket.load(std::memory_order_relaxed);
     bucket.store(&heap, std::memory_order_release);
@@ -83,6 +91,7 @@ class HeapTable {
   }
 
   static constexpr std::size_t kBuckets = 1024;
+  const Make make_;
   std::array<std::atomic<Heap*>, kBuckets> buckets_{};  // by stream id, chained
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Heap>> heaps_;

@@ -97,7 +97,7 @@ class Rhythm {
     next_pause_ = std::min(2 * next_pause_, kLastPause);
   }
 
-  void note(Key key, Place place) noexcept {
+  [[gnu::always_inline]] void note(Key key, Place place) noexcept {
     if (pause_ > static_cast<int>(kLength)) return;  // overwritten by the time that it could be asked for
     const std::uint64_t last = reconstructed(last_of_key_[key >> 20]);
     const auto distance = static_cast<std::uint16_t>(agrees(last, key) ? count_ - last : 0);

@@ -51,7 +51,7 @@ class CutRange {
   }
   void ask(std::mt19937_64& random) {
     const std::uintptr_t address = kBegin + random() % kBytes;
-    const Tile* found = stripes.containing(address, &first_);
+    const Tile* found = stripes.at_or_before(address, &first_);
     EXPECT_LE(found->address, address);
     EXPECT_GT(found->end(), address);
   }

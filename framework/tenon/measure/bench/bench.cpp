@@ -18,6 +18,8 @@ namespace {
 
 constexpr double kShownConfidence = 0.95;
 constexpr int kHarnessSlices = 2;  ///< a round: its figure is a remark, not a verdict
+/// Of threads a slice is so much longer, and a round has so many fewer of them: see Note [Slices of threads].
+constexpr int kLongerForThreads = 200, kFewerForThreads = 5;
 
 std::vector<int> usable_cpus() {
   cpu_set_t set;
@@ -79,6 +81,13 @@ class Bench {
   }
 
  private:
+  bool has_threads(std::size_t workload) const { return options_.workloads[workload].name.starts_with("threads"); }
+  double slice_ns(std::size_t workload) const {
+    return has_threads(workload) ? options_.slice_ns * kLongerForThreads : options_.slice_ns;
+  }
+  int slice_count(std::size_t workload) const {
+    return has_threads(workload) ? (options_.slices - 1) / kFewerForThreads + 1 : options_.slices;
+  }
   bool is_stopping() const { return options_.is_stopping && options_.is_stopping(); }
   bool is_harness(std::size_t subject) const { return subject == result_.allocators(); }
   BenchCell& cell(std::size_t workload, std::size_t subject) { return result_.cells[workload][subject]; }
@@ -104,12 +113,11 @@ class Bench {
                      .seed = layout_,
                      .cpu = -1,
                      .pairs = pairs_[workload],
-                     .slice_ns = options_.slice_ns,
+                     .slice_ns = slice_ns(workload),
                      .deadline_s = options_.deadline_s,
                      .check = !is_harness(subject) && !is_checked(subject),
                      .is_stopping = options_.is_stopping};
-    const bool has_threads = options_.workloads[workload].name.starts_with("threads");
-    if (options_.pin && !has_threads && !cpus_.empty())
+    if (options_.pin && !has_threads(workload) && !cpus_.empty())
       turn.cpu = cpus_[static_cast<std::size_t>(round_) % cpus_.size()];
     auto turns = std::make_unique<Turns>(options_.workloads[workload], turn);
     result_.subjects[subject].plugin_json = turns->plugin_json();
@@ -121,14 +129,14 @@ class Bench {
 
   /// The same for every subject and round, so that what a change of turns costs is the same for all: a slice of the
   /// fastest, unless the slowest would take more than four.
-  std::uint64_t pairs_of_slice(const std::vector<std::unique_ptr<Turns>>& turns) const {
+  std::uint64_t pairs_of_slice(const std::vector<std::unique_ptr<Turns>>& turns, double slice_ns) const {
     double fastest = 1e12, slowest = 0.1;
     for (std::size_t s = 0; s < turns.size(); ++s) {
       if (!turns[s] || (is_harness(s) && slowest > 0.1)) continue;
       fastest = std::min(fastest, turns[s]->estimated_ns());
       slowest = std::max(slowest, turns[s]->estimated_ns());
     }
-    const double pairs = std::min(options_.slice_ns / fastest, 4 * options_.slice_ns / slowest);
+    const double pairs = std::min(slice_ns / fastest, 4 * slice_ns / slowest);
     return static_cast<std::uint64_t>(std::max(1.0, pairs));
   }
 
@@ -151,8 +159,8 @@ class Bench {
     layout_ = random_();
     std::ranges::shuffle(order, random_);
     for (const std::size_t s : order) attempt(s, [&] { turns[s] = start(workload, s); });
-    if (pairs_[workload] == 0) pairs_[workload] = pairs_of_slice(turns);
-    for (int slice = 0; slice < options_.slices; ++slice) {
+    if (pairs_[workload] == 0) pairs_[workload] = pairs_of_slice(turns, slice_ns(workload));
+    for (int slice = 0; slice < slice_count(workload); ++slice) {
       if (is_stopping()) return;
       std::ranges::shuffle(order, random_);
       for (const std::size_t s : order) {

@@ -2,11 +2,17 @@
 //
 //   for each round                     drawn by the seed: order of the workloads, and where memory lies; another core
 //     for each workload                a process for each subject: load, warm up
-//       for each slice                 subjects in an order drawn by the seed, about 1 ms each
+//       for each slice                 subjects in an order drawn by the seed, about 1 ms each; 200 ms of threads
 //         figure of the round = median of its slices; ratio of the round = median of the slices' ratios
 //
 // Rounds are independent of each other, and what disturbs the machine for longer than a slice disturbs all subjects
 // alike: the ratios of a round are pairs, and the interval is that of their median over the rounds (order statistics).
+//
+// Note [Slices of threads]
+// The time of threads ends with the last one of them. Where there are more threads than processors, each gets one for
+// some milliseconds at a time, and others wait: in a stretch of 1 ms some begin when others have ended, all of them
+// begin with cold caches, and a processor stands still at the end for as long as the stretch. So a slice is 200 times
+// as long, of which the end is a fiftieth, and there are a fifth as many.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -25,8 +31,8 @@ struct BenchOptions {
   std::vector<std::string> specs;  ///< of the allocators; the first is what the others are held against
   std::vector<WorkloadSpec> workloads;
   int rounds = 20;
-  int slices = 14;  ///< a round
-  double slice_ns = 1e6;
+  int slices = 14;        ///< a round; of threads fewer, and
+  double slice_ns = 1e6;  ///< longer: see Note [Slices of threads]
   std::uint64_t seed = 47;
   double confidence = 0.99;  ///< of all verdicts together
   double deadline_s = 10;    ///< for each answer of a subject's process

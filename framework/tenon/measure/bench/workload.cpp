@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <optional>
@@ -84,18 +85,24 @@ class Recorded final : public Workload {
   PairCount& count_ = bench_pairs().of_thread(0);
 };
 
+/// Threads on streams of their own do not meet.
 class Harness final : public Allocator {
  public:
   Block allocate(const Request& request) override {
-    const std::uintptr_t address = next_.load(std::memory_order_relaxed) + 512;
-    next_.store(address, std::memory_order_relaxed);
+    Next& next = next_[request.stream.id % kStreams];
+    const std::uintptr_t address = next.address.load(std::memory_order_relaxed) + 512;
+    next.address.store(address, std::memory_order_relaxed);
     return {.data = reinterpret_cast<void*>(address), .bytes = request.bytes, .request = request};
   }
   void deallocate(const Block&, StreamRef) noexcept override {}
   bool is_thread_safe() const override { return true; }
 
  private:
-  std::atomic<std::uintptr_t> next_{1 << 20};
+  static constexpr std::size_t kStreams = 64;
+  struct alignas(64) Next {
+    std::atomic<std::uintptr_t> address{1 << 20};
+  };
+  std::array<Next, kStreams> next_;
 };
 
 /// The form and the number of "lifo/1000". Throws ConfigError.
