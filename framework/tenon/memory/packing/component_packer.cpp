@@ -89,6 +89,12 @@ void ComponentPacker::greedy() {
     // Improving begins with those that were good, the best first.
     beginnings_.insert(pass.failed ? beginnings_.end() : beginnings_.begin(), ordering);
   }
+  for (const double weight : {1.0, 2.0, 4.0}) {
+    for (const bool is_backwards : {false, true}) {
+      if (is_over()) return;
+      offer(fit_beside_alike(work_, is_backwards, weight), "best fit beside what ends alike");
+    }
+  }
   if (is_over()) return;
   offer(split_and_fuse(work_), "split and fuse");
   if (!is_over()) pack_repeats();

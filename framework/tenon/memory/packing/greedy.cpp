@@ -1,6 +1,7 @@
 // The passes.
 #include <tenon/core/units.h>
 #include <tenon/memory/packing/greedy.h>
+#include <tenon/memory/packing/lives_in_time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -236,29 +237,14 @@ class Holes {
 
 Offsets best_fit_in_time(const Workspace& work, bool is_backwards) {
   if (!is_plain(work)) return {};
-  struct Moment {
-    std::int64_t time;
-    bool begins;
-    std::uint32_t buffer;
-  };
-  std::vector<Moment> moments;
-  for (std::uint32_t i = 0; i < work.buffers.size(); ++i) {
-    const Buffer& buffer = work.buffers[i];
-    moments.push_back({is_backwards ? -buffer.upper : buffer.lower, true, i});
-    moments.push_back({is_backwards ? -buffer.lower : buffer.upper, false, i});
-  }
-  std::ranges::sort(moments, [&](const Moment& a, const Moment& b) {
-    const std::uint64_t x = work.buffers[a.buffer].size, y = work.buffers[b.buffer].size;
-    return std::tuple(a.time, a.begins, y, a.buffer) < std::tuple(b.time, b.begins, x, b.buffer);
-  });
   Offsets offsets(work.buffers.size());
   Holes holes;
-  for (const Moment& moment : moments) {
-    const Buffer& buffer = work.buffers[moment.buffer];
-    if (moment.begins) {
-      offsets[moment.buffer] = holes.take(buffer.size, buffer.alignment);
+  for (const LifeEvent& event : lives_in_time(work.buffers, is_backwards)) {
+    const Buffer& buffer = work.buffers[event.buffer];
+    if (event.begins) {
+      offsets[event.buffer] = holes.take(buffer.size, buffer.alignment);
     } else {
-      holes.give(offsets[moment.buffer], buffer.size);
+      holes.give(offsets[event.buffer], buffer.size);
     }
   }
   return offsets;

@@ -95,5 +95,8 @@ TENON_API Offsets split_and_fuse(Workspace& work);
 TENON_API Offsets birth_best_fit(const Workspace& work);
 /// The same with time running backwards: what grows from one copy to the next then fits where the larger one was.
 TENON_API Offsets death_best_fit(const Workspace& work);
+/// The same, forwards or backwards, but beside what ends when the buffer does; `weight` says how much that counts
+/// against a hole that is little longer. Empty where thousands live at once, too, which would take long.
+TENON_API Offsets fit_beside_alike(const Workspace& work, bool is_backwards, double weight);
 
 }  // namespace tenon::packing
