@@ -21,7 +21,7 @@ constexpr std::uint64_t kNodesOfFirstPreorders = 1U << 16;
 constexpr std::size_t kWindowBuffers = 300;
 /// Passes without success after which improving begins anew, at first; twice as many each time that all beginnings were
 /// tried.
-constexpr std::size_t kFruitlessPasses = 12;
+constexpr std::size_t kFruitlessPasses = 4;
 
 /// Of what a packing is above the bound, so much is tried to be saved at once: a half at first, less after so many
 /// passes without success.
@@ -76,6 +76,7 @@ void ComponentPacker::greedy() {
   offer(birth_best_fit(work_), "best fit by birth");
   offer(death_best_fit(work_), "best fit by death");
   Offsets offsets;
+  std::ptrdiff_t good = 0;
   for (const Ordering& ordering : kOrderings) {
     if (ordering.criterion == Criterion::kHint && !has_hints) continue;
     if (!offsets_.empty() && is_over()) return;
@@ -86,8 +87,8 @@ void ComponentPacker::greedy() {
     } else if (offsets_.empty()) {
       throw ValueError("buffers with fixed offsets overlap");
     }
-    // Improving begins with those that were good, the best first.
-    beginnings_.insert(pass.failed ? beginnings_.end() : beginnings_.begin(), ordering);
+    // Improving begins with those that were good.
+    beginnings_.insert(pass.failed ? beginnings_.end() : beginnings_.begin() + good++, ordering);
   }
   for (const double weight : {1.0, 2.0, 4.0}) {
     for (const bool is_backwards : {false, true}) {

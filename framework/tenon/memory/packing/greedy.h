@@ -53,12 +53,12 @@ struct Ordering {
 /// Those that the histories of programs are packed best by come first.
 inline constexpr Ordering kOrderings[] = {{Criterion::kSize},
                                           {Criterion::kSizeBirth},
+                                          {Criterion::kLoad},
                                           {Criterion::kSizeClassDeath, 1},
                                           {Criterion::kSizeClassBirth, 1},
                                           {Criterion::kSizeLifetime},
                                           {Criterion::kArea},
                                           {Criterion::kLifetime},
-                                          {Criterion::kLoad},
                                           {Criterion::kDeath},
                                           {Criterion::kBirth},
                                           {Criterion::kSizeClassDeath, 2},
