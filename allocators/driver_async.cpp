@@ -1,10 +1,10 @@
 // driver_async: the rules of the pool behind cudaMallocAsync (CUDA's stream-ordered allocator), on any source; a
 // baseline. Best fit over a pool that all streams share; what one stream freed serves that stream at once, and another
 // one as the reuse policies say. What is unused beyond `release_threshold` goes back to the device at a
-// synchronisation: here, where a program's synchronisations cannot be seen, when more is asked of the device and no
-// stream has work.
+// synchronisation: here, where a program's synchronisations cannot be seen, when more is asked of the device and
+// no stream has work on what it freed.
 //
-//   reuse_allow_opportunistic            blocks of a stream that has done all its work
+//   reuse_allow_opportunistic            blocks of a stream that has got to where it freed last
 //   reuse_allow_internal_dependencies    blocks of a stream that has not: it is waited for (the driver lets the stream
 //                                        wait instead of the host)
 //
@@ -24,6 +24,7 @@ struct DriverAsync : DefaultRules {
   static constexpr const char* kName = "driver_async";
   static constexpr bool kShares = true;
   static constexpr bool kWaitsFirst = true;
+  static constexpr bool kMarksFrees = true;
   static constexpr std::size_t kUnit = 512;
 
   static OptionSchema options() {
@@ -31,7 +32,7 @@ struct DriverAsync : DefaultRules {
         OptionSpec::size("release_threshold", 0, "what stays cached at a synchronisation; PyTorch and RMM: all of it"),
         OptionSpec::size("chunk", 32 * MiB, "the pool grows by multiples of it").range(kUnit, 1 * GiB),
         OptionSpec::boolean("reuse_allow_opportunistic", true,
-                            "a stream takes what another one freed, once that has done its work"),
+                            "a stream takes what another one freed, once that has got there"),
         OptionSpec::boolean("reuse_allow_internal_dependencies", true,
                             "a stream takes what another one freed, and waits for that")};
   }

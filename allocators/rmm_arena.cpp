@@ -23,7 +23,7 @@ struct RmmArena : DefaultRules {
   static constexpr bool kShares = true;
   static constexpr bool kWaitsFirst = true;
   static constexpr bool kLanes = true;
-  static constexpr std::size_t kUnit = 512, kSuperblock = 1 * MiB, kMostBytes = 1 * TiB;
+  static constexpr std::size_t kUnit = 512, kSuperblock = 1 * MiB, kLongestClass = 256 * GiB, kLongestArena = 1 * TiB;
 
   static OptionSchema options() {
     return {OptionSpec::size(
@@ -42,7 +42,8 @@ struct RmmArena : DefaultRules {
   }
 
   std::size_t round(std::size_t bytes) const {
-    if (bytes > kMostBytes) return 0;
+    if (bytes > kLongestClass) return 0;
+    if (bytes > 48 * KiB && bytes <= 64 * KiB) return bytes <= 54 * KiB ? 54 * KiB : 64 * KiB;  // as RMM's table has it
     const std::size_t step = std::max(std::bit_floor(bytes - 1) / 4, kUnit);
     return align_up(bytes, step);
   }
@@ -52,7 +53,7 @@ struct RmmArena : DefaultRules {
   std::size_t segment_bytes(std::size_t bytes, std::size_t reserved) const {
     if (reserved != 0) return 0;
     const std::size_t arena =
-        arena_ != 0 ? arena_ : std::min(source_.usage().free_bytes / 2 / kUnit * kUnit, kMostBytes);
+        arena_ != 0 ? arena_ : std::min(source_.usage().free_bytes / 2 / kUnit * kUnit, kLongestArena);
     return bytes <= arena ? arena : 0;
   }
   std::size_t after_refusal(std::size_t asked, std::size_t bytes) const {

@@ -25,6 +25,7 @@ struct RmmPool : DefaultRules {
   static constexpr const char* kName = "rmm_pool";
   static constexpr bool kShares = true;
   static constexpr bool kWaitsFirst = true;
+  static constexpr bool kMarksFrees = true;
   static constexpr std::size_t kUnit = 512;
 
   static OptionSchema options() {

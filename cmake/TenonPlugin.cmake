@@ -26,4 +26,5 @@ endfunction()
 # tenon_add_allocator(NAME sources…): a plugin that supplies allocators. It sees core, memory and plugin only.
 function(tenon_add_allocator name)
   tenon_add_plugin(${name} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY TENON_ALLOCATOR_TARGETS tenon_plugin_${name})
 endfunction()

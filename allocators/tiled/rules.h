@@ -28,6 +28,9 @@ struct DefaultRules {
   static constexpr bool kIsThreadSafe = false;
   /// With kShares: other streams are waited for before the device is asked for more.
   static constexpr bool kWaitsFirst = false;
+  /// With kShares: each free marks its stream, and others wait for that point instead of all work that there is by
+  /// then.
+  static constexpr bool kMarksFrees = false;
   /// Blocks are kept by lanes: those of lane 0 come from segments, those of another one lie in pages of its own, which
   /// come from lane 0 and go back there when all of it is free.
   static constexpr bool kLanes = false;

@@ -46,10 +46,22 @@ Tile* TiledAllocator<Rules>::from_others(Heap& heap, std::size_t bytes) {
 
 template <class Rules>
 bool TiledAllocator<Rules>::can_take_from(const Heap& other) {
-  const Ticket here = source_.mark(other.stream);
+  if (Rules::kMarksFrees && !other.has_freed) return true;  // what it holds free has not been used yet
+  const Ticket here = end_of_work(other);
   if (rules_.takes_from_idle() && source_.reached(here)) return true;
   if (rules_.waits_for_others()) source_.wait(here);
   return rules_.waits_for_others();
+}
+
+template <class Rules>
+void TiledAllocator<Rules>::mark_free(Heap& heap) noexcept {
+  heap.has_freed = true;
+  heap.freed.reset();
+  try {
+    heap.freed = source_.mark(heap.stream);
+  } catch (const Error&) {
+    // It is asked again when somebody wants to know.
+  }
 }
 
 template <class Rules>
@@ -80,8 +92,9 @@ bool TiledAllocator<Rules>::grow(Heap& heap, std::size_t bytes) {
 
 template <class Rules>
 bool TiledAllocator<Rules>::are_all_idle() {
-  return std::ranges::all_of(heaps_.all(),
-                             [&](const auto& heap) { return source_.reached(source_.mark(heap->stream)); });
+  return std::ranges::all_of(heaps_.all(), [&](const auto& heap) {
+    return (Rules::kMarksFrees && !heap->has_freed) || source_.reached(end_of_work(*heap));
+  });
 }
 
 template <class Rules>
@@ -209,6 +222,7 @@ void TiledAllocator<Rules>::finish(Heap& heap, Tile* tile) noexcept {
   heap.live_bytes -= tile->bytes;
   tile->state = BlockState::kFree;
   settle(heap, tile);
+  if constexpr (Rules::kMarksFrees) mark_free(heap);  // the streams that were waited for are the others
 }
 
 template <class Rules>

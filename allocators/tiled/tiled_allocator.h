@@ -28,6 +28,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,7 +109,9 @@ class TiledAllocator final : public Allocator {
     TileStore own_tiles;
     Index free;
     TileList unmapped;
-    Heap* next = nullptr;  ///< in the table of heaps; set once
+    Heap* next = nullptr;         ///< in the table of heaps; set once
+    bool has_freed = false;       ///< of Rules::kMarksFrees, as is the next
+    std::optional<Ticket> freed;  ///< where its stream was at the last free; none: the device could not say
   };
   using LockAll = typename HeapTable<Heap>::LockAll;
 
@@ -181,6 +184,7 @@ class TiledAllocator final : public Allocator {
         } else {
           tile->state = BlockState::kFree;
           settle(heap, tile);
+          if constexpr (Rules::kMarksFrees) mark_free(heap);
         }
         return;
       }
@@ -340,6 +344,9 @@ class TiledAllocator final : public Allocator {
   /// A tile of another stream once that has got where it is, or one that the tiles of several streams make together.
   Tile* from_others(Heap& heap, std::size_t bytes);
   bool can_take_from(const Heap& other);
+  void mark_free(Heap& heap) noexcept;
+  /// All work on what the heap holds free comes before it.
+  Ticket end_of_work(const Heap& heap) { return heap.freed ? *heap.freed : source_.mark(heap.stream); }
   /// The free tiles of a stream that has got where it is become those of another one.
   void adopt(Heap& heap, Heap& other) noexcept;
   /// New memory in the heap's index; false when the device has none. More than was asked for may have come.

@@ -258,13 +258,76 @@ TEST(Greedy, EveryPassIsSound) {
         random_problem(random, {.buffers = 200, .times = 60, .sizes = 40, .most_alignment = 8});
     Workspace work(buffers);
     Offsets offsets;
-    for (const Criterion criterion : kCriteria) {
-      EXPECT_FALSE(first_fit(work, order_by(work, criterion), kMaxBytes, offsets).failed);
-      EXPECT_EQ(flaw_of(buffers, offsets), "") << name_of(criterion);
+    for (const Ordering& ordering : kOrderings) {
+      EXPECT_FALSE(first_fit(work, order_by(work, ordering), kMaxBytes, offsets).failed);
+      EXPECT_EQ(flaw_of(buffers, offsets), "") << name_of(ordering.criterion);
     }
     EXPECT_EQ(flaw_of(buffers, split_and_fuse(work)), "");
     EXPECT_EQ(flaw_of(buffers, birth_best_fit(work)), "");
+    EXPECT_EQ(flaw_of(buffers, death_best_fit(work)), "");
+    for (const bool is_backwards : {false, true})
+      EXPECT_EQ(flaw_of(buffers, fit_beside_alike(work, is_backwards, 2)), "") << is_backwards;
   }
+}
+
+/// Caches of a decoder: at each token each is copied into a longer one, which is there before the shorter one goes.
+std::vector<Buffer> growing_caches(std::uint64_t caches, std::int64_t tokens) {
+  std::vector<Buffer> buffers;
+  const auto count = static_cast<std::int64_t>(caches);
+  for (std::int64_t token = 0; token < tokens; ++token)
+    for (std::int64_t cache = 0; cache < count; ++cache) {
+      const std::int64_t birth = token * count + cache;
+      buffers.push_back(
+          {.lower = birth, .upper = birth + count + 1, .size = 8 * static_cast<std::uint64_t>(token + 1)});
+    }
+  return buffers;
+}
+
+// From their beginnings each is a little longer than the hole that the last one left.
+TEST(Greedy, WhatGrowsByBeingCopiedIsPackedFromItsEnd) {
+  const std::vector<Buffer> buffers = growing_caches(24, 60);
+  const Workspace work(buffers);
+  const std::uint64_t load = work.timeline.lower_bound();
+  EXPECT_GT(height_of(buffers, birth_best_fit(work)), load + load / 50);
+  EXPECT_EQ(height_of(buffers, death_best_fit(work)), load);
+  EXPECT_EQ(pack(buffers, {.time_limit_seconds = 1e-9}).height, load) << "without any time, too";
+}
+
+// By size alone the few long ones come first, and the many short ones then find no room below them all their lives.
+TEST(Packing, LongBuffersBesideManyShortOnesArePackedTightly) {
+  std::mt19937_64 random(kSeed);
+  std::vector<Buffer> buffers, living;
+  for (std::int64_t time = 0; time < 6000; ++time) {
+    if (living.size() == 400) {
+      std::swap(living[random() % living.size()], living.back());
+      living.back().upper = time;
+      buffers.push_back(living.back());
+      living.pop_back();
+    }
+    const bool is_long = random() % 200 == 0;
+    living.push_back(
+        {.lower = time, .upper = 6000, .size = is_long ? 100'000 + random() % 300'000 : 1 + random() % 100});
+  }
+  buffers.insert(buffers.end(), living.begin(), living.end());
+  const std::uint64_t load = Timeline(buffers).lower_bound();
+  const PackResult result = pack(buffers, {.capacity = load + load / 50, .time_limit_seconds = 60});
+  expect_sound(buffers, result);
+  EXPECT_LE(result.height, load + load / 50) << result.method << ", seed " << kSeed;
+}
+
+// Of two sizes in turn one lives ten times as long: among the short ones the long ones would leave holes that no two of
+// them fill.
+TEST(Greedy, WhatEndsAlikeLiesTogether) {
+  std::mt19937_64 random(kSeed);
+  std::vector<Buffer> buffers;
+  for (std::int64_t time = 0; time < 3000; ++time) {
+    const auto life = static_cast<std::int64_t>(random() % 10 == 0 ? 1000 + random() % 1000 : 20 + random() % 20);
+    buffers.push_back({.lower = time, .upper = time + life, .size = 50 + random() % 100});
+  }
+  const Workspace work(buffers);
+  EXPECT_EQ(flaw_of(buffers, fit_beside_alike(work, false, 2)), "");
+  EXPECT_LT(height_of(buffers, fit_beside_alike(work, false, 2)), height_of(buffers, birth_best_fit(work)))
+      << "seed " << kSeed;
 }
 
 TEST(Greedy, FirstFitIsTheLowestFreePlace) {
@@ -274,7 +337,7 @@ TEST(Greedy, FirstFitIsTheLowestFreePlace) {
     const std::vector<Buffer> buffers =
         random_problem(random, {.buffers = 30, .times = 20, .sizes = 12, .most_alignment = 4, .has_gaps = i % 2 == 0});
     Workspace work(buffers);
-    const Order order = order_by(work, Criterion::kSize);
+    const Order order = order_by(work, {Criterion::kSize});
     Offsets offsets;
     first_fit(work, order, kMaxBytes, offsets);
     std::vector<Buffer> placed;

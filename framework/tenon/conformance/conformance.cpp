@@ -243,7 +243,7 @@ std::string Report::summary() const {
 
 std::string Report::text() const {
   std::string text = heading();
-  for (const CheckResult& check : checks) text += check.line();
+  for (const CheckResult& check : checks) text += check.line() + check.said;
   return text + summary();
 }
 

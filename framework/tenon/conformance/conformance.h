@@ -71,7 +71,7 @@ struct Report {
   /// "20 passed, 1 failed, 1 not applicable, 3 more for the same cause, 2 that may come of it", and the speed where it
   /// was measured.
   TENON_API std::string summary() const;
-  /// The heading, a line per check, failures with their detail, a summary.
+  /// The heading, a line per check, failures with their detail, what was said on standard error, a summary.
   TENON_API std::string text() const;
 };
 
@@ -86,7 +86,8 @@ struct Progress {
 struct KitOptions {
   std::uint64_t seed = 47;
   int histories = 40;        ///< random ones per check
-  int history_length = 300;  ///< operations in each
+  int history_length = 300;  ///< operations in each; of a thread where several take turns, but at least 400
+  int history_blocks = 48;   ///< at most so many live at once
   /// Let waits and marks fail too, not only what may run out: beyond the contract of a beginner.
   bool lose_device = false;
   std::string only;               ///< run the checks whose name contains this

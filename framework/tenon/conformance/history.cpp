@@ -7,14 +7,13 @@
 
 namespace tenon::conformance {
 
-Operations make_history(std::uint64_t seed, int length, int streams) {
+Operations make_history(std::uint64_t seed, int length, int streams, int blocks) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return random() % limit; };
-  constexpr std::uint32_t kSlots = 48;
   Operations history;
   for (int i = 0; i < length; ++i) {
     Operation op;
-    op.slot = static_cast<std::uint32_t>(below(kSlots));
+    op.slot = static_cast<std::uint32_t>(below(static_cast<std::uint64_t>(blocks)));
     op.stream = below(static_cast<std::uint64_t>(streams));
     const std::uint64_t dice = below(100);
     if (dice < 50) {

@@ -27,7 +27,8 @@ using Operations = std::vector<Operation>;
 
 TENON_API std::string to_string(const Operations& history);
 
-/// A history from a seed: sizes from bytes to tens of MiB, a few streams, frees in any order.
-Operations make_history(std::uint64_t seed, int length, int streams);
+/// A history from a seed: sizes from bytes to tens of MiB, a few streams, at most so many blocks alive, frees in any
+/// order.
+Operations make_history(std::uint64_t seed, int length, int streams, int blocks = 48);
 
 }  // namespace tenon::conformance

@@ -31,8 +31,8 @@ class JournalWatcher final : public CallWatcher {
       throw;
     } catch (const BrokenPromise&) {  // of something that stands below
     } catch (...) {
-      throw BrokenPromise({cause::kThrow, fmt::format("{} threw {}, where only tenon::OutOfMemory and tenon::Error "
-                                                      "may leave",
+      throw BrokenPromise({cause::kThrow, fmt::format("{} threw {}; an allocator may throw only "
+                                                      "tenon::OutOfMemory and tenon::Error",
                                                       name_of(facts.call), what)});
     }
   }

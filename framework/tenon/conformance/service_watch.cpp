@@ -142,9 +142,8 @@ class ServiceWatcher final : public CallWatcher {
     faults_.add(Kind::kException,
                 fmt::format("ended {} with an exception that is neither tenon::OutOfMemory nor tenon::Error: {}",
                             text_of(facts), what));
-    throw EndOfService(
-        fmt::format("allocator '{}': {} threw {}, where only tenon::OutOfMemory and tenon::Error may leave", name_,
-                    text_of(facts), what));
+    throw EndOfService(fmt::format("allocator '{}': {} threw {}; it may throw only tenon::OutOfMemory and tenon::Error",
+                                   name_, text_of(facts), what));
   }
 
   /// The allocator is gone.

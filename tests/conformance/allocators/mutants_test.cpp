@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -221,6 +222,67 @@ TEST(Kit, KeepsWhatADeathSaysOnce) {
   for (const conformance::CheckResult& check : report.checks) said += check.said;
   EXPECT_EQ(said, "free(): double free detected\n") << report.text();
 }
+
+/// Ends its process with a code when that ends in good order, as ThreadSanitizer does where it has found a race.
+class LateDeath final : public Allocator {
+ public:
+  explicit LateDeath(MemorySource& source) : source_(source) {
+    static std::FILE* const last_words =
+        ::fopencookie(nullptr, "w",
+                      {.read = nullptr,
+                       .write = [](void*, const char*, std::size_t) -> ssize_t { ::_exit(66); },
+                       .seek = nullptr,
+                       .close = nullptr});
+    std::fputs("said when all is written out", last_words);
+  }
+  Block allocate(const Request& request) override {
+    return {.data = source_.acquire(align_up(request.bytes, 512)),
+            .bytes = align_up(request.bytes, 512),
+            .request = request};
+  }
+  void deallocate(const Block& block, StreamRef) noexcept override { source_.release(block.data, block.bytes); }
+
+ private:
+  MemorySource& source_;
+};
+
+TEST(Kit, FailsACheckWhoseProcessEndsBadlyAfterIt) {
+  const AllocatorInfo info{.name = "late", .create = [](const AllocatorContext& context) {
+                             return std::make_unique<LateDeath>(context.source);
+                           }};
+  const conformance::Report report = conformance::run(info, nullptr, {.only = "serves_every_size"});
+  ASSERT_FALSE(report.passed());
+  EXPECT_NE(report.checks[0].failure.find("its process ended with code 66"), std::string::npos) << report.text();
+}
+
+#ifdef __SANITIZE_THREAD__
+/// Says that it is thread-safe, and counts without a lock.
+class Racy final : public Allocator {
+ public:
+  explicit Racy(MemorySource& source) : source_(source) {}
+  Block allocate(const Request& request) override {
+    ++calls_;
+    const std::size_t bytes = align_up(request.bytes, 512);
+    void* const data = source_.acquire(bytes);
+    if (!data) throw OutOfMemory({.requested_bytes = request.bytes});
+    return {.data = data, .bytes = bytes, .request = request};
+  }
+  void deallocate(const Block& block, StreamRef) noexcept override { source_.release(block.data, block.bytes); }
+  bool is_thread_safe() const override { return true; }
+
+ private:
+  MemorySource& source_;
+  std::size_t calls_ = 0;
+};
+
+TEST(Kit, FindsARaceUnderThreadSanitizer) {
+  const AllocatorInfo info{
+      .name = "racy", .create = [](const AllocatorContext& context) { return std::make_unique<Racy>(context.source); }};
+  const conformance::Report report = conformance::run(info, nullptr, {.only = "takes_frees_from_other_threads"});
+  ASSERT_FALSE(report.passed());
+  EXPECT_NE(report.text().find("data race"), std::string::npos) << report.text();
+}
+#endif
 
 TEST(Kit, StopsWhereItIsAsked) {
   const AllocatorInfo info{.name = "bins", .create = [](const AllocatorContext& context) {

@@ -13,10 +13,13 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace tenon {
 namespace {
+
+bool is_full_run() { return std::getenv("TENON_TEST_MOMENTS") != nullptr; }
 
 class Shipped : public ::testing::TestWithParam<OptionSet> {};
 
@@ -57,14 +60,13 @@ bool take_edge(const AllocatorInfo& info, const OptionEdge& edge, Options& optio
 // One history of each random check: a round of `./dev test --full` (TENON_TEST_MOMENTS) plays more.
 TEST(ShippedAllocators, PassTheKitAtTheEdgesOfTheirOptions) {
   load_all_plugins();
-  const bool is_full = std::getenv("TENON_TEST_MOMENTS") != nullptr;
   int tested = 0;
   for (const std::string& name : allocator_names()) {
     const AllocatorInfo& info = find_allocator(name);
     for (const OptionEdge& edge : option_edges(info.options)) {
       Options options(info.options);
       if (!take_edge(info, edge, options)) continue;
-      conformance::KitOptions run{.histories = is_full ? 15 : 1};
+      conformance::KitOptions run{.histories = is_full_run() ? 15 : 1};
       // It is there to lift that promise.
       if (edge.option == "throw_on_cudamalloc_oom") run.skip = {"retries_before_out_of_memory"};
       const conformance::Report report = conformance::run(info, &options, run);
@@ -75,13 +77,33 @@ TEST(ShippedAllocators, PassTheKitAtTheEdgesOfTheirOptions) {
   EXPECT_GE(tested, 40) << "the test no longer finds the edges";
 }
 
-TEST(ShippedAllocators, HandOutNothingTwiceInAMillionOperations) {
+/// So many operations of each random check that holds blocks, streams, sources, layouts and figures against a model of
+/// its own after every one of them; the last one on a device that is full most of the time.
+void agree_with_the_model(const AllocatorInfo& info, const Options& options, int operations) {
+  constexpr int kHistories = 20;
+  for (const auto& [check, blocks] : {std::pair("never_overlaps", 48), std::pair("respects_streams", 1000),
+                                      std::pair("survives_a_small_device", 48)}) {
+    const conformance::Report report = conformance::run(info, &options,
+                                                        {.histories = kHistories,
+                                                         .history_length = operations / kHistories,
+                                                         .history_blocks = blocks,
+                                                         .only = check,
+                                                         .deadline_seconds = 900});
+    EXPECT_TRUE(report.passed()) << report.text();
+  }
+}
+
+// In a round of `./dev kit` and of `./dev test --full` a million operations each, and else fewer.
+TEST_P(Shipped, AgreesWithTheModelForAMillionOperations) {
+  agree_with_the_model(allocator_of(GetParam()), options_of(GetParam()), is_full_run() ? 1'000'000 : 10'000);
+}
+
+TEST(ShippedAllocators, AgreeWithTheModelForAMillionOperations) {
   load_all_plugins();
   for (const std::string& name : allocator_names()) {
-    const conformance::Report report = conformance::run(
-        find_allocator(name), nullptr,
-        {.histories = 20, .history_length = 50'000, .only = "respects_streams", .deadline_seconds = 300});
-    EXPECT_TRUE(report.passed()) << name << '\n' << report.text();
+    SCOPED_TRACE(name);
+    const AllocatorInfo& info = find_allocator(name);
+    agree_with_the_model(info, Options(info.options), is_full_run() ? 1'000'000 : 100'000);
   }
 }
 

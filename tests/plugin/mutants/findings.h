@@ -90,10 +90,10 @@ inline constexpr ReplayFinding kReplayFindings[] = {
     {"throws_42", ") threw int"},
     {"throws_from_noexcept", "crashed: Aborted, an exception"},
     {"throws_out_of_range", ") threw std::out_of_range"},
-    {"segfault", "crashed: Segmentation fault at event"},
+    {"segfault", "crashed: Segmentation fault (at event"},
     {"recursion", "crashed: Segmentation fault, the stack is full: endless recursion?"},
-    {"deadlock", "did not end within 1 s at event"},
-    {"spin", "did not end within 1 s at event"},
+    {"deadlock", "did not end within 1 s (at event"},
+    {"spin", "did not end within 1 s (at event"},
     {"null_on_oom", "handed out 0 bytes for a request of", true},
     {"drops_cache_on_oom", "when it was destroyed", true},
 };

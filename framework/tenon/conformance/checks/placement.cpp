@@ -15,8 +15,8 @@ Finding run_many(const Subject& subject, const KitOptions& options, const ManyHi
   for (int i = 0; i < options.histories; ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
     if (subject.journal) subject.journal->note_seed(seed);
-    if (Finding wrong = run_history(subject, make_history(seed, options.history_length, what.streams), settings);
-        !wrong.empty()) {
+    const Operations history = make_history(seed, options.history_length, what.streams, options.history_blocks);
+    if (Finding wrong = run_history(subject, history, settings); !wrong.empty()) {
       wrong.is_of_a_history = true;
       return wrong;
     }

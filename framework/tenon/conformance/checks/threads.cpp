@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <random>
@@ -58,6 +59,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
   AllocatorStack* const stack = bed.stack.get();
   Shared shared;
   constexpr int kThreads = 4;
+  const int rounds = std::max(400, options.history_length);
   for (int generation = 0; generation < generations; ++generation) {
     std::vector<std::thread> threads;
     for (int id = 0; id < kThreads; ++id) {
@@ -69,7 +71,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
           shared.remove(block);
           stack->deallocate(block);
         };
-        for (int i = 0; i < 400 && !shared.is_wrong(); ++i) {
+        for (int i = 0; i < rounds && !shared.is_wrong(); ++i) {
           if (random() % 2 == 0 || mine.empty()) {
             try {
               mine.push_back(

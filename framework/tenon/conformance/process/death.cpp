@@ -59,4 +59,12 @@ Finding finding_of_death(const Journal& journal, int status, Overdue overdue, co
   return {cause_of(journal, status, overdue), text};
 }
 
+Finding finding_of_late_end(int status) {
+  const std::string how =
+      WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("code {}", WEXITSTATUS(status));
+  return {how, fmt::format("the check found nothing, and its process ended with {}, as it does where a sanitizer found "
+                           "something: it is on standard error",
+                           how)};
+}
+
 }  // namespace tenon::conformance

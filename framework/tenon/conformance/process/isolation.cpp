@@ -142,7 +142,11 @@ Finding run_in_child(const std::function<Finding()>& work, Journal& journal, con
   const int status = wait_for_end(child.pid);
   ::close(child.answer);
   error.take();
-  if (overdue == Overdue::kNone && !answer.empty() && answer.front() == '!') return unpacked(answer);
+  if (overdue == Overdue::kNone && !answer.empty() && answer.front() == '!') {
+    Finding finding = unpacked(answer);
+    if (finding.empty() && status != 0) return finding_of_late_end(status);
+    return finding;
+  }
   if (overdue == Overdue::kStopped) return {kStopped, "ended before it had a result"};
   return finding_of_death(journal, status, overdue, limits);
 }

@@ -21,7 +21,7 @@ constexpr std::uint64_t kNodesOfFirstPreorders = 1U << 16;
 constexpr std::size_t kWindowBuffers = 300;
 /// Passes without success after which improving begins anew, at first; twice as many each time that all beginnings were
 /// tried.
-constexpr std::size_t kFruitlessPasses = 12;
+constexpr std::size_t kFruitlessPasses = 4;
 
 /// Of what a packing is above the bound, so much is tried to be saved at once: a half at first, less after so many
 /// passes without success.
@@ -66,27 +66,39 @@ void ComponentPacker::offer(const Offsets& offsets, std::string_view method) {
   height_ = height;
   offsets_ = offsets;
   method_ = method;
+  // From now on there is something to end with.
+  if (!work_.is_stopping) work_.is_stopping = [this] { return is_over(); };
 }
 
 void ComponentPacker::greedy() {
   const bool has_hints = std::ranges::any_of(buffers_, [](const Buffer& buffer) { return buffer.hint.has_value(); });
+  // The quick ones, without which first fit might not end in time.
+  offer(birth_best_fit(work_), "best fit by birth");
+  offer(death_best_fit(work_), "best fit by death");
   Offsets offsets;
-  for (const Criterion criterion : kCriteria) {
-    if (criterion == Criterion::kHint && !has_hints) continue;
+  std::ptrdiff_t good = 0;
+  for (const Ordering& ordering : kOrderings) {
+    if (ordering.criterion == Criterion::kHint && !has_hints) continue;
     if (!offsets_.empty() && is_over()) return;
-    const Order order = order_by(work_, criterion);
-    const FirstFit pass = first_fit(work_, order, offsets_.empty() ? kMaxBytes * 2 : height_ - 1, offsets);
+    const FirstFit pass =
+        first_fit(work_, order_by(work_, ordering), offsets_.empty() ? kMaxBytes * 2 : height_ - 1, offsets);
     if (!pass.failed) {
-      offer(offsets, name_of(criterion));
+      offer(offsets, name_of(ordering.criterion));
     } else if (offsets_.empty()) {
       throw ValueError("buffers with fixed offsets overlap");
     }
-    if (criterion == kCriteria[0] && !is_over()) pack_repeats();
+    // Improving begins with those that were good.
+    beginnings_.insert(pass.failed ? beginnings_.end() : beginnings_.begin() + good++, ordering);
+  }
+  for (const double weight : {1.0, 2.0, 4.0}) {
+    for (const bool is_backwards : {false, true}) {
+      if (is_over()) return;
+      offer(fit_beside_alike(work_, is_backwards, weight), "best fit beside what ends alike");
+    }
   }
   if (is_over()) return;
   offer(split_and_fuse(work_), "split and fuse");
-  if (is_over()) return;
-  offer(birth_best_fit(work_), "best fit by birth");
+  if (!is_over()) pack_repeats();
 }
 
 /// One layer of all that are alike, and the rest around it.
@@ -143,11 +155,11 @@ void ComponentPacker::search_exactly() {
   nodes_ *= 2;
 }
 
-/// From each criterion's order in turn, then from the best packing's, a little changed.
+/// From each order in turn, then from the best packing's, a little changed.
 void ComponentPacker::begin_anew() {
   fruitless_ = 0;
-  if (begun_ < std::size(kCriteria)) {
-    order_ = order_by(work_, kCriteria[begun_++]);
+  if (begun_ < beginnings_.size()) {
+    order_ = order_by(work_, beginnings_[begun_++]);
     return;
   }
   begun_ = 0;
@@ -214,7 +226,7 @@ void ComponentPacker::pack_fullest_window() {
     };
     for (std::size_t w = 0; w < window.size(); ++w) place(by_distance[w].second, search.offsets()[w]);
     bool fits = true;
-    for (const std::uint32_t i : order_by(work_, Criterion::kSize)) {
+    for (const std::uint32_t i : order_by(work_, {Criterion::kSize})) {
       if (is_placed[i] || !fits) continue;
       const Buffer& buffer = buffers_[i];
       const std::uint64_t offset =

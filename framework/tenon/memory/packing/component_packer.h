@@ -63,7 +63,8 @@ class ComponentPacker {
   std::unique_ptr<ExactSearch> exact_;
   std::uint64_t nodes_ = 0;  ///< of each exact search in this round
   Order order_;              ///< that improving goes on from
-  std::size_t begun_ = 0;    ///< criteria that it has begun from
+  std::vector<Ordering> beginnings_;
+  std::size_t begun_ = 0;  ///< of these
   std::size_t patience_, fruitless_ = 0;
   std::uint64_t part_ = 16;  ///< of what is above the bound the 16th
   std::size_t rounds_ = 0;

@@ -1,6 +1,7 @@
 // The passes.
 #include <tenon/core/units.h>
 #include <tenon/memory/packing/greedy.h>
+#include <tenon/memory/packing/lives_in_time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,9 @@
 namespace tenon::packing {
 
 namespace {
+
+/// Of a pass, between one look at the time and the next.
+constexpr std::size_t kPlacesPerLook = 256;
 
 double width_of(const Buffer& buffer) { return static_cast<double>(buffer.upper) - static_cast<double>(buffer.lower); }
 
@@ -47,13 +51,24 @@ std::string_view name_of(Criterion criterion) {
       return "first fit by load";
     case Criterion::kBirth:
       return "first fit by birth";
+    case Criterion::kDeath:
+      return "first fit by death";
+    case Criterion::kSizeClassBirth:
+      return "first fit by class of size and birth";
+    case Criterion::kSizeClassDeath:
+      return "first fit by class of size and death";
+    case Criterion::kLifetimeClassBirth:
+      return "first fit by class of lifetime and birth";
+    case Criterion::kLifetimeClassDeath:
+      return "first fit by class of lifetime and death";
     case Criterion::kHint:
       break;
   }
   return "first fit by hint";
 }
 
-Order order_by(const Workspace& work, Criterion criterion) {
+Order order_by(const Workspace& work, const Ordering& ordering) {
+  const Criterion criterion = ordering.criterion;
   Order order(work.buffers.size());
   std::iota(order.begin(), order.end(), 0U);
   std::vector<double> load(criterion == Criterion::kLoad ? order.size() : 0);
@@ -62,26 +77,38 @@ Order order_by(const Workspace& work, Criterion criterion) {
     const Buffer& buffer = work.buffers[i];
     const double width = width_of(buffer);
     const auto size = static_cast<double>(buffer.size);
+    const auto birth = static_cast<double>(buffer.lower), death = static_cast<double>(buffer.upper);
+    const auto class_of = [&](double value) { return std::floor(std::log2(value) * ordering.classes); };
     switch (criterion) {
       case Criterion::kSize:
-        return std::tuple(size, width);
+        return std::tuple(size, width, 0.0);
       case Criterion::kSizeBirth:
-        return std::tuple(size, -static_cast<double>(buffer.lower));
+        return std::tuple(size, -birth, 0.0);
       case Criterion::kSizeLifetime:  // size decides, unless lives differ by orders of magnitude
-        return std::tuple(size * std::pow(width, 0.1), size);
+        return std::tuple(size * std::pow(width, 0.1), size, 0.0);
       case Criterion::kArea:
-        return std::tuple(size * width, size);
+        return std::tuple(size * width, size, 0.0);
       case Criterion::kLifetime:
-        return std::tuple(width, size);
+        return std::tuple(width, size, 0.0);
       case Criterion::kLoad:
-        return std::tuple(load[i], size);
+        return std::tuple(load[i], size, 0.0);
       case Criterion::kBirth:
-        return std::tuple(-static_cast<double>(buffer.lower), size);
+        return std::tuple(-birth, size, 0.0);
+      case Criterion::kDeath:
+        return std::tuple(death, size, 0.0);
+      case Criterion::kSizeClassBirth:
+        return std::tuple(class_of(size), -birth, size);
+      case Criterion::kSizeClassDeath:
+        return std::tuple(class_of(size), death, size);
+      case Criterion::kLifetimeClassBirth:
+        return std::tuple(class_of(width), -birth, size);
+      case Criterion::kLifetimeClassDeath:
+        return std::tuple(class_of(width), death, size);
       case Criterion::kHint:
         break;
     }
-    return std::tuple(buffer.hint ? -static_cast<double>(*buffer.hint) : -std::numeric_limits<double>::infinity(),
-                      size);
+    return std::tuple(buffer.hint ? -static_cast<double>(*buffer.hint) : -std::numeric_limits<double>::infinity(), size,
+                      0.0);
   };
   std::ranges::stable_sort(order, std::greater<>(), key);
   return order;
@@ -105,7 +132,8 @@ FirstFit first_fit(Workspace& work, const Order& order, std::uint64_t limit, Off
       const std::uint32_t i = order[place_in_order];
       const Buffer& buffer = work.buffers[i];
       if (buffer.offset.has_value() != is_fixed) continue;
-      const bool fits = buffer.size <= limit;
+      const bool is_ending = place_in_order % kPlacesPerLook == 0 && work.is_stopping && work.is_stopping();
+      const bool fits = buffer.size <= limit && !is_ending;
       if (fits && (is_fixed ? *buffer.offset <= limit - buffer.size && place(i, *buffer.offset, *buffer.offset)
                             : place(i, 0, limit - buffer.size)))
         continue;
@@ -207,35 +235,24 @@ class Holes {
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;
 };
 
-}  // namespace
-
-Offsets birth_best_fit(const Workspace& work) {
+Offsets best_fit_in_time(const Workspace& work, bool is_backwards) {
   if (!is_plain(work)) return {};
-  struct Moment {
-    std::int64_t time;
-    bool begins;
-    std::uint32_t buffer;
-  };
-  std::vector<Moment> moments;
-  for (std::uint32_t i = 0; i < work.buffers.size(); ++i) {
-    moments.push_back({work.buffers[i].lower, true, i});
-    moments.push_back({work.buffers[i].upper, false, i});
-  }
-  std::ranges::sort(moments, [&](const Moment& a, const Moment& b) {
-    const std::uint64_t x = work.buffers[a.buffer].size, y = work.buffers[b.buffer].size;
-    return std::tuple(a.time, a.begins, y, a.buffer) < std::tuple(b.time, b.begins, x, b.buffer);
-  });
   Offsets offsets(work.buffers.size());
   Holes holes;
-  for (const Moment& moment : moments) {
-    const Buffer& buffer = work.buffers[moment.buffer];
-    if (moment.begins) {
-      offsets[moment.buffer] = holes.take(buffer.size, buffer.alignment);
+  for (const LifeEvent& event : lives_in_time(work.buffers, is_backwards)) {
+    const Buffer& buffer = work.buffers[event.buffer];
+    if (event.begins) {
+      offsets[event.buffer] = holes.take(buffer.size, buffer.alignment);
     } else {
-      holes.give(offsets[moment.buffer], buffer.size);
+      holes.give(offsets[event.buffer], buffer.size);
     }
   }
   return offsets;
 }
+
+}  // namespace
+
+Offsets birth_best_fit(const Workspace& work) { return best_fit_in_time(work, false); }
+Offsets death_best_fit(const Workspace& work) { return best_fit_in_time(work, true); }
 
 }  // namespace tenon::packing

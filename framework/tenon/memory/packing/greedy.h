@@ -7,6 +7,7 @@
 #include <tenon/memory/packing/timeline.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -25,15 +26,56 @@ struct Workspace {
   std::span<const Buffer> buffers;
   Timeline timeline;
   Occupancy occupancy;
+  std::function<bool()> is_stopping;  ///< a pass under way ends as if the next buffer did not fit; may be empty
 };
 
-/// Orders in which first fit is tried: the first criterion decides, the largest first.
-enum class Criterion : std::uint8_t { kSize, kSizeBirth, kSizeLifetime, kArea, kLifetime, kLoad, kBirth, kHint };
-inline constexpr Criterion kCriteria[] = {Criterion::kSize,  Criterion::kSizeBirth, Criterion::kSizeLifetime,
-                                          Criterion::kArea,  Criterion::kLifetime,  Criterion::kLoad,
-                                          Criterion::kBirth, Criterion::kHint};
+/// What first fit goes by: the first word decides, the largest first; births from the first one on, deaths from the
+/// last one back.
+enum class Criterion : std::uint8_t {
+  kSize,
+  kSizeBirth,
+  kSizeLifetime,
+  kArea,
+  kLifetime,
+  kLoad,
+  kBirth,
+  kDeath,
+  kHint,
+  kSizeClassBirth,  // sizes of one class are alike
+  kSizeClassDeath,
+  kLifetimeClassBirth,
+  kLifetimeClassDeath
+};
+struct Ordering {
+  Criterion criterion;
+  double classes = 1;  ///< of those by class: so many for each power of two
+};
+/// Those that the histories of programs are packed best by come first.
+inline constexpr Ordering kOrderings[] = {{Criterion::kSize},
+                                          {Criterion::kSizeBirth},
+                                          {Criterion::kLoad},
+                                          {Criterion::kSizeClassDeath, 1},
+                                          {Criterion::kSizeClassBirth, 1},
+                                          {Criterion::kSizeLifetime},
+                                          {Criterion::kArea},
+                                          {Criterion::kLifetime},
+                                          {Criterion::kDeath},
+                                          {Criterion::kBirth},
+                                          {Criterion::kSizeClassDeath, 2},
+                                          {Criterion::kSizeClassBirth, 2},
+                                          {Criterion::kLifetimeClassDeath, 2},
+                                          {Criterion::kLifetimeClassBirth, 2},
+                                          {Criterion::kLifetimeClassDeath, 4},
+                                          {Criterion::kLifetimeClassBirth, 4},
+                                          {Criterion::kSizeClassDeath, 4},
+                                          {Criterion::kSizeClassBirth, 4},
+                                          {Criterion::kLifetimeClassDeath, 1},
+                                          {Criterion::kLifetimeClassBirth, 1},
+                                          {Criterion::kSizeClassDeath, 0.5},
+                                          {Criterion::kSizeClassBirth, 0.5},
+                                          {Criterion::kHint}};
 TENON_API std::string_view name_of(Criterion criterion);
-TENON_API Order order_by(const Workspace& work, Criterion criterion);
+TENON_API Order order_by(const Workspace& work, const Ordering& ordering);
 
 /// What became of a pass in a given order.
 struct FirstFit {
@@ -51,5 +93,10 @@ TENON_API Offsets split_and_fuse(Workspace& work);
 /// As an allocator that coalesces would place them in time, each into the smallest hole (TFLite: by birth). Empty where
 /// buffers have gaps or fixed offsets.
 TENON_API Offsets birth_best_fit(const Workspace& work);
+/// The same with time running backwards: what grows from one copy to the next then fits where the larger one was.
+TENON_API Offsets death_best_fit(const Workspace& work);
+/// The same, forwards or backwards, but beside what ends when the buffer does; `weight` says how much that counts
+/// against a hole that is little longer. Empty where thousands live at once, too, which would take long.
+TENON_API Offsets fit_beside_alike(const Workspace& work, bool is_backwards, double weight);
 
 }  // namespace tenon::packing

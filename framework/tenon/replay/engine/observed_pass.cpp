@@ -59,8 +59,8 @@ class PolicyCheck final : public CallWatcher {
     if (!lost.empty()) problem_ = "lost a request: " + lost;
   }
   void foreign_exception(const CallFacts& facts, const std::string& what) override {
-    throw PlacementError(text_of(facts) + " threw " + what +
-                         ", where only tenon::OutOfMemory and tenon::Error may leave");
+    throw PlacementError("an allocator may throw only tenon::OutOfMemory and tenon::Error, and " + text_of(facts) +
+                         " threw " + what);
   }
 
  private:

@@ -214,7 +214,7 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
     if (row.failure == replay::kNotMeasured) {
       remarks.push_back(fmt::format("{} on {} was {}", name, row.trace, row.failure));
     } else if (!row.failure.empty()) {
-      const std::string where = row.failed_event ? fmt::format(" at event {}", *row.failed_event) : "";
+      const std::string where = row.failed_event ? fmt::format(" (at event {})", *row.failed_event) : "";
       remarks.push_back(fmt::format("{} on {} is disqualified: {}{}{}", name, row.trace, row.failure, where,
                                     crash_stack_text(row.crash_stack)));
     } else if (row.first_oom_event) {
