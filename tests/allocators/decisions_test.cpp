@@ -1,8 +1,8 @@
 // Every shipped allocator on fixed courses of requests: where each block lies, what it takes from the device and what
 // it says of itself are those of decisions.txt. A threshold that moves, a block that is chosen otherwise, a way back
-// that is taken later: all of it shows there. Who changes a decision on purpose writes the table anew:
-//   TENON_WRITE_DECISIONS=tests/allocators/decisions.txt build/release/tests/tenon_allocators_test \
-//     --gtest_filter='*Decisions*'
+// that is taken later: all of it shows there. Who changes a decision on purpose writes the table anew
+// (support/recorded_table.h), with the filter *Decisions*.
+#include "support/recorded_table.h"
 #include "support/scratch_folder.h"
 
 #include <tenon/core/error.h>
@@ -14,9 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -221,32 +219,9 @@ constexpr NamedCourse kCourses[] = {
     {"long and short", 350 * MiB, [](Course& course) { play_drawn(course, 8, true, 4000); }},
 };
 
-const std::string& table_file() {
-  static const std::string file = TENON_SOURCE_DIR "/tests/allocators/decisions.txt";
-  return file;
-}
-
-/// By "SPEC COURSE".
-std::map<std::string, std::string> recorded() {
-  std::map<std::string, std::string> outcomes;
-  std::ifstream file(table_file());
-  for (std::string line; std::getline(file, line);)
-    if (const std::size_t end = line.find(": "); end != std::string::npos)
-      outcomes[line.substr(0, end)] = line.substr(end + 2);
-  return outcomes;
-}
-
-/// Holds one against the table, or writes it there.
 void expect_recorded(const std::string& what, const std::string& outcome) {
-  static const std::map<std::string, std::string> table = recorded();
-  if (const char* const file = std::getenv("TENON_WRITE_DECISIONS")) {
-    static std::ofstream out(file);
-    out << what << ": " << outcome << '\n' << std::flush;
-    return;
-  }
-  const auto found = table.find(what);
-  ASSERT_NE(found, table.end()) << what << " is not in " << table_file();
-  EXPECT_EQ(outcome, found->second) << what;
+  static test::RecordedTable table("tests/allocators/decisions.txt");
+  table.expect(what, outcome);
 }
 
 class Decisions : public testing::TestWithParam<const char*> {};
