@@ -30,6 +30,9 @@ def arguments():
                         help="of tests that a mutant may cost; those of its own layer are always asked (120)")
     parser.add_argument("--tests", type=lambda text: set(text.split(",")), metavar="FOLDER,…",
                         help="folders of tests to ask besides the layer's own, in place of all above it")
+    parser.add_argument("--without", type=lambda text: set(text.split(",")), metavar="FOLDER,…", default=set(),
+                        help="folders of tests not to ask in this run, the layer's own too: a quick run first, the others then "
+                             "are only asked about what is left")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), metavar="N", help="compilers, test processes at once")
     parser.add_argument("--list", action="store_true", help="only say which mutants would be planted")
     parser.add_argument("--json", metavar="FILE", help="the results, for programs")
@@ -84,7 +87,7 @@ def compiled(root, tree, mutants, asked, jobs, folder):
 def asked_cases(tree, mutants, options):
     import trials
     cases = trials.cases_of(tree.build)
-    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests)}
+    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests, options.without)}
     return [c for c in cases if c in wanted]
 
 
