@@ -169,14 +169,15 @@ def main():
         raise SystemExit("mutate: clang's library for Python is missing: apt-get install python3-clang-14, and use /usr/bin/python3")
     work = root / "build" / "mutate"
     work.mkdir(parents=True, exist_ok=True)
-    lock = open(work / "lock", "w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SystemExit("mutate: another run is under way in this tree")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tree = built_tree.BuiltTree(root, work)
-    tree.restore()
+    if not options.list:  # which only reads
+        lock = open(work / "lock", "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit("mutate: another run is under way in this tree")
+        tree.restore()
     targets = plan.targets_of(root, options.paths) if options.paths else plan.changed_targets(root)
     name = re.sub(r"[^\w.:-]+", "+", " ".join(options.paths) or "changed")[:150]
     folder = work / "runs" / f"{name}-{options.seed}-{options.mutants}"
