@@ -2,12 +2,15 @@
 // program's operator new fails where a test wants it to.
 #include <caching/caching_allocator.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <vector>
 
 namespace {
@@ -15,15 +18,22 @@ namespace {
 /// This thread's n-th request for host memory from now on fails; 0: none does.
 thread_local int failing_request = 0;
 
+/// Requests for host memory that were not given back, of this whole program and the plugins in it.
+std::atomic<long> kept{0};
+
 void* take(std::size_t bytes, std::size_t alignment) {
   if (failing_request > 0 && --failing_request == 0) throw std::bad_alloc();
   void* const memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
+  kept.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }
 
 /// Not inlined: g++ would warn where it inlines delete and not new that they do not match.
-[[gnu::noinline]] void give_back(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void give_back(void* memory) noexcept {
+  if (memory != nullptr) kept.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
+}
 
 }  // namespace
 
@@ -133,6 +143,30 @@ void expect_cached_after_failure(const Split& split) {
 TEST(HostMemory, RunsOutWhileABlockIsSplitAndTheBlockStaysCached) {
   for (const int beside : {1, 5}) expect_cached_after_failure({beside, 1024, 3072, 512});
   for (const int beside : {1, 21}) expect_cached_after_failure({beside, 3 * MiB, 5 * MiB, MiB + 512});
+}
+
+TEST(HostMemory, ComesBackFromAPolicyThatGoesWhileItsBlocksAreOut) {
+  load_all_plugins();
+  for (const std::string& name : allocator_names()) {
+    const AllocatorInfo& info = find_allocator(name);
+    const Options options(info.options);
+    long left = 0;
+    for (int round = 0; round < 3; ++round) {  // what is made once is made in the first
+      const long before = kept;
+      {
+        AddressOnlySource device({.manual_completion = true});
+        const auto policy = info.create({.source = device, .options = options});
+        for (const std::size_t bytes : {std::size_t{512}, 3 * MiB, 70 * MiB}) {
+          policy->record_use(policy->allocate({.bytes = bytes}), {7});
+          const Block freed = policy->allocate({.bytes = bytes});
+          policy->record_use(freed, {8});
+          policy->deallocate(freed, {});  // and waits
+        }
+      }
+      left = kept - before;
+    }
+    EXPECT_EQ(left, 0) << name;
+  }
 }
 
 }  // namespace

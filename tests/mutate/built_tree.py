@@ -186,16 +186,33 @@ class BuiltTree:
     # --- linking ---
 
     def link(self, objects: dict, jobs: int, say):
-        """Links everything that has one of the objects; returns {output: file}, outputs relative to the build folder."""
-        outputs = sorted({o for name in objects for o in self._linked_from(name)})
+        """Links everything that has one of the objects, in a static library too; returns {output: file}, outputs relative to the
+        build folder."""
+        objects = {**objects, **self._archives(objects)}
+        outputs = sorted({o for name in objects for o in self._made_of(name) if not o.endswith(".a")})
         say(f"linking {', '.join(outputs)}")
         with ThreadPoolExecutor(jobs) as pool:
             return dict(zip(outputs, pool.map(lambda o: self._link(o, objects), outputs)))
 
-    def _linked_from(self, object):
-        text = subprocess.run(["ninja", "-C", self.build, "-t", "query", object], capture_output=True, text=True, check=True).stdout
-        found = [line.strip() for line in text.split("outputs:")[-1].splitlines() if line.strip()]
-        return [f for f in found if (self.build / f).is_file() and not f.endswith(".a")]
+    def _query(self, name):
+        return subprocess.run(["ninja", "-C", self.build, "-t", "query", name], capture_output=True, text=True, check=True).stdout
+
+    def _made_of(self, name):
+        """What is linked from it directly, and was built: libraries, plugins, programs."""
+        found = [line.strip() for line in self._query(name).split("outputs:")[-1].splitlines() if line.strip()]
+        return [f for f in dict.fromkeys(found) if (self.build / f).is_file() and not f.startswith(("bench/", "fuzz/", "examples/"))]
+
+    def _archives(self, objects):
+        """The static libraries that have one of the objects, made anew with it."""
+        made = {}
+        for archive in sorted({o for name in objects for o in self._made_of(name) if o.endswith(".a")}):
+            inputs = self._query(archive).split("input:")[1].split("outputs:")[0].splitlines()
+            members = [m.strip() for m in inputs if m.strip().endswith(".o")]
+            made[archive] = self.work / "linked" / archive
+            made[archive].parent.mkdir(parents=True, exist_ok=True)
+            made[archive].unlink(missing_ok=True)
+            subprocess.run(["ar", "qcs", made[archive], *[str(objects.get(m, m)) for m in members]], cwd=self.build, check=True)
+        return made
 
     def _link(self, output, objects):
         text = subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", output], capture_output=True, text=True,

@@ -30,6 +30,9 @@ def arguments():
                         help="of tests that a mutant may cost; those of its own layer are always asked (120)")
     parser.add_argument("--tests", type=lambda text: set(text.split(",")), metavar="FOLDER,…",
                         help="folders of tests to ask besides the layer's own, in place of all above it")
+    parser.add_argument("--without", type=lambda text: set(text.split(",")), metavar="FOLDER,…", default=set(),
+                        help="folders of tests not to ask in this run, the layer's own too: a quick run first, the others then "
+                             "are only asked about what is left")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), metavar="N", help="compilers, test processes at once")
     parser.add_argument("--list", action="store_true", help="only say which mutants would be planted")
     parser.add_argument("--json", metavar="FILE", help="the results, for programs")
@@ -84,7 +87,7 @@ def compiled(root, tree, mutants, asked, jobs, folder):
 def asked_cases(tree, mutants, options):
     import trials
     cases = trials.cases_of(tree.build)
-    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests)}
+    wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests, options.without)}
     return [c for c in cases if c in wanted]
 
 
@@ -166,14 +169,15 @@ def main():
         raise SystemExit("mutate: clang's library for Python is missing: apt-get install python3-clang-14, and use /usr/bin/python3")
     work = root / "build" / "mutate"
     work.mkdir(parents=True, exist_ok=True)
-    lock = open(work / "lock", "w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SystemExit("mutate: another run is under way in this tree")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tree = built_tree.BuiltTree(root, work)
-    tree.restore()
+    if not options.list:  # which only reads
+        lock = open(work / "lock", "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit("mutate: another run is under way in this tree")
+        tree.restore()
     targets = plan.targets_of(root, options.paths) if options.paths else plan.changed_targets(root)
     name = re.sub(r"[^\w.:-]+", "+", " ".join(options.paths) or "changed")[:150]
     folder = work / "runs" / f"{name}-{options.seed}-{options.mutants}"

@@ -57,11 +57,12 @@ def cases_of(build: Path):
     return cases
 
 
-def asked_of(layer: str, cases, labels):
-    """The cases of the layer and those above it; of these, slow ones and other labels than the chosen ones are left out."""
+def asked_of(layer: str, cases, labels, without=()):
+    """The cases of the layer and those above it; of these, slow ones and other labels than the chosen ones are left out.
+    Those of `without` are not asked at all."""
     below = set(LAYERS[:LAYERS.index(layer)]) if layer in LAYERS else set()
-    return [c for c in cases if near(layer, c.label)
-            or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels))]
+    return [c for c in cases if c.label not in without and (near(layer, c.label)
+            or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels)))]
 
 
 def kill_group(child):

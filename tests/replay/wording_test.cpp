@@ -3,6 +3,7 @@
 #include "replay/support.h"
 #include "support/scratch_folder.h"
 
+#include <tenon/replay/formats/writers.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/results/slice_diff.h>
 

@@ -80,6 +80,16 @@ TEST_F(Sweep, TheCommandLineHoldsASweptSettingToOneValue) {
   EXPECT_THAT(load(kTwoAxes).sweep_keys(), ElementsAre("train.checkpoint"));
 }
 
+TEST_F(Sweep, AFilesOwnSettingIsWhatASweepOverItsKeyReplaces) {
+  const std::string file = std::string("[train]\nepochs = 9\n") + kTwoAxes;
+  const Config config = load(file);
+  EXPECT_THAT(config.sweep_keys(), ElementsAre("train.epochs", "train.checkpoint"));
+  const auto cell = load(file, config.sweep_cells()[0].overrides, false, true).experiment();
+  EXPECT_EQ(cell.section("train").integer("epochs"), 1);
+  EXPECT_THAT(overrides_of(load("[train]\nepochs = 9\n[sweep.rows]\n\"a\" = { \"train.epochs\" = 3 }\n\"b\" = {}\n")),
+              ElementsAre(ElementsAre("train.epochs=3"), IsEmpty()));
+}
+
 TEST_F(Sweep, ListsOnTheCommandLineAreSweepsWhenAsked) {
   EXPECT_THAT(load("", {"train.epochs=[1, 2]", "train.optimizer=sgd,adamw", "train.lr=0.5"}, true).sweep_cells(),
               SizeIs(4));

@@ -8,13 +8,17 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 namespace tenon::test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
@@ -100,6 +104,78 @@ TEST_F(Experiment, MicroBatchesAddUpToTheBatch) {
       run({"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "train.lr=0.01", "train.micro_batches=4"});
   ASSERT_EQ(whole.losses.size(), parts.losses.size());
   for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], parts.losses[i], 1e-9) << i;
+}
+
+TEST_F(Experiment, MicroBatchesOfDifferentSizesCountByTheirExamples) {
+  const std::vector<std::string> words = {"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "train.lr=0.1",
+                                          "train.max_steps=6"};
+  const ExperimentResult whole = run(words);
+  for (const char* parts : {"train.micro_batches=3", "train.micro_batches=5", "train.micro_batches=32"}) {
+    std::vector<std::string> more = words;
+    more.emplace_back(parts);
+    const ExperimentResult divided = run(more);
+    ASSERT_EQ(whole.losses.size(), divided.losses.size());
+    for (std::size_t i = 0; i < whole.losses.size(); ++i)
+      EXPECT_NEAR(whole.losses[i], divided.losses[i], 1e-9) << parts << ", step " << i;
+  }
+  EXPECT_THROW(run({"train.micro_batches=33"}), ConfigError) << "more parts than the 32 examples of a batch";
+}
+
+TEST_F(Experiment, TheLossOfAnEpochIsTheMeanOfItsSteps) {
+  const ExperimentResult result = run({"train.epochs=2", "data.limit=160", "train.max_steps=8"});
+  ASSERT_EQ(result.losses.size(), 8u);
+  ASSERT_EQ(result.epochs.size(), 2u);
+  const auto mean = [&](std::size_t first, std::size_t count) {
+    double sum = 0;
+    for (std::size_t i = first; i < first + count; ++i) sum += result.losses[i];
+    return sum / static_cast<double>(count);
+  };
+  EXPECT_EQ(result.epochs[0].epoch, 1);
+  EXPECT_NEAR(result.epochs[0].train_loss, mean(0, 5), 1e-12);
+  EXPECT_EQ(result.epochs[1].epoch, 2);
+  EXPECT_NEAR(result.epochs[1].train_loss, mean(5, 3), 1e-12) << "cut off by max_steps";
+  EXPECT_EQ(result.test_accuracy, result.epochs[1].test_accuracy);
+  ASSERT_EQ(result.timeline.size(), 8u);
+  EXPECT_EQ(result.timeline.front().step, 1);
+  EXPECT_EQ(result.timeline.back().step, 8);
+}
+
+TEST_F(Experiment, TheTestDoesNotDependOnHowManyExamplesAreTestedAtOnce) {
+  const std::vector<std::string> words = {"train.precision=\"float64\"", "train.max_steps=3", "data.test_limit=90"};
+  std::vector<ExperimentResult> results;
+  for (const char* at_once : {"train.test_batch_size=90", "train.test_batch_size=40", "train.test_batch_size=1"}) {
+    std::vector<std::string> more = words;
+    more.emplace_back(at_once);
+    results.push_back(run(more));
+    EXPECT_NEAR(results.back().epochs.back().test_loss, results.front().epochs.back().test_loss, 1e-9) << at_once;
+    EXPECT_EQ(results.back().test_accuracy, results.front().test_accuracy) << at_once;
+  }
+}
+
+TEST_F(Experiment, StepsEndWhereTheLowestOfTheirLimitsIs) {
+  const auto warnings = [&] {
+    std::erase_if(sink.notes, [](const std::string& note) { return note.starts_with("epoch "); });
+    return std::exchange(sink.notes, {});
+  };
+  EXPECT_EQ(run({"train.epochs=1"}).steps, 20) << "640 examples, 32 at once";
+  EXPECT_THAT(warnings(), IsEmpty());
+  EXPECT_EQ(run({"train.epochs=1", "train.max_steps=21"}).steps, 20);
+  EXPECT_THAT(warnings(), ElementsAre("train.max_steps=21 is more than the 20 steps of 1 epoch: raise train.epochs"));
+  EXPECT_EQ(run({"train.epochs=2", "train.max_steps=40"}).steps, 40);
+  EXPECT_THAT(warnings(), IsEmpty());
+  EXPECT_EQ(run({"train.epochs=2", "train.max_steps=25", "train.stop_at=23"}).planned_steps, 23);
+  EXPECT_EQ(run({"train.epochs=1", "train.stop_at=23"}).planned_steps, 20);
+  const ExperimentResult few = run({"train.max_steps=3", "train.warmup_steps=10"});
+  EXPECT_EQ(few.warmup_steps, 3);
+  EXPECT_EQ(few.device_calls_after_warmup, 0) << "there is no step behind the warm-up";
+}
+
+TEST_F(Experiment, ALossThatIsNotFiniteIsNotedOnce) {
+  const ExperimentResult result = run({"train.optimizer=\"sgd\"", "train.lr=1000000", "train.max_steps=8"});
+  EXPECT_FALSE(std::isfinite(result.losses.back()));
+  int noted = 0;
+  for (const std::string& note : sink.notes) noted += note.find("the loss is not finite") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(noted, 1);
 }
 
 TEST_F(Experiment, InplaceActivationsAndZeroedGradientsChangeNoLoss) {

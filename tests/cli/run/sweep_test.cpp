@@ -177,6 +177,40 @@ TEST_F(SweepVerb, ARunThatItsAllocatorEndsIsACrashedRow) {
   EXPECT_EQ(rows(said)[0]["status"], "crashed");
 }
 
+// Its process becomes another program, which ends well: nobody is left to tell.
+TEST_F(SweepVerb, ACellThatLeavesNoResultHasFailedThoughItsProcessEndedWithZero) {
+  const std::string gone = fixture("crasher").string() + ":after=40,how=become";
+  const Said said = tenon({"run", "exp.toml", "allocator.name=[\"direct\", \"" + gone + "\"]", "--sweep", "--out",
+                           "res", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 1) << said.error;
+  ASSERT_EQ(rows(said).size(), 2U);
+  EXPECT_EQ(rows(said)[0]["status"], "done");
+  EXPECT_EQ(rows(said)[1]["status"], "failed");
+  EXPECT_THAT(rows(said)[1]["error"].get<std::string>(),
+              AllOf(HasSubstr("ended with code 0 before it was done"), HasSubstr("res/cells/002-")));
+}
+
+TEST_F(SweepVerb, AnOlderResultDoesNotStandInForACellThatLeftNone) {
+  const std::string gone = fixture("crasher").string() + ":after=40,how=become";
+  const std::vector<std::string> words = {"run",      "exp.toml", "allocator.name=[\"direct\", \"" + gone + "\"]",
+                                          "--sweep",  "--out",    "res",
+                                          "--format", "json",     "--quiet"};
+  ASSERT_EQ(tenon(words).code, 1);
+  std::string cell;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "res/cells"))
+    if (entry.path().filename().string().starts_with("002-")) cell = entry.path().filename().string();
+  // As an interrupted part of the run would have left it.
+  std::string older = read_bytes(folder_.path() / "res/cells/001-direct/result.json");
+  const std::string done = "\"status\": \"done\"";
+  ASSERT_NE(older.find(done), std::string::npos);
+  folder_.write("res/cells/" + cell + "/result.json",
+                older.replace(older.find(done), done.size(), "\"status\": \"interrupted\""));
+  const Said said = tenon({"run", "--resume", "res", "--format", "json", "--quiet"});
+  EXPECT_EQ(said.code, 1) << said.error;
+  EXPECT_EQ(rows(said)[1]["status"], "failed");
+  EXPECT_THAT(rows(said)[1]["error"].get<std::string>(), HasSubstr("ended with code 0 before it was done"));
+}
+
 TEST_F(SweepVerb, OutOfMemoryOfACellIsARowThatSaysSo) {
   const Said said = tenon({"run", "exp.toml", "allocator.layers=[\"limit\"]",
                            "allocator.limit.bytes=[\"16KiB\", \"64MiB\"]", "--sweep", "--format", "json", "--quiet"});
