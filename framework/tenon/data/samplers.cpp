@@ -10,6 +10,16 @@
 
 namespace tenon::data::samplers {
 
+namespace {
+
+std::size_t saved_position(InputArchive& archive, const char* key) {
+  const std::int64_t position = archive.read_integer(key);
+  if (position < 0) throw Error("a sampler's saved position is " + std::to_string(position) + ", below 0");
+  return static_cast<std::size_t>(position);
+}
+
+}  // namespace
+
 CustomBatchRequest::~CustomBatchRequest() = default;
 
 void SequentialSampler::reset(std::optional<std::size_t> new_size) {
@@ -27,11 +37,7 @@ std::optional<std::vector<std::size_t>> SequentialSampler::next(std::size_t batc
 void SequentialSampler::save(OutputArchive& archive) const {
   archive.write("index", static_cast<std::int64_t>(index_));
 }
-void SequentialSampler::load(InputArchive& archive) {
-  const std::int64_t index = archive.read_integer("index");
-  if (index < 0) throw Error("a sampler's saved position is " + std::to_string(index) + ", below 0");
-  index_ = static_cast<std::size_t>(index);
-}
+void SequentialSampler::load(InputArchive& archive) { index_ = saved_position(archive, "index"); }
 
 RandomSampler::RandomSampler(std::int64_t size, Dtype index_dtype)
     : indices_(tenon::randperm(size, TensorOptions(index_dtype))) {}
@@ -73,7 +79,7 @@ void StreamSampler::save(OutputArchive& archive) const {
   archive.write("examples_retrieved_so_far", static_cast<std::int64_t>(examples_retrieved_so_far_));
 }
 void StreamSampler::load(InputArchive& archive) {
-  examples_retrieved_so_far_ = static_cast<std::size_t>(archive.read_integer("examples_retrieved_so_far"));
+  examples_retrieved_so_far_ = saved_position(archive, "examples_retrieved_so_far");
 }
 
 }  // namespace tenon::data::samplers

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <random>
@@ -156,7 +157,11 @@ inline void for_each_case(std::uint64_t seed, int count, const std::function<voi
     const std::uint64_t own = seed * 1'000'000 + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("case with seed " + std::to_string(own));
     Draws draws(own);
-    test(draws);
+    try {
+      test(draws);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -213,5 +213,145 @@ TEST(GeneratedPooling, AdaptiveMeansAndMaxima) {
   });
 }
 
+TEST(GeneratedPooling, WithoutABatchIsThatOfABatchOfOne) {
+  for_each_case(359, 150, [](Draws& draws) {
+    const Windows w = draw_windows(draws, draws.integer(1, 3), true);
+    Array x(draw_input(draws, w.rank));
+    x.sizes[0] = 1;
+    x = Array(draws.tensor(x.sizes));
+    SCOPED_TRACE("input " + text_of(x.sizes) + ", " + w.text());
+    if (!has_a_window(output_of(x.sizes, w))) return;
+    const Tensor batch = draws.laid_out(x), one = draws.in_some_layout(batch[0]).detach().set_requires_grad(true);
+    const auto [pooled, places] = max_pool(batch, w);
+    const auto [alone, own_places] = max_pool(one, w);
+    EXPECT_TRUE(alone.equal(pooled[0]));
+    EXPECT_TRUE(own_places.equal(places[0]));
+    alone.sum().backward();
+    EXPECT_EQ(one.grad().sizes(), one.sizes());
+    const Tensor whole = batch.detach().clone().set_requires_grad(true);
+    std::get<0>(max_pool(whole, w)).sum().backward();
+    EXPECT_TRUE(one.grad().equal(whole.grad()[0]));
+    const Sizes wanted = draws.sizes(w.rank, 1, 5);
+    const auto mean_of = [&](const Tensor& t) {
+      return w.rank == 1   ? adaptive_avg_pool1d(t, wanted)
+             : w.rank == 2 ? adaptive_avg_pool2d(t, wanted)
+                           : adaptive_avg_pool3d(t, wanted);
+    };
+    EXPECT_TRUE(mean_of(one.detach()).equal(mean_of(batch)[0]));
+    const auto most_of = [&](const Tensor& t) {
+      return w.rank == 1   ? adaptive_max_pool1d(t, wanted)
+             : w.rank == 2 ? adaptive_max_pool2d(t, wanted)
+                           : adaptive_max_pool3d(t, wanted);
+    };
+    EXPECT_TRUE(std::get<1>(most_of(one.detach())).equal(std::get<1>(most_of(batch))[0]));
+    EXPECT_ANY_THROW(max_pool(one.detach()[0], w));
+    EXPECT_ANY_THROW(max_pool(batch.unsqueeze(0), w));
+  });
+}
+
+TEST(GeneratedPooling, SettingsBeyondTheirBoundsAreRefusedAndTheBoundsAreNot) {
+  for_each_case(367, 100, [](Draws& draws) {
+    const std::int64_t rank = draws.integer(1, 3);
+    Windows w = draw_windows(draws, rank, true);
+    Sizes sizes(static_cast<std::size_t>(rank), 20);
+    sizes.insert(sizes.begin(), {1, 2});
+    const Tensor x = draws.tensor(sizes);
+    const auto d = static_cast<std::size_t>(draws.integer(0, rank - 1));
+    SCOPED_TRACE(w.text() + ", dimension " + std::to_string(d));
+    const auto pool_all = [&](const Windows& c, bool is_max) {
+      if (is_max) return std::get<0>(max_pool(x, c));
+      if (rank == 1) return avg_pool1d(x, c.kernel, c.stride, c.padding, c.ceil_mode);
+      if (rank == 2) return avg_pool2d(x, c.kernel, c.stride, c.padding, c.ceil_mode);
+      return avg_pool3d(x, c.kernel, c.stride, c.padding, c.ceil_mode);
+    };
+    for (const bool is_max : {true, false}) {
+      const auto with = [&](Sizes Windows::*setting, std::int64_t value) {
+        Windows changed = w;
+        (changed.*setting)[d] = value;
+        return pool_all(changed, is_max);
+      };
+      EXPECT_NO_THROW(with(&Windows::padding, w.kernel[d] / 2));
+      EXPECT_ANY_THROW(with(&Windows::padding, w.kernel[d] / 2 + 1));
+      EXPECT_ANY_THROW(with(&Windows::padding, -1));
+      EXPECT_ANY_THROW(with(&Windows::stride, 0));
+      EXPECT_ANY_THROW(with(&Windows::kernel, 0));
+      if (is_max) {
+        EXPECT_ANY_THROW(with(&Windows::dilation, 0));
+      }
+    }
+    Windows one = w;  // one number stands for all dimensions, and no stride for the kernel
+    one.kernel = {2};
+    one.stride = {};
+    one.padding = {1};
+    one.dilation = {1};
+    Windows all = w;
+    all.kernel = all.stride = Sizes(static_cast<std::size_t>(rank), 2);
+    all.padding = all.dilation = Sizes(static_cast<std::size_t>(rank), 1);
+    EXPECT_TRUE(pool_all(one, true).equal(pool_all(all, true)));
+    EXPECT_TRUE(pool_all(one, false).equal(pool_all(all, false)));
+    one.kernel = Sizes(static_cast<std::size_t>(rank) + 1, 2);
+    EXPECT_ANY_THROW(pool_all(one, true));
+  });
+}
+
+TEST(GeneratedPooling, ColumnsOfWindowsAndTheirSum) {
+  for_each_case(373, 200, [](Draws& draws) {
+    const Windows w{2,
+                    draws.sizes(2, 1, 3),
+                    draws.sizes(2, 1, 3),
+                    draws.sizes(2, 0, 2),
+                    draws.sizes(2, 1, 3),
+                    /*ceil_mode=*/false};
+    Sizes sizes = draw_input(draws, 2);
+    const Array x(draws.tensor(sizes));
+    SCOPED_TRACE("input " + text_of(sizes) + ", " + w.text());
+    const Tensor input = draws.laid_out(x).set_requires_grad(true);
+    const auto columns_of = [&](const Tensor& t) { return im2col(t, w.kernel, w.dilation, w.padding, w.stride); };
+    const std::int64_t rows = w.count(0, sizes[2]), along = w.count(1, sizes[3]);
+    if (rows < 1 || along < 1) {
+      EXPECT_ANY_THROW(columns_of(input));
+      return;
+    }
+    const std::int64_t elements = w.kernel[0] * w.kernel[1];
+    Array want({sizes[0], sizes[1] * elements, rows * along});
+    const Tensor scale = draws.tensor(want.sizes);
+    const Array scales(scale);
+    Array sums(sizes);
+    for_each_place(want.sizes, [&](const Sizes& at) {
+      const std::int64_t element = at[1] % elements;
+      const std::int64_t i = at[2] / along * w.stride[0] - w.padding[0] + element / w.kernel[1] * w.dilation[0];
+      const std::int64_t j = at[2] % along * w.stride[1] - w.padding[1] + element % w.kernel[1] * w.dilation[1];
+      if (i < 0 || j < 0 || i >= sizes[2] || j >= sizes[3]) return;
+      want[at] = x[{at[0], at[1] / elements, i, j}];
+      sums[{at[0], at[1] / elements, i, j}] += scales[at];
+    });
+    const Tensor columns = columns_of(input);
+    expect_near(columns, want);
+    (columns * scale).sum().backward();
+    expect_near(input.grad(), sums);
+    const auto image_of = [&](const Tensor& t) {
+      return col2im(t, {sizes[2], sizes[3]}, w.kernel, w.dilation, w.padding, w.stride);
+    };
+    const Tensor given = draws.laid_out(scales).set_requires_grad(true);
+    const Tensor image = image_of(given);
+    expect_near(image, sums);
+    (image * draws.laid_out(x)).sum().backward();
+    expect_near(given.grad(), want);
+    EXPECT_TRUE(columns_of(input.detach()[0]).equal(columns.detach()[0]));
+    EXPECT_TRUE(image_of(given.detach()[0]).equal(image.detach()[0]));
+    EXPECT_ANY_THROW(image_of(draws.tensor({sizes[0], sizes[1] * elements, rows * along + 1})));
+    if (elements > 1) {
+      EXPECT_ANY_THROW(image_of(draws.tensor({sizes[0], sizes[1] * elements + 1, rows * along})));
+    }
+    for (int setting = 0; setting < 4; ++setting) {
+      Sizes k = w.kernel, dilation = w.dilation, p = w.padding, stride = w.stride;
+      Sizes& wrong = setting == 0 ? k : setting == 1 ? dilation : setting == 2 ? p : stride;
+      wrong[static_cast<std::size_t>(draws.integer(0, 1))] = setting == 2 ? -1 : 0;
+      EXPECT_ANY_THROW(im2col(input, k, dilation, p, stride)) << "setting " << setting;
+      EXPECT_ANY_THROW(col2im(given, {sizes[2], sizes[3]}, k, dilation, p, stride)) << "setting " << setting;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tenon::test

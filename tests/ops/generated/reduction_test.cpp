@@ -1,6 +1,6 @@
 // Reductions over random dimensions of tensors in random layouts, with NaNs, ties and empty sizes, held against loops
 // in float64; their gradients against differences.
-#include "draws.h"
+#include "differences.h"
 
 namespace tenon::test {
 namespace {
@@ -243,26 +243,6 @@ TEST(GeneratedReduction, SortedWithTiesAndNaNsLast) {
     expect_near(sorted, want);
     expect_near(places, want_places);
   });
-}
-
-/// The gradient of sum(f(x) * weights) by central differences.
-void expect_gradient(Draws& draws, const Array& x, const std::function<Tensor(const Tensor&)>& function) {
-  const Tensor input = draws.laid_out(x).set_requires_grad(true);
-  const Tensor y = function(input);
-  const Tensor weight = draws.tensor(y.sizes().vec());
-  (y * weight).sum().backward();
-  Array want(x.sizes);
-  constexpr double kStep = 1e-6;
-  for (std::size_t i = 0; i < x.values.size(); ++i) {
-    double sides[2];
-    for (const int side : {0, 1}) {
-      Array moved = x;
-      moved.values[i] += side == 0 ? -kStep : kStep;
-      sides[side] = (function(draws.laid_out(moved)) * weight).sum().item<double>();
-    }
-    want.values[i] = (sides[1] - sides[0]) / (2 * kStep);
-  }
-  expect_near(input.grad(), want, 2e-5);
 }
 
 TEST(GeneratedReduction, Gradients) {

@@ -55,7 +55,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
   const EmbeddingBackwardAttributes attributes{.padding_index = padding_idx, .scale_by_frequency = scale_grad_by_freq};
   Recording recording = record<1>("EmbeddingBackward0", {&weight}, [attributes, count = weight.size(0)](Backward& b) {
     const Tensor& dy = b.grad();
-    b.set(0, gradient_of_rows(dy.reshape({-1, dy.size(-1)}), b.saved(0), count, attributes));
+    b.set(0, gradient_of_rows(dy.reshape({b.saved(0).size(0), dy.size(-1)}), b.saved(0), count, attributes));
   });
   Dims sizes = indices.impl().sizes();
   sizes.push_back(weight.size(1));

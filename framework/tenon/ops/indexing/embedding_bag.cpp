@@ -93,7 +93,8 @@ std::tuple<Tensor, Tensor> maxima(const Tensor& vectors, const Tensor& rows, con
   const std::int64_t longest =
       std::max<std::int64_t>(bags.sizes.empty() ? 0 : *std::max_element(bags.sizes.begin(), bags.sizes.end()), 1);
   if (bags.kept.empty()) {
-    return {vectors.new_zeros({count, features}), tenon::full({count, features}, -1, rows.options())};
+    // Zeros that come from no row, and are part of the graph all the same.
+    return {vectors.sum(0, true).expand({count, features}).clone(), tenon::full({count, features}, -1, rows.options())};
   }
   Numbers place(static_cast<std::size_t>(count * longest), 0), absent(place.size(), 1);
   std::size_t element = 0;

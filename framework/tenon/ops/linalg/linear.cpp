@@ -156,6 +156,13 @@ Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scala
   return product(kBaddbmm, a, b, self, beta.toDouble(), alpha.toDouble());
 }
 
+namespace {
+
+/// (…, n) as (rows, n): by sizes, since reshape() could not find the rows by -1 where n is 0.
+Tensor rows_of(const Tensor& tensor) { return tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor.flatten(0, -2); }
+
+}  // namespace
+
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const std::int64_t left = self.dim();
   const std::int64_t right = other.dim();
@@ -171,7 +178,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     // A batch against one matrix is one tall product.
     const Tensor matrix = right == 1 ? other.unsqueeze(1) : other;
     Dims sizes = self.impl().sizes();
-    const Tensor tall = self.reshape({-1, self.size(-1)});
+    const Tensor tall = rows_of(self);
     if (tall.size(-1) != matrix.size(0))
       throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, matrix) + ")");
     sizes[sizes.rank() - 1] = matrix.size(1);
@@ -203,14 +210,14 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   const std::int64_t features = weight.dim() == 2 ? weight.size(1) : -1;
   if (input.dim() == 0 || weight.dim() == 0) throw Error("both arguments to linear need to be at least 1D");
   if (features >= 0 && input.size(-1) != features) {
-    const Tensor tall = input.dim() == 2 ? input : input.reshape({-1, input.size(-1)});
+    const Tensor tall = rows_of(input);
     throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, weight.t()) + ")");
   }
   if (input.dim() == 2 && has_bias && weight.dim() == 2) return addmm(*bias, input, weight.t());
   if (input.dim() > 2 && weight.dim() == 2) {
     Dims sizes = input.impl().sizes();
     sizes[sizes.rank() - 1] = weight.size(0);
-    const Tensor tall = input.reshape({-1, input.size(-1)});
+    const Tensor tall = rows_of(input);
     return has_bias ? product(kAddmm, tall, weight.t(), *bias, 1, 1, &sizes)
                     : product(kMm, tall, weight.t(), {}, 1, 1, &sizes);
   }
@@ -227,9 +234,9 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
     throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " +
                 std::to_string(b.dim()));
   // y_o = sum_ij a_i W_oij b_j
-  const Tensor x = a.reshape({-1, a.size(-1)});
-  const Tensor y = b.reshape({-1, b.size(-1)});
-  const Tensor left = matmul(x, weight.permute({1, 0, 2}).reshape({weight.size(1), -1}))
+  const Tensor x = rows_of(a);
+  const Tensor y = rows_of(b);
+  const Tensor left = matmul(x, weight.permute({1, 0, 2}).reshape({weight.size(1), weight.size(0) * weight.size(2)}))
                           .view({x.size(0), weight.size(0), weight.size(2)});
   Tensor result = left.mul(y.unsqueeze(1)).sum(-1);
   if (bias && bias->defined()) result = result.add(*bias);

@@ -122,7 +122,7 @@ Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_
   Dims flat = source.impl().sizes();
   flat[at] = size_product(flat[at], repeats, wide);
   dense_bytes(flat, scalar_type());
-  return source.unsqueeze(at + 1).expand(wide).clone(MemoryFormat::Contiguous).view(flat);
+  return as_owned(source.unsqueeze(at + 1).expand(wide).clone(MemoryFormat::Contiguous).view(flat));
 }
 
 }  // namespace tenon

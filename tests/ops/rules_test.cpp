@@ -1,0 +1,147 @@
+// Rules of single operators that no table of operators holds: ranges at the ends of integers, dtypes of numbers beside
+// tensors, what broadcasts, what exactly a refusal says.
+#include "../support/message_of.h"
+
+#include <tenon/ops/nn/attention.h>
+#include <tenon/ops/ops.h>
+#include <tenon/tensor/literal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace tenon::test {
+namespace {
+
+constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+
+TEST(Arange, ReachesTheEndsOfIntegersAndRefusesDistancesThatNoneHolds) {
+  EXPECT_TRUE(arange(kHighest - 3, kHighest).equal(tensor({kHighest - 3, kHighest - 2, kHighest - 1})));
+  EXPECT_TRUE(arange(kLowest + 2, kLowest, -1).equal(tensor({kLowest + 2, kLowest + 1})));
+  EXPECT_THROW(arange(kLowest, kHighest), Error);
+  EXPECT_THROW(arange(kLowest, kHighest, std::int64_t{1} << 62), Error) << "the distance alone is too large";
+  EXPECT_THROW(arange(std::int64_t{-2}, kHighest, std::int64_t{1} << 62), Error);
+  EXPECT_THROW(arange(std::int64_t{0}, kHighest, std::int64_t{1} << 62), Error) << "rounded up it is";
+  EXPECT_THROW(arange(0, 5, 0), Error);
+  EXPECT_THROW(arange(0, 5, -1), Error);
+  EXPECT_THROW(arange(5, 0), Error);
+  EXPECT_EQ(arange(5, 5).numel(), 0);
+  for (const std::int64_t step : {1, 2, 3, 7}) {
+    for (std::int64_t end = 0; end < 9; ++end) {
+      EXPECT_EQ(arange(0, end, step).numel(), (end + step - 1) / step) << end << " by " << step;
+      EXPECT_EQ(arange(end, 0, -step).numel(), (end + step - 1) / step) << end << " by " << -step;
+    }
+  }
+}
+
+TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
+  const Tensor is_first = tensor({true, false});
+  const Tensor bytes = tensor({1, 2}).to(kInt8), halves = tensor({1., 2.}).to(kFloat16);
+  EXPECT_EQ(where(is_first, bytes, 3).scalar_type(), kInt8);
+  EXPECT_EQ(where(is_first, 3, bytes).scalar_type(), kInt8);
+  EXPECT_EQ(where(is_first, halves, 3.5).scalar_type(), kFloat16);
+  EXPECT_EQ(where(is_first, 3.5, halves).scalar_type(), kFloat16);
+  EXPECT_EQ(where(is_first, bytes, 3.5).scalar_type(), kFloat32);
+  EXPECT_TRUE(where(is_first, bytes, 3.5).equal(tensor({1.f, 3.5f})));
+  EXPECT_EQ(where(is_first, 1, 2).scalar_type(), kInt64);
+  EXPECT_EQ(where(is_first, 1., 2.).scalar_type(), kFloat32);
+}
+
+TEST(Numeric, ANumberBesideATensorKeepsTheTensorsDtype) {
+  const Tensor halves = tensor({1., 2.}).to(kFloat16), bytes = tensor({8, 2}).to(kInt8);
+  EXPECT_EQ(halves.xlogy(2.5).scalar_type(), kFloat16);
+  EXPECT_EQ(halves.div(2.5, "floor").scalar_type(), kFloat16);
+  EXPECT_EQ(bytes.div(3, "trunc").scalar_type(), kInt8);
+  EXPECT_EQ(bytes.bitwise_left_shift(1).scalar_type(), kInt8);
+}
+
+TEST(Numeric, CommonDivisorsHaveTheCommonDtypeWhicheverComesFirst) {
+  const Tensor small = tensor({12, 18}).to(kInt8), large = tensor({8, 27}).to(kInt32);
+  for (const Tensor& divisor : {small.gcd(large), large.gcd(small)}) {
+    EXPECT_EQ(divisor.scalar_type(), kInt32);
+    EXPECT_TRUE(divisor.equal(tensor({4, 9}).to(kInt32)));
+  }
+}
+
+TEST(Lerp, BroadcastsEachOfItsThreeTensors) {
+  const Tensor start = tensor({{1.}, {2.}}), end = tensor({{5., 6.}}), weight = tensor({0., 0.5}).view({2, 1, 1});
+  const Tensor got = lerp(start, end, weight);
+  ASSERT_EQ(got.sizes().vec(), (std::vector<std::int64_t>{2, 2, 2}));
+  for (int w = 0; w < 2; ++w)
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        EXPECT_NEAR(got[w][i][j].item<double>(), (1 + i) + (w == 0 ? 0 : 0.5) * ((5 + j) - (1 + i)), 1e-6);
+  Tensor target = start.clone();
+  EXPECT_THROW(target.lerp_(end, 0.5), Error) << "its sizes would change";
+  EXPECT_THROW(target.lerp_(start, weight), Error);
+}
+
+TEST(InPlace, AnIntegerTensorRefusesAFractionalResultAndStaysAsItWas) {
+  const Tensor x = tensor({1, 2});
+  EXPECT_EQ(message_of([&] { x.sqrt_(); }),
+            "result type Float can't be cast to the desired output type Long (in-place operator sqrt_)");
+  EXPECT_EQ(message_of([&] { x.sin_(); }),
+            "result type Float can't be cast to the desired output type Long (in-place operator sin_)");
+  EXPECT_TRUE(x.equal(tensor({1, 2})));
+  EXPECT_NO_THROW(x.neg_());
+}
+
+TEST(Attention, OperandsThatDoNotFitAreNamed) {
+  const auto call = [](std::vector<std::int64_t> q, std::vector<std::int64_t> k, std::vector<std::int64_t> v) {
+    return message_of([&] { scaled_dot_product_attention(ones(q), ones(k), ones(v)); });
+  };
+  EXPECT_EQ(call({3}, {2, 3}, {2, 4}),
+            "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got "
+            "Query dim: 1, Key dim: 2 and Value dim: 2 instead.");
+  EXPECT_NE(call({2, 3}, {3}, {2, 4}), "");
+  EXPECT_NE(call({2, 3}, {2, 3}, {4}), "");
+  EXPECT_EQ(call({2, 3}, {5, 4}, {5, 4}),
+            "scaled_dot_product_attention: query [2, 3] and key [5, 4] must agree in the last dimension, key and value "
+            "[5, 4] in the one before it");
+  EXPECT_THAT(call({2, 3}, {5, 3}, {6, 4}), testing::HasSubstr("in the one before it"));
+  const Tensor q = ones({2, 3}), mask = ones({2, 2}, TensorOptions(kBool));
+  EXPECT_THROW(scaled_dot_product_attention(q, q, q, mask, 0, /*is_causal=*/true), Error);
+  for (const double p : {-0.01, 1.01}) EXPECT_THROW(scaled_dot_product_attention(q, q, q, std::nullopt, p), Error) << p;
+  EXPECT_TRUE(scaled_dot_product_attention(q, q, q, std::nullopt, 1.).equal(zeros({2, 3}))) << "all weights dropped";
+}
+
+TEST(IndexCopy, SaysWhichSlicesDoNotFit) {
+  const Tensor target = zeros({2, 3, 4}), index = tensor({0, 1});
+  EXPECT_EQ(message_of([&] {
+              target.index_copy_(1, index, ones({2, 2, 5}));
+            }),
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: 2, 4 at "
+            "dimension 1 and source slice shape: 2, 5 at dimension 0.");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              target.index_copy_(1, index, ones({2, 3, 4}));
+            }),
+            "index_copy_(): Number of indices (2) should be equal to source.size(dim) (3)");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              target.index_copy_(1, tensor({0, 3}), ones({2, 2, 4}));
+            }),
+            "index_copy_(): index 3 is out of bounds for dimension 1 with size 3");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              target.index_copy_(1, tensor({-1, 0}), ones({2, 2, 4}));
+            }),
+            "index_copy_(): index -1 is out of bounds for dimension 1 with size 3");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              target.index_copy_(1, index, ones({2, 2}));
+            }),
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            "dimensionality (2), destination dimensionality (3)");
+  EXPECT_TRUE(target.eq(0).all().item<bool>());
+}
+
+TEST(ChannelsLast, IsOfImagesOnlyWhateverTheStridesOfOtherRanks) {
+  // Strides that would be channels last, had they a batch; the result of a convolution of one dimension is contiguous.
+  const Tensor line = ones({2, 5, 3}).transpose(1, 2);
+  EXPECT_TRUE(conv1d(line, ones({4, 3, 2})).is_contiguous());
+  const Tensor image = ones({2, 3, 5, 6}).contiguous(MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(conv2d(image, ones({4, 3, 2, 2})).is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(conv2d(image.contiguous(), ones({4, 3, 2, 2})).is_contiguous());
+}
+
+}  // namespace
+}  // namespace tenon::test
