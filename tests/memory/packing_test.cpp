@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <random>
 
@@ -328,6 +329,23 @@ TEST(Greedy, WhatEndsAlikeLiesTogether) {
   EXPECT_EQ(flaw_of(buffers, fit_beside_alike(work, false, 2)), "");
   EXPECT_LT(height_of(buffers, fit_beside_alike(work, false, 2)), height_of(buffers, birth_best_fit(work)))
       << "seed " << kSeed;
+}
+
+TEST(Greedy, ByLoadThoseComeFirstThatLiveAtTheFullestMoments) {
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", problem " << i);
+    const std::vector<Buffer> buffers =
+        random_problem(random, {.buffers = 50, .times = 40, .sizes = 12, .has_gaps = i % 2 == 0});
+    const Workspace work(buffers);
+    const auto fullest = [&](std::uint32_t b) {
+      std::uint64_t most = 0;
+      for (const Piece& piece : work.timeline.pieces(b))
+        for (std::uint32_t s = piece.begin; s < piece.end; ++s) most = std::max(most, work.timeline.load()[s]);
+      return most;
+    };
+    EXPECT_TRUE(std::ranges::is_sorted(order_by(work, {Criterion::kLoad}), std::greater<>(), fullest));
+  }
 }
 
 TEST(Greedy, FirstFitIsTheLowestFreePlace) {

@@ -26,11 +26,34 @@ bool is_plain(const Workspace& work) {
          std::ranges::none_of(work.buffers, [](const Buffer& buffer) { return buffer.offset.has_value(); });
 }
 
-std::uint64_t fullest_section(const Workspace& work, std::uint32_t buffer) {
-  std::uint64_t most = 0;
-  for (const Piece& piece : work.timeline.pieces(buffer))
-    for (std::uint32_t s = piece.begin; s < piece.end; ++s) most = std::max(most, work.timeline.load()[s]);
-  return most;
+/// The most of any range of sections, in logarithmic time: a tree whose leaves are the sections.
+class FullestSection {
+ public:
+  explicit FullestSection(const std::vector<std::uint64_t>& load) : leaves_(load.size()), most_(2 * load.size()) {
+    std::ranges::copy(load, most_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+    for (std::size_t node = leaves_; node-- > 1;) most_[node] = std::max(most_[2 * node], most_[2 * node + 1]);
+  }
+  std::uint64_t within(const Piece& piece) const {
+    std::uint64_t most = 0;
+    for (std::size_t low = leaves_ + piece.begin, high = leaves_ + piece.end; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) most = std::max(most, most_[low++]);
+      if (high % 2 == 1) most = std::max(most, most_[--high]);
+    }
+    return most;
+  }
+
+ private:
+  const std::size_t leaves_;
+  std::vector<std::uint64_t> most_;
+};
+
+std::vector<double> fullest_sections(const Workspace& work) {
+  const FullestSection fullest(work.timeline.load());
+  std::vector<double> loads(work.buffers.size());
+  for (std::uint32_t i = 0; i < loads.size(); ++i)
+    for (const Piece& piece : work.timeline.pieces(i))
+      loads[i] = std::max(loads[i], static_cast<double>(fullest.within(piece)));
+  return loads;
 }
 
 }  // namespace
@@ -71,8 +94,8 @@ Order order_by(const Workspace& work, const Ordering& ordering) {
   const Criterion criterion = ordering.criterion;
   Order order(work.buffers.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::vector<double> load(criterion == Criterion::kLoad ? order.size() : 0);
-  for (std::uint32_t i = 0; i < load.size(); ++i) load[i] = static_cast<double>(fullest_section(work, i));
+  std::vector<double> load;
+  if (criterion == Criterion::kLoad) load = fullest_sections(work);
   const auto key = [&](std::uint32_t i) {
     const Buffer& buffer = work.buffers[i];
     const double width = width_of(buffer);
