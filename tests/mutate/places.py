@@ -28,7 +28,8 @@ COMPUTED = {"+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"], "&": ["|
             "<<": [">>"], ">>": ["<<"]}
 ASSIGNED = {"+=": ["-="], "-=": ["+="], "*=": ["/="], "/=": ["*="], "|=": ["&="], "&=": ["|="], "%=": ["/="],
             "<<=": [">>="], ">>=": ["<<="]}
-COMMUTATIVE = {"min", "max", "gcd", "lcm", "fmin", "fmax", "hypot", "swap", "memcmp", "equal", "midpoint"}
+COMMUTATIVE = {"min", "max", "smaller", "larger", "gcd", "lcm", "fmin", "fmax", "hypot", "swap", "memcmp", "equal", "midpoint",
+               "result_type", "promote_types"}
 NO_EFFECT = re.compile(rb"^(spdlog::|log::|TENON_|assert|static_cast<void>|\(void\))|(\.|->)(reserve|shrink_to_fit)\(")
 LITERAL = re.compile(rb"^(0[xX][0-9a-fA-F']+|[0-9][0-9']*)[uUlLzZ]*$")
 REAL = re.compile(rb"^[0-9][0-9'.]*([eE][-+]?[0-9]+)?[fFlL]?$")

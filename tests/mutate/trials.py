@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-# Bottom up. Folders of tests that are not here are about several layers, and always asked.
+# Bottom up. Folders of tests that are not here are about several layers, and always asked. A layer's own tests are in the folder of
+# its name, or in the folders and programs named here.
 LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", "autograd", "ops", "nn", "optim", "data", "runtime",
           "train", "replay", "measure", "report", "cli"]
-NEAR = {"kernels": ["conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
+NEAR = {"kernels": ["tenon_kernel_conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
         "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"]}
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
 QUICK_S = 0.5
@@ -61,7 +62,7 @@ def asked_of(layer: str, cases, labels, without=()):
     """The cases of the layer and those above it; of these, slow ones and other labels than the chosen ones are left out.
     Those of `without` are not asked at all."""
     below = set(LAYERS[:LAYERS.index(layer)]) if layer in LAYERS else set()
-    return [c for c in cases if c.label not in without and (near(layer, c.label)
+    return [c for c in cases if c.label not in without and (near(layer, c)
             or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels)))]
 
 
@@ -172,8 +173,8 @@ class Reach:
         return self.known.get(self._key(case), {})
 
 
-def near(layer, label):
-    return label in NEAR.get(layer, [layer])
+def near(layer, case):
+    return bool({case.label, Path(case.program).name} & set(NEAR.get(layer, [layer])))
 
 
 class Trials:
@@ -191,7 +192,7 @@ class Trials:
         groups = {}
         for case in self.cases_by_mutant.get(number, []):
             quick = self.reach.entry(case)["seconds"] < QUICK_S
-            groups.setdefault((not near(layer, case.label), not quick, case.program), []).append(case)
+            groups.setdefault((not near(layer, case), not quick, case.program), []).append(case)
         weight = lambda key: (key[1], key[0], sum(self.reach.entry(c)["seconds"] for c in groups[key]))
         chosen, left_s = [], self.patience_s
         for key in sorted(groups, key=weight):

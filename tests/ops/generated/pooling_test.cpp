@@ -76,43 +76,72 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& x, const Windows& w) {
   return max_pool3d_with_indices(x, w.kernel, w.stride, w.padding, w.dilation, w.ceil_mode);
 }
 
+void expect_maxima(Draws& draws, const Windows& w, const Array& x, bool has_nans) {
+  SCOPED_TRACE("input " + text_of(x.sizes) + ", " + w.text());
+  const Tensor input = draws.laid_out(x).set_requires_grad(true);
+  const Sizes out = output_of(x.sizes, w);
+  if (!has_a_window(out)) {
+    EXPECT_ANY_THROW(max_pool(input, w));
+    return;
+  }
+  const auto [pooled, places] = max_pool(input, w);
+  const Tensor weight = draws.tensor(out);
+  const Array weights(weight);
+  Array want(out), want_places(out), gradient(x.sizes);
+  for_each_place(out, [&](const Sizes& o) {
+    double best = -kInfinity;
+    Sizes from;
+    for_each_of_window(x.sizes, w, o, [&](const Sizes& at) {
+      if (!(x[at] > best || std::isnan(x[at]) || from.empty())) return;
+      best = x[at];
+      from = at;
+    });
+    want[o] = best;
+    want_places[o] = -1;
+    if (from.empty()) return;  // a window rounded up, its elements apart, may lie in the padding alone
+    std::int64_t place = 0;
+    for (std::size_t d = 2; d < from.size(); ++d) place = place * x.sizes[d] + from[d];
+    want_places[o] = static_cast<double>(place);
+    gradient[from] += weights[o];
+  });
+  expect_near(pooled, want);
+  expect_near(places, want_places);
+  (pooled * weight).sum().backward();
+  if (!has_nans) expect_near(input.grad(), gradient);
+}
+
 TEST(GeneratedPooling, MaximaTheirPlacesAndGradients) {
   for_each_case(11, 400, [](Draws& draws) {
     const Windows w = draw_windows(draws, draws.integer(1, 3), true);
     Array x(draw_input(draws, w.rank));
     const bool has_nans = draws.one_in(3);
     for (double& value : x.values) value = has_nans && draws.one_in(6) ? NAN : draws.number();
-    SCOPED_TRACE("input " + text_of(x.sizes) + ", " + w.text());
-    const Tensor input = draws.laid_out(x).set_requires_grad(true);
-    const Sizes out = output_of(x.sizes, w);
-    if (!has_a_window(out)) {
-      EXPECT_ANY_THROW(max_pool(input, w));
-      return;
-    }
-    const auto [pooled, places] = max_pool(input, w);
-    const Tensor weight = draws.tensor(out);
-    const Array weights(weight);
-    Array want(out), want_places(out), gradient(x.sizes);
-    for_each_place(out, [&](const Sizes& o) {
-      double best = -kInfinity;
-      Sizes from;
-      for_each_of_window(x.sizes, w, o, [&](const Sizes& at) {
-        if (!(x[at] > best || std::isnan(x[at]) || from.empty())) return;
-        best = x[at];
-        from = at;
-      });
-      want[o] = best;
-      want_places[o] = -1;
-      if (from.empty()) return;  // a window rounded up, its elements apart, may lie in the padding alone
-      std::int64_t place = 0;
-      for (std::size_t d = 2; d < from.size(); ++d) place = place * x.sizes[d] + from[d];
-      want_places[o] = static_cast<double>(place);
-      gradient[from] += weights[o];
-    });
-    expect_near(pooled, want);
-    expect_near(places, want_places);
-    (pooled * weight).sum().backward();
-    if (!has_nans) expect_near(input.grad(), gradient);
+    expect_maxima(draws, w, x, has_nans);
+  });
+}
+
+// The window of most small networks may have a way of its own: all that differ from it by one setting.
+TEST(GeneratedPooling, MaximaOfWindowsNextToTwoByTwo) {
+  const std::vector<Sizes> kernels{{2, 2}, {1, 2}, {2, 1}, {3, 2}, {2, 3}}, strides = kernels;
+  const std::vector<Sizes> paddings{{0, 0}, {1, 0}, {0, 1}}, dilations{{1, 1}, {2, 1}, {1, 2}};
+  for_each_case(389, 1, [&](Draws& draws) {
+    for (const Sizes& kernel : kernels)
+      for (const Sizes& stride : strides)
+        for (const Sizes& padding : paddings)
+          for (const Sizes& dilation : dilations)
+            for (const Sizes& size : {Sizes{4, 4}, Sizes{5, 6}, Sizes{6, 5}})
+              for (const bool ceil_mode : {false, true}) {
+                const bool is_allowed = 2 * padding[0] <= kernel[0] && 2 * padding[1] <= kernel[1];
+                if (!is_allowed || ::testing::Test::HasFailure()) continue;
+                const Array x(draws.tensor({1, 2, size[0], size[1]}));
+                expect_maxima(draws, {2, kernel, stride, padding, dilation, ceil_mode}, x, false);
+              }
+  });
+  // In three dimensions the first may be what differs.
+  for_each_case(397, 60, [&](Draws& draws) {
+    const Windows w{3,         {draws.integer(1, 2), 2, 2}, {draws.integer(1, 2), 2, 2},
+                    {0, 0, 0}, {draws.integer(1, 2), 1, 1}, draws.one_in(2)};
+    expect_maxima(draws, w, Array(draws.tensor({1, 2, draws.integer(1, 4), 4, draws.integer(4, 5)})), false);
   });
 }
 
