@@ -27,6 +27,10 @@
 #include <vector>
 
 namespace tenon::replay {
+
+/// Names the cases of a format for ctest.
+static void PrintTo(const Format* format, std::ostream* out) { *out << format->name; }
+
 namespace {
 
 test::RecordedTable& table() {
