@@ -52,6 +52,8 @@ TEST_F(Devices, OptionsOfABackendComeBeforeItsFirstDevice) {
 
 TEST_F(Devices, AnOptionOfABackendIsSetByNameAndValue) {
   set_backend_option("simulated", "capacity", "3GiB");
+  EXPECT_THAT(message_of<ConfigError>([] { set_backend_option("simulated", "capacity", 3); }),
+              HasSubstr("device.simulated: option 'capacity': 3 is 3 bytes"));
   set_backend_option("simulated", "count", 2);
   EXPECT_EQ(device_state("simulated:1").driver().properties().capacity_bytes, 3 * GiB) << "the first one stays set";
   EXPECT_THAT(message_of<ConfigError>([] { set_backend_option("simulated", "capacty", "1GiB"); }),

@@ -1,5 +1,6 @@
 // The device resolver and the set-up that it works from.
 #include <tenon/core/error.h>
+#include <tenon/core/units.h>
 #include <tenon/device/device_state.h>
 #include <tenon/dispatch/dispatch.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -90,6 +91,14 @@ void set_backend_options(std::string_view kind, Options options) {
   all.backend_options.insert_or_assign(std::string(kind), std::move(options));
 }
 
+void refuse_forgotten_unit(std::string_view name, const OptionValue& written) {
+  std::string problem;
+  if (const auto* const text = std::get_if<std::string>(&written)) problem = forgotten_unit(*text);
+  if (const auto* const number = std::get_if<std::int64_t>(&written))
+    problem = forgotten_unit(fmt::format("{}", *number));
+  if (!problem.empty()) throw ConfigError(fmt::format("option '{}': {}", name, problem));
+}
+
 void set_backend_option(std::string_view kind, std::string_view name, OptionValue value) {
   const std::string text(kind);
   Setup& all = setup();
@@ -100,6 +109,7 @@ void set_backend_option(std::string_view kind, std::string_view name, OptionValu
   lock.unlock();  // loading a plugin may take a while, and may come here
   if (!options) options = Options(find_backend(text).options());
   try {
+    if (name == kCapacityOption) refuse_forgotten_unit(name, value);
     options->set(name, std::move(value));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("device.{}: {}", kind, error.what()));
