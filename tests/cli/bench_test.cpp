@@ -40,6 +40,13 @@ TEST_F(BenchVerb, TwoFilesThatSupplyOneAllocatorStandSideBySide) {
   EXPECT_THAT(document["allocators"][1]["plugin"]["path"].get<std::string>(), HasSubstr("new.so"));
 }
 
+TEST_F(BenchVerb, APluginsPathNeedNotBeUtf8) {
+  std::filesystem::copy_file(fixture("tiny"), folder_.path() / "t\xff.so");
+  const Said said = bench({"./t\xff.so", "--format", "json"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(parse_json(said.out)["allocators"][0]["plugin"]["path"].get<std::string>(), HasSubstr("\ufffd.so"));
+}
+
 TEST_F(BenchVerb, ItsJsonHasEveryRoundAndTheMethod) {
   const json document = parse_json(bench({"direct", "caching", "--format", "json"}).out);
   EXPECT_EQ(document["schema_version"], 1);

@@ -29,7 +29,7 @@ TEST_F(DoctorVerb, AnEmptyCapacityIsRefusedAsInTune) {
   for (const char* verb : {"doctor", "tune"}) {
     const Said said = tenon({verb, "short.trace", "--capacity", ""});
     EXPECT_EQ(said.code, 2) << verb;
-    EXPECT_THAT(said.error, HasSubstr("an empty size")) << verb;
+    EXPECT_THAT(said.error, HasSubstr("an empty value")) << verb;
   }
 }
 

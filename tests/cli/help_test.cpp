@@ -92,6 +92,11 @@ TEST_F(Help, AMistypedVerbNamesTheNearest) {
   EXPECT_EQ(said.out, "");
   EXPECT_THAT(said.error, AllOf(StartsWith("tenon: "), HasSubstr("did you mean \"tenon run\"?")));
   EXPECT_THAT(tenon({"config", "chek", "exp.toml"}).error, HasSubstr("did you mean \"tenon config check\"?"));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--capacity", "8GiB", "replay", "x.trace"},
+                                                std::vector<std::string>{"--capacity=8GiB", "replay", "x.trace"}}) {
+    EXPECT_THAT(tenon(words).error,
+                HasSubstr("--capacity stands before its verb; options come after it: tenon replay --capacity …"));
+  }
   EXPECT_THAT(tenon({"xyzzy"}).error, HasSubstr("there are run, plugins"));
 }
 

@@ -54,6 +54,15 @@ TEST_F(NewVerb, NeverWritesIntoAFolderWithFiles) {
   EXPECT_EQ(read_bytes(folder_.path() / "full/keep.txt"), "mine");
 }
 
+TEST_F(NewVerb, AFullDiskLeavesNothingInTheWayOfTheNextTry) {
+  // A limit on the size of files stands for it: 1,536 bytes are enough for the first file and for no source.
+  const Said full = StartedProgram(folder_, {"new", "allocator", "mine"}, {}, "/dev/null", "ulimit -f 3").wait();
+  EXPECT_EQ(full.code, 1) << full.error;
+  EXPECT_THAT(full.error, HasSubstr("cannot write mine/"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "mine"));
+  EXPECT_EQ(tenon({"new", "allocator", "mine"}).code, 0);
+}
+
 TEST_F(NewVerb, ANameThatIsNoWordIsRefused) {
   for (const char* name : {"My", "9lives", "a-b", "a b", "../up"})
     EXPECT_EQ(tenon({"new", "allocator", name}).code, 2) << name;

@@ -57,6 +57,24 @@ TEST_F(PluginsVerb, ABrokenPluginIsListedWithItsProblem) {
   EXPECT_THAT(said.out, AllOf(HasSubstr("not a shared library"), HasSubstr("caching")));
 }
 
+TEST_F(PluginsVerb, AnErrorInAConstructorNamesTheAllocatorAndItsFile) {
+  const std::string file = std::string(TENON_FIXTURE_DIR) + "/crasher.so";
+  const std::string who = "allocator 'crasher' (" + file + ") was not made: ";
+  for (const auto& [how, words, code] : {std::tuple("construct_error", "the table of sizes cannot be read", 1),
+                                         std::tuple("construct_refusal", "after and how do not go together", 2)}) {
+    const std::string spec = file + ":how=" + how;
+    const Said run = run_with(spec);
+    EXPECT_EQ(run.code, code);
+    EXPECT_THAT(run.error, HasSubstr(who + words));
+    const Said bench = tenon({"bench", spec, "--workload", "lifo/10", "--rounds", "2"});
+    EXPECT_THAT(bench.error, HasSubstr(who + words)) << bench.code;
+    const Said kit = tenon({"plugins", "test", spec});
+    EXPECT_THAT(kit.out + kit.error, HasSubstr(who + words)) << kit.code;
+    const Said estimate = tenon({"run", "exp.toml", "--dry-run"});
+    EXPECT_THAT(estimate.out + estimate.error, HasSubstr(who + words)) << estimate.code;
+  }
+}
+
 TEST_F(PluginsVerb, EachThatWouldNotLoadEndsTheRunWithCodeFive) {
   const std::string fixtures = TENON_FIXTURE_DIR;
   const std::string whole = read_bytes(fixture("tiny"));
@@ -123,7 +141,8 @@ TEST_F(PluginsVerb, TestTriesTheEdgesOfWhatIsDeclared) {
   EXPECT_THAT(caching.out, AllOf(HasSubstr("caching:throw_on_cudamalloc_oom=true, seed 47\n  FAILED  retries"),
                                  HasSubstr("caching:compat=1.13, seed 47\n1 passed")));
   EXPECT_THAT(caching.error,
-              AllOf(HasSubstr("not tested: caching:garbage_collection_threshold=1: garbage_collection_threshold must"),
+              AllOf(HasSubstr("not tested: caching:garbage_collection_threshold=1: allocator 'caching' ("),
+                    HasSubstr("caching.so) was not made: garbage_collection_threshold must"),
                     HasSubstr("not tested: caching:per_process_memory_fraction=0: 1 x 64.0 MiB do not fit")));
 }
 

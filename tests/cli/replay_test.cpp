@@ -213,15 +213,28 @@ TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
   }
 }
 
+TEST_F(ReplayVerb, AnErrorInAConstructorNamesTheAllocatorAndItsFile) {
+  const std::string file = std::string(TENON_FIXTURE_DIR) + "/crasher.so";
+  const std::string who = "allocator 'crasher' (" + file + ") was not made: ";
+  const Said error = replay({"steps.trace", "-a", file + ":how=construct_error", "-a", "caching"});
+  EXPECT_EQ(error.code, 1);
+  EXPECT_THAT(error.error, HasSubstr(who + "the table of sizes cannot be read"));
+  const Said refusal = replay({"steps.trace", "-a", file + ":how=construct_refusal", "-a", "caching"});
+  EXPECT_EQ(refusal.code, 2);
+  EXPECT_THAT(refusal.error, HasSubstr("\"crasher:how=construct_refusal\": " + who + "after and how do not go"));
+}
+
 TEST_F(ReplayVerb, MistakesOnTheCommandLineEndWithCodeTwo) {
   folder_.write("result.json", replay({"steps.trace", "-a", "caching", "--format", "json"}).out);
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"steps.trace", "-a", "cachng"}, "did you mean"},
-      {{"steps.trace", "--capacity", ""}, "an empty size"},
+      {{"steps.trace", "--capacity", ""}, "an empty value"},
+      {{"steps.trace", "--html", ""}, "an empty value, as of a shell variable that is not set"},
       {{"steps.trace", "-a", "caching:max_split=1"}, "max_split"},
       {{"steps.trace", "-a", "caching:max_split_size=1GiB,max_split_size=2GiB"}, "'max_split_size' is set twice"},
       {{"steps.trace", "-a", "caching,expandable"}, "give each by itself"},
       {{"steps.trace", "--capacity", "12 parsecs"}, "12 parsecs"},
+      {{"steps.trace", "--capacity", "8"}, "8 is 8 bytes, less than a page of the device; did you mean 8GiB?"},
       {{"steps.trace", "--fail-if", "ooms >"}, "ooms"},
       {{"steps.trace", "--fail-if", "peak_reserved_bytes > +2%"}, "--baseline"},
       {{"steps.trace", "--pytorch-conf", "expandable_segment:True"}, "expandable_segment"},

@@ -46,6 +46,17 @@ TEST(Sizes, AFractionIsExactBeyondTheDigitsOfADouble) {
             "\"0.00000000000090949470177292823791503906249999999999TiB\" is not a size: less than one byte");
 }
 
+TEST(Sizes, ADeviceOfLessThanAPageHasLostItsUnit) {
+  EXPECT_EQ(forgotten_unit("8"), "8 is 8 bytes, less than a page of the device; did you mean 8GiB? 8B if not");
+  EXPECT_THAT(forgotten_unit("1"), HasSubstr("1 is 1 byte, "));
+  EXPECT_THAT(forgotten_unit(" 1024 "), HasSubstr("did you mean 1024GiB?"));
+  EXPECT_THAT(forgotten_unit("81559"), HasSubstr("did you mean 81559MiB?")) << "as nvidia-smi counts";
+  EXPECT_NE(forgotten_unit(std::to_string(512 * KiB)), "");
+  EXPECT_EQ(forgotten_unit(std::to_string(512 * KiB + 1)), "") << "small devices are written in bytes, too";
+  for (const char* text : {"8B", "8GiB", "8 KiB", "0", "1048576", "85899345920", "many", ""})
+    EXPECT_EQ(forgotten_unit(text), "") << text;
+}
+
 TEST(Sizes, AFractionOfAByteIsRefusedWithTheNextStep) {
   for (const char* text : {"1.5", "0.3B", "1024.25 b"}) {
     EXPECT_THAT(refusal(text), AllOf(HasSubstr(text), HasSubstr("not a whole number of bytes"), HasSubstr("1.5GiB")));

@@ -4,6 +4,7 @@
 #include "support/scratch_folder.h"
 
 #include <tenon/replay/formats/writers.h>
+#include <tenon/replay/results/fidelity.h>
 #include <tenon/replay/results/row_json.h>
 #include <tenon/replay/results/slice_diff.h>
 
@@ -18,6 +19,16 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+TEST(FidelityInWords, CountsTheCallsAsPeopleDo) {
+  Fidelity fidelity;
+  fidelity.is_known = fidelity.is_exact = true;
+  EXPECT_THAT(fidelity.sentence(), HasSubstr("makes no device call, as the recording, and ends"));
+  fidelity.recorded_actions = 1;
+  EXPECT_THAT(fidelity.sentence(), HasSubstr("makes the same device call at the same event and ends"));
+  fidelity.recorded_actions = 2;
+  EXPECT_THAT(fidelity.sentence(), HasSubstr("makes the same 2 device calls at the same events and ends"));
+}
 
 TEST(Difference, NamesAnotherBlockOnlyWhereTheSizesAgree) {
   const auto between = [](const char* a, const char* b) {

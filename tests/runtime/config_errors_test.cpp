@@ -100,6 +100,28 @@ TEST_F(ConfigMistake, APluginsOptionsAreCheckedAgainstItsSchema) {
   EXPECT_THAT(mistake("[device.simulated]\ncapacity = \"many\"\n"), HasSubstr("exp.toml:2:12: "));
 }
 
+TEST_F(ConfigMistake, ANumberThatIsNotANumberIsRefused) {
+  EXPECT_THAT(mistake("[train]\nlr = nan\n"), AllOf(HasSubstr("exp.toml:2:6: "), HasSubstr("'lr' expects a number")));
+  EXPECT_THAT(mistake("", {"train.lr=-nan"}), HasSubstr("got nan"));
+}
+
+TEST_F(ConfigMistake, TheMemoryOfADeviceIsNotAFewBytes) {
+  const auto words = HasSubstr("option 'capacity': 8 is 8 bytes, less than a page of the device; did you mean 8GiB?");
+  EXPECT_THAT(mistake("[device.simulated]\ncapacity = 8\n"), AllOf(HasSubstr("exp.toml:2:12: "), words));
+  EXPECT_THAT(mistake("[device.simulated]\ncapacity = \"8\"\n"), words);
+  EXPECT_THAT(mistake("[device.cpu]\ncapacity = 8\n"), words);
+  EXPECT_THAT(mistake("", {"device.simulated.capacity=8"}), words);
+  EXPECT_THAT(mistake("[sweep]\n\"device.simulated.capacity\" = [\"8GiB\", 8]\n"),
+              AllOf(HasSubstr("exp.toml:2:40: "), words));
+}
+
+TEST_F(ConfigMistake, BytesThatAreMeantAreReadAgainFromTheSettings) {
+  const Config config = load_text(folder_, "[device.simulated]\ncapacity = \"1000B\"\n");
+  EXPECT_THAT(config.resolved_toml(), HasSubstr("capacity = \"1000B\""));
+  EXPECT_EQ(load_text(folder_, config.resolved_toml()).experiment().backend_options.at("simulated").size("capacity"),
+            1000u);
+}
+
 TEST_F(ConfigMistake, AnUnknownAllocatorNamesTheNearest) {
   EXPECT_THAT(mistake("[allocator]\nname = \"cachng\"\n"),
               AllOf(HasSubstr("exp.toml:2:8: "), HasSubstr("unknown allocator \"cachng\""),

@@ -63,6 +63,13 @@ TEST_F(Sweep, MayStandOnTheCommandLineAsInAFile) {
   EXPECT_THAT(load("", {"sweep.allocator.name=[caching , direct ]"}).sweep_cells()[0].values, ElementsAre("caching"));
 }
 
+TEST_F(Sweep, AValueThatStandsThereSeveralTimesIsRemarked) {
+  const Config config = load("", {"train.lr=0.1,0.10,1e-1,0.2"}, true);
+  EXPECT_THAT(config.sweep_cells(), SizeIs(4)) << "to see the noise of times, perhaps";
+  EXPECT_THAT(config.remarks(), ElementsAre("the sweep over train.lr has 0.1 3 times"));
+  EXPECT_THAT(load(kTwoAxes).remarks(), IsEmpty());
+}
+
 TEST_F(Sweep, WithoutOneThereAreNoCells) { EXPECT_THAT(load("").sweep_cells(), IsEmpty()); }
 
 TEST_F(Sweep, ACellIsAConfigurationOfItsOwn) {

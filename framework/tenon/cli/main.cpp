@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <new>
 #include <string>
 #include <vector>
@@ -83,6 +84,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   keep_standard_output();
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails, as on a full disk
   try {
     return run(argc, argv);
   } catch (const Error& error) {

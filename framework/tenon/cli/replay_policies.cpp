@@ -6,6 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/files/write_all.h>
 #include <tenon/core/process/child_process.h>
+#include <tenon/core/process/waited_time.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -24,7 +25,7 @@ namespace tenon::cli {
 
 namespace {
 
-constexpr int kConstructorMilliseconds = 2000;
+constexpr double kConstructorSeconds = 2;
 
 /// In a child, which ends without destroying what it made: whatever else goes wrong is told by the row.
 void answer_with_refusal(const StackConfig& config, int answer_to) {
@@ -47,17 +48,13 @@ void check_options(const StackConfig& config) {
       fork_to_answer("the options of an allocator", [&](int answer_to) { answer_with_refusal(config, answer_to); });
   std::string refusal;
   pollfd wait{child.answer, POLLIN, 0};
-  char part[1024];
-  while (::poll(&wait, 1, kConstructorMilliseconds) > 0) {
-    const ssize_t count = ::read(child.answer, part, sizeof part);
-    if (count <= 0) break;
-    refusal.append(part, static_cast<std::size_t>(count));
-  }
+  for (WaitedTime waited; !take_answer(child, refusal) && waited.seconds() < kConstructorSeconds; waited.lap())
+    ::poll(&wait, 1, WaitedTime::kTickMilliseconds);
   ::kill(child.pid, SIGKILL);  // one that hangs
   wait_for_end(child.pid);
   ::close(child.answer);
   if (!refusal.empty())
-    throw ConfigError(fmt::format("allocator \"{}:{}\": {}", config.policy.name, config.options.spec(), refusal));
+    throw ConfigError(fmt::format("\"{}:{}\": {}", config.policy.name, config.options.spec(), refusal));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace tenon::cli {
@@ -66,7 +67,14 @@ bool Verb::is_alone() const { return app_->get_subcommands().empty(); }
 
 template <class T>
 Option Verb::add_option(const std::string& names, T& value, const std::string& help) const {
-  return Option(*app_->add_option(names, value, help));
+  const Option option(*app_->add_option(names, value, help));
+  if constexpr (std::is_same_v<T, std::string>) {
+    option.check([](const std::string& text) -> std::string {
+      return text.empty() ? "an empty value, as of a shell variable that is not set; leave the option out for none"
+                          : "";
+    });
+  }
+  return option;
 }
 template Option Verb::add_option(const std::string&, std::string&, const std::string&) const;
 template Option Verb::add_option(const std::string&, int&, const std::string&) const;
@@ -151,13 +159,18 @@ void add_format_option(Verb verb, TableFormat& format) {
 
 void add_quiet_option(Verb verb, bool& quiet) { verb.add_flag("--quiet,-q", quiet, "no progress, no remarks"); }
 
-Option add_capacity_option(Verb verb, std::string& capacity, const std::string& help) {
+Option add_any_capacity_option(Verb verb, std::string& capacity, const std::string& help) {
   const auto problem = [](const std::string& size) -> std::string {
-    if (size.empty()) return "an empty size; without the option the device is unlimited";
     if (try_parse_size(size) == 0) return size + ": a device of 0 bytes serves nothing; leave the option out";
     return {};
   };
   return verb.add_option("--capacity", capacity, help).type_name("SIZE").check(problem);
+}
+
+Option add_capacity_option(Verb verb, std::string& capacity, const std::string& help) {
+  return add_any_capacity_option(verb, capacity, help).check([](const std::string& size) {
+    return forgotten_unit(size);
+  });
 }
 
 Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help) {

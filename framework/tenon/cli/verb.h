@@ -91,7 +91,7 @@ class Verb {
 
   /// `names`: "--jobs,-j"; without dashes a word at its place. `value` keeps what it has where the option is not given,
   /// and lives until the program ends. T: std::string, int, unsigned, std::uint64_t, double, or a vector of strings or
-  /// ints, which takes all words that follow.
+  /// ints, which takes all words that follow. An empty std::string is refused: it would be as if nothing was given.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& help = {}) const;
   /// A switch without a value.
@@ -143,9 +143,11 @@ class Program {
 void add_format_option(Verb verb, TableFormat& format);
 void add_quiet_option(Verb verb, bool& quiet);
 
-/// --capacity SIZE; an empty one (a shell variable that is not set) is refused, since it would mean unlimited, and so
-/// is one of 0 bytes, which would look as if it did.
+/// --capacity SIZE; one of 0 bytes is refused, which would look as if it were unlimited, and one that has lost its
+/// unit.
 Option add_capacity_option(Verb verb, std::string& capacity, const std::string& help);
+/// The same where sizes may be in any unit, as those of packing problems are: 8 is 8.
+Option add_any_capacity_option(Verb verb, std::string& capacity, const std::string& help);
 
 /// The footer of a verb's help.
 /// A seed of what is random. One with a sign is refused.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace tenon {
@@ -40,6 +41,7 @@ std::string shown(const OptionSpec& spec, const OptionValue& value) {
 }
 
 void check_range(const OptionSpec& spec, const OptionValue& value) {
+  if (const auto* real = std::get_if<double>(&value); real != nullptr && std::isnan(*real)) refuse(spec, "nan", "");
   if (spec.minimum && value < *spec.minimum) refuse(spec, shown(spec, value), "too small");
   if (spec.maximum && value > *spec.maximum) refuse(spec, shown(spec, value), "too large");
   if (!spec.choices.empty()) {

@@ -102,6 +102,16 @@ std::optional<std::size_t> try_parse_size(std::string_view text) noexcept {
   return std::nullopt;
 }
 
+std::string forgotten_unit(std::string_view text) {
+  constexpr std::size_t kMostForgotten = 512 * KiB, kMostGiB = 1024;
+  const std::string_view number = trimmed(text);
+  const std::optional<std::size_t> bytes = try_parse_size(number);
+  const bool has_unit = !number.empty() && (number.back() < '0' || number.back() > '9');
+  if (has_unit || !bytes || *bytes == 0 || *bytes > kMostForgotten) return {};
+  return fmt::format("{0} is {0} byte{1}, less than a page of the device; did you mean {0}{2}? {0}B if not", *bytes,
+                     *bytes == 1 ? "" : "s", *bytes <= kMostGiB ? "GiB" : "MiB");
+}
+
 std::string format_bytes(std::size_t bytes) {
   if (bytes < KiB) return fmt::format("{} B", bytes);
   std::size_t unit = 1;

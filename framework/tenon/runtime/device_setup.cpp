@@ -1,5 +1,6 @@
 // The device resolver and the set-up that it works from.
 #include <tenon/core/error.h>
+#include <tenon/core/units.h>
 #include <tenon/device/device_state.h>
 #include <tenon/dispatch/dispatch.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -88,6 +89,14 @@ void set_backend_options(std::string_view kind, Options options) {
     throw ConfigError(fmt::format("the options of device kind '{}' come too late: one of its devices is open", kind));
   }
   all.backend_options.insert_or_assign(std::string(kind), std::move(options));
+}
+
+void refuse_forgotten_unit(std::string_view name, const OptionValue& written) {
+  std::string problem;
+  if (const auto* const text = std::get_if<std::string>(&written)) problem = forgotten_unit(*text);
+  if (const auto* const number = std::get_if<std::int64_t>(&written))
+    problem = forgotten_unit(fmt::format("{}", *number));
+  if (!problem.empty()) throw ConfigError(fmt::format("option '{}': {}", name, problem));
 }
 
 void set_backend_option(std::string_view kind, std::string_view name, OptionValue value) {

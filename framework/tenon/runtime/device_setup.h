@@ -16,6 +16,12 @@ namespace tenon {
 /// Options of a device kind's backend. Throws ConfigError once one of its devices is open.
 TENON_API void set_backend_options(std::string_view kind, Options options);
 
+/// The option by which backends are told how much memory their devices have.
+inline constexpr std::string_view kCapacityOption = "capacity";
+
+/// Throws ConfigError where a value for that option, as somebody wrote it, lacks its unit: see forgotten_unit().
+void refuse_forgotten_unit(std::string_view name, const OptionValue& written);
+
 /// One of them, by name and value as in TOML: set_backend_option("simulated", "capacity", "24GiB"). The others stay as
 /// they were set. Throws ConfigError for an unknown name, a wrong type or range, and once one of its devices is open.
 TENON_API void set_backend_option(std::string_view kind, std::string_view name, OptionValue value);

@@ -287,6 +287,23 @@ TEST_F(InterruptedRun, OfTwoSweepsAtOnceInOneFolderOneIsRefused) {
   }
 }
 
+TEST_F(InterruptedRun, NobodyRunsAmongTheCellsOfASweepThatRuns) {
+  StartedProgram sweep(folder_, {"run", "sweep.toml", "train.epochs=100000", "--out", "out"});
+  while (!fs::exists(at("out/cells/001-direct/run.json"))) std::this_thread::yield();
+  fs::create_symlink("out/cells", at("link"));
+  for (const char* name : {"out/cells/mine", "out/cells/003-expandable", "out/cells/", "link/mine/deeper"}) {
+    const Said said = tenon({"run", "run.toml", "--out", name});
+    EXPECT_EQ(said.code, 2) << name;
+    EXPECT_THAT(said.error,
+                AllOf(HasSubstr("runs the sweep in "), HasSubstr("among its cells; choose another folder")));
+    EXPECT_EQ(fs::exists(at(name)), std::string(name) == "out/cells/") << name;
+  }
+  EXPECT_THAT(tenon({"run", "--resume", "out/cells/001-direct"}).error, HasSubstr("among its cells"));
+  sweep.interrupt(SIGINT);
+  EXPECT_EQ(sweep.wait().code, 130);
+  EXPECT_EQ(tenon({"run", "run.toml", "--out", "out/cells/mine"}).code, 0) << "nobody writes there now";
+}
+
 TEST_F(InterruptedRun, OfTwoAtOnceInOneFolderOneIsRefused) {
   const double seconds = seconds_of({"run", "run.toml", "--out", "whole"});
   for (int moment = 0; moment < moments(); ++moment) {

@@ -111,6 +111,9 @@ TEST_F(RunFolder, AFinishedRunIsShownAgain) {
 TEST_F(RunFolder, WhereNothingCanBeResumedSaysSo) {
   EXPECT_THAT(tenon({"run", "--resume", "none"}).error, HasSubstr("none has no run.json: there is nothing to resume"));
   EXPECT_THAT(tenon({"run"}).error, HasSubstr("--resume"));
+  for (const char* option : {"--resume", "--out"})
+    EXPECT_THAT(tenon({"run", "exp.toml", option, ""}).error, HasSubstr(option + std::string(": an empty value")));
+  EXPECT_FALSE(fs::exists(at("tenon-out"))) << "it would be another run";
   EXPECT_EQ(tenon({"run", "exp.toml", "--resume", "a", "--out", "b"}).code, 2);
 }
 

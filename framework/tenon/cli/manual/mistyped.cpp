@@ -9,7 +9,23 @@
 
 namespace tenon::cli {
 
+/// What is said of "tenon --capacity 8GiB replay …"; empty where the words do not begin so.
+static std::string option_before_verb(const VerbFacts& program, const std::vector<std::string>& words) {
+  if (words.empty() || !words.front().starts_with("-")) return {};
+  const std::string option = words.front().substr(0, words.front().find('='));
+  const auto has_it = [&](const OptionFacts& own) { return std::ranges::find(own.names, option) != own.names.end(); };
+  if (std::ranges::any_of(program.options, has_it)) return {};
+  const auto is_verb = [&](const std::string& word) {
+    return std::ranges::find(program.verbs, word, &VerbFacts::name) != program.verbs.end();
+  };
+  const auto verb = std::ranges::find_if(words, is_verb);
+  if (verb == words.end()) return {};
+  return fmt::format("{} stands before its verb; options come after it: {} {} {} …", option, program.path, *verb,
+                     option);
+}
+
 std::string unknown_verb(const VerbFacts& program, const std::vector<std::string>& words) {
+  if (std::string problem = option_before_verb(program, words); !problem.empty()) return problem;
   const VerbFacts* verb = &program;
   for (const std::string& word : words) {
     if (word.starts_with("-") || verb->verbs.empty()) return {};

@@ -87,7 +87,6 @@ void catch_interrupts(const std::string& promise) {
     ::sigaction(signal, &ours, nullptr);
   }
   ::sigaction(kOrphaned, &ours, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void change_promise(const std::string& promise) {

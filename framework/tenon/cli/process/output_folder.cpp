@@ -5,6 +5,7 @@
 #include <tenon/core/files/atomic_file.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -75,6 +76,17 @@ std::string holder_of(const struct stat& folder) {
 
 }  // namespace
 
+// Note [Locks and forks]
+// A lock lasts until every process that has its descriptor closes it or ends. What a plugin starts may outlive the run,
+// so that forks of this process close theirs at once; programs that are started do not get it (O_CLOEXEC).
+static std::vector<int>& locked_descriptors() {
+  static std::vector<int> all;
+  return all;
+}
+static void close_in_fork() {
+  for (const int descriptor : locked_descriptors()) ::close(descriptor);
+}
+
 OutputFolder::OutputFolder(const fs::path& wanted, const std::string& name, double patience_seconds)
     : path_(wanted.empty() ? new_folder(name, new_) : wanted) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_seconds);
@@ -90,8 +102,23 @@ OutputFolder::OutputFolder(const fs::path& wanted, const std::string& name, doub
   remove_dead_partials(path_);
 }
 
-OutputFolder::~OutputFolder() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+std::string writer_of(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  const bool is_taken = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  struct stat there {};
+  ::fstat(descriptor, &there);
+  ::close(descriptor);
+  return is_taken ? holder_of(there) : std::string();
+}
+
+OutputFolder::~OutputFolder() { unlock(); }
+
+void OutputFolder::unlock() {
+  if (descriptor_ < 0) return;
+  std::erase(locked_descriptors(), descriptor_);
+  ::close(descriptor_);
+  descriptor_ = -1;
 }
 
 /// False when somebody else has it.
@@ -108,8 +135,11 @@ bool OutputFolder::lock() {
     return false;
   }
   // File systems without locks let everybody in, as they always did.
-  if (descriptor_ >= 0) ::close(descriptor_);
+  unlock();
   descriptor_ = descriptor;
+  static const int is_prepared = ::pthread_atfork(nullptr, nullptr, &close_in_fork);  // see Note [Locks and forks]
+  static_cast<void>(is_prepared);
+  locked_descriptors().push_back(descriptor);
   return true;
 }
 

@@ -27,10 +27,15 @@ class OutputFolder {
 
  private:
   bool lock();
+  void unlock();
   std::vector<std::filesystem::path> new_;  ///< that were not there before, the innermost last
   std::filesystem::path path_;
   int descriptor_ = -1;  ///< of the folder itself
 };
+
+/// Who has that folder as its OutputFolder at this moment: "process 4711". Empty: nobody, or the file system knows no
+/// locks.
+std::string writer_of(const std::filesystem::path& folder);
 
 /// The text with what does not belong in a file's name replaced.
 std::string plain_name(const std::string& text, char instead);

@@ -165,6 +165,22 @@ void go_on(OpenedFolder& opened) {
   if (has_more_beside_it || has_other_deadline) write_manifest(path, opened.manifest);
 }
 
+/// What a sweep that runs keeps its cells in is its own, the names that it has not come to yet included.
+void refuse_cells_of_a_running_sweep(const fs::path& wanted) {
+  if (wanted.empty()) return;
+  std::error_code ignored;
+  for (fs::path path = fs::weakly_canonical(fs::absolute(wanted), ignored); path.has_relative_path();
+       path = path.parent_path()) {
+    if (path.filename() != kCellsFolder) continue;
+    const fs::path sweep = path.parent_path();
+    if (const std::string writer = writer_of(sweep); !writer.empty())
+      throw ConfigError(fmt::format(
+          "{} runs the sweep in {} at this moment, and {} is among its cells; choose another folder with --out, or "
+          "wait for it",
+          writer, sweep.string(), wanted.string()));
+  }
+}
+
 /// What cannot even begin leaves the folder as it was.
 void begin_folder(const OpenedFolder& opened) {
   const fs::path& path = opened.folder->path();
@@ -185,6 +201,7 @@ OpenedFolder open_run_folder(const RunOptions& options, const Config& config) {
   const bool is_resumed = !options.resume.empty();
   if (is_resumed && !is_there(options.resume))
     throw ConfigError(fmt::format("there is no folder {} to resume", options.resume));
+  if (!options.is_cell()) refuse_cells_of_a_running_sweep(is_resumed ? options.resume : options.out);
   OpenedFolder opened;
   opened.manifest = manifest_of(options, config);
   opened.folder = std::make_unique<OutputFolder>(is_resumed ? options.resume : options.out, config.experiment().name,

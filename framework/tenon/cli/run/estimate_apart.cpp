@@ -9,10 +9,12 @@
 #include <tenon/conformance/service_watch.h>
 #include <tenon/core/error.h>
 #include <tenon/core/process/child_process.h>
+#include <tenon/core/process/waited_time.h>
 #include <tenon/memory/layers/budget.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -23,7 +25,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -150,12 +151,10 @@ class Ender {
   std::atomic<bool> is_overdue_{false}, has_ended_{false};
 };
 
-void wait_for_silence(int descriptor) {
-  char byte = 0;
-  ssize_t count = 0;
-  do {
-    count = ::read(descriptor, &byte, 1);
-  } while (count > 0 || (count < 0 && errno == EINTR));
+void wait_for_silence(const ChildProcess& child) {
+  std::string nothing;
+  pollfd wait{child.answer, POLLIN, 0};
+  while (!take_answer(child, nothing)) ::poll(&wait, 1, WaitedTime::kTickMilliseconds);
 }
 
 /// What a child that did not come to its end was doing.
@@ -197,7 +196,7 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
     const HangWatch watch(
         page->board, [=] { return call_seconds; },
         [&](std::size_t slot, double) { ender.overdue(page->board.slots()[slot]); });
-    wait_for_silence(child.answer);
+    wait_for_silence(child);
     ender.has_ended();
   }
   status = wait_for_end(child.pid);

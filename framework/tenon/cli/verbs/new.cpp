@@ -98,6 +98,20 @@ std::string filled_in(std::string_view pattern, const std::string& name, const c
   return text;
 }
 
+/// All of them or none: half a project would stand in the way of the next try.
+void write_files(const Project& project, const std::string& name, const fs::path& folder, bool is_new_folder) {
+  const auto path_of = [&](const Template& file) { return folder / filled_in(file.path, name, project.class_ending); };
+  try {
+    for (const Template& file : project.files)
+      write_atomically(path_of(file), filled_in(file.text, name, project.class_ending));
+  } catch (const Error&) {
+    std::error_code ignored;
+    for (const Template& file : project.files) fs::remove(path_of(file), ignored);
+    if (is_new_folder) fs::remove(folder, ignored);
+    throw;
+  }
+}
+
 ExitCode make_project(const Project& project, const NewOptions& options) {
   if (!is_good_name(options.name)) {
     throw ConfigError(
@@ -109,15 +123,12 @@ ExitCode make_project(const Project& project, const NewOptions& options) {
         fmt::format("\"{0}\" cannot name {2} {3}: {1}; my_{0} can", options.name, why, project.article, project.what));
   const fs::path folder = options.folder.empty() ? fs::path(options.name) : fs::path(options.folder);
   std::error_code problem;
-  fs::create_directories(folder, problem);
+  const bool is_new = fs::create_directories(folder, problem);
   if (problem) throw ConfigError(fmt::format("cannot make the folder {}: {}", folder.string(), problem.message()));
   if (!fs::is_empty(folder, problem)) {
     throw ConfigError(fmt::format("{} is not empty; choose another folder with --dir", folder.string()));
   }
-  for (const Template& file : project.files) {
-    write_atomically(folder / filled_in(file.path, options.name, project.class_ending),
-                     filled_in(file.text, options.name, project.class_ending));
-  }
+  write_files(project, options.name, folder, is_new);
   print(
       fmt::format("A project for the {4} '{0}'. Build it, and test it:\n"
                   "  cmake -S {1} -B {2} {3}\n"

@@ -164,7 +164,7 @@ void add_plan(Verb program, Outcome& outcome) {
   verb.add_option("-o,--output", options->output,
                   "the plan: .plan for the allocator planned, .csv for rows with offsets")
       .type_name("FILE");
-  add_capacity_option(verb, options->capacity, "end with the first plan that fits; default: the lowest is wanted");
+  add_any_capacity_option(verb, options->capacity, "end with the first plan that fits; default: the lowest is wanted");
   verb.add_option("--budget", options->budget, "time to search: 30s, 2m").type_name("TIME").shows_default();
   verb.add_option("--html", options->html, "also a page with the plan drawn").type_name("FILE");
   verb.add_option("--device", options->device, "device of a file with several, by its recorded number").type_name("N");

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kPatienceWithSignal{3};
 // What the handler needs, made before anything can crash. They live as long as the process.
 RunPage* dying_page = nullptr;
 int page_descriptor = -1;
-int go_on[2] = {-1, -1};  ///< closed by the dying process when its stack is written, or by its end
+int go_on[2] = {-1, -1};  ///< told by the dying process when its stack is written; its end closes it
 char page_word[16], go_on_word[16];
 pid_t teller = -1;
 
@@ -68,7 +68,7 @@ void start_teller(int /*signal*/) {
 }
 
 void wait_for_teller(int /*signal*/) {
-  ::close(go_on[1]);
+  static_cast<void>(!::write(go_on[1], "", 1));  // closed would not do: what a plugin started may have it too
   if (teller > 0) {
     while (::waitpid(teller, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -154,6 +154,7 @@ void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
 
 RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
     : page_(prepare_page(run)),
+      process_(::getpid()),
       exits_(&told_of_exit),
       inner_(inner),
       call_seconds_(run.call_seconds),
@@ -211,7 +212,13 @@ std::string RunWatch::moment() const {
   return page_->doing[0] == 0 ? std::string() : fmt::format(", in {}", page_->doing);
 }
 
+/// A fork that the allocator made, and that goes on as if it were the run, would write to its files.
+void RunWatch::end_a_fork() const {
+  if (::getpid() != process_) ::_exit(0);
+}
+
 void RunWatch::entering(std::string_view what) {
+  end_a_fork();
   {
     const std::lock_guard lock(doing_mutex_);
     keep_text(page_->doing, sizeof page_->doing, what);
@@ -234,6 +241,7 @@ void RunWatch::earlier_figures(const ExperimentResult& earlier) {
 }
 
 void RunWatch::figures(const ExperimentResult& part) {
+  end_a_fork();
   if (part.steps > 0)
     keep_step(*page_, earlier_.steps + part.steps - 1, part, static_cast<std::size_t>(part.steps) - 1);
   if (!part.epochs.empty())

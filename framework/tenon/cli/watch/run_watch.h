@@ -11,6 +11,8 @@
 #include <tenon/report/run/run_report.h>
 #include <tenon/train/progress.h>
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <deque>
 #include <filesystem>
@@ -72,8 +74,10 @@ class RunWatch final : public ProgressSink {
   void overdue(std::size_t slot, double seconds);
   void keep_faults_on_page();
   double patience() const;
+  void end_a_fork() const;
 
   RunPage* const page_;
+  const pid_t process_;
   const ExitWatch exits_;
   mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
   ProgressSink& inner_;

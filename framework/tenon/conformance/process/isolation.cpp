@@ -1,4 +1,4 @@
-// One fork a piece of work. The finding comes back through a pipe, which ends when the child does.
+// One fork a piece of work. The finding comes back through a pipe.
 #include <tenon/conformance/process/child_stderr.h>
 #include <tenon/conformance/process/death.h>
 #include <tenon/conformance/process/isolation.h>
@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <ctime>
 #include <fstream>
@@ -72,7 +71,7 @@ class BusyClock {
   double used_ = 0;
 };
 
-/// Reads the answer until the child ends it, or until a limit. Returns which limit.
+/// Reads the answer until the child ends it or ends itself, or until a limit. Returns which limit.
 Overdue listen(const ChildProcess& child, std::string& answer, ChildStderr& error, const Journal& journal,
                const Limits& limits, const std::function<bool()>& tick) {
   BusyClock busy(child.pid);
@@ -83,13 +82,8 @@ Overdue listen(const ChildProcess& child, std::string& answer, ChildStderr& erro
     pollfd waits[] = {{child.answer, POLLIN, 0}, {error.descriptor(), POLLIN, 0}};  // poll leaves out a -1
     const int ready = ::poll(waits, 2, limits.is_trial ? kTrialMilliseconds : WaitedTime::kTickMilliseconds);
     error.take();
-    if (ready > 0 && waits[0].revents != 0) {
-      char buffer[4096];
-      const ssize_t count = ::read(child.answer, buffer, sizeof buffer);
-      if (count > 0) answer.append(buffer, static_cast<std::size_t>(count));
-      if (count == 0 || (count < 0 && errno != EINTR)) return Overdue::kNone;
-      continue;
-    }
+    if (take_answer(child, answer)) return Overdue::kNone;
+    if (ready > 0 && waits[0].revents != 0) continue;
     if (tick && !tick()) return Overdue::kStopped;
     const double step = waited.lap();
     since_progress += limits.is_trial ? busy.part_of(step) : step;

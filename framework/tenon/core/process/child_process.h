@@ -1,5 +1,6 @@
 // Forks of this process that answer through a pipe or a socket: for work that may crash or hang, which is then a fact
-// to report.
+// to report. A plugin at work there may start processes of its own: those do not get the answer's descriptor, and who
+// waits asks for the end of the child, not of everybody that has its pipe.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -23,6 +24,13 @@ TENON_API ChildProcess fork_to_answer(std::string_view what, const std::function
 
 /// As fork_to_answer, over a socket on which both send and receive whole messages (SOCK_SEQPACKET).
 TENON_API ChildProcess fork_to_talk(std::string_view what, const std::function<void(int peer)>& work);
+
+/// Whether that child has ended. wait_for_end still has to be called for it.
+TENON_API bool has_ended(pid_t child) noexcept;
+
+/// Adds what the child has written since, without waiting. True: that was all, since it has closed its end or has
+/// ended.
+TENON_API bool take_answer(const ChildProcess& child, std::string& answer);
 
 /// Waits for the end of that child; what waitpid says of it.
 TENON_API int wait_for_end(pid_t child) noexcept;

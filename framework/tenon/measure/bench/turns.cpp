@@ -46,7 +46,7 @@ std::string plugin_of(const std::string& allocator) {
     if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
     return nlohmann::ordered_json{
         {"name", plugin.name}, {"version", plugin.version}, {"path", plugin.path.string()}, {"sha256", plugin.sha256}}
-        .dump();
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a path need not be UTF-8
   }
   return "null";
 }
@@ -172,7 +172,7 @@ std::string Turns::answer() {
   const std::uint64_t done_before = pairs.done(), planned_before = pairs.planned();
   std::uint64_t done = done_before;
   double since_progress = 0;
-  while (::poll(&wait, 1, WaitedTime::kTickMilliseconds) <= 0) {
+  while (::poll(&wait, 1, WaitedTime::kTickMilliseconds) <= 0 && !has_ended(pid_)) {
     if (is_stopping_ && is_stopping_()) throw TurnsStopped();
     since_progress += waited.lap();
     if (const std::uint64_t now = pairs.done(); now != done) done = now, since_progress = 0;
@@ -185,7 +185,7 @@ std::string Turns::answer() {
                         ExitCode::kFailed, true);
   }
   char buffer[8192];
-  const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
+  const ssize_t count = ::recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
   if (count <= 0) {
     const int status = wait_for_end(pid_);
     pid_ = -1;

@@ -234,8 +234,8 @@ std::string kind_name(ResultKind kind) {
 ResultSet parse_result(const std::string& text, const std::string& path) {
   const auto fail = [&](const std::string& why) {
     throw ConfigError(
-        fmt::format("{}: {}; compared are result.json of `tenon run`, and what `tenon replay --format json` and "
-                    "`tenon bench --json` print",
+        fmt::format("{}: {}; compared are result.json of `tenon run`, and what `tenon replay` and `tenon bench` "
+                    "print with --format json",
                     path, why));
   };
   const Json json = replay::parse_result_document<Json>(text, path, fail);

@@ -205,14 +205,7 @@ std::vector<ReplayRow> run_jobs(const std::vector<Job>& jobs, unsigned parallel,
     }
     end_overdue(running, waited.lap(), deadline_seconds);
     for (std::size_t i = running.size(); i-- > 0;) {
-      if (waits[i].revents == 0) continue;
-      char buffer[65536];
-      const ssize_t count = ::read(running[i].process.answer, buffer, sizeof buffer);
-      if (count > 0) {
-        running[i].received.append(buffer, static_cast<std::size_t>(count));
-        continue;
-      }
-      if (count < 0 && errno == EINTR) continue;
+      if (!take_answer(running[i].process, running[i].received)) continue;
       const std::size_t job = running[i].job;
       rows[job] = collect(jobs[job], running[i], shared[job], deadline_seconds);
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));

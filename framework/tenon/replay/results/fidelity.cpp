@@ -88,10 +88,12 @@ std::string Fidelity::sentence() const {
       capacity_bytes ? fmt::format(" (on a device of {}, the recorded peak)", format_bytes(*capacity_bytes)) : "";
   const std::string conf = (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'") + device;
   if (is_exact) {
-    return fmt::format(
-        "fidelity: exact. Under {}, {}, the replay makes the same {} device calls at the same events and ends with "
-        "the same {} reserved",
-        conf, recorded_with, recorded_actions, format_bytes(recorded_reserved_bytes));
+    const std::string calls = recorded_actions == 0 ? "no device call, as the recording,"
+                              : recorded_actions == 1
+                                  ? "the same device call at the same event"
+                                  : fmt::format("the same {} device calls at the same events", recorded_actions);
+    return fmt::format("fidelity: exact. Under {}, {}, the replay makes {} and ends with the same {} reserved", conf,
+                       recorded_with, calls, format_bytes(recorded_reserved_bytes));
   }
   return fmt::format(
       "fidelity: under {}, {}, {} of {} recorded device calls are reproduced in order; peak reserved {} against {} "

@@ -92,7 +92,7 @@ std::string estimate_json(const Estimate& estimate, const MemoryStats* measured)
   Json json;
   if (!estimate.memory) {
     json["problem"] = estimate.problem;
-    return json.dump();
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // it may name a file
   }
   const MemoryStats& stats = estimate.memory->memory;
   json["parameters"] = estimate.memory->parameters;

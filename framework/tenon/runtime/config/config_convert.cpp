@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/trimmed.h>
 #include <tenon/runtime/config/config_state.h>
+#include <tenon/runtime/device_setup.h>
 
 #include <fmt/format.h>
 
@@ -75,6 +76,7 @@ void set_option(Options& options, const SectionSpec& section, const OptionSpec& 
     converted = absolute(std::get<std::string>(converted), base);
   }
   try {
+    if (is_device_memory(section, option)) refuse_forgotten_unit(option.name, converted);
     options.set(option.name, std::move(converted));
   } catch (const ConfigError& error) {
     throw config_error(value.position, label_of(section) + error.what());

@@ -18,6 +18,13 @@ std::string real_text(double value) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
+/// Bytes without a unit would not be read again where they look like a forgotten one.
+std::string size_text(std::size_t bytes, bool is_device_memory) {
+  std::string text = format_size_exact(bytes);
+  if (is_device_memory && !forgotten_unit(text).empty()) text += "B";
+  return text;
+}
+
 std::string toml_of(const Options& options, const SectionSpec& section, const OptionSpec& option) {
   if (contains(section.lists, option.name)) {
     std::string list;
@@ -33,7 +40,7 @@ std::string toml_of(const Options& options, const SectionSpec& section, const Op
     case OptionType::kReal:
       return real_text(options.real(option.name));
     case OptionType::kSize:
-      return toml_quote(format_size_exact(options.size(option.name)));
+      return toml_quote(size_text(options.size(option.name), is_device_memory(section, option)));
     case OptionType::kText:
       return toml_quote(options.text(option.name));
   }

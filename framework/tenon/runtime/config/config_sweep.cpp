@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace tenon {
@@ -116,6 +117,15 @@ std::string nothing_to_sweep(const Config::State& state) {
       fmt::join(state.remarks, "; "));
 }
 
+/// Cells that differ in nothing are meant, to see the noise of times, or a slip of the keyboard.
+void remark_repeated_values(Config::State& state, const Axis& axis) {
+  std::map<std::string, int> times;
+  for (const ConfigValue& value : axis.values) ++times[value.text];
+  for (const auto& [text, count] : times) {
+    if (count > 1) state.remarks.push_back(fmt::format("the sweep over {} has {} {} times", axis.key, text, count));
+  }
+}
+
 void keep_displaced(Config::State& state, std::string_view key, const ConfigList& values) {
   if (key != "allocator.name") return;
   state.displaced_allocators.insert(state.displaced_allocators.end(), values.begin(), values.end());
@@ -164,6 +174,7 @@ void take_sweep(Config::State& state, const ConfigRequest& request) {
   for (const Axis& axis : state.axes) {
     if (axis.values.empty())
       throw config_error(axis.position, fmt::format("the sweep over {} has no values", axis.key));
+    remark_repeated_values(state, axis);
   }
   for (SweepRow& row : state.rows) {
     std::erase_if(row.settings, [&](const ConfigEntry& entry) {

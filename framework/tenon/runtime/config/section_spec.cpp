@@ -2,10 +2,15 @@
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/config/section_spec.h>
+#include <tenon/runtime/device_setup.h>
 
 #include <algorithm>
 
 namespace tenon {
+
+bool is_device_memory(const SectionSpec& section, const OptionSpec& option) {
+  return section.name.starts_with("device.") && option.name == kCapacityOption;
+}
 
 std::vector<std::string> split_list(const std::string& joined) {
   std::vector<std::string> items;

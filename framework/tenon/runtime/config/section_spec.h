@@ -21,6 +21,9 @@ struct SectionSpec {
   std::vector<std::string> paths;  ///< names of kText options that are paths: made absolute against the file's folder
 };
 
+/// Whether that is the memory of a device: `capacity` in [device.KIND].
+bool is_device_memory(const SectionSpec& section, const OptionSpec& option);
+
 /// The items of a list option.
 TENON_API std::vector<std::string> split_list(const std::string& joined);
 

@@ -5,6 +5,7 @@
 #include <tenon/dispatch/dispatch.h>
 #include <tenon/plugin/backend_plugin.h>
 #include <tenon/runtime/log.h>
+#include <tenon/runtime/plugins/factory_errors.h>
 #include <tenon/runtime/plugins/plugin_file.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -71,7 +72,8 @@ class Staging final : public plugin::Host {
           "an allocator cannot be named '{}': tables use that name for the row of an allocator without waste; "
           "rename it",
           info.name));
-    if (!allocators.emplace(info.name, info).second) refuse(fmt::format("it adds allocator '{}' twice", info.name));
+    if (!allocators.emplace(info.name, with_named_errors(info, file_.path)).second)
+      refuse(fmt::format("it adds allocator '{}' twice", info.name));
   }
   void add_backend(std::unique_ptr<Backend> backend) override {
     if (is_committed_) refuse("backends are added by its register function only");
