@@ -171,7 +171,7 @@ TEST_F(PlannedThreads, ThreadsThatComeOneAfterTheOtherFindTheirPlacesFree) {
 }
 
 /// A place may still be taken by a block that another thread should have freed by then: the request goes beside it.
-TEST_F(PlannedThreads, ThreadsThatComeInAnyOrderTakeLittleMoreThanThePlansHeight) {
+TEST_F(PlannedThreads, ThreadsThatComeInAnyOrderTakeAtMostHalfMoreThanThePlansHeight) {
   const packing::Plan plan = recorded();
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
