@@ -19,6 +19,14 @@ namespace tenon::conformance {
 namespace {
 
 constexpr std::size_t kMostEntries = 65536;
+/// Of threads that live at once, each has one of its own for what no longer fits.
+constexpr std::size_t kLastEntries = 64;
+
+std::size_t number_of_thread() {
+  static std::atomic<std::size_t> next{0};
+  thread_local const std::size_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
 
 }  // namespace
 
@@ -31,7 +39,11 @@ struct Journal::Page {
   bool manual_completion = false;
   bool judges_requests = false;
   CrashNote crash_note;
-  Entry entries[kMostEntries + 1];  // the last one stands for all that no longer fit
+  Entry entries[kMostEntries];
+  struct {
+    std::atomic<bool> has_begun{false};
+    Entry entry;
+  } last[kLastEntries];  // a thread's latest call that no longer fits
 };
 
 Journal::Journal() {
@@ -47,12 +59,19 @@ Journal::~Journal() { ::munmap(page_, sizeof(Page)); }
 Journal::Entry& Journal::begin(const CallFacts& facts) {
   page_->progress.fetch_add(1, std::memory_order_relaxed);
   page_->calls.fetch_add(1, std::memory_order_relaxed);
-  if (facts.call == Call::kCreate) page_->count.store(0, std::memory_order_relaxed);
-  const std::uint64_t at = std::min<std::uint64_t>(page_->count.fetch_add(1, std::memory_order_relaxed), kMostEntries);
-  Entry& entry = page_->entries[at];
+  if (facts.call == Call::kCreate) begin_anew();
+  const std::uint64_t at = page_->count.fetch_add(1, std::memory_order_relaxed);
+  auto& last = page_->last[number_of_thread() % kLastEntries];
+  Entry& entry = at < kMostEntries ? page_->entries[at] : last.entry;
   entry.facts = facts;
   entry.is_done.store(false, std::memory_order_relaxed);
+  if (at >= kMostEntries) last.has_begun.store(true, std::memory_order_relaxed);
   return entry;
+}
+
+void Journal::begin_anew() {
+  page_->count.store(0, std::memory_order_relaxed);
+  for (auto& last : page_->last) last.has_begun.store(false, std::memory_order_relaxed);
 }
 
 void Journal::end(Entry& entry, std::uint64_t address) {
@@ -74,7 +93,8 @@ void Journal::note_settings(const RunSettings& settings) {
 }
 
 void Journal::clear() {
-  page_->progress = page_->calls = page_->count = 0;
+  page_->progress = page_->calls = 0;
+  begin_anew();
   page_->has_seed = page_->judges_requests = false;
   page_->crash_note.signal = page_->crash_note.frame_count = page_->crash_note.named_count = 0;
   page_->crash_note.words[0] = 0;
@@ -99,9 +119,11 @@ RunSettings Journal::settings() const {
 
 // With several threads more than one call may be under way: the one that began first is the likeliest to be stuck.
 const Journal::Entry* Journal::under_way() const {
-  const std::uint64_t count = std::min<std::uint64_t>(page_->count.load(), kMostEntries + 1);
+  const std::uint64_t count = std::min<std::uint64_t>(page_->count.load(), kMostEntries);
   for (std::uint64_t i = 0; i < count; ++i)
     if (!page_->entries[i].is_done) return &page_->entries[i];
+  for (const auto& last : page_->last)
+    if (last.has_begun && !last.entry.is_done) return &last.entry;
   return nullptr;
 }
 

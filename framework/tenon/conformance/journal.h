@@ -53,6 +53,7 @@ class Journal {
 
  private:
   struct Page;
+  void begin_anew();
   const Entry* under_way() const;
   Page* page_ = nullptr;
 };

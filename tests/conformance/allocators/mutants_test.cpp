@@ -278,7 +278,9 @@ class Racy final : public Allocator {
 TEST(Kit, FindsARaceUnderThreadSanitizer) {
   const AllocatorInfo info{
       .name = "racy", .create = [](const AllocatorContext& context) { return std::make_unique<Racy>(context.source); }};
-  const conformance::Report report = conformance::run(info, nullptr, {.only = "takes_frees_from_other_threads"});
+  // Long enough for two threads to be at it at once, whatever else the machine does.
+  const conformance::Report report =
+      conformance::run(info, nullptr, {.history_length = 30'000, .only = "takes_frees_from_other_threads"});
   ASSERT_FALSE(report.passed());
   EXPECT_NE(report.text().find("data race"), std::string::npos) << report.text();
 }

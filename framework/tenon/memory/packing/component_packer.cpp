@@ -66,8 +66,6 @@ void ComponentPacker::offer(const Offsets& offsets, std::string_view method) {
   height_ = height;
   offsets_ = offsets;
   method_ = method;
-  // From now on there is something to end with.
-  if (!work_.is_stopping) work_.is_stopping = [this] { return is_over(); };
 }
 
 void ComponentPacker::greedy() {
@@ -79,7 +77,7 @@ void ComponentPacker::greedy() {
   std::ptrdiff_t good = 0;
   for (const Ordering& ordering : kOrderings) {
     if (ordering.criterion == Criterion::kHint && !has_hints) continue;
-    if (!offsets_.empty() && is_over()) return;
+    if (is_done() || (!beginnings_.empty() && is_over())) return;
     const FirstFit pass =
         first_fit(work_, order_by(work_, ordering), offsets_.empty() ? kMaxBytes * 2 : height_ - 1, offsets);
     if (!pass.failed) {
@@ -87,6 +85,8 @@ void ComponentPacker::greedy() {
     } else if (offsets_.empty()) {
       throw ValueError("buffers with fixed offsets overlap");
     }
+    // Only the first one goes on to its end: it is seldom far off, and in short budgets all that there is time for.
+    work_.is_stopping = [this] { return is_over(); };
     // Improving begins with those that were good.
     beginnings_.insert(pass.failed ? beginnings_.end() : beginnings_.begin() + good++, ordering);
   }
