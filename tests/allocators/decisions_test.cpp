@@ -306,7 +306,7 @@ TEST(DeclaredOptions, OfEachAllocatorAreThoseOfTheTable) {
 // It remembers 32768 requests.
 TEST(MortiseDecisions, AfterMoreRequestsThanARhythmRemembersAreThoseOfTheTable) {
   Course course(allocator_from_spec("mortise"), 200 * MiB);
-  play_steps(course, true, 1100);
+  play_steps(course, true, 2000);
   expect_recorded("mortise after many steps", course.outcome());
 }
 

@@ -25,14 +25,17 @@ TEST(LayerRules, TheLimitGivesBackABlockThatRoundingMadeTooLarge) {
 TEST(LayerRules, TheGuardWaitsOnceForEachStreamThatUsedTheBlock) {
   HostMemorySource source({});
   const auto stack = make_stack(source, {{"guard", {}}});
-  const auto waits_of_freeing = [&](StreamRef last_use) {
+  const auto waits_of_freeing = [&](StreamRef last_use, std::initializer_list<StreamRef> users = {}) {
     const Block block = stack->allocate({.bytes = 100});
+    for (const StreamRef user : users) stack->record_use(block, user);
     const std::int64_t before = stack->stats().device_synchronizations + stack->stats().device_waits;
     stack->deallocate(block, last_use);
     return stack->stats().device_synchronizations + stack->stats().device_waits - before;
   };
   EXPECT_EQ(waits_of_freeing({0}), 1);
   EXPECT_EQ(waits_of_freeing({3}), 2);
+  EXPECT_EQ(waits_of_freeing({0}, {{5}}), 2);
+  EXPECT_EQ(waits_of_freeing({3}, {{5}, {6}}), 4);
 }
 
 TEST(LayerRules, ALeakHasNoStackUnlessStacksAreAskedFor) {

@@ -84,11 +84,11 @@ TEST(OwnFrames, LeaveOutLibrariesAndTheMachine) {
   const Trace trace = with_stack({{"c10::cuda::malloc", "/build/c10/cuda.cpp", 1},
                                   {"at::empty", "empty.cpp", 2},
                                   {"linear", "/usr/lib/python3/site-packages/torch/nn/linear.py", 3},
-                                  {"forward", "/srv/me/model.py", 4},
+                                  {"forward", "/mine/model.py", 4},
                                   {"unknown", "??", 5},
-                                  {"step", "/srv/me/train.py", 6},
+                                  {"step", "/mine/train.py", 6},
                                   {"_PyEval", "/src/Python/ceval.c", 7},
-                                  {"PyMine", "/srv/me/Py.py", 8}});
+                                  {"PyMine", "/mine/Py.py", 8}});
   EXPECT_THAT(own_frames(trace, 1), ElementsAre(3, 5, 7)) << "a file of Python is the program's own by its place";
   EXPECT_EQ(call_site(trace, 1), "forward (model.py:4) < step (train.py:6) < PyMine (Py.py:8)");
 }

@@ -92,6 +92,19 @@ TEST(WouldFit, TheFirstIsWhatFitsAndNeedsLeastAndOfEqualOnesTheOneThatWasNamedFi
   EXPECT_THAT(order, ::testing::ElementsAre("plain", "as plain", "needs a little more", "needs more", "keeps, too"));
 }
 
+TEST(WouldFit, OfEqualPeaksWhatAsksTheDeviceAgainAndAgainComesLast) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += fmt::format("a {0} 1000 0\nf {0}\n", i);
+  const FitReport report = what_would_fit(read_one(text), {"wide", wide_policy(50 * KiB)},
+                                          {{"plain", plain_policy()}, {"keeping", keeping_policy()}}, 10 * KiB);
+  ASSERT_EQ(report.others.size(), 2u);
+  EXPECT_EQ(report.others[0].label, "keeping");
+  EXPECT_FALSE(report.others[0].is_slow);
+  EXPECT_EQ(report.others[1].label, "plain") << "as much memory, in 40 calls for 20 requests";
+  EXPECT_TRUE(report.others[1].is_slow);
+  EXPECT_EQ(report.others[0].peak_reserved_bytes, report.others[1].peak_reserved_bytes);
+}
+
 TEST(PlanOfHistory, ServesEveryRequestOfTheHistoryAtItsPeak) {
   load_all_plugins();
   const Trace trace = read_one(test::pinned_segments(test::kSmallPinned));

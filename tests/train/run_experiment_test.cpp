@@ -218,6 +218,25 @@ TEST_F(Experiment, AStepThatRanOutOfMemoryIsTakenOnceMoreAfterATrim) {
   EXPECT_EQ(live_bytes, 0);
 }
 
+// Whichever request of a step fails: before the first random number is drawn, between two, and after the last.
+TEST_F(Experiment, AStepThatIsTakenOnceMoreDrawsTheSameRandomNumbers) {
+  const std::vector<std::string> words = {"model.name=\"lenet\"", "model.dropout=0.5", "train.max_steps=4"};
+  const ExperimentResult plain = run(words);
+  int recovered = 0;
+  for (int nth = 30; nth <= 54; nth += 2) {
+    std::vector<std::string> more = words;
+    more.insert(more.end(), {"allocator.layers=[\"inject\"]", "allocator.inject.nth=" + std::to_string(nth),
+                             "allocator.inject.purpose=\"activation\""});
+    try {
+      const ExperimentResult survived = run(more);
+      recovered += survived.oom_recoveries > 0 ? 1 : 0;
+      EXPECT_TRUE(same_bits(plain.losses, survived.losses)) << "request " << nth;
+    } catch (const OutOfMemory&) {  // nothing was cached that a trim could give back
+    }
+  }
+  EXPECT_GE(recovered, 5);
+}
+
 TEST_F(Experiment, UnderALimitWhatIsCachedIsGivenBackInTheMiddleOfAStepAndTheRunGoesOn) {
   const std::vector<std::string> settings{"model.name=\"lenet\"", "train.batch_size=53", "allocator.layers=[\"limit\"]",
                                           "allocator.limit.bytes=\"44MiB\""};

@@ -20,9 +20,10 @@ class Unmarkable final : public ForwardingSource {
   }
   void synchronize() override {
     ++synchronizations;
+    if (fails_to_wait) throw Error("the device is lost");
     upstream_.synchronize();
   }
-  bool fails = true;
+  bool fails = true, fails_to_wait = false;
   int synchronizations = 0;
 };
 
@@ -48,6 +49,22 @@ TEST(UnmarkedFree, KeepsItsBlockUntilTheDeviceHasBeenWaitedFor) {
   EXPECT_GE(source.synchronizations, 1);
   policy.check_invariants();
   policy.deallocate(other, {});
+}
+
+TEST(UnmarkedFree, StaysInUseWhereThatWaitFails) {
+  AddressOnlySource device({.manual_completion = true});
+  Unmarkable source(device);
+  caching::CachingAllocator policy(source, {});
+  const Block block = freed_unmarked(policy);
+  source.fails_to_wait = true;
+  EXPECT_THROW(policy.trim(0), Error);
+  policy.check_invariants();
+  const Block other = policy.allocate({.bytes = 20 * MiB});
+  EXPECT_NE(other.data, block.data);
+  EXPECT_EQ(device.used_bytes(), 40 * MiB);
+  source.fails_to_wait = false;
+  policy.deallocate(other, {});
+  EXPECT_EQ(policy.trim(0), 40 * MiB);
 }
 
 TEST(UnmarkedFree, OfAPoolIsWaitedForWhenThatPoolIsReleasedAndNoOther) {
