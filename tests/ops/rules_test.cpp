@@ -36,6 +36,25 @@ TEST(Arange, ReachesTheEndsOfIntegersAndRefusesDistancesThatNoneHolds) {
   }
 }
 
+TEST(Logspace, MayWantAGradientWithWhateverDtype) {
+  EXPECT_TRUE(logspace(0, 3, 4, 10, TensorOptions(kFloat64).requires_grad(true)).requires_grad());
+  EXPECT_TRUE(logspace(0, 3, 4, 10, TensorOptions().requires_grad(true)).requires_grad());
+  EXPECT_TRUE(
+      logspace(0, 3, 4, 2, TensorOptions(kFloat64)).allclose(tensor({1., 2., 4., 8.}, TensorOptions(kFloat64))));
+  EXPECT_TRUE(logspace(0, 3, 4, 2, TensorOptions(kInt32)).equal(tensor({1, 2, 4, 8}).to(kInt32)));
+}
+
+TEST(Indexing, OneIndexTooManyIsNamed) {
+  using namespace indexing;
+  const Tensor x = zeros({2, 3});
+  const std::string text = "too many indices for tensor of dimension 2";
+  EXPECT_EQ(message_of<IndexError>([&] { x.index({0, 0, 0}); }), text);
+  EXPECT_EQ(message_of<IndexError>([&] { x.index({Slice(), 0, Slice(0, 1)}); }), text);
+  EXPECT_EQ(x.index({Ellipsis, 0, 0}).dim(), 0);
+  EXPECT_EQ(x.index({0, 0, Ellipsis}).dim(), 0);
+  EXPECT_EQ(x.index({None, 0, 0, None}).sizes().vec(), (std::vector<std::int64_t>{1, 1}));
+}
+
 TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
   const Tensor is_first = tensor({true, false});
   const Tensor bytes = tensor({1, 2}).to(kInt8), halves = tensor({1., 2.}).to(kFloat16);
