@@ -55,6 +55,13 @@ TEST(Indexing, OneIndexTooManyIsNamed) {
   EXPECT_EQ(x.index({None, 0, 0, None}).sizes().vec(), (std::vector<std::int64_t>{1, 1}));
 }
 
+TEST(MaskedSelect, TakesTruthOrBytesAsItsMask) {
+  const Tensor x = tensor({1., 2., 3.});
+  for (const Dtype dtype : {kBool, kUInt8})
+    EXPECT_TRUE(x.masked_select(tensor({1, 0, 1}).to(dtype)).equal(tensor({1., 3.}))) << toString(dtype);
+  for (const Dtype dtype : {kInt8, kInt64, kFloat32}) EXPECT_THROW(x.masked_select(ones({3}).to(dtype)), Error);
+}
+
 TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
   const Tensor is_first = tensor({true, false});
   const Tensor bytes = tensor({1, 2}).to(kInt8), halves = tensor({1., 2.}).to(kFloat16);
