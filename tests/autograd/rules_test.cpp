@@ -215,6 +215,31 @@ TEST(Reentrant, AnomaliesAreFoundAtAnyDepth) {
   }
 }
 
+/// As Within, but what the inner backward finds goes no further.
+struct Apart : Function<Apart> {
+  static Tensor forward(AutogradContext* context, Tensor x, std::int64_t depth) {
+    context->saved_data["depth"] = depth;
+    return x * 1.;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const std::int64_t depth = context->saved_data["depth"].toInt();
+    if (depth == 0) return {gradients[0] * 0. / 0., Tensor()};
+    const AutoGradMode with_gradients(true);
+    const Tensor inner = gradients[0].detach().requires_grad_();
+    Apart::apply(inner, depth - 1).sum().backward();
+    return {gradients[0], Tensor()};
+  }
+};
+
+TEST(Reentrant, AnAnomalyThatReachesNobodyElseIsFoundAtAnyDepth) {
+  for (const std::int64_t depth : {1, 58, 59, 60, 61, 62, 150}) {
+    const DetectAnomalyGuard guard;
+    const Tensor x = tensor({1.0}, in_double()).requires_grad_();
+    EXPECT_THAT([&] { Apart::apply(x, depth).backward(); }, ThrowsMessage<Error>(HasSubstr("nan values")))
+        << "at depth " << depth;
+  }
+}
+
 // --- views ----------------------------------------------------------------------------------------------------------
 
 TEST(ViewRules, TurningATensorInPlaceCountsAsAChangeOfIt) {

@@ -41,5 +41,40 @@ TEST(Dispatch, MissingKernelNamesOperatorDeviceAndWhoHasIt) {
   }
 }
 
+TEST(Dispatch, AKindThatSharesAnothersKernelsHasItsOwnFirst) {
+  const DeviceType own = DeviceType::named("dispatch_test_sharing"), other = DeviceType::named("dispatch_test_shared");
+  const OperatorId both = intern_operator("dispatch_test_e"), one = intern_operator("dispatch_test_f");
+  register_kernel(other, "dispatch_test_e", &first_kernel);
+  register_kernel(other, "dispatch_test_f", &first_kernel);
+  EXPECT_EQ(find_kernel(own, both), nullptr);
+  share_kernels(own, other);
+  register_kernel(own, "dispatch_test_e", &second_kernel);
+  EXPECT_EQ(find_kernel(own, both), &second_kernel);
+  EXPECT_EQ(find_kernel(own, one), &first_kernel);
+  EXPECT_EQ(find_kernel(other, both), &first_kernel) << "not the other way round";
+  EXPECT_EQ(find_kernel(own, intern_operator("dispatch_test_g")), nullptr);
+}
+
+TEST(Dispatch, SaysThatNobodyHasAKernelOrListsAllThatDo) {
+  const DeviceType type = DeviceType::named("dispatch_test_other");
+  const auto message = [&](const char* name) -> std::string {
+    try {
+      require_kernel(type, intern_operator(name));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message("dispatch_test_h"),
+            "operator 'dispatch_test_h' has no kernel for device 'dispatch_test_other'; no loaded plugin has one "
+            "(`tenon plugins list` shows what is loaded)");
+  register_kernel(DeviceType::named("dispatch_test_kind"), "dispatch_test_i", &first_kernel);
+  register_kernel(DeviceType::named("dispatch_test_shared"), "dispatch_test_i", &first_kernel);
+  EXPECT_NE(message("dispatch_test_i").find("it has one for: dispatch_test_"), std::string::npos);
+  EXPECT_NE(message("dispatch_test_i").find("dispatch_test_kind"), std::string::npos);
+  EXPECT_NE(message("dispatch_test_i").find(", dispatch_test_"), std::string::npos);
+  EXPECT_EQ(name_of(OperatorId{1'000'000}), "?");
+}
+
 }  // namespace
 }  // namespace tenon

@@ -64,6 +64,7 @@ class Finder:
         self.source, self.macros = source, macros
         self.found = {}  # place -> None, in order
         self.skipped = 0  # out of macros
+        self.returns = True  # not in a [[noreturn]] function, where the compiler may take a dropped throw for one that runs
 
     def text(self, start, end):
         return self.source[start:end]
@@ -89,7 +90,11 @@ class Finder:
             return
         children = list(cursor.get_children())
         if kind in FUNCTIONS:
+            body = next((c.extent.start.offset for c in children if kind_of(c) == Kind.COMPOUND_STMT), end.offset)
+            declared = self.text(max(self.source.rfind(b";", 0, start.offset), self.source.rfind(b"}", 0, start.offset), 0), body)
+            self.returns = b"[[noreturn]]" not in declared
             self.visit_function(children)
+            self.returns = True
             return
         if kind == Kind.LAMBDA_EXPR:
             for child in children:
@@ -162,7 +167,7 @@ class Finder:
     def statement(self, child):
         start, end = child.extent.start.offset, child.extent.end.offset
         text, kind = self.text(start, end), kind_of(child)
-        if self.in_macro(start) or NO_EFFECT.search(text):
+        if self.in_macro(start) or NO_EFFECT.search(text) or (not self.returns and text.startswith(b"throw")):
             return
         if kind in (Kind.BREAK_STMT, Kind.CONTINUE_STMT) or (kind == Kind.RETURN_STMT and text == b"return"):
             self.add(start, end, f"dropped: {text.decode()}", b"", "jump")

@@ -36,6 +36,32 @@ TEST(Arange, ReachesTheEndsOfIntegersAndRefusesDistancesThatNoneHolds) {
   }
 }
 
+TEST(Logspace, MayWantAGradientWithWhateverDtype) {
+  EXPECT_TRUE(logspace(0, 3, 4, 10, TensorOptions(kFloat64).requires_grad(true)).requires_grad());
+  EXPECT_TRUE(logspace(0, 3, 4, 10, TensorOptions().requires_grad(true)).requires_grad());
+  EXPECT_TRUE(
+      logspace(0, 3, 4, 2, TensorOptions(kFloat64)).allclose(tensor({1., 2., 4., 8.}, TensorOptions(kFloat64))));
+  EXPECT_TRUE(logspace(0, 3, 4, 2, TensorOptions(kInt32)).equal(tensor({1, 2, 4, 8}).to(kInt32)));
+}
+
+TEST(Indexing, OneIndexTooManyIsNamed) {
+  using namespace indexing;
+  const Tensor x = zeros({2, 3});
+  const std::string text = "too many indices for tensor of dimension 2";
+  EXPECT_EQ(message_of<IndexError>([&] { x.index({0, 0, 0}); }), text);
+  EXPECT_EQ(message_of<IndexError>([&] { x.index({Slice(), 0, Slice(0, 1)}); }), text);
+  EXPECT_EQ(x.index({Ellipsis, 0, 0}).dim(), 0);
+  EXPECT_EQ(x.index({0, 0, Ellipsis}).dim(), 0);
+  EXPECT_EQ(x.index({None, 0, 0, None}).sizes().vec(), (std::vector<std::int64_t>{1, 1}));
+}
+
+TEST(MaskedSelect, TakesTruthOrBytesAsItsMask) {
+  const Tensor x = tensor({1., 2., 3.});
+  for (const Dtype dtype : {kBool, kUInt8})
+    EXPECT_TRUE(x.masked_select(tensor({1, 0, 1}).to(dtype)).equal(tensor({1., 3.}))) << toString(dtype);
+  for (const Dtype dtype : {kInt8, kInt64, kFloat32}) EXPECT_THROW(x.masked_select(ones({3}).to(dtype)), Error);
+}
+
 TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
   const Tensor is_first = tensor({true, false});
   const Tensor bytes = tensor({1, 2}).to(kInt8), halves = tensor({1., 2.}).to(kFloat16);

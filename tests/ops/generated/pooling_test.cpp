@@ -1,4 +1,6 @@
 // Pools of random shapes, strides, paddings, dilations and rounding, held against loops in float64, gradients included.
+#include <tenon/autograd/autograd.h>
+
 #include "draws.h"
 
 namespace tenon::test {
@@ -260,6 +262,12 @@ TEST(GeneratedPooling, WithoutABatchIsThatOfABatchOfOne) {
     const Tensor whole = batch.detach().clone().set_requires_grad(true);
     std::get<0>(max_pool(whole, w)).sum().backward();
     EXPECT_TRUE(one.grad().equal(whole.grad()[0]));
+    const auto twice = [&](const Tensor& x_of) {  // the gradient of the gradient
+      const Tensor first =
+          autograd::grad({std::get<0>(max_pool(x_of, w)).square().sum()}, {x_of}, {}, std::nullopt, true)[0];
+      return autograd::grad({first.sum()}, {x_of})[0];
+    };
+    EXPECT_TRUE(twice(one).equal(twice(whole)[0]));
     const Sizes wanted = draws.sizes(w.rank, 1, 5);
     const auto mean_of = [&](const Tensor& t) {
       return w.rank == 1   ? adaptive_avg_pool1d(t, wanted)
