@@ -128,6 +128,10 @@ class TargetsTest(unittest.TestCase):
         cases = [trials.Case("A.B", "p", label, 1) for label in ("ops", "nn", "cli")]
         self.assertEqual([c.label for c in trials.asked_of("ops", cases, {"nn"})], ["ops", "nn"])
 
+    def test_a_folder_may_be_left_out_though_it_is_the_layers_own(self):
+        cases = [trials.Case("A.B", "p", label, 10, 0) for label in ("allocators", "conformance", "nn")]
+        self.assertEqual([c.label for c in trials.asked_of("allocators", cases, {"nn"}, {"conformance"})], ["allocators", "nn"])
+
 
 if __name__ == "__main__":
     unittest.main()
