@@ -63,18 +63,19 @@ TEST(SaidOfRuns, TablesAndRemarks) {
     said_of_runs(by_purpose ? "runs by purpose" : "runs", all);
   }
   said_of_runs("run remarks", peak_remark(runs) + checkpoint_remark(keys, values, runs) + losses_remark(runs) +
-                          estimate_remark(runs) + sharing_remark(runs));
+                                  estimate_remark(runs) + sharing_remark(runs));
   said_of_runs("remarks of one run", peak_remark({runs[1]}) + losses_remark({runs[1]}) + estimate_remark({runs[1]}) +
-                                 sharing_remark({runs[1]}) + losses_remark({runs[0], runs[1]}));
+                                         sharing_remark({runs[1]}) + losses_remark({runs[0], runs[1]}));
   const std::string timeline =
       R"({"timeline":[{"step":1,"requested_bytes":1000,"allocated_bytes":1024,"reserved_bytes":2048,)"
       R"("peak_allocated_bytes":1500},{"step":2,"requested_bytes":2000,"allocated_bytes":2048,"reserved_bytes":4096,)"
       R"("peak_allocated_bytes":3000},{"step":3,"requested_bytes":10,"allocated_bytes":512,"reserved_bytes":4096,)"
       R"("peak_allocated_bytes":900}],"losses":[3,2,1.5],"status":"done"})";
   said_of_runs("run page", run_html(timeline));
-  said_of_runs("sweep page", sweep_html("sweep", run_comparison(keys, values, runs, {}),
-                                {{"caching", timeline, "cells/1/report.html"}, {"direct", timeline, ""}, {"z", "", ""}},
-                                "a remark\nanother\n"));
+  said_of_runs("sweep page",
+               sweep_html("sweep", run_comparison(keys, values, runs, {}),
+                          {{"caching", timeline, "cells/1/report.html"}, {"direct", timeline, ""}, {"z", "", ""}},
+                          "a remark\nanother\n"));
 }
 
 TEST(SaidOfRuns, Messages) {
@@ -142,7 +143,7 @@ TEST(SaidOfEstimates, CommentsAndTables) {
     all += estimate_comment(one) + estimate_json(one, nullptr) + estimate_json(one, &measured) +
            estimate_error_text(estimate_error(one, measured)) + "\n";
   said_of_runs("estimates", all + in_all_formats(estimate_table({"a.b"}, {{"1"}, {"2"}, {"3"}, {"4"}},
-                                                        {estimate, short_one, of_purpose, unknown})));
+                                                                {estimate, short_one, of_purpose, unknown})));
 }
 
 }  // namespace

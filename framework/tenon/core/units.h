@@ -24,8 +24,8 @@ TENON_API std::size_t parse_size(std::string_view text);
 TENON_API std::optional<std::size_t> try_parse_size(std::string_view text) noexcept;
 
 /// Of the size of a device as somebody typed it: a number without a unit of at most 512 KiB, of which a device of as
-/// many MiB can be had, has most likely lost it. "8 is 8 bytes, less than a page of the device; did you mean 8GiB? 8B if
-/// not". Empty: it has not.
+/// many MiB can be had, has most likely lost it. "8 is 8 bytes, less than a page of the device; did you mean 8GiB? 8B
+/// if not". Empty: it has not.
 TENON_API std::string forgotten_unit(std::string_view text);
 
 /// "15.2 GiB", "512 B": at most four significant digits, for people.
