@@ -33,8 +33,9 @@ std::string onednn_version() {
 }  // namespace
 
 DeviceProperties CpuDriver::properties() const {
+  static const std::string name = processor_name();  // the kernel takes its time to write that file
   const std::size_t capacity = memory_.traits().capacity_bytes;
-  return {.name = processor_name(),
+  return {.name = name,
           .capacity_bytes = capacity,
           .compute_units = available_cores(),
           .host_accessible = true,

@@ -44,7 +44,8 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       progress_(progress),
       limits_(limits),
       state_(std::move(state)),
-      device_(device_state(config.device)) {}
+      device_(device_state(config.device)),
+      computes_(device_.driver().properties().computes) {}
 
 ExperimentResult Training::run() {
   start_ = Clock::now();
@@ -119,7 +120,7 @@ void Training::make_model_on_device() {
                        .inplace_activations = options_.boolean("inplace_activations"),
                        .checkpoint = options_.boolean("checkpoint")});
   };
-  if (!computes()) {
+  if (!computes_) {
     // A device that has addresses alone has no values to show.
     const nn::ParametersWithoutMemory scope(config_.device);
     model_ = make();
@@ -244,11 +245,11 @@ bool Training::run_epoch(int epoch) {
   figures.seconds = epoch_seconds_;
   if (!test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
-  progress_.note(computes() ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch,
-                                          epochs_, loss_text(figures.train_loss), loss_text(figures.test_loss),
-                                          100 * figures.test_accuracy, figures.seconds)
-                            : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch,
-                                          epochs_, device_.device().str(), figures.seconds));
+  progress_.note(computes_ ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch,
+                                         epochs_, loss_text(figures.train_loss), loss_text(figures.test_loss),
+                                         100 * figures.test_accuracy, figures.seconds)
+                           : fmt::format("epoch {}/{}: {} computes nothing, so there is no loss, {:.1f} s", epoch,
+                                         epochs_, device_.device().str(), figures.seconds));
   result_.epochs.push_back(figures);
   progress_.figures(result_);
   if (done == steps_per_epoch_) ++epoch_;
@@ -271,7 +272,7 @@ double Training::timed_step(std::int64_t first) {
   phases_.end(RunPhase::kUpdate, after, result_.peak);
   if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
   ++result_.steps;
-  if (!std::isfinite(loss) && computes() && (result_.losses.empty() || std::isfinite(result_.losses.back())))
+  if (!std::isfinite(loss) && computes_ && (result_.losses.empty() || std::isfinite(result_.losses.back())))
     progress_.note(fmt::format("step {}: the loss is not finite", steps_done()));
   result_.losses.push_back(loss);
   result_.timeline.push_back({.step = steps_done(),
@@ -305,7 +306,7 @@ double Training::step_or_retry(std::int64_t first) {
 
 double Training::number(const Tensor& value) const {
   const double read = ops::has_values(value) ? value.item<double>() : kNone;
-  return computes() ? read : kNone;  // behind addresses alone there are zeros to read
+  return computes_ ? read : kNone;  // behind addresses alone there are zeros to read
 }
 
 double Training::compute(std::int64_t first) {

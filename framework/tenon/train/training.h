@@ -59,7 +59,6 @@ class Training {
   double timed_step(std::int64_t first);
   double step_or_retry(std::int64_t first);
   double compute(std::int64_t first);
-  bool computes() const { return device_.driver().properties().computes; }
   /// Its value; nan where the device computes none.
   double number(const Tensor& value) const;
   bool test(int epoch, EpochResult& figures);
@@ -72,6 +71,7 @@ class Training {
   TrainingLimits limits_;
   const RunState state_;
   DeviceState& device_;
+  const bool computes_;  ///< the device; asked once, as properties are read from the machine
   std::optional<DefaultDtype> dtype_;
   TrainingData data_;
   Model model_;
